@@ -1,0 +1,144 @@
+"""The sparse vector technique and the broken variants of it that Lyu, Su & Li (2017) collected.
+
+All compare noisy answers with one noisy threshold, ⊤ (1) for "at least", ⊥ (0) for "below". Answers behind the last
+one given are NaN, that is, absent.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.noise import laplace
+from dpwitness.target import queries, target
+
+Answers = NDArray[np.float64]
+
+
+@target(
+    claim="epsilon",
+    neighbours=queries(10),
+    source="Ding et al. 2018, Alg. 11; Lyu, Su & Li 2017, Alg. 7",
+    true_epsilon="ε",
+)
+def svt(
+    rng: np.random.Generator,
+    queries: Answers,
+    epsilon: float,
+    threshold: float = 0.5,
+    cutoff: int = 1,
+    sensitivity: float = 1.0,
+) -> Answers:
+    """Sparse vector technique: ⊤ or ⊥ for each query until `cutoff` ⊤'s."""
+    answers = np.full(len(queries), np.nan)
+    noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
+    count = 0
+    for i in range(len(queries)):
+        if queries[i] + laplace(rng, 4 * cutoff * sensitivity / epsilon) >= noisy_threshold:
+            answers[i] = True
+            count += 1
+            if count >= cutoff:
+                break
+        else:
+            answers[i] = False
+    return answers
+
+
+@target(
+    claim="epsilon",
+    neighbours=queries(10),
+    source="Ding et al. 2018, Alg. 12 (iSVT 1)",
+    true_epsilon="∞",
+)
+def isvt1(
+    rng: np.random.Generator,
+    queries: Answers,
+    epsilon: float,
+    threshold: float = 0.5,
+    sensitivity: float = 1.0,
+) -> Answers:
+    """No noise on the queries, no bound on the number of ⊤'s."""
+    answers = np.empty(len(queries))
+    noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
+    for i in range(len(queries)):
+        answers[i] = queries[i] >= noisy_threshold  # the defect: the query has no noise
+    return answers
+
+
+@target(
+    claim="epsilon",
+    neighbours=queries(10),
+    source="Ding et al. 2018, Alg. 14 (iSVT 2)",
+    true_epsilon="∞ in the number of queries",
+)
+def isvt2(
+    rng: np.random.Generator,
+    queries: Answers,
+    epsilon: float,
+    threshold: float = 0.5,
+    sensitivity: float = 1.0,
+) -> Answers:
+    """No bound on the number of ⊤'s."""
+    answers = np.empty(len(queries))
+    noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
+    for i in range(len(queries)):  # the defect: it never stops
+        answers[i] = queries[i] + laplace(rng, 2 * sensitivity / epsilon) >= noisy_threshold
+    return answers
+
+
+@target(
+    claim="epsilon",
+    neighbours=queries(10),
+    source="Ding et al. 2018, Alg. 13 (iSVT 3)",
+    true_epsilon="(1 + 6·cutoff)/4 · ε",
+)
+def isvt3(
+    rng: np.random.Generator,
+    queries: Answers,
+    epsilon: float,
+    threshold: float = 0.5,
+    cutoff: int = 1,
+    sensitivity: float = 1.0,
+) -> Answers:
+    """Noise that does not grow with the bound on the number of ⊤'s."""
+    answers = np.full(len(queries), np.nan)
+    noisy_threshold = threshold + laplace(rng, 4 * sensitivity / epsilon)
+    count = 0
+    for i in range(len(queries)):
+        # The defect: the scale should be 8·cutoff·Δ/(3ε).
+        if queries[i] + laplace(rng, 4 * sensitivity / (3 * epsilon)) >= noisy_threshold:
+            answers[i] = True
+            count += 1
+            if count >= cutoff:
+                break
+        else:
+            answers[i] = False
+    return answers
+
+
+@target(
+    claim="epsilon",
+    neighbours=queries(10),
+    source="Ding et al. 2018, Alg. 15 (iSVT 4)",
+    true_epsilon="∞ in the number of queries",
+)
+def isvt4(
+    rng: np.random.Generator,
+    queries: Answers,
+    epsilon: float,
+    threshold: float = 0.5,
+    cutoff: int = 1,
+    sensitivity: float = 1.0,
+) -> Answers:
+    """Releases the noisy answer instead of ⊤."""
+    answers = np.full(len(queries), np.nan)
+    noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
+    count = 0
+    for i in range(len(queries)):
+        noisy_answer = queries[i] + laplace(rng, 2 * cutoff * sensitivity / epsilon)
+        if noisy_answer >= noisy_threshold:
+            answers[i] = noisy_answer  # the defect: the very number that was compared
+            count += 1
+            if count >= cutoff:
+                break
+        else:
+            answers[i] = False
+    return answers

@@ -1,0 +1,72 @@
+"""dpwitness: finds and proves violations of differential privacy. Public names, loaded when first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOMES = {
+    "Bound": "verdict",
+    "Box": "events",
+    "Claim": "claim",
+    "Curve": "verdict",
+    "DPWitnessError": "errors",
+    "Interval": "events",
+    "NotRefuted": "verdict",
+    "OutcomeSet": "events",
+    "ScoreThreshold": "events",
+    "Violation": "verdict",
+    "Witness": "witness",
+    "bits": "neighbours",
+    "bound": "pipeline",
+    "check": "pipeline",
+    "curve": "pipeline",
+    "histogram": "neighbours",
+    "pairs": "neighbours",
+    "queries": "neighbours",
+    "replay": "pipeline",
+    "target": "target",
+}
+
+__all__ = [  # noqa: RUF022  # sorted as people sort, without regard to case
+    "Bound",
+    "Box",
+    "Claim",
+    "Curve",
+    "DPWitnessError",
+    "Interval",
+    "NotRefuted",
+    "OutcomeSet",
+    "ScoreThreshold",
+    "Violation",
+    "Witness",
+    "bits",
+    "bound",
+    "check",
+    "curve",
+    "histogram",
+    "pairs",
+    "queries",
+    "replay",
+    "target",
+]
+
+if TYPE_CHECKING:
+    from dpwitness.claim import Claim
+    from dpwitness.errors import DPWitnessError
+    from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
+    from dpwitness.neighbours import bits, histogram, pairs, queries
+    from dpwitness.pipeline import bound, check, curve, replay
+    from dpwitness.target import target
+    from dpwitness.verdict import Bound, Curve, NotRefuted, Violation
+    from dpwitness.witness import Witness
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dpwitness' has no attribute {name!r}")
+    value = getattr(import_module(f"dpwitness.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

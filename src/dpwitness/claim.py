@@ -1,0 +1,32 @@
+"""What a mechanism is said to satisfy."""
+
+import math
+from dataclasses import dataclass
+
+from dpwitness.errors import InvalidClaim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """(ε, δ)-differential privacy: P(M(D)∈S) ≤ e^ε·P(M(D′)∈S) + δ for all neighbours and all events S.
+
+    Raises `InvalidClaim` unless 0 ≤ ε < ∞ and 0 ≤ δ < 1.
+    """
+
+    epsilon: float  # nats
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        # Beyond e^700 a double overflows; no claim of that size says anything.
+        if not 0 <= self.epsilon <= 700:
+            raise InvalidClaim(f"epsilon={self.epsilon!r} must be a number from 0 to 700")
+        if not 0 <= self.delta < 1:
+            raise InvalidClaim(f"delta={self.delta!r} must be at least 0 and below 1")
+
+    @property
+    def ratio(self) -> float:
+        """e^ε."""
+        return math.exp(self.epsilon)
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:g}" if self.delta == 0 else f"(ε = {self.epsilon:g}, δ = {self.delta:g})"

@@ -1,0 +1,76 @@
+"""Everything that dpwitness raises on purpose.
+
+    DPWitnessError
+    ├── BadInput (also a ValueError)      what the caller gave cannot be used
+    │   ├── InvalidClaim                  ε or δ out of range
+    │   ├── InvalidNeighbours             a pair or a relation that makes no sense
+    │   ├── InvalidData                   a CSV or JSON file that cannot be read as numbers
+    │   ├── InvalidParameter              a parameter that the mechanism lacks, needs or rejects
+    │   ├── InvalidWitness                a witness file that is damaged or not one
+    │   ├── UnknownTarget                 no mechanism of that name
+    │   └── BudgetTooSmall                so few runs that nothing could be refuted
+    └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
+        ├── MechanismRaised               it raised an exception
+        ├── MechanismTimeout              it did not return in time
+        └── InvalidOutcome                it returned something that is not an outcome
+
+    SlowMechanism (a UserWarning)         numba refused the mechanism, so it runs as plain Python
+
+The command line prints the message of any of these on one line and exits with 2.
+"""
+
+
+class DPWitnessError(Exception):
+    """Base of every error that dpwitness raises on purpose."""
+
+
+class BadInput(DPWitnessError, ValueError):
+    """What the caller gave cannot be used."""
+
+
+class InvalidClaim(BadInput):
+    """An ε or a δ out of range."""
+
+
+class InvalidNeighbours(BadInput):
+    """A pair of inputs, or a relation, that makes no sense."""
+
+
+class InvalidData(BadInput):
+    """A file that cannot be read as numbers."""
+
+
+class InvalidParameter(BadInput):
+    """A parameter that the mechanism lacks, needs or rejects."""
+
+
+class InvalidWitness(BadInput):
+    """A witness file that is damaged, or is no witness."""
+
+
+class UnknownTarget(BadInput):
+    """No mechanism of that name."""
+
+
+class BudgetTooSmall(BadInput):
+    """So few runs that not even the clearest violation could be refuted."""
+
+
+class MechanismError(DPWitnessError, RuntimeError):
+    """The mechanism misbehaved while it ran."""
+
+
+class MechanismRaised(MechanismError):
+    """The mechanism raised an exception."""
+
+
+class MechanismTimeout(MechanismError):
+    """The mechanism did not return in time."""
+
+
+class InvalidOutcome(MechanismError):
+    """The mechanism returned something that is not an outcome."""
+
+
+class SlowMechanism(UserWarning):
+    """The mechanism runs as plain Python because numba could not compile it."""

@@ -1,0 +1,24 @@
+"""The one place where numba is imported: how this project compiles."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba  # type: ignore[import-untyped]  # numba ships no types
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F) -> F:
+    """Compile a kernel that holds no GIL; the machine code is kept on disk where a folder for it can be found."""
+    try:
+        return cast(F, numba.njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # numba found no writable cache folder: compile anew in each process
+        return cast(F, numba.njit(nogil=True)(function))
+
+
+def inlined(function: F) -> F:
+    """Compile a function that is only ever called from compiled code, and melt it into its caller.
+
+    Measured on `svt`: a call that is not inlined costs 20 ns of a run's 85.
+    """
+    return cast(F, numba.njit(nogil=True, forceinline=True)(function))

@@ -1,0 +1,171 @@
+"""A mechanism as the rest of the house sees it: something that fills rows with outcomes.
+
+A user writes a plain function; `Signature` recognises its parameters by name, and `CompiledMechanism` runs it as
+machine code. The other callables are in `adapters`.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised
+from dpwitness.neighbours import Data
+
+GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
+SIZE_NAMES: Final = frozenset({"size", "n_samples"})
+EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
+#: A longer output is taken for a list that grows without end.
+LONGEST_ROW: Final = 10_000
+
+Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Which parameter of a function is the generator, the number of runs, the data; the rest are its own."""
+
+    function: Callable[..., Any]
+    name: str
+    generator: str | None
+    size: str | None
+    data: str
+    order: tuple[str, ...]
+    parameters: dict[str, Any]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], given: Mapping[str, Any], epsilon: float | None = None) -> "Signature":
+        """Match a function with the parameters given for it.
+
+        `epsilon` goes to a parameter of that name where there is one. Raises `InvalidParameter` for a parameter that
+        the function lacks, for one that it needs, and for a function without data.
+        """
+        plain = getattr(function, "py_func", function)
+        name = getattr(plain, "__name__", type(plain).__name__)
+        try:
+            declared = inspect.signature(plain).parameters
+        except (TypeError, ValueError) as error:
+            raise InvalidParameter(f"{name}: its parameters cannot be read ({error}); wrap it in a function") from error
+        generator = size = data = None
+        own: dict[str, Any] = {}
+        for key, parameter in declared.items():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                continue
+            if key in GENERATOR_NAMES and generator is None:
+                generator = key
+            elif key in SIZE_NAMES and size is None:
+                size = key
+            elif data is None:
+                data = key
+            else:
+                own[key] = parameter.default
+        if data is None:
+            raise InvalidParameter(f"{name} takes no data: its first parameter besides the generator is the input")
+        unknown = [key for key in given if key not in own]
+        if unknown:
+            known = ", ".join(own) or "none of its own"
+            raise InvalidParameter(f"{name} has no parameter {unknown[0]!r}; it takes: {known}")
+        values = {key: given.get(key, default) for key, default in own.items()}
+        for key in EPSILON_NAMES & set(own) - set(given):
+            values[key] = values[key] if epsilon is None else float(epsilon)
+        missing = [key for key, value in values.items() if value is inspect.Parameter.empty]
+        if missing:
+            raise InvalidParameter(f"{name} needs a value for {missing[0]!r}: give {missing[0]}=…")
+        order = tuple(key for key in declared if key in values or key in (generator, size, data))
+        return cls(function, name, generator, size, data, order, values)
+
+    def bind(self, data: Any, rng: np.random.Generator | None, size: int | None = None) -> dict[str, Any]:
+        """Everything to call the function with, by name."""
+        bound = {self.data: data, **self.parameters}
+        if self.generator is not None:
+            bound[self.generator] = rng
+        if self.size is not None:
+            bound[self.size] = size
+        return bound
+
+
+class Mechanism(ABC):
+    """One interface over every kind of callable: `fill` rows with the outcomes of runs."""
+
+    #: Paired runs with one seed of their own, fixed for each kind so that the same seed gives the same counts.
+    shard: int
+    #: Whether several threads may run it at the same time.
+    threads: bool
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        #: The longest output seen so far: how wide to make rows at first. It saves time and decides nothing.
+        self.width = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.signature.name
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether it takes a generator, so that a seed repeats its runs."""
+        return self.signature.generator is not None
+
+    @abstractmethod
+    def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
+        """Write one outcome a row, NaN behind its end; return the longest length, which may exceed the rows' width.
+
+        `start` is the number of the first run, for messages. Raises `MechanismRaised` and `InvalidOutcome`.
+        """
+
+    def label(self, value: float) -> str | None:
+        """The text that stands behind a number, for mechanisms that return text."""
+        return None
+
+    def check_length(self, length: int, start: int) -> int:
+        """Raise `InvalidOutcome` for an output that grows without end; else return its length."""
+        if length > LONGEST_ROW:
+            raise InvalidOutcome(
+                f"{self.name} returned {length} values on a run from {start} on: more than {LONGEST_ROW} are taken for "
+                "a list that grows without end; return less, or pass outcome= to summarise it"
+            )
+        return length
+
+
+class CompiledMechanism(Mechanism):
+    """A plain function as machine code; several threads may run it."""
+
+    shard = 16_384
+    threads = True
+
+    def __init__(self, signature: Signature) -> None:
+        from dpwitness.drivers import load_driver  # numba is imported when first used
+
+        super().__init__(signature)
+        own = list(signature.parameters)
+        names = {signature.data: "given", **{key: f"parameters[{own.index(key)}]" for key in own}}
+        if signature.generator is not None:
+            names[signature.generator] = "generator"
+        self._values = tuple(np.asarray(v) if isinstance(v, list) else v for v in signature.parameters.values())
+        self._fill = load_driver(signature.function, [names[key] for key in signature.order])
+
+    def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
+        """As in `Mechanism`."""
+        position = np.zeros(1, np.int64)
+        given = data[()] if data.ndim == 0 else data
+        try:
+            length = self._fill(rng, given, self._values, rows, position)
+        except Exception as error:
+            from numba.core.errors import NumbaError  # type: ignore[import-untyped]
+
+            if isinstance(error, NumbaError):
+                raise
+            raise raised(self.name, error, start + int(position[0]), data) from error
+        return self.check_length(length, start)
+
+
+def raised(name: str, error: Exception, run: int, data: Data) -> MechanismRaised:
+    """The error for a mechanism that raised, with the run's number and the input."""
+    text = str(error).splitlines()[0] if str(error) else "no message"
+    shown = np.array2string(np.asarray(data), threshold=12, separator=", ")
+    return MechanismRaised(f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown}")

@@ -1,0 +1,520 @@
+"""The road of one check: the only place where search, runs and evidence meet.
+
+claim → neighbours → runs → outcomes → search ‖ fresh runs → counts → evidence → verdict
+"""
+
+import math
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.adapters import Outcome as OutcomeFunction
+from dpwitness.adapters import as_mechanism
+from dpwitness.claim import Claim
+from dpwitness.counts import Counts
+from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter
+from dpwitness.evidence import Estimate, detectable_epsilon, epsilon_lower_bound, holm, log_e_value, p_value, runs_needed
+from dpwitness.learn import BoundAt, Found, GrowthAt, Objective, PowerAt, learn_event
+from dpwitness.mechanism import EPSILON_NAMES, Mechanism
+from dpwitness.neighbours import Data, Pair, Relation, as_input
+from dpwitness.runs import confirm, default_workers
+from dpwitness.search import search
+from dpwitness.target import target_of
+from dpwitness.verdict import Bound, Curve, Line, NotRefuted, Verdict, Violation
+from dpwitness.witness import Witness
+
+__all__ = ["bound", "check", "curve", "replay"]
+
+#: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.
+Progress = Callable[[str, int, int, str], None]
+
+CHECK_RUNS: Final = 4_000_000
+SEARCH_RUNS: Final = 600_000
+BOUND_RUNS: Final = 20_000_000
+CURVE_RUNS: Final = 4_000_000
+MAX_TIME: Final = 60.0
+CENTRES: Final = ("threshold", "theta", "T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """What check, bound and curve share: a mechanism made ready, its neighbours, its seeds and limits."""
+
+    mechanism: Mechanism
+    reference: str
+    relation: Relation
+    data: Data | None
+    centre: float
+    scale: float
+    seed: int
+    workers: int
+    started: float
+    max_time: float
+
+    @property
+    def deadline(self) -> float:
+        return self.started + self.max_time
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def search(
+        self, objective: Objective, budget: int, progress: Progress | None, enough: float = np.inf
+    ) -> tuple[Pair, Any, Any, int]:
+        """The best pair, the outcomes of both its sides, and the runs spent."""
+        found = search(
+            self.mechanism,
+            self.relation,
+            objective,
+            data=self.data,
+            centre=self.centre,
+            scale=self.scale,
+            seed=self.seed,
+            budget=budget,
+            enough=enough,
+            workers=self.workers,
+            deadline=self.deadline,
+            progress=None if progress is None else lambda done: progress("search", done, budget, ""),
+        )
+        return found.pair, found.x, found.y, found.runs
+
+    def witness(self, claim: Claim, alpha: float, pair: Pair, found: Found, counts: Counts) -> Witness:
+        return Witness(
+            mechanism=self.reference,
+            parameters={k: _plain(v) for k, v in self.mechanism.signature.parameters.items()},
+            claim=claim,
+            alpha=alpha,
+            pair=pair,
+            event=found.event,
+            description=found.event.describe(self.relation.noun, self.mechanism.label),
+            counts=counts,
+            estimate=found.estimate,
+            seed=self.seed,
+        )
+
+
+def check(
+    mechanism: Callable[..., Any] | Mechanism,
+    *,
+    epsilon: float,
+    claim: float | None = None,
+    delta: float = 0.0,
+    neighbours: Relation | None = None,
+    data: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    outcome: OutcomeFunction | None = None,
+    alpha: float = 1e-6,
+    max_runs: int = CHECK_RUNS,
+    max_time: float = MAX_TIME,
+    search_runs: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    reference: str | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Look for a witness against (claim, delta)-differential privacy and prove it on fresh runs.
+
+    Parameters
+    ----------
+    mechanism
+        A function of a generator, data and parameters; see `dpwitness.mechanism`.
+    epsilon
+        The mechanism's own parameter, where it has one of that name; and the claim, unless `claim` says another. Nats.
+    neighbours
+        A relation, such as `queries(10)` or `pairs(([1, 1], [2, 0]))`; by default that of a target.
+    data
+        D, around which the relation makes the neighbours.
+    alpha
+        The probability of a false alarm: at most this, however often one looks.
+    max_runs, max_time
+        Paired confirm runs, and seconds for everything together.
+    search_runs
+        Paired search runs; they find the event and are then thrown away.
+
+    Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves.
+    """
+    stated = Claim(epsilon=epsilon if claim is None else claim, delta=delta)
+    _check_limits(alpha, max_runs, max_time)
+    needed = runs_needed(stated, alpha)
+    if max_runs < needed:
+        raise BudgetTooSmall(
+            f"max_runs={max_runs} is too small: even the clearest violation of {stated} at alpha={alpha:g} needs "
+            f"{needed} runs; give at least that many"
+        )
+    job = _prepare(
+        mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference
+    )
+    budget = _search_budget(job, search_runs, min(SEARCH_RUNS, max_runs))
+    objective = GrowthAt(epsilon=stated.epsilon, delta=delta)
+    # More search than this costs more than it can save: a pair so good is proved in a twentieth of the search.
+    enough = 20 * math.log(1 / alpha) / budget
+    pair, x, y, spent = job.search(objective, budget, progress, enough)
+    found = learn_event(x, y, objective)
+    del x, y
+    pair = pair.swapped() if found.swapped else pair
+    return _confirm(job, stated, alpha, pair, found, max_runs, spent, progress)
+
+
+def _confirm(
+    job: _Job,
+    claim: Claim,
+    alpha: float,
+    pair: Pair,
+    found: Found,
+    max_runs: int,
+    spent: int,
+    progress: Progress | None,
+) -> Verdict:
+    """Right of ‖: fresh runs of a fixed pair and a fixed event until the claim is refuted or the runs are over."""
+    bar = math.log(1 / alpha)
+    counts, log_e, ended = Counts(), 0.0, "runs"
+    try:
+        for (counts,) in confirm(
+            job.mechanism,
+            pair,
+            [found.event],
+            seed=job.seed,
+            max_runs=max_runs,
+            workers=job.workers,
+            deadline=job.deadline,
+        ):
+            log_e = log_e_value(counts, claim, found.estimate)
+            if progress is not None:
+                progress("confirm", counts.runs, max_runs, f"log e-value {log_e:.1f} of {bar:.1f}")
+            if log_e >= bar:
+                ended = "refuted"
+                break
+        else:
+            ended = "runs" if counts.runs >= max_runs else "time"
+    except KeyboardInterrupt:
+        ended = "interrupted"  # what was counted is kept: the e-value is valid at any time
+    common: dict[str, Any] = {
+        "mechanism": job.mechanism.name,
+        "parameters": {k: _plain(v) for k, v in job.mechanism.signature.parameters.items()},
+        "claim": claim,
+        "alpha": alpha,
+        "log_e_value": log_e,
+        "epsilon_lower_bound": epsilon_lower_bound(counts, delta=claim.delta, alpha=alpha, hint=found.estimate),
+        "witness": job.witness(claim, alpha, pair, found, counts),
+        "search_runs": spent,
+        "seed": job.seed,
+        "reproducible": job.mechanism.reproducible,
+        "ended": ended,
+    }
+    if log_e >= bar:
+        return Violation(**common, seconds=job.seconds)
+    detectable = detectable_epsilon(counts, claim, alpha=alpha, hint=found.estimate)
+    return NotRefuted(**common, detectable_epsilon=detectable, seconds=job.seconds)
+
+
+def bound(
+    mechanism: Callable[..., Any] | Mechanism,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    confidence: float = 0.999,
+    runs: int = BOUND_RUNS,
+    neighbours: Relation | None = None,
+    data: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    outcome: OutcomeFunction | None = None,
+    max_time: float = 600.0,
+    search_runs: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    reference: str | None = None,
+    progress: Progress | None = None,
+) -> Bound:
+    """Find the largest ε that the mechanism can be shown to exceed, with the given confidence.
+
+    Searches for the event whose lower bound promises most at `runs` paired confirm runs, then spends all of them on it.
+    Other parameters and errors as in `check`.
+    """
+    claim = Claim(epsilon=0.0, delta=delta)
+    if not 0 < confidence < 1:
+        raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
+    alpha = 1 - confidence
+    _check_limits(alpha, runs, max_time)
+    job = _prepare(
+        mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference
+    )
+    budget = _search_budget(job, search_runs, min(max(runs // 4, 100_000), 8_000_000))
+    objective = BoundAt(planned=runs, log_bar=math.log(1 / alpha), delta=delta)
+    pair, x, y, spent = job.search(objective, budget, progress)
+    found = learn_event(x, y, objective)
+    del x, y
+    pair = pair.swapped() if found.swapped else pair
+    counts, ended = Counts(), "runs"
+    try:
+        for (counts,) in confirm(
+            job.mechanism, pair, [found.event], seed=job.seed, max_runs=runs, workers=job.workers, deadline=job.deadline
+        ):
+            if progress is not None:
+                progress("confirm", counts.runs, runs, "")
+        ended = "runs" if counts.runs >= runs else "time"
+    except KeyboardInterrupt:
+        ended = "interrupted"  # the bound is valid at any time
+    lower = epsilon_lower_bound(counts, delta=delta, alpha=alpha, hint=found.estimate)
+    return Bound(
+        mechanism=job.mechanism.name,
+        parameters={k: _plain(v) for k, v in job.mechanism.signature.parameters.items()},
+        delta=delta,
+        confidence=confidence,
+        epsilon_lower_bound=lower,
+        witness=job.witness(claim, alpha, pair, found, counts),
+        search_runs=spent,
+        seed=job.seed,
+        reproducible=job.mechanism.reproducible,
+        seconds=job.seconds,
+        ended=ended,
+    )
+
+
+def curve(
+    mechanism: Callable[..., Any] | Mechanism,
+    *,
+    epsilons: Sequence[float],
+    claims: Sequence[float],
+    delta: float = 0.0,
+    method: str = "exact",
+    runs: int = CURVE_RUNS,
+    neighbours: Relation | None = None,
+    data: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    outcome: OutcomeFunction | None = None,
+    max_time: float = 600.0,
+    search_runs: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    reference: str | None = None,
+    progress: Progress | None = None,
+) -> Curve:
+    """p-values of every test ε in `claims`, for the mechanism run with each ε of `epsilons` (Ding et al. 2018, fig. 1–4).
+
+    One search serves every test ε of a line, and one fresh sample of exactly `runs` paired runs tests every event
+    chosen: the p-values of a line depend on each other, which Holm's adjustment allows. Raises `MechanismTimeout` if
+    the runs cannot be done in `max_time`: a p-value for a fixed number of runs cannot be had from fewer.
+    """
+    started = time.monotonic()
+    if not len(epsilons) or not len(claims):
+        raise InvalidParameter("a curve needs at least one epsilon and at least one claim")
+    _check_limits(0.5, runs, max_time)
+    tests = [Claim(epsilon=float(e), delta=delta) for e in claims]
+    lines = []
+    seed = secrets.randbits(32) if seed is None else seed
+    for epsilon in epsilons:
+        job = _prepare(
+            mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference
+        )
+        budget = _search_budget(job, search_runs, min(SEARCH_RUNS, runs))
+        wide = BoundAt(planned=runs, log_bar=math.log(1e6), delta=delta)
+        pair, x, y, spent = job.search(wide, budget, progress)
+        # A handful of events serves all test ε: the largest bound, and what is best at a few ε on the way.
+        spots = np.unique(np.quantile([t.epsilon for t in tests], (0, 0.25, 0.5, 0.75, 1), method="nearest"))
+        objectives: list[Objective] = [wide, *(PowerAt(epsilon=float(e), delta=delta) for e in spots)]
+        pool = [learn_event(x, y, objective) for objective in objectives]
+        del x, y
+        chosen = [_best_for(test, pool) for test in tests]
+        totals: tuple[Counts, ...] = ()
+        for totals in confirm(
+            job.mechanism,
+            pair,
+            [found.event for found in pool],
+            seed=job.seed,
+            max_runs=runs,
+            workers=job.workers,
+            deadline=job.deadline,
+        ):
+            if progress is not None:
+                progress("confirm", totals[0].runs, runs, f"ε = {epsilon:g}")
+        if not totals or totals[0].runs < runs:
+            from dpwitness.errors import MechanismTimeout
+
+            raise MechanismTimeout(
+                f"{job.mechanism.name} did not finish {runs} runs in {max_time:g} s: give fewer runs or more time"
+            )
+        counts = [totals[k].swapped() if pool[k].swapped else totals[k] for k in chosen]
+        values = [
+            p_value(c, test, method=method, seed=seed + i) for i, (c, test) in enumerate(zip(counts, tests, strict=True))
+        ]
+        lines.append(
+            Line(
+                epsilon=float(epsilon),
+                test_epsilons=tuple(t.epsilon for t in tests),
+                p_values=tuple(values),
+                adjusted=tuple(holm(values)),
+                events=tuple(pool[k].event.describe(job.relation.noun, job.mechanism.label) for k in chosen),
+                counts=tuple(counts),
+                pair_label=pair.label,
+                search_runs=spent,
+            )
+        )
+    return Curve(
+        mechanism=job.mechanism.name,
+        parameters={
+            k: _plain(v) for k, v in job.mechanism.signature.parameters.items() if k not in EPSILON_NAMES
+        },
+        delta=delta,
+        method=method,
+        lines=tuple(lines),
+        seed=seed,
+        reproducible=job.mechanism.reproducible,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _best_for(test: Claim, pool: Sequence[Found]) -> int:
+    """The event of largest power against a test ε, by the search's estimates."""
+    p, q = np.array([f.estimate.p for f in pool]), np.array([f.estimate.q for f in pool])
+    return int(np.argmax(PowerAt(epsilon=test.epsilon, delta=test.delta)(p, q, 100_000)))
+
+
+def replay(
+    witness: Witness,
+    mechanism: Callable[..., Any] | Mechanism | None = None,
+    *,
+    max_runs: int | None = None,
+    max_time: float = MAX_TIME,
+    seed: int | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Count a witness's event on fresh runs of its pair, at its own claim and alpha: no search, a new seed.
+
+    `mechanism` must be given unless the witness names a bundled target: a witness file is data from somewhere, and
+    never decides which code runs. By default up to ten times the runs that the witness took.
+    """
+    if mechanism is None:
+        from dpwitness.catalog import load_registered
+
+        mechanism = load_registered(witness.mechanism)
+    needed = runs_needed(witness.claim, witness.alpha)
+    limit = max(10 * witness.counts.runs, 100_000, needed) if max_runs is None else max_runs
+    _check_limits(witness.alpha, limit, max_time)
+    job = _prepare(
+        mechanism,
+        None,
+        _Fixed(witness.pair),
+        None,
+        witness.parameters,
+        None,
+        seed,
+        workers,
+        max_time,
+        witness.mechanism,
+    )
+    estimate = Estimate(p=witness.estimate.p, q=witness.estimate.q)
+    found = Found(event=witness.event, swapped=False, estimate=estimate, value=0.0)
+    return _confirm(job, witness.claim, witness.alpha, witness.pair, found, limit, 0, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """The relation of a replay: one pair, nothing to search."""
+
+    pair: Pair
+    noun: str = "value"
+
+    def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Any:
+        return iter((self.pair,))
+
+    def variations(self, pair: Pair, *, scale: float = 1.0) -> Any:
+        return iter(())
+
+
+def _prepare(
+    function: Callable[..., Any] | Mechanism,
+    epsilon: float | None,
+    neighbours: Relation | None,
+    data: Any,
+    parameters: Mapping[str, Any] | None,
+    outcome: OutcomeFunction | None,
+    seed: int | None,
+    workers: int | None,
+    max_time: float,
+    reference: str | None,
+) -> _Job:
+    """Match function, parameters, relation and data; compile; draw a seed where none is given."""
+    started = time.monotonic()
+    if epsilon is not None and not 0 < epsilon <= 700:
+        raise InvalidClaim(f"epsilon={epsilon!r} must be positive and finite (at most 700)")
+    if workers is not None and workers < 1:
+        raise InvalidParameter(f"workers={workers!r} must be at least 1")
+    if seed is not None and not 0 <= seed < 1 << 128:
+        raise InvalidParameter(f"seed={seed!r} must be a whole number of at least 0")
+    own = target_of(function)
+    relation = neighbours or (own.neighbours if own else None)
+    if relation is None:
+        name = getattr(function, "__name__", "the mechanism")
+        raise InvalidNeighbours(
+            f"{name} does not say which inputs are neighbours: give neighbours=queries(…), histogram(…), bits(…) or "
+            "pairs(…) (command line: --pair, --queries or --data)"
+        )
+    given = None if data is None else as_input(data)
+    first = next(iter(relation.candidates(given)), None)
+    if first is None:
+        raise InvalidNeighbours("the relation proposes no pair of inputs")
+    mechanism = as_mechanism(function, first.data, parameters=parameters, epsilon=epsilon, outcome=outcome)
+    own_values = mechanism.signature.parameters
+    centre = next((float(own_values[name]) for name in CENTRES if isinstance(own_values.get(name), int | float)), 0.0)
+    return _Job(
+        mechanism=mechanism,
+        reference=reference or _reference(function),
+        relation=relation,
+        data=given,
+        centre=centre,
+        scale=1.0 if epsilon is None else 1 / epsilon,
+        seed=secrets.randbits(32) if seed is None else seed,
+        workers=workers or default_workers(),
+        started=started,
+        max_time=max_time,
+    )
+
+
+def _check_limits(alpha: float, runs: int, max_time: float) -> None:
+    if not 0 < alpha < 1:
+        raise InvalidParameter(f"alpha={alpha!r} must lie between 0 and 1")
+    if not runs >= 1:
+        raise BudgetTooSmall(f"{runs!r} runs are too few: give at least 1")
+    if not max_time > 0:
+        raise InvalidParameter(f"max_time={max_time!r} must be a positive number of seconds")
+
+
+def _search_budget(job: _Job, given: int | None, usual: int) -> int:
+    """Search runs: as given; as usual for compiled code; for slow code what fits in a quarter of the time."""
+    if given is not None:
+        if given < 1:
+            raise BudgetTooSmall(f"search_runs={given!r} must be at least 1")
+        return given
+    if job.mechanism.threads:
+        return usual
+    data = next(iter(job.relation.candidates(job.data))).data
+    rows = np.empty((16 if job.mechanism.shard < 1000 else 1000, max(job.mechanism.width, 8)))
+    started = time.perf_counter()
+    job.mechanism.fill(data, np.random.default_rng(0), rows, 0)
+    cost = 2 * (time.perf_counter() - started) / len(rows)
+    # Rounded to a power of ten, so that a small change of speed does not change the search.
+    fits = 10 ** math.floor(math.log10(max(job.max_time / 4 / cost, 1)))
+    return int(min(usual, max(fits, 256)))
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as a JSON value; what is none is shown as text."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value if isinstance(value, bool | int | float | str | type(None) | list) else repr(value)
+
+
+def _reference(function: Any) -> str:
+    if isinstance(function, Mechanism):
+        function = function.signature.function
+    function = getattr(function, "py_func", function)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', '?')}:{name}"

@@ -1,0 +1,196 @@
+"""Seeded, sharded, threaded execution: the only place where mechanisms run.
+
+A shard is a fixed number of paired runs with a seed of its own, so that the same seed gives the same counts whatever
+the number of workers. Results are handed out in the order of the shards; memory does not grow with their number.
+"""
+
+import os
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from dpwitness.counts import Counts
+from dpwitness.errors import MechanismTimeout
+from dpwitness.events import Event, widen
+from dpwitness.mechanism import Mechanism, Rows
+from dpwitness.neighbours import Data, Pair
+
+T = TypeVar("T")
+
+SEARCH, CONFIRM = 0, 1  # each role draws from streams of its own
+#: Numbers that one block of rows holds: small enough for a core's cache.
+BLOCK = 1 << 15
+
+
+def default_workers() -> int:
+    """As many as this process may use cores."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """The stream of one role, shard and side."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def sample(
+    mechanism: Mechanism,
+    data: Data,
+    n: int,
+    *,
+    seed: int,
+    key: tuple[int, ...],
+    workers: int = 1,
+    deadline: float | None = None,
+) -> Rows:
+    """Outcomes of n search runs as rows of one width, NaN behind the end of each.
+
+    `key` names the stream. Raises `MechanismTimeout` when the deadline (of `time.monotonic`) passes first.
+    """
+    size = mechanism.shard
+    width = max(data.size, mechanism.width, 1)
+    while True:
+        rows = np.empty((n, width))
+        needed = 1
+        tasks = (
+            partial(mechanism.fill, data, generator(seed, SEARCH, *key, k), rows[k * size : (k + 1) * size], k * size)
+            for k in range(-(-n // size))
+        )
+        for longest in ordered(tasks, workers if mechanism.threads else 1, deadline):
+            if longest is None:
+                raise MechanismTimeout(
+                    f"{mechanism.name} did not finish {n} search runs in time: give more time, or fewer runs"
+                )
+            needed = max(needed, longest)
+        mechanism.width = max(mechanism.width, needed)
+        if needed <= width:
+            return rows[:, :needed]
+        width = needed  # the first guess was too narrow: once more, from the same seeds
+
+
+def stack(parts: Sequence[Rows]) -> Rows:
+    """Rows of several widths as one array."""
+    width = max(part.shape[1] for part in parts)
+    return np.concatenate([widen(part, width) for part in parts if len(part)])
+
+
+def confirm(
+    mechanism: Mechanism,
+    pair: Pair,
+    events: Sequence[Event],
+    *,
+    seed: int,
+    max_runs: int,
+    workers: int = 1,
+    deadline: float | None = None,
+) -> Iterator[tuple[Counts, ...]]:
+    """Counts of each event so far, after every shard of fresh paired runs, up to `max_runs`.
+
+    The pair and the events are fixed here, before the first run is drawn; this is the only maker of `Counts`. Ends
+    early when the deadline (of `time.monotonic`) passes; raises `MechanismTimeout` if no shard was done by then.
+    """
+    size = mechanism.shard
+    shards = -(-max_runs // size)
+    tasks = (
+        partial(_count, mechanism, pair, events, seed, k, min(size, max_runs - k * size)) for k in range(shards)
+    )
+    totals = tuple(Counts() for _ in events)
+    for part in ordered(tasks, workers if mechanism.threads else 1, deadline):
+        if part is None:
+            if not totals[0].runs:
+                raise MechanismTimeout(
+                    f"{mechanism.name} did not finish its first {min(size, max_runs)} runs in time: give more time"
+                )
+            return
+        totals = tuple(total + more for total, more in zip(totals, part, strict=True))
+        yield totals
+
+
+def _count(
+    mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int, shard: int, n: int
+) -> tuple[Counts, ...]:
+    """Run one shard of n paired runs and count every event."""
+    sides = (generator(seed, CONFIRM, shard, 0), generator(seed, CONFIRM, shard, 1))
+    width = max(pair.data.size, mechanism.width, *(event.width for event in events), 1)
+    totals = [np.zeros(4, np.int64) for _ in events]
+    start = 0
+    while start < n:
+        rows = min(n - start, max(mechanism.shard if not mechanism.threads else 64, BLOCK // width))
+        states = [side.bit_generator.state for side in sides]
+        outcomes = []
+        for data, rng, state in zip((pair.data, pair.neighbour), sides, states, strict=True):
+            block = np.empty((rows, width))
+            longest = mechanism.fill(data, rng, block, shard * mechanism.shard + start)
+            while longest > block.shape[1]:  # an event may ask for the absence of what lies behind the row
+                rng.bit_generator.state = state
+                block = np.empty((rows, longest))
+                longest = mechanism.fill(data, rng, block, shard * mechanism.shard + start)
+            outcomes.append(block)
+            width = block.shape[1]
+        for event, total in zip(events, totals, strict=True):
+            a, b = event.contains(outcomes[0]), event.contains(outcomes[1])
+            both, left, right = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
+            total += (left - both, both, right - both, rows - left - right + both)
+        start += rows
+    return tuple(
+        Counts(n10=int(total[0]), n11=int(total[1]), n01=int(total[2]), n00=int(total[3])) for total in totals
+    )
+
+
+def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | None = None) -> Iterator[T | None]:
+    """Run tasks on `workers` threads and yield their results in order; None, once, when the deadline passes.
+
+    The threads are daemons: a mechanism that hangs in compiled code can't be stopped, but it can't keep the process
+    alive either.
+    """
+    if workers <= 1 and deadline is None:
+        for task in tasks:
+            yield task()
+        return
+    waiting: queue.SimpleQueue[tuple[Callable[[], T], queue.SimpleQueue[tuple[T | None, BaseException | None]]] | None]
+    waiting = queue.SimpleQueue()
+
+    def work() -> None:
+        while (job := waiting.get()) is not None:
+            task, box = job
+            try:
+                box.put((task(), None))
+            except BaseException as error:  # handed to the caller, who raises it
+                box.put((None, error))
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(max(workers, 1))]
+    for thread in threads:
+        thread.start()
+    boxes: deque[queue.SimpleQueue[tuple[T | None, BaseException | None]]] = deque()
+    try:
+        remaining = iter(tasks)
+        exhausted = False
+        while True:
+            while not exhausted and len(boxes) < 2 * len(threads):
+                task = next(remaining, None)
+                if task is None:
+                    exhausted = True
+                    break
+                box: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+                boxes.append(box)
+                waiting.put((task, box))
+            if not boxes:
+                return
+            try:
+                left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+                result, error = boxes[0].get(timeout=left)
+            except queue.Empty:
+                yield None
+                return
+            boxes.popleft()
+            if error is not None:
+                raise error
+            yield result
+    finally:
+        for _ in threads:
+            waiting.put(None)

@@ -1,0 +1,42 @@
+"""What a bundled mechanism, or one of another package, says of itself: all that `algorithms/` may import."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dpwitness.neighbours import Relation, bits, histogram, pairs, queries
+
+__all__ = ["Target", "bits", "histogram", "pairs", "queries", "target", "target_of"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A mechanism's own claim (which parameter is its ε), relation, source, and what is true of it."""
+
+    claim: str
+    neighbours: Relation
+    source: str
+    true_epsilon: str
+
+
+def target(*, claim: str, neighbours: Relation, source: str, true_epsilon: str = "unknown") -> Callable[[F], F]:
+    """Register what is known of a mechanism: the parameter that is its claimed ε, its relation, its source.
+
+    `true_epsilon` is a text for people: the smallest ε for which it is ε-DP.
+    """
+
+    def register(function: F) -> F:
+        function.__dpwitness__ = Target(  # type: ignore[attr-defined]  # a mark on a plain function
+            claim=claim, neighbours=neighbours, source=source, true_epsilon=true_epsilon
+        )
+        return function
+
+    return register
+
+
+def target_of(function: Any) -> Target | None:
+    """What a mechanism says of itself, if anything."""
+    mark = getattr(function, "__dpwitness__", None)
+    return mark if isinstance(mark, Target) else None
