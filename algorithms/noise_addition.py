@@ -18,7 +18,7 @@ def laplace_mechanism(
     rng: np.random.Generator, queries: NDArray[np.float64], epsilon: float, sensitivity: float = 1.0
 ) -> float:
     """One answer + Lap(Δ/ε)."""
-    return queries[0] + laplace(rng, sensitivity / epsilon)
+    return float(queries[0]) + laplace(rng, sensitivity / epsilon)
 
 
 @target(

@@ -26,7 +26,7 @@ _HOMES = {
     "target": "target",
 }
 
-__all__ = [  # noqa: RUF022  # sorted as people sort, without regard to case
+__all__ = [  # sorted as people sort, without regard to case
     "Bound",
     "Box",
     "Claim",

@@ -44,7 +44,7 @@ def as_mechanism(
             compiled.fill(data, trial, rows, 0)
             return compiled
         except Exception as error:
-            from numba.core.errors import NumbaError  # type: ignore[import-untyped]  # numba is slow to import
+            from numba.core.errors import NumbaError  # numba is slow to import
 
             if not isinstance(error, NumbaError):
                 raise
@@ -176,7 +176,9 @@ class VectorisedMechanism(PythonMechanism):
             rows[:, width:] = np.nan
             return self.check_length(values.shape[1], start)
         if not hasattr(output, "__len__") or len(output) != n:
-            raise InvalidOutcome(f"{self.name} returned {output!r:.80} for {n} runs from {start} on: return one for each")
+            raise InvalidOutcome(
+                f"{self.name} returned {output!r:.80} for {n} runs from {start} on: return one for each"
+            )
         return self.check_length(max(self._write(output[i], rows[i], start + i) for i in range(n)), start)
 
 

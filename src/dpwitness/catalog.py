@@ -26,7 +26,9 @@ def load_registered(name: str) -> Callable[..., Any]:
         near = difflib.get_close_matches(name, points, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "`dpwitness list` shows the bundled ones."
         if ":" in name:
-            hint = "it is not a registered target, so its code is not run unless you name it: give the mechanism yourself"
+            hint = (
+                "it is not a registered target, so its code is not run unless you name it: give the mechanism yourself"
+            )
         raise UnknownTarget(f"unknown target {name!r}: {hint}")
     return _callable(points[name].load(), name)
 

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numba  # type: ignore[import-untyped]  # numba ships no types
+import numba
 import numpy as np
 from numba import types
-from numba.core import cgutils  # type: ignore[import-untyped]
-from numba.extending import intrinsic, overload  # type: ignore[import-untyped]
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
 
 DRIVER = '''"""Runs one mechanism; written by dpwitness, safe to delete."""
 from dpwitness.drivers import WAITING, borrow, place
@@ -45,7 +45,12 @@ def fill(rng, data, parameters, rows, position):
 WAITING: dict[str, Any] = {}
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+def _untyped(value: Any) -> Any:
+    """Numba's inner functions have no types; mypy is told so here, once."""
+    return value
+
+
+@intrinsic
 def borrow(typing_context: Any, value: Any) -> Any:
     """Give the value without its reference count: the caller of `fill` holds it all the while.
 
@@ -55,8 +60,8 @@ def borrow(typing_context: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if not isinstance(value, types.Array | types.NumPyRandomGeneratorType):
             return arguments[0]
-        struct = cgutils.create_struct_proxy(value)(context, builder, value=arguments[0])
-        struct.meminfo = cgutils.get_null_value(struct.meminfo.type)
+        struct = _untyped(cgutils).create_struct_proxy(value)(context, builder, value=arguments[0])
+        struct.meminfo = _untyped(cgutils).get_null_value(struct.meminfo.type)
         return struct._getvalue()
 
     return value(value), generate
@@ -70,7 +75,7 @@ def place(rows: Any, i: int, j: int, value: Any) -> int:
     raise NotImplementedError
 
 
-@overload(place, jit_options={"forceinline": True})  # type: ignore[untyped-decorator]
+@overload(place, jit_options={"forceinline": True})
 def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
     if isinstance(value, types.Number | types.Boolean):
 

@@ -162,7 +162,7 @@ class OutcomeSet:
     @property
     def width(self) -> int:
         """As in `Event`."""
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`."""

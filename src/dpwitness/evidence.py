@@ -100,7 +100,7 @@ def growth_rate(p: ArrayLike, q: ArrayLike, epsilon: ArrayLike, delta: float = 0
 
 
 def _log_wealth(counts: Counts, bets: Floats, ratio: Any, delta: float) -> Floats:
-    """log ∏(1+λX_i) for each bet."""
+    """Log ∏(1+λX_i) for each bet."""
     cells = (counts.n10, counts.n11, counts.n01, counts.n00)
     payoffs = _payoffs(ratio, delta)
     return np.asarray(sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs, strict=True) if n))

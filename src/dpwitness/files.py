@@ -48,8 +48,8 @@ def read_text(path: str | Path) -> str:
 def read_column(path: str | Path, column: str | None = None) -> Data:
     """One column of a CSV file as a read-only array; whole numbers stay integers.
 
-    A first line that is not all numbers is a header. Raises `InvalidData` for a missing, empty or ambiguous column,
-    for text and for empty cells, with the line.
+    A first line that is not all numbers is a header. Of several columns, where none is named, the one called "count",
+    else the last. Raises `InvalidData` for a missing or empty column, for text and for empty cells, with the line.
     """
     rows = [(number, row) for number, row in enumerate(csv.reader(read_text(path).splitlines()), 1) if row]
     if not rows:
@@ -64,8 +64,10 @@ def read_column(path: str | Path, column: str | None = None) -> Data:
             known = ", ".join(header) if header else "none: the file has no header line"
             raise InvalidData(f"{path} has no column {column!r}; its columns: {known}")
         index = header.index(column)
-    elif (width := len(header) if header else len(rows[0][1])) > 1:
-        raise InvalidData(f"{path} has {width} columns: choose one with --column ({', '.join(header or [])})")
+    elif header and "count" in header:
+        index = header.index("count")
+    else:
+        index = len(header or rows[0][1]) - 1
     values: list[Any] = []
     for number, row in rows:
         cell = row[index].strip() if index < len(row) else ""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import numba  # type: ignore[import-untyped]  # numba ships no types
+import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 

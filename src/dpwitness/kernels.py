@@ -69,7 +69,11 @@ def additive_score(
 
 @compiled
 def outcome_codes(
-    rows: Rows, hashes: NDArray[np.uint64], numbers: NDArray[np.int64], codes: NDArray[np.int64], first: NDArray[np.int64],
+    rows: Rows,
+    hashes: NDArray[np.uint64],
+    numbers: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    first: NDArray[np.int64],
     known: int,
 ) -> int:
     """codes[i]: the number of row i's outcome, numbered by first appearance; first[k]: where outcome k appeared.

@@ -105,12 +105,12 @@ def learn_event(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True
     x, y = widen(x, width), widen(y, width)
     half = len(x) // 2
     train, test = (x[:half], y[:half]), (x[half:], y[half:])
-    candidates: list[Candidate] = []  # simplest first
     columns = _columns(train, half, objective, thorough)
+    sets = _outcome_sets(train, test, objective)
+    candidates = [c for c in sets if c.size == 1]  # simplest first
     for _, interval, swapped in columns[:3]:
         candidates.append(_tried(interval, swapped, test))
-    sets = _outcome_sets(train, test, objective)
-    candidates += sets
+    candidates += [c for c in sets if c.size > 1]
     if thorough and width > 1:
         for _, interval, swapped in columns[:2]:
             box = _grow_box(train, interval, swapped, objective)
@@ -139,11 +139,12 @@ class Candidate:
     swapped: bool
     p: float
     q: float
+    size: int = 1  # outcomes, for a set of outcomes
 
 
 def _tried(event: Event, swapped: bool, test: tuple[Rows, Rows]) -> Candidate:
     rates = [float(event.contains(rows).mean()) for rows in (test[::-1] if swapped else test)]
-    return Candidate(lambda: event, swapped, *rates)
+    return Candidate(lambda: event, swapped, rates[0], rates[1])
 
 
 def _slack(best: float) -> float:
@@ -262,9 +263,10 @@ def _outcome_sets(train: tuple[Rows, Rows], test: tuple[Rows, Rows], objective: 
         sizes = {int(prefix.argmax()) + 1, int(np.argmax(prefix >= best - _slack(best))) + 1}
         chosen = [np.array([int(alone.argmax())])] + [ranking[:size] for size in sorted(sizes) if size < len(ranking)]
         for members in chosen:
-            rates = (float(side[members].sum() / len(test[0])) for side in (test_hits, test_others))
-            candidates.append(Candidate(partial(OutcomeSet, outcomes[members]), swapped, *rates))
-    return sorted(candidates, key=lambda c: c.event.args[0].size)  # type: ignore[attr-defined]  # a partial
+            rates = [float(side[members].sum() / len(test[0])) for side in (test_hits, test_others)]
+            event = partial(OutcomeSet, outcomes[members])
+            candidates.append(Candidate(event, swapped, rates[0], rates[1], size=len(members)))
+    return sorted(candidates, key=lambda c: c.size)
 
 
 def _shrunken_log_ratio(hits: NDArray[np.int64], others: NDArray[np.int64]) -> Floats:
@@ -293,7 +295,11 @@ def _scores(train: tuple[Rows, Rows], objective: Objective) -> list[tuple[ScoreT
             there = column[~np.isnan(column)]
             bins = np.bincount(np.searchsorted(cuts, there, side="right"), minlength=len(cuts) + 1)
             counts.append(np.append(bins, runs - len(there)))
-        ratio = _shrunken_log_ratio(*counts)
+        hits, others = counts
+        # Entries that tell nothing only add noise, and time: a bin must stand out by 4 standard errors.
+        if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < 4:
+            continue
+        ratio = _shrunken_log_ratio(hits, others)
         coordinates.append(j)
         edges.append(cuts)
         weights.append(ratio)
@@ -303,9 +309,7 @@ def _scores(train: tuple[Rows, Rows], objective: Objective) -> list[tuple[ScoreT
     ranked = [np.sort(score.score(rows)) for rows in train]
     cuts = np.unique(np.quantile(np.concatenate(ranked), SHARES))
     p, q = (1 - np.searchsorted(side, cuts, side="right") / runs for side in ranked)
-    found = [
-        (ScoreThreshold(coordinates, edges, weights, float(cuts[int(objective(p, q, runs).argmax())])), False)
-    ]
+    found = [(ScoreThreshold(coordinates, edges, weights, float(cuts[int(objective(p, q, runs).argmax())])), False)]
     opposite = [-w for w in weights]
     k = int(objective(1 - q, 1 - p, runs).argmax())
     # Just above −cut: the negated score must exceed it where the score stays at or below the cut.

@@ -156,7 +156,7 @@ class CompiledMechanism(Mechanism):
         try:
             length = self._fill(rng, given, self._values, rows, position)
         except Exception as error:
-            from numba.core.errors import NumbaError  # type: ignore[import-untyped]
+            from numba.core.errors import NumbaError
 
             if isinstance(error, NumbaError):
                 raise

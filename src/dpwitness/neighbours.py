@@ -122,7 +122,7 @@ class Queries:
             yield "middle up", middle
 
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """The eight patterns of StatDP (Ding et al. 2018, Table 1), those with one answer against all others, …
+        """The patterns of StatDP (Ding et al. 2018) and those that move one answer against all others.
 
         Without data they stand around `centre`, at a few distances of the order of the noise.
         """
@@ -250,9 +250,7 @@ def _pair(data: Any, neighbour: Any, label: str) -> Pair:
     return Pair(as_input(data), as_input(neighbour), label)
 
 
-def queries(
-    length: int = 10, sensitivity: float = 1.0, may_move: str = "all", direction: str = "any"
-) -> Queries:
+def queries(length: int = 10, sensitivity: float = 1.0, may_move: str = "all", direction: str = "any") -> Queries:
     """Answers to `length` queries of the given sensitivity; see `Queries`."""
     return Queries(length, sensitivity, may_move, direction)
 

@@ -8,20 +8,30 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.adapters import as_mechanism
+from dpwitness.attacks.candidate import Candidate
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
 from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter
-from dpwitness.evidence import Estimate, detectable_epsilon, epsilon_lower_bound, holm, log_e_value, p_value, runs_needed
+from dpwitness.evidence import (
+    Estimate,
+    detectable_epsilon,
+    epsilon_lower_bound,
+    holm,
+    log_e_value,
+    p_value,
+    runs_needed,
+)
 from dpwitness.learn import BoundAt, Found, GrowthAt, Objective, PowerAt, learn_event
 from dpwitness.mechanism import EPSILON_NAMES, Mechanism
 from dpwitness.neighbours import Data, Pair, Relation, as_input
-from dpwitness.runs import confirm, default_workers
+from dpwitness.runs import confirm, default_workers, sample
 from dpwitness.search import search
 from dpwitness.target import target_of
 from dpwitness.verdict import Bound, Curve, Line, NotRefuted, Verdict, Violation
@@ -37,6 +47,7 @@ SEARCH_RUNS: Final = 600_000
 BOUND_RUNS: Final = 20_000_000
 CURVE_RUNS: Final = 4_000_000
 MAX_TIME: Final = 60.0
+_ATTACK_KEY: Final = 1 << 20  # apart from the streams of the search's pairs
 CENTRES: Final = ("threshold", "theta", "T")
 
 
@@ -146,18 +157,79 @@ def check(
             f"max_runs={max_runs} is too small: even the clearest violation of {stated} at alpha={alpha:g} needs "
             f"{needed} runs; give at least that many"
         )
-    job = _prepare(
-        mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference
-    )
+    job = _prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
     budget = _search_budget(job, search_runs, min(SEARCH_RUNS, max_runs))
     objective = GrowthAt(epsilon=stated.epsilon, delta=delta)
     # More search than this costs more than it can save: a pair so good is proved in a twentieth of the search.
     enough = 20 * math.log(1 / alpha) / budget
-    pair, x, y, spent = job.search(objective, budget, progress, enough)
-    found = learn_event(x, y, objective)
-    del x, y
-    pair = pair.swapped() if found.swapped else pair
+    pair, found, spent = _find(
+        job,
+        function=mechanism,
+        claim=stated,
+        runs=max_runs,
+        objective=objective,
+        budget=budget,
+        enough=enough,
+        progress=progress,
+    )
     return _confirm(job, stated, alpha, pair, found, max_runs, spent, progress)
+
+
+def _find(
+    job: _Job,
+    *,
+    function: Any,
+    claim: Claim,
+    runs: int,
+    objective: Objective,
+    budget: int,
+    enough: float = np.inf,
+    progress: Progress | None = None,
+) -> tuple[Pair, Found, int]:
+    """Left of ‖: the best of what the target's attack proposes and of what the search finds; D first."""
+    best: tuple[Pair, Found] | None = None
+    spent = 0
+    proposed = _proposed(job, function, claim, runs)
+    for index, candidate in enumerate(proposed):
+        n = max(budget // (4 * len(proposed)), 16)
+        spent += n
+        p, q = (
+            float(
+                candidate.event.contains(
+                    sample(
+                        job.mechanism,
+                        data,
+                        n,
+                        seed=job.seed,
+                        key=(_ATTACK_KEY, index, side),
+                        workers=job.workers,
+                        deadline=job.deadline,
+                    )
+                ).mean()
+            )
+            for side, data in enumerate((candidate.pair.data, candidate.pair.neighbour))
+        )
+        value = float(objective(np.array([p]), np.array([q]), n)[0])
+        if best is None or value > best[1].value:
+            found = Found(event=candidate.event, swapped=False, estimate=Estimate(p=p, q=q), value=value)
+            best = candidate.pair, found
+    if best is not None and best[1].value >= enough:
+        return *best, spent
+    pair, x, y, searched = job.search(objective, budget, progress, enough)
+    found = learn_event(x, y, objective)
+    if best is not None and best[1].value > found.value:
+        return *best, spent + searched
+    return (pair.swapped() if found.swapped else pair), found, spent + searched
+
+
+def _proposed(job: _Job, function: Any, claim: Claim, runs: int) -> list[Candidate]:
+    """What the attack that a target names proposes."""
+    own = target_of(function)
+    if own is None or own.attack is None:
+        return []
+    module, _, name = own.attack.partition(":")
+    attack = getattr(import_module(module), name)
+    return list(attack(dict(job.mechanism.signature.parameters), job.data, claim, runs))
 
 
 def _confirm(
@@ -240,15 +312,12 @@ def bound(
         raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
     alpha = 1 - confidence
     _check_limits(alpha, runs, max_time)
-    job = _prepare(
-        mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference
-    )
+    job = _prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
     budget = _search_budget(job, search_runs, min(max(runs // 4, 100_000), 8_000_000))
     objective = BoundAt(planned=runs, log_bar=math.log(1 / alpha), delta=delta)
-    pair, x, y, spent = job.search(objective, budget, progress)
-    found = learn_event(x, y, objective)
-    del x, y
-    pair = pair.swapped() if found.swapped else pair
+    pair, found, spent = _find(
+        job, function=mechanism, claim=claim, runs=runs, objective=objective, budget=budget, progress=progress
+    )
     counts, ended = Counts(), "runs"
     try:
         for (counts,) in confirm(
@@ -294,7 +363,9 @@ def curve(
     reference: str | None = None,
     progress: Progress | None = None,
 ) -> Curve:
-    """p-values of every test ε in `claims`, for the mechanism run with each ε of `epsilons` (Ding et al. 2018, fig. 1–4).
+    """p-values of every test ε in `claims`, for the mechanism run with each ε of `epsilons`.
+
+    These are the figures of Ding et al. 2018.
 
     One search serves every test ε of a line, and one fresh sample of exactly `runs` paired runs tests every event
     chosen: the p-values of a line depend on each other, which Holm's adjustment allows. Raises `MechanismTimeout` if
@@ -308,9 +379,7 @@ def curve(
     lines = []
     seed = secrets.randbits(32) if seed is None else seed
     for epsilon in epsilons:
-        job = _prepare(
-            mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference
-        )
+        job = _prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
         budget = _search_budget(job, search_runs, min(SEARCH_RUNS, runs))
         wide = BoundAt(planned=runs, log_bar=math.log(1e6), delta=delta)
         pair, x, y, spent = job.search(wide, budget, progress)
@@ -340,7 +409,8 @@ def curve(
             )
         counts = [totals[k].swapped() if pool[k].swapped else totals[k] for k in chosen]
         values = [
-            p_value(c, test, method=method, seed=seed + i) for i, (c, test) in enumerate(zip(counts, tests, strict=True))
+            p_value(c, test, method=method, seed=seed + i)
+            for i, (c, test) in enumerate(zip(counts, tests, strict=True))
         ]
         lines.append(
             Line(
@@ -356,9 +426,7 @@ def curve(
         )
     return Curve(
         mechanism=job.mechanism.name,
-        parameters={
-            k: _plain(v) for k, v in job.mechanism.signature.parameters.items() if k not in EPSILON_NAMES
-        },
+        parameters={k: _plain(v) for k, v in job.mechanism.signature.parameters.items() if k not in EPSILON_NAMES},
         delta=delta,
         method=method,
         lines=tuple(lines),

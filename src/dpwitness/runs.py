@@ -96,9 +96,7 @@ def confirm(
     """
     size = mechanism.shard
     shards = -(-max_runs // size)
-    tasks = (
-        partial(_count, mechanism, pair, events, seed, k, min(size, max_runs - k * size)) for k in range(shards)
-    )
+    tasks = (partial(_count, mechanism, pair, events, seed, k, min(size, max_runs - k * size)) for k in range(shards))
     totals = tuple(Counts() for _ in events)
     for part in ordered(tasks, workers if mechanism.threads else 1, deadline):
         if part is None:
@@ -137,9 +135,7 @@ def _count(
             both, left, right = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
             total += (left - both, both, right - both, rows - left - right + both)
         start += rows
-    return tuple(
-        Counts(n10=int(total[0]), n11=int(total[1]), n01=int(total[2]), n00=int(total[3])) for total in totals
-    )
+    return tuple(Counts(n10=int(total[0]), n11=int(total[1]), n01=int(total[2]), n00=int(total[3])) for total in totals)
 
 
 def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | None = None) -> Iterator[T | None]:
@@ -172,13 +168,13 @@ def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | No
         exhausted = False
         while True:
             while not exhausted and len(boxes) < 2 * len(threads):
-                task = next(remaining, None)
-                if task is None:
+                following = next(remaining, None)
+                if following is None:
                     exhausted = True
                     break
                 box: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
                 boxes.append(box)
-                waiting.put((task, box))
+                waiting.put((following, box))
             if not boxes:
                 return
             try:

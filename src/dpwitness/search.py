@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 
 from dpwitness.errors import InvalidOutcome, MechanismTimeout
-from dpwitness.learn import Found, Objective, learn_event
+from dpwitness.learn import Objective, learn_event
 from dpwitness.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Data, Pair, Relation
 from dpwitness.runs import ordered, sample, stack
@@ -56,7 +56,8 @@ def search(
 ) -> Searched:
     """Find the pair that promises most: successive halving over the relation's pairs, then over variations of the best.
 
-    `budget` is the total of paired runs; a pair whose value reaches `enough` ends the search at once. Raises `InvalidOutcome` if every run of every pair returned the same.
+    `budget` is the total of paired runs; a pair whose value reaches `enough` ends the search at
+    once. Raises `InvalidOutcome` if every run of every pair returned the same.
     """
     numbers = count()
     spent = 0
@@ -69,7 +70,7 @@ def search(
             spread = len(arms) >= workers and mechanism.threads
             share = max(budget // (rounds * len(arms)), 16)
 
-            def grow(arm: _Arm, share: int = share, alone: bool = not spread) -> int:
+            def grow(arm: _Arm, share: int = share, alone: bool = not spread, ranked: bool = len(arms) > 1) -> int:
                 n = max(min(share, ROOM // (2 * max(arm.pair.data.size, 1)) - len(arm.x)), 0)
                 if n:
                     new = [
@@ -86,11 +87,13 @@ def search(
                     ]
                     arm.x, arm.y = stack([arm.x, new[0]]), stack([arm.y, new[1]])
                     arm.turns += 1
-                if len(arms) > 1:
+                if ranked:
                     arm.value = learn_event(arm.x, arm.y, objective, thorough=False).value
                 return n
 
-            for n in ordered((partial(grow, arm) for arm in arms), workers if spread else 1, deadline if spread else None):
+            for n in ordered(
+                (partial(grow, arm) for arm in arms), workers if spread else 1, deadline if spread else None
+            ):
                 if n is None:
                     raise MechanismTimeout(f"{mechanism.name} did not finish the search in time: give more time")
                 spent += n
@@ -122,17 +125,13 @@ def _refuse_constant(mechanism: Mechanism, arms: Sequence[_Arm]) -> None:
     total = sum(map(len, parts))
     if all(np.isnan(part).all() for part in parts):
         raise InvalidOutcome(
-            f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: "
-            "there is nothing to test"
+            f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
         )
     first = parts[0][:1]
-    if all(part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts):
+    if all(
+        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
+    ):
         raise InvalidOutcome(
             f"{mechanism.name} returned {first[0].tolist()} on each of its first {total} runs, "
             "on every input: there is nothing to test"
         )
-
-
-def learn(found: Searched, objectives: Sequence[Objective]) -> list[Found]:
-    """The best event of the best pair for each objective."""
-    return [learn_event(found.x, found.y, objective) for objective in objectives]

@@ -19,17 +19,21 @@ class Target:
     neighbours: Relation
     source: str
     true_epsilon: str
+    attack: str | None = None
 
 
-def target(*, claim: str, neighbours: Relation, source: str, true_epsilon: str = "unknown") -> Callable[[F], F]:
+def target(
+    *, claim: str, neighbours: Relation, source: str, true_epsilon: str = "unknown", attack: str | None = None
+) -> Callable[[F], F]:
     """Register what is known of a mechanism: the parameter that is its claimed ε, its relation, its source.
 
-    `true_epsilon` is a text for people: the smallest ε for which it is ε-DP.
+    `true_epsilon` is a text for people: the smallest ε for which it is ε-DP. `attack` names, as
+    `package.module:function`, a generator of candidates (`dpwitness.attacks.candidate.Attack`) that is tried beside the search.
     """
 
     def register(function: F) -> F:
         function.__dpwitness__ = Target(  # type: ignore[attr-defined]  # a mark on a plain function
-            claim=claim, neighbours=neighbours, source=source, true_epsilon=true_epsilon
+            claim=claim, neighbours=neighbours, source=source, true_epsilon=true_epsilon, attack=attack
         )
         return function
 
