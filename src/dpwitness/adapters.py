@@ -1,6 +1,8 @@
 """The callables that are no plain compilable functions, and the choice between all kinds."""
 
 import hashlib
+import inspect
+import math
 import numbers
 import time
 import warnings
@@ -9,11 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness.errors import InvalidOutcome, SlowMechanism
+from dpwitness.claim import Claim
+from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
 from dpwitness.mechanism import CompiledMechanism, Mechanism, Rows, Signature, raised
-from dpwitness.neighbours import Data
+from dpwitness.neighbours import Data, Pairs, pairs
 
 Outcome = Callable[[Any], Any]
+
+#: Seconds a run from which on a shard of 32 would make one wait: then the e-value is looked at after every 2 runs.
+SLOW = 0.02
+SLOW_SHARD = 2
 
 
 def as_mechanism(
@@ -31,14 +38,17 @@ def as_mechanism(
     """
     if isinstance(function, Mechanism):
         return function
-    signature = Signature.of(function, parameters or {}, epsilon)
+    compilable = inspect.isfunction(getattr(function, "py_func", function))
+    called = function if compilable else _called(function)
+    signature = Signature.of(called, parameters or {}, epsilon)
     trial = np.random.default_rng(0)
     rows = np.empty((1, 8))
     if signature.size is not None:
         vectorised = VectorisedMechanism(signature, outcome)
         vectorised.fill(data, trial, rows, 0)
         return vectorised
-    if outcome is None:
+    reason = None
+    if outcome is None and compilable:
         try:
             compiled = CompiledMechanism(signature)
             compiled.fill(data, trial, rows, 0)
@@ -49,12 +59,16 @@ def as_mechanism(
             if not isinstance(error, NumbaError):
                 raise
             reason = _reason(error)
-    else:
-        reason = None
     plain = PythonMechanism(signature, outcome)
+    plain.fill(data, trial, rows, 0)  # the first run may import and build what the others use
     started = time.perf_counter()
-    plain.fill(data, trial, np.empty((16, 8)), 0)
-    cost = (time.perf_counter() - started) / 16
+    tried = 0
+    while tried < 16 and time.perf_counter() - started < 16 * SLOW:
+        plain.fill(data, trial, rows, 0)
+        tried += 1
+    cost = (time.perf_counter() - started) / tried
+    if cost > SLOW:
+        plain.shard = SLOW_SHARD
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {cost * 1e6:.0f} µs a run; numba cannot compile it: {reason}; "
@@ -63,6 +77,90 @@ def as_mechanism(
             stacklevel=2,
         )
     return plain
+
+
+def _called(thing: Any) -> Callable[..., Any]:
+    """The function behind what is none: an OpenDP measurement, an object with `.randomise(x)` or `.add_noise(x)`.
+
+    Bound methods, partial functions and other callable objects stay what they are. Raises `InvalidParameter`.
+    """
+    name = type(thing).__name__
+    if _is_measurement(thing):
+
+        def function(value: Any) -> Any:
+            return thing(_carried(value, str(thing.input_carrier_type)))
+
+    elif (method := getattr(thing, "randomise", None) or getattr(thing, "add_noise", None)) is not None:
+
+        def function(value: Any) -> Any:
+            return method(value.item() if isinstance(value, np.ndarray) and value.size == 1 else value)
+
+    elif not callable(thing):
+        raise InvalidParameter(
+            f"{thing!r:.80} is not callable: give a function, an object with .randomise(x) or an OpenDP measurement"
+        )
+    elif inspect.isbuiltin(thing) or type(thing).__name__ == "method-wrapper":  # of an extension: it has no signature
+
+        def function(value: Any) -> Any:
+            return thing(value)
+
+        name = getattr(thing, "__name__", name)
+    else:
+        return thing  # type: ignore[no-any-return]  # callable() narrows Any to nothing better
+    function.__name__, function.__qualname__, function.__module__ = name, name, type(thing).__module__
+    return function
+
+
+def _is_measurement(thing: Any) -> bool:
+    """Whether it is OpenDP's; opendp is never imported for it."""
+    return type(thing).__module__.startswith("opendp.") and hasattr(thing, "input_carrier_type")
+
+
+def _carried(value: Any, carrier: str) -> Any:
+    """An input as OpenDP wants it: by its carrier type, such as f64, i32 or Vec<f64>."""
+    kind: Callable[[Any], Any] = float if "f64" in carrier or "f32" in carrier else int
+    if carrier.startswith("Vec<"):
+        return [kind(entry) for entry in np.atleast_1d(value).tolist()]
+    if np.size(value) != 1:
+        raise InvalidParameter(f"the measurement takes one value ({carrier}), not {np.size(value)}: use queries(1)")
+    return kind(np.asarray(value).item())
+
+
+def carried_claim(thing: Any, *, d_in: Any = None) -> Claim | None:
+    """Return the claim that an object carries: OpenDP's `map(d_in)`, diffprivlib's `.epsilon` and `.delta`; else None.
+
+    `d_in`: the distance between neighbours that an OpenDP measurement's claim is for. Raises `InvalidClaim`.
+    """
+    if _is_measurement(thing):
+        if d_in is None:
+            raise InvalidClaim(
+                "an OpenDP measurement claims an ε for a distance between inputs: give d_in=…, or epsilon=…"
+            )
+        loss = thing.map(d_in)
+        measure = str(thing.output_measure)
+        if isinstance(loss, int | float) and measure.startswith("MaxDivergence"):
+            return Claim(epsilon=float(loss))
+        if isinstance(loss, tuple) and len(loss) == 2:
+            return Claim(epsilon=float(loss[0]), delta=float(loss[1]))
+        raise InvalidClaim(
+            f"the measurement states its loss as {measure} ({loss!r}), not as (ε, δ): give epsilon=… and delta=…, "
+            "or convert it with OpenDP's make_fixed_delta"
+        )
+    epsilon = getattr(thing, "epsilon", None)
+    if (callable(thing) and inspect.isroutine(thing)) or not isinstance(epsilon, numbers.Real):
+        return None
+    delta = getattr(thing, "delta", 0.0)
+    return Claim(epsilon=float(epsilon), delta=float(delta) if isinstance(delta, numbers.Real) else 0.0)
+
+
+def carried_neighbours(thing: Any) -> Pairs | None:
+    """0 and the sensitivity, for an object that has one and randomises a number; else None."""
+    sensitivity = getattr(thing, "sensitivity", None)
+    if not (hasattr(thing, "randomise") or hasattr(thing, "add_noise")) or not isinstance(sensitivity, int | float):
+        return None
+    if not 0 < sensitivity < math.inf:
+        return None
+    return pairs((type(sensitivity)(0), sensitivity))  # int stays int: counts want whole numbers
 
 
 def _reason(error: Exception) -> str:

@@ -224,7 +224,7 @@ def _find(
 
 def _proposed(job: _Job, function: Any, claim: Claim, runs: int) -> list[Candidate]:
     """What the attack that a target names proposes."""
-    own = target_of(function)
+    own = target_of(_plain_function(function))
     if own is None or own.attack is None:
         return []
     module, _, name = own.attack.partition(":")
@@ -515,7 +515,7 @@ def _prepare(
         raise InvalidParameter(f"workers={workers!r} must be at least 1")
     if seed is not None and not 0 <= seed < 1 << 128:
         raise InvalidParameter(f"seed={seed!r} must be a whole number of at least 0")
-    own = target_of(function)
+    own = target_of(_plain_function(function))
     relation = neighbours or (own.neighbours if own else None)
     if relation is None:
         name = getattr(function, "__name__", "the mechanism")
@@ -580,9 +580,13 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | type(None) | list) else repr(value)
 
 
+def _plain_function(function: Any) -> Any:
+    """The user's own callable behind a `Mechanism`."""
+    return function.signature.function if isinstance(function, Mechanism) else function
+
+
 def _reference(function: Any) -> str:
-    if isinstance(function, Mechanism):
-        function = function.signature.function
+    function = _plain_function(function)
     function = getattr(function, "py_func", function)
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', '?')}:{name}"

@@ -150,9 +150,10 @@ def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | No
         return
     waiting: queue.SimpleQueue[tuple[Callable[[], T], queue.SimpleQueue[tuple[T | None, BaseException | None]]] | None]
     waiting = queue.SimpleQueue()
+    over = threading.Event()
 
     def work() -> None:
-        while (job := waiting.get()) is not None:
+        while (job := waiting.get()) is not None and not over.is_set():
             task, box = job
             try:
                 box.put((task(), None))
@@ -188,5 +189,6 @@ def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | No
                 raise error
             yield result
     finally:
+        over.set()  # what nobody waits for any more must not go on: a slow mechanism would run beside the next one
         for _ in threads:
             waiting.put(None)

@@ -1,0 +1,251 @@
+"""The pytest plugin: `assert_private`, the marker `dp`, one false-alarm budget for the whole session.
+
+This module is imported by every pytest run of the environment, so it needs nothing but pytest and the standard library;
+`dpwitness.plugin`, which does the work, is imported by the first test that asserts something.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+#: Paired confirm runs and seconds for one assertion.
+PROFILES = {"dev": (1_000_000, 10.0), "ci": (4_000_000, 60.0), "nightly": (100_000_000, 600.0)}
+#: What `assert_private` and the marker `dp` understand.
+SETTINGS = (
+    "epsilon",
+    "delta",
+    "neighbours",
+    "claim",
+    "d_in",
+    "data",
+    "parameters",
+    "outcome",
+    "max_runs",
+    "max_time",
+    "search_runs",
+    "suppress",
+)
+RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
+
+
+@dataclass
+class Session:
+    """What all dp tests of one pytest session share."""
+
+    profile: str
+    seed: int
+    alpha: float
+    max_runs: int
+    max_time: float
+    report: str | None
+    database: str | None
+    options: tuple[str, ...]  # those that repeat the session, besides its seed
+    suppress: tuple[str, ...]
+    family_given: int | None
+    workers: int | None = None
+    family: int = 0
+    refused: str | None = None
+    pending: list[dict[str, Any]] = field(default_factory=list)  # of the test that runs, not yet on a report
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+
+SESSION = pytest.StashKey[Session]()
+
+OPTIONS = {
+    "alpha": "probability of a false alarm in the whole session (default 1e-6)",
+    "max-runs": "paired confirm runs of one assertion (default: of the profile)",
+    "max-time": "seconds of one assertion (default: of the profile)",
+    "seed": "seed of the session (default: a new one, shown in the header)",
+    "profile": "dev (1e6 runs, 10 s), ci (4e6 runs, 60 s; chosen when CI is set) or nightly (1e8 runs, 600 s)",
+    "report": "write all verdicts to this JSON file",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Each option has an ini twin of the same name."""
+    group = parser.getgroup("dpwitness", "tests of differential privacy")
+    for name, text in OPTIONS.items():
+        key = f"dp_{name.replace('-', '_')}"
+        group.addoption(f"--dp-{name}", dest=key, default=None, metavar=name.rpartition("-")[2].upper(), help=text)
+        parser.addini(key, f"{text}; as --dp-{name}", default="")
+    parser.addini("dp_family_size", "dp tests that share the session's alpha (default: those collected)", default="")
+    parser.addini("dp_database", "folder of saved witnesses; none: keep none", default=".dpwitness")
+    parser.addini("dp_suppress", "health checks to leave out", type="args", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the options; the seed of an xdist worker is that of its controller."""
+    config.addinivalue_line("markers", f"dp({', '.join(f'{s}=…' for s in SETTINGS)}): settings of assert_private")
+    worker = getattr(config, "workerinput", {})
+
+    def given(key: str, kind: Any, valid: Any, what: str, default: Any) -> Any:
+        text = config.getoption(key, None)
+        text = config.getini(key) if text is None else text
+        if text in ("", None):
+            return default
+        try:
+            value = kind(text)
+        except (ValueError, OverflowError):
+            value = None
+        if value is None or not valid(value):
+            raise pytest.UsageError(f"{key}={text!r} must be {what}")
+        return value
+
+    def whole(text: str) -> int:
+        if float(text) != int(float(text)):
+            raise ValueError(text)
+        return int(text) if text.isdigit() else int(float(text))
+
+    ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
+    names = ", ".join(PROFILES)
+    profile = given("dp_profile", str, PROFILES.__contains__, f"one of {names}", "ci" if ci else "dev")
+    runs, seconds = PROFILES[profile]
+    database = config.getini("dp_database")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    chosen = {"profile": profile}
+    for key in ("alpha", "max_runs", "max_time"):
+        if value := given(f"dp_{key}", str, bool, "given", None):
+            chosen[key.replace("_", "-")] = value
+    config.stash[SESSION] = Session(
+        profile=profile,
+        seed=worker.get("dpwitness_seed", given("dp_seed", whole, lambda v: v >= 0, "a whole number", None)),
+        alpha=given("dp_alpha", float, lambda v: 0 < v < 1, "a number between 0 and 1", 1e-6),
+        max_runs=given("dp_max_runs", whole, lambda v: v >= 1, "a whole number of at least 1", runs),
+        max_time=given("dp_max_time", float, lambda v: 0 < v < 1e9, "a positive number of seconds", seconds),
+        report=given("dp_report", str, bool, "a file", None),
+        database=None if database in ("", "none") else database,
+        options=tuple(f"--dp-{key}={value}" for key, value in chosen.items()),
+        suppress=tuple(config.getini("dp_suppress")),
+        family_given=given("dp_family_size", whole, lambda v: v >= 1, "a whole number of at least 1", None),
+        workers=max(1, cores // worker["workercount"]) if worker else None,
+    )
+    if config.stash[SESSION].seed is None:
+        config.stash[SESSION].seed = secrets.randbits(32)
+    config.pluginmanager.register(Gatherer(config.stash[SESSION]), "dpwitness-gatherer")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give an xdist worker the seed of the session."""
+    node.workerinput["dpwitness_seed"] = node.config.stash[SESSION].seed
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say what the verdicts will depend on."""
+    session = config.stash[SESSION]
+    return f"dpwitness: profile {session.profile}, --dp-seed={session.seed}, α = {session.alpha:g} for the session"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the dp tests and count them before anything is deselected: they share the session's α."""
+    session = config.stash[SESSION]
+    tests = 0
+    for item in items:
+        marks = list(item.iter_markers("dp"))
+        if not marks and "assert_private" not in getattr(item, "fixturenames", ()):
+            continue
+        tests += 1
+        if not marks:
+            item.add_marker("dp")
+        for mark in marks:
+            unknown = [key for key in mark.kwargs if key not in SETTINGS]
+            if mark.args or unknown:
+                what = f"unknown key {unknown[0]!r}" if unknown else "a value without a name"
+                session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(SETTINGS)}"
+        if retried(item):
+            session.refused = f"{item.nodeid}: {RETRIES}; take it from under pytest-rerunfailures or flaky"
+    session.family = session.family_given or tests
+    if session.family < tests:
+        session.refused = (
+            f"dp_family_size={session.family} is too small: {tests} dp tests were collected, and α is divided over them"
+        )
+    # A worker of xdist cannot end the session with a message: its dp tests fail with it.
+    if session.refused and not hasattr(config, "workerinput"):
+        raise pytest.UsageError(session.refused)
+
+
+def retried(item: pytest.Item) -> bool:
+    """Whether pytest-rerunfailures or flaky would run this test again."""
+    option = item.config.option
+    function = getattr(item, "obj", None)
+    return bool(
+        getattr(option, "reruns", None)
+        or getattr(option, "force_flaky", False)
+        or item.get_closest_marker("flaky")
+        or hasattr(function, "_flaky_max_runs")
+    )
+
+
+@pytest.fixture
+def assert_private(request: pytest.FixtureRequest) -> Any:
+    """`assert_private(mechanism, epsilon=…, delta=…, neighbours=…, …)`: fail with a witness where the claim is refuted.
+
+    Returns the verdict of a pass; it is no proof of privacy. Settings: those of the marker `dp`, overridden by those
+    of the call; see `dpwitness.check` for their meaning, and `suppress` for health checks to leave out.
+    """
+    session = request.config.stash[SESSION]
+    if session.refused:
+        pytest.fail(session.refused, pytrace=False)
+    if request.node.get_closest_marker("dp") is None:
+        pytest.fail(
+            "assert_private was asked for while the test ran, so it was not counted when α was divided: "
+            "name it among the test's arguments, or mark the test with @pytest.mark.dp",
+            pytrace=False,
+        )
+    from dpwitness.plugin.asserter import Asserter
+
+    return Asserter(session, request.node)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put the verdicts of a test on its report, which xdist carries to the controller."""
+    report = yield
+    session = item.config.stash[SESSION]
+    if session.pending:
+        report.__dict__["dpwitness"] = json.dumps(session.pending)  # xdist carries every attribute
+        session.pending.clear()
+    return report
+
+
+class Gatherer:
+    """Takes the verdicts from the reports, on the controller or in the only process."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what a report carries."""
+        if carried := getattr(report, "dpwitness", None):
+            self.session.records += json.loads(carried)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Gather the ledger and write the report, on the controller."""
+    shared = session.config.stash.get(SESSION, None)
+    if shared is None or hasattr(session.config, "workerinput"):
+        return
+    shared.records += shared.pending  # of a test that was interrupted
+    shared.pending.clear()
+    if shared.report is not None:
+        from dpwitness.plugin.ledger import write
+
+        write(shared, shared.report)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the ledger, where something was asserted."""
+    session = config.stash[SESSION]
+    if session.records:
+        from dpwitness.plugin.ledger import lines
+
+        terminalreporter.section("dpwitness")
+        for line in lines(session):
+            terminalreporter.line(line)

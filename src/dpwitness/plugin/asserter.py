@@ -1,0 +1,209 @@
+"""The callable behind the fixture `assert_private`."""
+
+import hashlib
+import json
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from _dpwitness_pytest import SETTINGS, Session
+from dpwitness.adapters import as_mechanism, carried_claim, carried_neighbours
+from dpwitness.claim import Claim
+from dpwitness.errors import (
+    DPWitnessError,
+    InvalidClaim,
+    InvalidNeighbours,
+    InvalidParameter,
+    MechanismTimeout,
+    SlowMechanism,
+)
+from dpwitness.mechanism import Mechanism
+from dpwitness.neighbours import Relation, as_input
+from dpwitness.pipeline import check
+from dpwitness.plugin import health
+from dpwitness.plugin.database import Database
+from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
+from dpwitness.report.text import verdict_text
+from dpwitness.target import target_of
+from dpwitness.verdict import NotRefuted, Verdict, Violation
+
+#: Settings that go to `check` as they are.
+PASSED = ("claim", "data", "max_runs", "max_time", "search_runs")
+
+
+class Asserter:
+    """Checks claims for one test, within its share of the session's false-alarm budget."""
+
+    def __init__(self, session: Session, item: pytest.Item) -> None:
+        self._session = session
+        self._item = item
+        self._count = 0
+        self._database = Database(item.config.rootpath, session.database, item.nodeid)
+
+    def __call__(self, mechanism: Callable[..., Any] | Any, /, **settings: Any) -> NotRefuted:
+        """Raise `PrivacyViolation` where the claim is refuted, `HealthCheckFailed` where a pass would mean nothing."""
+        __tracebackhide__ = True
+        self._count += 1
+        failure: BaseException
+        try:
+            verdict, note, replayed = self._assert(mechanism, self._merged(settings))
+        except DPWitnessError as error:
+            kind = "unhealthy" if isinstance(error, HealthCheckFailed) else "error"
+            self._record({"verdict": kind, "reason": str(error), "claim": None})
+            failure = error
+        else:
+            self._record(
+                {
+                    **verdict.to_json(),
+                    "claim": str(verdict.claim),
+                    "margin": math.log(1 / verdict.alpha) - verdict.log_e_value,
+                    "note": note,
+                }
+            )
+            if verdict.ended == "interrupted":
+                raise KeyboardInterrupt
+            if isinstance(verdict, NotRefuted):
+                return verdict
+            failure = PrivacyViolation(self._text(verdict, note, replayed), verdict)
+        raise failure.with_traceback(None) from None  # our own frames would only hide the user's
+
+    @property
+    def _alpha(self) -> float:
+        """The share of this assertion: 6/(π²k²) of the test's for the k-th, so that any number of them may follow."""
+        return self._session.alpha / self._session.family * 6 / (math.pi * self._count) ** 2
+
+    def _seed(self, role: str) -> int:
+        """A seed that depends on the session's, the test and the assertion, not on the order of the tests."""
+        text = json.dumps([self._session.seed, self._item.nodeid, self._count, role])
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
+
+    def _merged(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Settings of the markers, outermost first, and of the call."""
+        for key in settings:
+            if key not in SETTINGS:
+                raise InvalidParameter(f"assert_private has no setting {key!r}; it takes {', '.join(SETTINGS)}")
+        session = self._session
+        merged: dict[str, Any] = {"max_runs": session.max_runs, "max_time": session.max_time}
+        for mark in reversed(list(self._item.iter_markers("dp"))):
+            merged.update(mark.kwargs)
+        return {**merged, **settings}
+
+    def _assert(self, function: Any, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
+        """Replay what is known, else look for something new; a note for people; whether it was the replay."""
+        suppressed = settings.get("suppress") or ()
+        suppressed = {*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress}
+        health.check_names(suppressed)
+        stated = _claim(function, settings)
+        relation = _relation(function, settings)
+        data = None if settings.get("data") is None else as_input(settings["data"])
+        health.check_inputs(relation, data, suppressed)
+        mechanism = _mechanism(function, relation, settings, stated)
+        health.check_outcomes(mechanism, relation, data, suppressed)
+        alpha = self._alpha
+        limits = {"max_time": settings["max_time"], "workers": self._session.workers}
+        known = self._database.load(self._count, relation)
+        note = known.note
+        if known.witness is not None:
+            alpha /= 2  # half for the witness that is known, half for what may be new
+            claim = Claim(epsilon=settings.get("claim", stated.epsilon), delta=stated.delta)
+            replayed = known.replay(
+                mechanism, claim, alpha=alpha, max_runs=settings["max_runs"], seed=self._seed("replay"), **limits
+            )
+            if isinstance(replayed, Violation) and known.path is not None:
+                place = self._database.shown(known.path)
+                self._database.mark(known, "refutes")
+                return replayed, f"known from {place}: seen again on fresh runs", True
+            if replayed is not None and replayed.ended == "interrupted":
+                return replayed, None, True
+        try:
+            verdict = check(
+                mechanism,
+                epsilon=stated.epsilon,
+                delta=stated.delta,
+                neighbours=relation,
+                alpha=alpha,
+                seed=self._seed("check"),
+                workers=self._session.workers,
+                **{key: settings[key] for key in PASSED if settings.get(key) is not None},
+            )
+        except MechanismTimeout as error:
+            if "too_slow" in suppressed:
+                raise
+            raise HealthCheckFailed("too_slow", str(error)) from error
+        if isinstance(verdict, Violation):
+            saved = self._database.save(self._count, relation, verdict.witness)
+            return (
+                verdict,
+                None if saved is None else f"saved in {self._database.shown(saved)}: the next session replays it first",
+                False,
+            )
+        if verdict.ended != "interrupted":
+            if known.witness is not None:
+                note = self._database.mark(known, "fixed")
+            health.check_verdict(verdict, suppressed)
+        return verdict, note, False
+
+    def _record(self, record: dict[str, Any]) -> None:
+        """Onto the test's report: for the ledger, and a line for JUnit."""
+        entry = {"test": self._item.nodeid, "assertion": self._count, **record, "alpha": self._alpha}
+        self._session.pending.append(entry)
+        text = f"{record['verdict']}, claim {record['claim']}, α = {self._alpha:.3g}"
+        self._item.user_properties.append((f"dpwitness-{self._count}", text))
+
+    def _text(self, verdict: Violation, note: str | None, replayed: bool) -> str:
+        """The witness in plain English, and how to see it again: the α of the whole session decides when it stops."""
+        session = self._session
+        again = ["pytest", self._item.nodeid, f"--dp-seed={session.seed}", *session.options]
+        again.append(f"--override-ini=dp_family_size={session.family}")
+        if not replayed:
+            again.append("--override-ini=dp_database=none")
+        lines = [verdict_text(verdict, reproduce=again)]
+        if not verdict.reproducible:
+            lines.append(f"  replay: pytest {self._item.nodeid}")
+        if note:
+            lines.append(f"  {note}")
+        return "\n".join(lines)
+
+
+def _claim(function: Any, settings: dict[str, Any]) -> Claim:
+    """The claim as given, else as the object carries it."""
+    epsilon, delta = settings.get("epsilon"), settings.get("delta")
+    if epsilon is None and settings.get("claim") is not None:
+        epsilon = settings["claim"]
+    if epsilon is None:
+        carried = carried_claim(function, d_in=settings.get("d_in"))
+        if carried is None:
+            raise InvalidClaim("no claim to test: give epsilon=…, in the call or in @pytest.mark.dp(epsilon=…)")
+        return carried if delta is None else Claim(epsilon=carried.epsilon, delta=delta)
+    return Claim(epsilon=epsilon, delta=delta or 0.0)
+
+
+def _relation(function: Any, settings: dict[str, Any]) -> Relation:
+    own = target_of(function)
+    relation: Relation | None = settings.get("neighbours") or (own.neighbours if own else carried_neighbours(function))
+    if relation is None:
+        raise InvalidNeighbours(
+            "which inputs are neighbours? give neighbours=queries(…), histogram(…), bits(…) or pairs(…), in the call "
+            "or in @pytest.mark.dp(neighbours=…)"
+        )
+    return relation
+
+
+def _mechanism(function: Any, relation: Relation, settings: dict[str, Any], stated: Claim) -> Mechanism:
+    data = None if settings.get("data") is None else as_input(settings["data"])
+    first = next(iter(relation.candidates(data)), None)
+    if first is None:
+        raise InvalidNeighbours("the relation proposes no pair of inputs")
+    with warnings.catch_warnings():
+        # Whether it is too slow to be tested is for the health checks to say.
+        warnings.simplefilter("ignore", SlowMechanism)
+        return as_mechanism(
+            function,
+            first.data,
+            parameters=settings.get("parameters"),
+            epsilon=stated.epsilon,
+            outcome=settings.get("outcome"),
+        )

@@ -1,0 +1,121 @@
+"""Witnesses of earlier sessions, one JSON file an assertion: replayed first, kept when fixed."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from dpwitness.claim import Claim
+from dpwitness.errors import InvalidWitness, MechanismError
+from dpwitness.evidence import runs_needed
+from dpwitness.files import read_text, write_atomically
+from dpwitness.mechanism import Mechanism
+from dpwitness.neighbours import Relation
+from dpwitness.pipeline import replay
+from dpwitness.verdict import Verdict
+from dpwitness.witness import Witness
+
+FORMAT: Final = "dpwitness-database/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the database holds for an assertion; `witness` is None where there is nothing to replay."""
+
+    path: Path | None = None
+    value: Mapping[str, Any] | None = None
+    witness: Witness | None = None
+    note: str | None = None
+
+    def replay(
+        self, mechanism: Mechanism, claim: Claim, *, alpha: float, max_runs: int, **settings: Any
+    ) -> Verdict | None:
+        """Count its event on fresh runs at the claim of today; None where the mechanism no longer takes its inputs."""
+        assert self.witness is not None
+        witness = replace(self.witness, claim=claim, alpha=alpha)
+        needed = runs_needed(claim, alpha)
+        runs = max(min(max_runs, max(10 * witness.counts.runs, 100_000)), needed)
+        try:
+            return replay(witness, mechanism, max_runs=runs, **settings)
+        except MechanismError:
+            return None  # it rejects these inputs now; the check that follows says whether it works at all
+
+
+class Database:
+    """The files of one test; none where the folder is None."""
+
+    def __init__(self, root: Path, folder: str | None, test: str) -> None:
+        self._folder = None if folder is None else root / folder
+        self._root = root
+        self._test = test
+
+    def shown(self, path: Path) -> str:
+        """A path as people read it: from the project's root, where it lies below."""
+        return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
+
+    def _path(self, assertion: int) -> Path | None:
+        if self._folder is None:
+            return None
+        name = re.sub(r"[^\w.-]+", "-", self._test.rpartition("/")[2])[:80].strip("-")
+        digest = hashlib.blake2b(f"{self._test}\0{assertion}".encode(), digest_size=4).hexdigest()
+        return self._folder / f"{name}-{digest}.json"
+
+    def load(self, assertion: int, relation: Relation) -> Known:
+        """Read what is saved. Raises `InvalidWitness` for a damaged file."""
+        path = self._path(assertion)
+        if path is None or not path.exists():
+            return Known()
+        try:
+            value = json.loads(read_text(path))
+            if not isinstance(value, Mapping) or value.get("format") != FORMAT:
+                raise InvalidWitness("it is none of this format")
+            witness = Witness.from_json(value.get("witness"))
+        except (ValueError, RecursionError) as error:
+            raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
+        if value.get("neighbours") != _fingerprint(relation):
+            # What was a neighbour then may be none now: a replay could accuse a correct mechanism.
+            return Known(path=path, note=f"{self.shown(path)} is of other neighbours and was not replayed")
+        return Known(path=path, value=value, witness=witness)
+
+    def save(self, assertion: int, relation: Relation, witness: Witness) -> Path | None:
+        """Keep a witness; return where."""
+        path = self._path(assertion)
+        if path is None:
+            return None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, self._test, assertion, "refutes", _fingerprint(relation), witness.to_json())
+        return path
+
+    def mark(self, known: Known, status: str) -> str | None:
+        """Keep a witness under its present status, "refutes" or "fixed"; return what to report of a fixed one."""
+        if known.path is None or known.value is None:
+            return None
+        value = known.value
+        if value.get("status") != status:
+            _write(known.path, self._test, value.get("assertion", 1), status, value["neighbours"], value["witness"])
+        if status != "fixed":
+            return None
+        return f"fixed: the witness in {self.shown(known.path)} no longer refutes; it is kept and replayed"
+
+
+def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: Any) -> None:
+    value = {
+        "format": FORMAT,
+        "test": test,
+        "assertion": assertion,
+        "status": status,
+        "neighbours": neighbours,
+        "witness": witness,
+    }
+    write_atomically(path, json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+
+def _fingerprint(relation: Relation) -> str:
+    """What the relation is, as far as its pairs show it."""
+    digest = hashlib.blake2b(type(relation).__name__.encode(), digest_size=8)
+    for pair in relation.candidates():
+        digest.update(repr((pair.data.tolist(), pair.neighbour.tolist())).encode())
+    return digest.hexdigest()

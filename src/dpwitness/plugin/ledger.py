@@ -1,0 +1,64 @@
+"""What was asserted in a session, what it cost and what it would have caught."""
+
+import json
+import math
+from typing import Any
+
+from _dpwitness_pytest import Session
+from dpwitness.files import write_atomically
+
+
+def lines(session: Session) -> list[str]:
+    """Give the ledger for people."""
+    records = session.records
+    spent = math.fsum(record["alpha"] for record in records)
+    tests = len({record["test"] for record in records})
+    kinds = [record["verdict"] for record in records]
+    shown = ", ".join(
+        f"{kinds.count(kind)} {kind.replace('-', ' ')}"
+        for kind in ("violated", "not-refuted", "unhealthy", "error")
+        if kind in kinds
+    )
+    text = [
+        f"{_several(len(records), 'assertion')} in {_several(tests, 'test')}: {shown}; "
+        f"α spent {spent:.3g} of {session.alpha:g}"
+    ]
+    passed = [record for record in records if record["verdict"] == "not-refuted"]
+    if passed:
+        near = min(passed, key=lambda record: record["margin"])
+        text.append(f"smallest margin: {near['margin']:.1f} nats of evidence short of an alarm, {_place(near)}")
+    for record in records:
+        match record["verdict"]:
+            case "not-refuted":
+                epsilon = record["detectable_epsilon"]
+                caught = "nothing" if epsilon is None else f"ε ≥ {epsilon:.4g}"
+                text.append(f"  {_place(record)}: {record['claim']}, would have caught {caught} with 95 % power")
+            case "violated":
+                text.append(f"  {_place(record)}: {record['claim']} VIOLATED, ε ≥ {record['epsilon_lower_bound']:.4g}")
+            case _:
+                text.append(f"  {_place(record)}: {record['reason']}")
+        if record.get("note"):
+            text.append(f"    {record['note']}")
+    return text
+
+
+def write(session: Session, path: str) -> None:
+    """Write all verdicts as JSON, whole or not at all."""
+    value = {
+        "format": "dpwitness-report/1",
+        "profile": session.profile,
+        "seed": session.seed,
+        "alpha": session.alpha,
+        "alpha_spent": math.fsum(record["alpha"] for record in session.records),
+        "assertions": session.records,
+    }
+    write_atomically(path, json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+
+def _place(record: dict[str, Any]) -> str:
+    number = f" (assertion {record['assertion']})" if record["assertion"] > 1 else ""
+    return f"{record['test']}{number}"
+
+
+def _several(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
