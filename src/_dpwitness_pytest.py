@@ -4,6 +4,7 @@ This module is imported by every pytest run of the environment, so it needs noth
 `dpwitness.plugin`, which does the work, is imported by the first test that asserts something.
 """
 
+import hashlib
 import json
 import os
 import secrets
@@ -160,7 +161,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(SETTINGS)}"
         if retried(item):
             session.refused = f"{item.nodeid}: {RETRIES}; take it from under pytest-rerunfailures or flaky"
-    session.family = session.family_given or tests
+    session.family = session.family_given or max(tests, remembered(config, tests))
     if session.family < tests:
         session.refused = (
             f"dp_family_size={session.family} is too small: {tests} dp tests were collected, and α is divided over them"
@@ -168,6 +169,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # A worker of xdist cannot end the session with a message: its dp tests fail with it.
     if session.refused and not hasattr(config, "workerinput"):
         raise pytest.UsageError(session.refused)
+
+
+def remembered(config: pytest.Config, tests: int) -> int:
+    """How many dp tests the same arguments collected without --lf, which does not even collect what did not fail."""
+    cache, worker = getattr(config, "cache", None), getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
+    if cache is None or not tests:
+        return 0
+    key = f"dpwitness/collected/{hashlib.blake2b(repr(config.args).encode(), digest_size=8).hexdigest()}"
+    if config.getoption("lf", False):
+        return int(cache.get(key, 0))
+    if worker == "gw0":
+        cache.set(key, tests)
+    return 0
 
 
 def retried(item: pytest.Item) -> bool:
