@@ -46,9 +46,15 @@ def _loaded():
     dpw.check(noisy, epsilon=1.0, neighbours=dpw.queries(1), seed=1, max_runs=50_000)
 
 
-@pytest.fixture
-def project(pytester, monkeypatch, _loaded):
+@pytest.fixture(autouse=True)
+def _calm(pytester, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
+    # Of the other plugins hypothesis costs each inner run seconds, for its summary.
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
+
+
+@pytest.fixture
+def project(pytester, _loaded):
 
     def make(*parts, **files):
         pytester.makepyfile(test_it="\n".join((MECHANISMS, *parts)), **files)
@@ -329,7 +335,7 @@ def test_a_project_without_dp_tests_hears_nothing_and_imports_nothing(pytester):
             assert not [name for name in sys.modules if name.partition(".")[0] in ("dpwitness", "numba")]
         """
     )
-    result = pytester.runpytest_subprocess("-p", "no:hypothesispytest")
+    result = pytester.runpytest_subprocess()
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*= dpwitness =*")
 
