@@ -7,6 +7,7 @@ Between the kinks (T and the q_i) the integrand is smooth; Gauss–Legendre pane
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -55,7 +56,9 @@ def pattern_probability(
     if top.ndim != 1 or len(values) != len(top) or not np.all((top == 0) | (top == 1)):
         raise ValueError(f"answers={answers!r} must be zeros and ones, one for each of the first queries")
     if not (threshold_scale > 0 and query_scale >= 0):
-        raise ValueError(f"threshold_scale={threshold_scale!r} must be positive, query_scale={query_scale!r} not negative")
+        raise ValueError(
+            f"threshold_scale={threshold_scale!r} must be positive, query_scale={query_scale!r} not negative"
+        )
     if len(top) == 0:
         return 1.0
     b, c = threshold_scale, query_scale
@@ -65,7 +68,7 @@ def pattern_probability(
         return _laplace_between((low - threshold) / b, (high - threshold) / b)
     kinks = np.unique(np.append(values, threshold))
     step = min(b, c) / 2
-    edges = [np.linspace(u, v, int(np.ceil((v - u) / step)) + 1)[:-1] for u, v in zip(kinks, kinks[1:], strict=False)]
+    edges = [np.linspace(u, v, int(np.ceil((v - u) / step)) + 1)[:-1] for u, v in pairwise(kinks)]
     tail = np.linspace(0, TAIL * b, int(np.ceil(TAIL * b / step)) + 1)
     grid = np.concatenate([kinks[0] - tail[:0:-1], *edges, kinks[-1] + tail])
     total = 0.0

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwitness.counts import Counts
 from dpwitness.errors import MechanismTimeout
@@ -23,7 +24,9 @@ from dpwitness.neighbours import Data, Pair
 
 T = TypeVar("T")
 
-SEARCH, CONFIRM = 0, 1  # each role draws from streams of its own
+# Each role draws from streams of its own: (role, …). The search's own keys begin with the number of a pair.
+SEARCH, CONFIRM = 0, 1
+PLAYOFF = 1 << 20  # within the search, apart from the numbers of its pairs
 #: Numbers that one block of rows holds: small enough for a core's cache.
 BLOCK = 1 << 15
 
@@ -109,11 +112,45 @@ def confirm(
         yield totals
 
 
+def tally(
+    mechanism: Mechanism,
+    pair: Pair,
+    event: Event,
+    n: int,
+    *,
+    seed: int,
+    key: tuple[int, ...],
+    workers: int = 1,
+    deadline: float | None = None,
+) -> tuple[int, int]:
+    """How often D and D′ fall into the event in n search runs each. Raises `MechanismTimeout` at the deadline."""
+    size = mechanism.shard
+    tasks = (
+        partial(_cells, mechanism, pair, [event], (seed, SEARCH, *key, k), min(size, n - k * size), k * size)
+        for k in range(-(-n // size))
+    )
+    hits = others = 0
+    for cells in ordered(tasks, workers if mechanism.threads else 1, deadline):
+        if cells is None:
+            raise MechanismTimeout(f"{mechanism.name} did not finish the search in time: give more time, or fewer runs")
+        ((n10, n11, n01, _),) = cells
+        hits, others = hits + int(n10 + n11), others + int(n01 + n11)
+    return hits, others
+
+
 def _count(
     mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int, shard: int, n: int
 ) -> tuple[Counts, ...]:
-    """Run one shard of n paired runs and count every event."""
-    sides = (generator(seed, CONFIRM, shard, 0), generator(seed, CONFIRM, shard, 1))
+    """Run one shard of n paired confirm runs and count every event."""
+    cells = _cells(mechanism, pair, events, (seed, CONFIRM, shard), n, shard * mechanism.shard)
+    return tuple(Counts(n10=int(c[0]), n11=int(c[1]), n01=int(c[2]), n00=int(c[3])) for c in cells)
+
+
+def _cells(
+    mechanism: Mechanism, pair: Pair, events: Sequence[Event], stream: tuple[int, ...], n: int, first: int
+) -> list[NDArray[np.int64]]:
+    """Run n paired runs, of which `first` is the number of the first, and count the four cells of every event."""
+    sides = (generator(*stream, 0), generator(*stream, 1))
     width = max(pair.data.size, mechanism.width, *(event.width for event in events), 1)
     totals = [np.zeros(4, np.int64) for _ in events]
     start = 0
@@ -123,11 +160,11 @@ def _count(
         outcomes = []
         for data, rng, state in zip((pair.data, pair.neighbour), sides, states, strict=True):
             block = np.empty((rows, width))
-            longest = mechanism.fill(data, rng, block, shard * mechanism.shard + start)
+            longest = mechanism.fill(data, rng, block, first + start)
             while longest > block.shape[1]:  # an event may ask for the absence of what lies behind the row
                 rng.bit_generator.state = state
                 block = np.empty((rows, longest))
-                longest = mechanism.fill(data, rng, block, shard * mechanism.shard + start)
+                longest = mechanism.fill(data, rng, block, first + start)
             outcomes.append(block)
             width = block.shape[1]
         for event, total in zip(events, totals, strict=True):
@@ -135,7 +172,7 @@ def _count(
             both, left, right = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
             total += (left - both, both, right - both, rows - left - right + both)
         start += rows
-    return tuple(Counts(n10=int(total[0]), n11=int(total[1]), n01=int(total[2]), n00=int(total[3])) for total in totals)
+    return totals
 
 
 def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | None = None) -> Iterator[T | None]:

@@ -1,32 +1,45 @@
 """Which pair: spend runs where they promise most. Everything here is thrown away before evidence begins."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
 import numpy as np
 
 from dpwitness.errors import InvalidOutcome, MechanismTimeout
-from dpwitness.learn import Objective, learn_event
+from dpwitness.evidence import Estimate
+from dpwitness.learn import Found, Objective, learn_events, slack
 from dpwitness.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Data, Pair, Relation
-from dpwitness.runs import ordered, sample, stack
+from dpwitness.runs import PLAYOFF, ordered, sample, stack, tally
 
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
-ROOM = 1 << 23
+ROOM = 1 << 22
+#: How many pairs go on to the playoff.
+FINALISTS = 4
+#: Standard errors of doubt in a playoff: few candidates, each counted on runs that it was not chosen by.
+CAUTION = 0.25
 
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
-    """The pair that promised most, all outcomes seen of it, and the number of paired runs spent on all pairs."""
+class Promising:
+    """A pair that promised much, and all outcomes seen of it."""
 
     pair: Pair
     x: Rows
     y: Rows
-    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A pair and an event in a playoff; `place` says which finalist it came from, −1 for an attack's."""
+
+    pair: Pair
+    found: Found
+    place: int = -1
 
 
 @dataclass(slots=True)
@@ -53,11 +66,11 @@ def search(
     workers: int = 1,
     deadline: float | None = None,
     progress: Progress | None = None,
-) -> Searched:
-    """Find the pair that promises most: successive halving over the relation's pairs, then over variations of the best.
+) -> tuple[list[Promising], int]:
+    """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
 
-    `budget` is the total of paired runs; a pair whose value reaches `enough` ends the search at
-    once. Raises `InvalidOutcome` if every run of every pair returned the same.
+    Returns the finalists, best first, and the paired runs spent, in total about `budget`; a pair whose value reaches
+    `enough` ends the search at once. Raises `InvalidOutcome` if every run of every pair returned the same.
     """
     numbers = count()
     spent = 0
@@ -88,7 +101,7 @@ def search(
                     arm.x, arm.y = stack([arm.x, new[0]]), stack([arm.y, new[1]])
                     arm.turns += 1
                 if ranked:
-                    arm.value = learn_event(arm.x, arm.y, objective, thorough=False).value
+                    arm.value = learn_events(arm.x, arm.y, objective, thorough=False, most=1)[0].value
                 return n
 
             for n in ordered(
@@ -111,12 +124,51 @@ def search(
         _refuse_constant(mechanism, first)
         if arms[0].value < enough:
             arms += [_Arm(v, next(numbers)) for arm in arms for v in relation.variations(arm.pair, scale=scale)]
-            arms = halve(arms, budget - spent, 1)
+            arms = halve(arms, budget - spent, FINALISTS)
     else:
         arms = halve(arms, budget, 1)
         _refuse_constant(mechanism, first)
-    best = arms[0]
-    return Searched(pair=best.pair, x=best.x, y=best.y, runs=spent)
+    return [Promising(pair=arm.pair, x=arm.x, y=arm.y) for arm in arms], spent
+
+
+def playoff(
+    mechanism: Mechanism,
+    entries: Sequence[Entry],
+    objective: Objective,
+    *,
+    seed: int,
+    budget: int,
+    workers: int = 1,
+    deadline: float | None = None,
+) -> tuple[Entry, int]:
+    """The best of several pairs with events, each counted on search runs of its own; halving again.
+
+    Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
+    estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good.
+    """
+    rounds = max(len(entries) - 1, 0).bit_length()
+    spent = 0
+    alive = list(enumerate(entries))
+    hits = np.zeros((len(entries), 3), np.int64)  # of D, of D′, runs
+    for turn in range(rounds):
+        n = max(budget // (rounds * len(alive)), 16)
+        for number, entry in alive:
+            pair = entry.pair.swapped() if entry.found.swapped else entry.pair
+            key = (PLAYOFF, number, turn)
+            seen = tally(mechanism, pair, entry.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline)
+            hits[number] += (*seen, n)
+            spent += n
+        ranked = []
+        for number, entry in alive:
+            p, q, runs = hits[number, 0] / hits[number, 2], hits[number, 1] / hits[number, 2], int(hits[number, 2])
+            value = float(objective(np.array([p]), np.array([q]), runs, CAUTION)[0])
+            found = replace(entry.found, estimate=Estimate(p=float(p), q=float(q)), value=value)
+            ranked.append((number, Entry(entry.pair, found, entry.place)))
+        ranked.sort(key=lambda item: -item[1].found.value)
+        alive = ranked[: (len(ranked) + 1) // 2] if turn < rounds - 1 else ranked
+    first = alive[0][1]
+    good = [entry for _, entry in alive if entry.found.value >= first.found.value - slack(first.found.value)]
+    return min(good, key=lambda entry: entry.found.event.size), spent
 
 
 def _refuse_constant(mechanism: Mechanism, arms: Sequence[_Arm]) -> None:
