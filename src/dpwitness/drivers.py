@@ -21,7 +21,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-DRIVER = '''"""Runs one mechanism; written by dpwitness, safe to delete."""
+DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
+
+With `coupled`, both sides of a paired run start from the same state of the generator, and the next run starts
+behind the draws of both: state[3] is SFC64's counter of draws.
+"""
 from dpwitness.drivers import WAITING, borrow, place
 import numba, numpy
 
@@ -29,15 +33,28 @@ mechanism = WAITING.pop("{key}")
 
 
 @numba.njit(nogil=True, cache=True)
-def fill(rng, data, parameters, rows, position):
-    generator, given = borrow(rng), borrow(data)
+def fill(rng, state, coupled, data, neighbour, parameters, left, right, position):
+    generator, given, other = borrow(rng), borrow(data), borrow(neighbour)
+    before, after = numpy.empty_like(state), numpy.empty_like(state)
     longest = 0
-    for i in range(rows.shape[0]):
+    for i in range(left.shape[0]):
         position[0] = i
-        length = place(rows, i, 0, mechanism({arguments}))
-        for j in range(length, rows.shape[1]):
-            rows[i, j] = numpy.nan
+        if coupled:
+            before[:] = state
+        length = place(left, i, 0, mechanism({arguments}))
+        for j in range(length, left.shape[1]):
+            left[i, j] = numpy.nan
         longest = max(longest, length)
+        position[0] = ~i
+        if coupled:
+            after[:] = state
+            state[:] = before
+        length = place(right, i, 0, mechanism({others}))
+        for j in range(length, right.shape[1]):
+            right[i, j] = numpy.nan
+        longest = max(longest, length)
+        if coupled and after[3] > state[3]:
+            state[:] = after
     return longest
 '''
 
@@ -121,7 +138,7 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
 
 
 def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable[..., int]:
-    """Return the `fill(rng, data, parameters, rows, position)` of a mechanism, from the cache where it is there.
+    """Return the `fill` of a mechanism (see `DRIVER`), from the cache where it is there.
 
     `arguments`: the expressions to call it with, in order. Raises whatever numba raises when it refuses.
     """
@@ -134,7 +151,8 @@ def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable
     folder = cache_folder() if stable else Path(tempfile.mkdtemp(prefix="dpwitness-"))
     name = f"_dpwitness_driver_{key}"
     path = folder / f"{name}.py"
-    text = DRIVER.format(key=key, arguments=call)
+    others = ", ".join("other" if argument == "given" else argument for argument in arguments)
+    text = DRIVER.format(key=key, arguments=call, others=others)
     if not path.exists() or path.read_text() != text:
         partial = path.with_suffix(f".{os.getpid()}.tmp")
         partial.write_text(text)

@@ -32,11 +32,11 @@ FEW = 40
 class Objective(Protocol):
     """How much an event of probabilities p under D and q under D′ promises; any real number, larger is better."""
 
-    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0) -> Floats:
+    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0, both: Floats | None = None) -> Floats:
         """Broadcasts; `runs` is how many search runs p and q were estimated from.
 
         `caution`: by how many standard errors of these estimates to doubt them; the largest of many noisy values is
-        mostly noise, the larger of two is not.
+        mostly noise, the larger of two is not. `both`: the share of runs with both sides in the event; None: p·q.
         """
 
 
@@ -47,15 +47,18 @@ class GrowthAt:
     epsilon: float
     delta: float = 0.0
 
-    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0) -> Floats:
+    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0, both: Floats | None = None) -> Floats:
         """As in `Objective`."""
-        # One imagined hit under D′, too: an event that D′ merely happened to miss promises nothing.
-        p = np.maximum(p - caution * np.sqrt(p / runs), 0.0)
-        q = np.minimum(q + (1 + caution * np.sqrt(q * runs)) / runs, 1.0)
-        allowed = np.exp(self.epsilon) * q + self.delta
+        ratio = np.exp(self.epsilon)
+        joint = p * q if both is None else both
+        doubt = np.sqrt((p - joint + ratio**2 * (q - joint) + (ratio - 1) ** 2 * joint) / runs)
+        p = np.maximum(p - caution * doubt, 0.0)
+        q = np.minimum(q + 1 / runs, 1.0)  # one imagined hit under D′: one that it merely missed promises nothing
+        allowed = ratio * q + self.delta
         grows = p > allowed
         values = np.log(np.maximum(p, 1e-30) / allowed)
-        values[grows] = growth_rate(p[grows], q[grows], self.epsilon, self.delta)
+        joint = np.minimum(joint, p)
+        values[grows] = growth_rate(p[grows], q[grows], self.epsilon, self.delta, joint[grows])
         return np.asarray(values)
 
 
@@ -67,15 +70,15 @@ class BoundAt:
     log_bar: float  # log(1/α)
     delta: float = 0.0
 
-    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0) -> Floats:
+    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0, both: Floats | None = None) -> Floats:
         """As in `Objective`."""
-        q = q + 1 / runs
+        joint = p * q if both is None else both
         bar = self.log_bar + np.log(2)
-        hits = np.maximum((p - self.delta) * self.planned, 1e-300)
-        others = q * self.planned + bar / 2
-        spread = np.sqrt(2 * bar * ((1 - p) / hits + 1 / others))
-        doubt = caution * np.sqrt((1 - p) / np.maximum(p * runs, 1e-300) + 1 / (q * runs))
-        return np.asarray(np.log(hits) - np.log(others) - spread - doubt)
+        hits = np.maximum(p - self.delta, 1e-300)
+        others = q + 1 / runs + bar / 2 / self.planned
+        variance = np.maximum(1 / hits + 1 / others - 2 * joint / (hits * others), 1e-12)
+        spread = np.sqrt(variance) * (np.sqrt(2 * bar / self.planned) + caution / np.sqrt(runs))
+        return np.asarray(np.log(hits) - np.log(others) - spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,7 @@ class PowerAt:
     epsilon: float
     delta: float = 0.0
 
-    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0) -> Floats:
+    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0, both: Floats | None = None) -> Floats:
         """As in `Objective`."""
         thinned = (p - self.delta) * np.exp(-self.epsilon)
         return np.asarray((thinned - q - 1 / runs) / np.sqrt(np.maximum(thinned, 0.0) + q + 1 / runs))
@@ -123,8 +126,8 @@ def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = Tru
                 trials.append(_tried(box, swapped, test))
         if not sets:
             trials += [_tried(score, swapped, test) for score, swapped in _scores(train, objective)]
-    p, q = (np.array(rates) for rates in zip(*((t.p, t.q) for t in trials), strict=True))
-    values = objective(p, q, len(test[0]))
+    p, q, both = (np.array(rates) for rates in zip(*((t.p, t.q, t.both) for t in trials), strict=True))
+    values = objective(p, q, len(test[0]), 1.0, both)
     best = float(values.max())
     chosen = int(np.argmax(values >= best - slack(best)))
     order = [chosen, *(int(k) for k in np.argsort(-values, kind="stable") if k != chosen)]
@@ -132,7 +135,7 @@ def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = Tru
         Found(
             event=trials[k].event(),
             swapped=trials[k].swapped,
-            estimate=Estimate(p=trials[k].p, q=trials[k].q),
+            estimate=Estimate(p=trials[k].p, q=trials[k].q, both=trials[k].both),
             value=float(values[k]),
         )
         for k in order[:most]
@@ -147,12 +150,13 @@ class Trial:
     swapped: bool
     p: float
     q: float
+    both: float
     size: int = 1  # outcomes, for a set of outcomes
 
 
 def _tried(event: Event, swapped: bool, test: tuple[Rows, Rows]) -> Trial:
-    rates = [float(event.contains(rows).mean()) for rows in (test[::-1] if swapped else test)]
-    return Trial(lambda: event, swapped, rates[0], rates[1])
+    a, b = (event.contains(rows) for rows in (test[::-1] if swapped else test))
+    return Trial(lambda: event, swapped, float(a.mean()), float(b.mean()), float((a & b).mean()))
 
 
 def slack(best: float) -> float:
@@ -246,6 +250,7 @@ def _outcome_sets(train: tuple[Rows, Rows], test: tuple[Rows, Rows], objective: 
     first, known = np.zeros(most, np.int64), 0
     places: list[Rows] = []
     counts: list[NDArray[np.int64]] = []
+    coded: list[NDArray[np.int64]] = []
     for rows in (*train, *test):
         codes = np.empty(len(rows), np.int64)
         before = known
@@ -254,14 +259,16 @@ def _outcome_sets(train: tuple[Rows, Rows], test: tuple[Rows, Rows], objective: 
             return []
         places.append(rows[first[before:known]])
         counts.append(np.bincount(codes, minlength=most)[:most])
+        coded.append(codes)
     outcomes = np.concatenate(places)
     seen = counts[0][:known] + counts[1][:known] > 0
     counts = [count[:known][seen] for count in counts]
     outcomes = outcomes[seen]
+    numbers = np.flatnonzero(seen)
     order = np.argsort(-_shrunken_log_ratio(counts[0], counts[1]), kind="stable")
     trials: list[Trial] = []
     for swapped in (False, True):
-        hits, others, test_hits, test_others = (counts[k] for k in ((1, 0, 3, 2) if swapped else (0, 1, 2, 3)))
+        hits, others = counts[1::-1] if swapped else counts[:2]
         ranking = order[::-1] if swapped else order
         p = np.concatenate([hits, np.cumsum(hits[ranking])]) / runs
         q = np.concatenate([others, np.cumsum(others[ranking])]) / runs
@@ -271,9 +278,12 @@ def _outcome_sets(train: tuple[Rows, Rows], test: tuple[Rows, Rows], objective: 
         sizes = {int(prefix.argmax()) + 1, int(np.argmax(prefix >= best - slack(best))) + 1}
         chosen = [np.array([int(alone.argmax())])] + [ranking[:size] for size in sorted(sizes) if size < len(ranking)]
         for members in chosen:
-            rates = [float(side[members].sum() / len(test[0])) for side in (test_hits, test_others)]
+            inside = np.zeros(known, np.bool_)
+            inside[numbers[members]] = True
+            a, b = (inside[codes] for codes in (coded[:1:-1] if swapped else coded[2:]))
             event = partial(OutcomeSet, outcomes[members])
-            trials.append(Trial(event, swapped, rates[0], rates[1], size=len(members)))
+            rates = float(a.mean()), float(b.mean()), float((a & b).mean())
+            trials.append(Trial(event, swapped, *rates, size=len(members)))
     return sorted(trials, key=lambda c: c.size)
 
 

@@ -208,14 +208,11 @@ def _find(
     finalists, searched = job.search(objective, budget, progress, enough)
     spent += searched
     for place, arm in enumerate(finalists):
-        entries += [
-            Entry(arm.pair, f, place)
-            for f in learn_events(arm.x, arm.y, objective, most=1 if len(finalists) == 1 else 3)
-        ]
+        entries += [Entry(arm.pair, f, place) for f in learn_events(arm.x, arm.y, objective, most=2)]
     del finalists
     best = max(entries, key=lambda entry: entry.found.value)
     if best.found.value < enough and len(entries) > 1:
-        best, more = job.playoff(entries, objective, budget)
+        best, more = job.playoff(entries, objective, max(budget, runs // 2 if math.isinf(enough) else 0))
         spent += more
     return (best.pair.swapped() if best.found.swapped else best.pair), best.found, spent
 
@@ -401,6 +398,7 @@ def curve(
             seed=job.seed,
             max_runs=runs,
             workers=job.workers,
+            coupled=False,  # Fisher's test asks for independent sides
             deadline=job.deadline,
         ):
             if progress is not None:
@@ -480,8 +478,7 @@ def replay(
         max_time,
         witness.mechanism,
     )
-    estimate = Estimate(p=witness.estimate.p, q=witness.estimate.q)
-    found = Found(event=witness.event, swapped=False, estimate=estimate, value=0.0)
+    found = Found(event=witness.event, swapped=False, estimate=witness.estimate, value=0.0)
     return _confirm(job, witness.claim, witness.alpha, witness.pair, found, limit, 0, progress)
 
 

@@ -63,6 +63,7 @@ def search(
     seed: int,
     budget: int,
     enough: float = np.inf,
+    coupled: bool = True,
     workers: int = 1,
     deadline: float | None = None,
     progress: Progress | None = None,
@@ -86,18 +87,16 @@ def search(
             def grow(arm: _Arm, share: int = share, alone: bool = not spread, ranked: bool = len(arms) > 1) -> int:
                 n = max(min(share, ROOM // (2 * max(arm.pair.data.size, 1)) - len(arm.x)), 0)
                 if n:
-                    new = [
-                        sample(
-                            mechanism,
-                            data,
-                            n,
-                            seed=seed,
-                            key=(arm.index, arm.turns, side),
-                            workers=workers if alone else 1,
-                            deadline=deadline if alone else None,
-                        )
-                        for side, data in enumerate((arm.pair.data, arm.pair.neighbour))
-                    ]
+                    new = sample(
+                        mechanism,
+                        arm.pair,
+                        n,
+                        seed=seed,
+                        key=(arm.index, arm.turns),
+                        coupled=coupled,
+                        workers=workers if alone else 1,
+                        deadline=deadline if alone else None,
+                    )
                     arm.x, arm.y = stack([arm.x, new[0]]), stack([arm.y, new[1]])
                     arm.turns += 1
                 if ranked:
@@ -149,20 +148,22 @@ def playoff(
     rounds = max(len(entries) - 1, 0).bit_length()
     spent = 0
     alive = list(enumerate(entries))
-    hits = np.zeros((len(entries), 3), np.int64)  # of D, of D′, runs
+    cells = np.zeros((len(entries), 4), np.int64)
     for turn in range(rounds):
         n = max(budget // (rounds * len(alive)), 16)
+        ranked = []
         for number, entry in alive:
             pair = entry.pair.swapped() if entry.found.swapped else entry.pair
             key = (PLAYOFF, number, turn)
-            seen = tally(mechanism, pair, entry.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline)
-            hits[number] += (*seen, n)
+            cells[number] += tally(
+                mechanism, pair, entry.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline
+            )
             spent += n
-        ranked = []
-        for number, entry in alive:
-            p, q, runs = hits[number, 0] / hits[number, 2], hits[number, 1] / hits[number, 2], int(hits[number, 2])
-            value = float(objective(np.array([p]), np.array([q]), runs, CAUTION)[0])
-            found = replace(entry.found, estimate=Estimate(p=float(p), q=float(q)), value=value)
+            n10, n11, n01, _ = cells[number]
+            runs = int(cells[number].sum())
+            p, q, both = float((n10 + n11) / runs), float((n01 + n11) / runs), float(n11 / runs)
+            value = float(objective(np.array([p]), np.array([q]), runs, CAUTION, np.array([both]))[0])
+            found = replace(entry.found, estimate=Estimate(p=p, q=q, both=both), value=value)
             ranked.append((number, Entry(entry.pair, found, entry.place)))
         ranked.sort(key=lambda item: -item[1].found.value)
         alive = ranked[: (len(ranked) + 1) // 2] if turn < rounds - 1 else ranked
