@@ -84,12 +84,26 @@ def borrow(typing_context: Any, value: Any) -> Any:
     return value(value), generate
 
 
+@intrinsic
+def present(typing_context: Any, value: Any) -> Any:
+    """The value of an optional that is known to be there."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.cast(builder, arguments[0], value, value.type)
+
+    return value.type(value), generate
+
+
 def place(rows: Any, i: int, j: int, value: Any) -> int:
     """Write `value` into row i from column j on, as far as the row goes; return the column behind it.
 
     Compiled code only; a type that is listed nowhere below is refused by numba's typing.
     """
     raise NotImplementedError
+
+
+def _nothing(rows: Any, i: Any, j: Any, value: Any) -> Any:
+    return j
 
 
 @overload(place, jit_options={"forceinline": True})
@@ -103,11 +117,11 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
 
         return number
     if isinstance(value, types.NoneType):
-        return lambda rows, i, j, value: j
+        return _nothing
     if isinstance(value, types.Optional):
 
         def optional(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            return j if value is None else place(rows, i, j, value)
+            return j if value is None else place(rows, i, j, present(value))
 
         return optional
     if isinstance(value, types.Array) and value.ndim == 1 and isinstance(value.dtype, types.Number | types.Boolean):
@@ -128,7 +142,7 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
         return sequence
     if isinstance(value, types.BaseTuple):
         if len(value) == 0:
-            return lambda rows, i, j, value: j
+            return _nothing
 
         def several(rows: Any, i: Any, j: Any, value: Any) -> Any:
             return place(rows, i, place(rows, i, j, value[0]), value[1:])

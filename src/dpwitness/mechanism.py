@@ -23,7 +23,13 @@ EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
 #: A longer output is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
 
+NOT_STARTED: Final = np.int64(2**62)
+
 Rows = NDArray[np.float64]
+
+
+class Refused(Exception):
+    """Numba cannot compile a mechanism; the message is numba's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +174,15 @@ class CompiledMechanism(Mechanism):
         self, pair: Pair, rng: np.random.Generator, left: Rows, right: Rows, start: int, *, coupled: bool
     ) -> int:
         """As in `Mechanism`; coupled runs need an SFC64 generator."""
-        position = np.zeros(1, np.int64)
+        position = np.full(1, NOT_STARTED)
         sides = [side[()] if side.ndim == 0 else side for side in (pair.data, pair.neighbour)]
         state = sfc64_state(rng) if coupled else np.zeros(5, np.uint64)
         try:
             length = self._fill(rng, state, coupled, *sides, self._values, left, right, position)
         except Exception as error:
-            from numba.core.errors import NumbaError
-
-            if isinstance(error, NumbaError):
-                raise
             at = int(position[0])
+            if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
+                raise Refused(str(error) or type(error).__name__) from error
             side, run = (pair.data, at) if at >= 0 else (pair.neighbour, ~at)
             raise raised(self.name, error, start + run, side) from error
         return self.check_length(length, start)

@@ -202,7 +202,7 @@ def _find(
         entries.append(Entry(candidate.pair, found))
     if entries:
         best, spent = job.playoff([*entries, entries[0]], objective, budget // 4)  # at least two: all are counted
-        if best.found.value >= enough:
+        if best.found.sure >= enough:
             return best.pair, best.found, spent
         entries = [best]
     finalists, searched = job.search(objective, budget, progress, enough)
@@ -211,7 +211,7 @@ def _find(
         entries += [Entry(arm.pair, f, place) for f in learn_events(arm.x, arm.y, objective, most=2)]
     del finalists
     best = max(entries, key=lambda entry: entry.found.value)
-    if best.found.value < enough and len(entries) > 1:
+    if best.found.sure < enough and len(entries) > 1:
         best, more = job.playoff(entries, objective, max(budget, runs // 2 if math.isinf(enough) else 0))
         spent += more
     return (best.pair.swapped() if best.found.swapped else best.pair), best.found, spent
