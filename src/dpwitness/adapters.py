@@ -13,7 +13,7 @@ import numpy as np
 
 from dpwitness.claim import Claim
 from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
-from dpwitness.mechanism import CompiledMechanism, Mechanism, Rows, Signature, raised
+from dpwitness.mechanism import CompiledMechanism, Mechanism, Refused, Rows, Signature, raised
 from dpwitness.neighbours import Data, Pairs, pairs
 
 Outcome = Callable[[Any], Any]
@@ -53,11 +53,7 @@ def as_mechanism(
             compiled = CompiledMechanism(signature)
             compiled.fill(data, trial, rows, 0)
             return compiled
-        except Exception as error:
-            from numba.core.errors import NumbaError  # numba is slow to import
-
-            if not isinstance(error, NumbaError):
-                raise
+        except Refused as error:
             reason = _reason(error)
     plain = PythonMechanism(signature, outcome)
     plain.fill(data, trial, rows, 0)  # the first run may import and build what the others use

@@ -21,7 +21,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-DRIVER = '''"""Runs one mechanism; written by dpwitness, safe to delete."""
+DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
+
+With `coupled`, both sides of a paired run start from the same state of the generator, and the next run starts
+behind the draws of both: state[3] is SFC64's counter of draws.
+"""
 from dpwitness.drivers import WAITING, borrow, place
 import numba, numpy
 
@@ -29,15 +33,28 @@ mechanism = WAITING.pop("{key}")
 
 
 @numba.njit(nogil=True, cache=True)
-def fill(rng, data, parameters, rows, position):
-    generator, given = borrow(rng), borrow(data)
+def fill(rng, state, coupled, data, neighbour, parameters, left, right, position):
+    generator, given, other = borrow(rng), borrow(data), borrow(neighbour)
+    before, after = numpy.empty_like(state), numpy.empty_like(state)
     longest = 0
-    for i in range(rows.shape[0]):
+    for i in range(left.shape[0]):
         position[0] = i
-        length = place(rows, i, 0, mechanism({arguments}))
-        for j in range(length, rows.shape[1]):
-            rows[i, j] = numpy.nan
+        if coupled:
+            before[:] = state
+        length = place(left, i, 0, mechanism({arguments}))
+        for j in range(length, left.shape[1]):
+            left[i, j] = numpy.nan
         longest = max(longest, length)
+        position[0] = ~i
+        if coupled:
+            after[:] = state
+            state[:] = before
+        length = place(right, i, 0, mechanism({others}))
+        for j in range(length, right.shape[1]):
+            right[i, j] = numpy.nan
+        longest = max(longest, length)
+        if coupled and after[3] > state[3]:
+            state[:] = after
     return longest
 '''
 
@@ -67,12 +84,26 @@ def borrow(typing_context: Any, value: Any) -> Any:
     return value(value), generate
 
 
+@intrinsic
+def present(typing_context: Any, value: Any) -> Any:
+    """The value of an optional that is known to be there."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.cast(builder, arguments[0], value, value.type)
+
+    return value.type(value), generate
+
+
 def place(rows: Any, i: int, j: int, value: Any) -> int:
     """Write `value` into row i from column j on, as far as the row goes; return the column behind it.
 
     Compiled code only; a type that is listed nowhere below is refused by numba's typing.
     """
     raise NotImplementedError
+
+
+def _nothing(rows: Any, i: Any, j: Any, value: Any) -> Any:
+    return j
 
 
 @overload(place, jit_options={"forceinline": True})
@@ -86,11 +117,11 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
 
         return number
     if isinstance(value, types.NoneType):
-        return lambda rows, i, j, value: j
+        return _nothing
     if isinstance(value, types.Optional):
 
         def optional(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            return j if value is None else place(rows, i, j, value)
+            return j if value is None else place(rows, i, j, present(value))
 
         return optional
     if isinstance(value, types.Array) and value.ndim == 1 and isinstance(value.dtype, types.Number | types.Boolean):
@@ -111,7 +142,7 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
         return sequence
     if isinstance(value, types.BaseTuple):
         if len(value) == 0:
-            return lambda rows, i, j, value: j
+            return _nothing
 
         def several(rows: Any, i: Any, j: Any, value: Any) -> Any:
             return place(rows, i, place(rows, i, j, value[0]), value[1:])
@@ -121,7 +152,7 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
 
 
 def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable[..., int]:
-    """Return the `fill(rng, data, parameters, rows, position)` of a mechanism, from the cache where it is there.
+    """Return the `fill` of a mechanism (see `DRIVER`), from the cache where it is there.
 
     `arguments`: the expressions to call it with, in order. Raises whatever numba raises when it refuses.
     """
@@ -134,7 +165,8 @@ def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable
     folder = cache_folder() if stable else Path(tempfile.mkdtemp(prefix="dpwitness-"))
     name = f"_dpwitness_driver_{key}"
     path = folder / f"{name}.py"
-    text = DRIVER.format(key=key, arguments=call)
+    others = ", ".join("other" if argument == "given" else argument for argument in arguments)
+    text = DRIVER.format(key=key, arguments=call, others=others)
     if not path.exists() or path.read_text() != text:
         partial = path.with_suffix(f".{os.getpid()}.tmp")
         partial.write_text(text)

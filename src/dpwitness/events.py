@@ -27,6 +27,10 @@ class Event(Protocol):
     def width(self) -> int:
         """How many columns decide membership."""
 
+    @property
+    def size(self) -> int:
+        """How much there is to say of it: the smaller the simpler."""
+
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows of an (n, any width) array lie in the set; shape (n,)."""
 
@@ -68,6 +72,11 @@ class Interval:
     def width(self) -> int:
         """As in `Event`."""
         return self.coordinate + 1
+
+    @property
+    def size(self) -> int:
+        """As in `Event`."""
+        return 2 - (self.low == -np.inf or self.high == np.inf)
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`."""
@@ -114,6 +123,11 @@ class Box:
     def width(self) -> int:
         """As in `Event`."""
         return max(side.width for side in self.sides)
+
+    @property
+    def size(self) -> int:
+        """As in `Event`."""
+        return sum(side.size for side in self.sides)
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`."""
@@ -163,6 +177,11 @@ class OutcomeSet:
     def width(self) -> int:
         """As in `Event`."""
         return int(self.rows.shape[1])
+
+    @property
+    def size(self) -> int:
+        """As in `Event`."""
+        return len(self.rows)
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`."""
@@ -232,6 +251,11 @@ class ScoreThreshold:
     def width(self) -> int:
         """As in `Event`."""
         return max(self.coordinates) + 1
+
+    @property
+    def size(self) -> int:
+        """As in `Event`."""
+        return 10_000 + len(self.coordinates)
 
     def score(self, rows: Rows) -> Rows:
         """The score of each row; shape (n,)."""

@@ -1,9 +1,11 @@
 """Pure functions of counts: e-value, ε lower bound, p-values, detectable ε, multiplicity.
 
-For paired runs i let X_i = 1[M(D)_i ∈ S] − e^ε·1[M(D′)_i ∈ S] − δ. Under the claim E[X_i] ≤ 0 and X_i ≥ −(e^ε+δ), so
-for a fixed λ in [0, 1/(e^ε+δ)) the wealth ∏(1+λX_i) is a non-negative supermartingale, and so is a mixture over λ.
-It depends on the four counts alone. By Ville's inequality P(it ever reaches 1/α) ≤ α: one may look after every batch
-and stop when one likes (Waudby-Smith & Ramdas 2024, JRSS-B 86(1); Shekhar & Ramdas 2023).
+For paired runs i, independent of each other, let X_i = 1[M(D)_i ∈ S] − e^ε·1[M(D′)_i ∈ S] − δ. Under the claim
+E[X_i] ≤ 0 and X_i ≥ −(e^ε+δ), so for a fixed λ in [0, 1/(e^ε+δ)) the wealth ∏(1+λX_i) is a non-negative
+supermartingale, and so is a mixture over λ. It depends on the four counts alone. By Ville's inequality P(it ever
+reaches 1/α) ≤ α: one may look after every batch and stop when one likes (Waudby-Smith & Ramdas 2024, JRSS-B 86(1);
+Shekhar & Ramdas 2023). E[X_i] does not ask whether the two sides of a run are independent of each other: where they
+share their random draws X_i varies less, and the evidence of a small difference is many times stronger.
 
 Only `Counts` go in, which confirm runs alone make. What search runs suggest has the type `Estimate`; it may place a
 bet, it is never evidence.
@@ -44,20 +46,28 @@ EPSILONS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-4), 0.1 * 1.001 ** np.a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Rough probabilities of an event under D and D′, from search runs: good enough to place a bet on."""
+    """Rough probabilities of an event under D, under D′ and under both in one run, from search runs.
+
+    Good enough to place a bet on. `both` None: the sides are independent.
+    """
 
     p: float
     q: float
+    both: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("p", "q"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be a probability")
+        if self.both is not None and not 0 <= self.both <= min(self.p, self.q) + 1e-12:
+            raise ValueError(f"both={self.both!r} must be a probability, at most p and q")
 
 
-def _cells(p: Any, q: Any) -> tuple[Any, Any, Any, Any]:
-    """Probabilities of (1,0), (1,1), (0,1), (0,0) for independent sides."""
-    return p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q)
+def _cells(p: Any, q: Any, both: Any = None) -> tuple[Any, Any, Any, Any]:
+    """Probabilities of (1,0), (1,1), (0,1), (0,0); of independent sides where `both` is None."""
+    if both is None:
+        return p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q)
+    return np.maximum(p - both, 0.0), both, np.maximum(q - both, 0.0), np.maximum(1 - p - q + both, 0.0)
 
 
 def _payoffs(ratio: Any, delta: float) -> tuple[Any, Any, Any, float]:
@@ -65,15 +75,19 @@ def _payoffs(ratio: Any, delta: float) -> tuple[Any, Any, Any, float]:
     return 1 - delta, 1 - ratio - delta, -ratio - delta, -delta
 
 
-def best_bet(p: ArrayLike, q: ArrayLike, epsilon: ArrayLike, delta: float = 0.0) -> Floats:
+def best_bet(
+    p: ArrayLike, q: ArrayLike, epsilon: ArrayLike, delta: float = 0.0, both: ArrayLike | None = None
+) -> Floats:
     """Return the λ of largest growth rate E[log(1+λX)] for event probabilities p and q; 0 where nothing grows.
+
+    `both`: the probability that a paired run has both sides in the event; None: independent sides.
 
     Broadcasts. λ stays below 0.999 of the largest admissible value: wealth never falls to 0 by rounding.
     """
     p, q, ratio = np.broadcast_arrays(
         np.asarray(p, np.float64), np.asarray(q, np.float64), np.exp(np.asarray(epsilon, np.float64))
     )
-    cells, payoffs = _cells(p, q), _payoffs(ratio, delta)
+    cells, payoffs = _cells(p, q, both), _payoffs(ratio, delta)
     low, high = np.zeros(p.shape), 0.999 / (ratio + delta)
     drift = sum(c * x for c, x in zip(cells, payoffs, strict=True))
     # The zero of a falling slope: from the solution without (1,1) and δ, Newton's steps in a shrinking bracket.
@@ -87,13 +101,15 @@ def best_bet(p: ArrayLike, q: ArrayLike, epsilon: ArrayLike, delta: float = 0.0)
     return np.where(drift > 0, bet, 0.0)
 
 
-def growth_rate(p: ArrayLike, q: ArrayLike, epsilon: ArrayLike, delta: float = 0.0) -> Floats:
+def growth_rate(
+    p: ArrayLike, q: ArrayLike, epsilon: ArrayLike, delta: float = 0.0, both: ArrayLike | None = None
+) -> Floats:
     """Nats of evidence a paired run, at the best bet, for event probabilities p under D and q under D′; 0 if none.
 
     log(1/α) divided by this is the number of runs that an oracle needs to refute (ε, δ). Broadcasts.
     """
-    bet = best_bet(p, q, epsilon, delta)
-    cells = _cells(np.asarray(p, np.float64), np.asarray(q, np.float64))
+    bet = best_bet(p, q, epsilon, delta, both)
+    cells = _cells(np.asarray(p, np.float64), np.asarray(q, np.float64), both)
     payoffs = _payoffs(np.exp(np.asarray(epsilon, np.float64)), delta)
     total = sum(c * np.log1p(bet * x) for c, x in zip(cells, payoffs, strict=True))
     return np.asarray(np.maximum(total, 0.0))
@@ -115,7 +131,7 @@ def _log_e_values(counts: Counts, epsilons: Floats, delta: float, hint: Estimate
     mixture = np.logaddexp.reduce(spread, axis=0) - math.log(len(GRID))
     if hint is None:
         return np.asarray(mixture)
-    favourite = _log_wealth(counts, best_bet(hint.p, hint.q, epsilons, delta), ratio, delta)
+    favourite = _log_wealth(counts, best_bet(hint.p, hint.q, epsilons, delta, hint.both), ratio, delta)
     return np.asarray(np.logaddexp(mixture, favourite) - math.log(2))
 
 
@@ -125,7 +141,7 @@ def _book(claim: Claim, hint: Estimate | None) -> tuple[Floats, Floats]:
     bets = GRID / (claim.ratio + claim.delta)
     weights = np.full(len(GRID), 1 / len(GRID))
     if hint is not None:
-        bets = np.append(bets, best_bet(hint.p, hint.q, claim.epsilon, claim.delta))
+        bets = np.append(bets, best_bet(hint.p, hint.q, claim.epsilon, claim.delta, hint.both))
         weights = np.append(weights / 2, 1 / 2)
     return np.log1p(np.outer(_payoffs(claim.ratio, claim.delta), bets)), np.log(weights)
 
@@ -190,11 +206,12 @@ def detectable_epsilon(
 ) -> float:
     """Return the smallest ε′ that this event, this many runs and this α would have refuted with the given power.
 
-    Thought through for a mechanism that falls into the event under D as often as observed, and under D′ at the rate
-    (P − δ)·e^−ε′. The log e-value is taken as normal around its mean, at the bets that were in force. Infinite if no
-    ε′ would do (the event was never seen, say).
+    Thought through for a mechanism that falls into the event under D as often as observed, under D′ at the rate
+    (P − δ)·e^−ε′, and under both in proportion. The log e-value is taken as normal around its mean, at the bets that
+    were in force. Infinite if no ε′ would do (the event was never seen, say).
     """
-    n, p = counts.runs, counts.hits / max(counts.runs, 1)
+    n = counts.runs
+    p, q = counts.hits / max(n, 1), counts.neighbour_hits / max(n, 1)
     if n == 0 or p <= claim.delta:
         return math.inf
     bar = math.log(1 / alpha)
@@ -204,7 +221,9 @@ def detectable_epsilon(
     margin = float(ndtri(power))
 
     def refuted(epsilon: float) -> bool:
-        cells = np.array(_cells(p, (p - claim.delta) * math.exp(-epsilon)))
+        rarer = (p - claim.delta) * math.exp(-epsilon)
+        both = counts.n11 / n * min(rarer / q, 1.0) if q > 0 else 0.0
+        cells = np.array(_cells(p, rarer, min(both, rarer)))
         mean, square = cells @ payoffs, cells @ payoffs**2
         spread = np.sqrt(np.maximum(square - mean**2, 0.0) * n)
         return bool(np.any(n * mean - margin * spread + log_weights >= bar))
@@ -219,7 +238,7 @@ def detectable_epsilon(
 
 
 def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 0) -> float:
-    """p-value of the claim for a number of runs that was fixed beforehand.
+    """p-value of the claim for a number of runs that was fixed beforehand, with independent sides.
 
     "exact", δ = 0: the D side is thinned once by Binomial(hits, e^−ε), seeded, then Fisher's exact test, one-sided
     (Ding et al. 2018, section 4). "exact", δ > 0: the smallest level at which two one-sided Clopper–Pearson bounds,

@@ -32,8 +32,12 @@ FEW = 40
 class Objective(Protocol):
     """How much an event of probabilities p under D and q under D′ promises; any real number, larger is better."""
 
-    def __call__(self, p: Floats, q: Floats, runs: int) -> Floats:
-        """Broadcasts; `runs` is how many search runs p and q were estimated from."""
+    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0, both: Floats | None = None) -> Floats:
+        """Broadcasts; `runs` is how many search runs p and q were estimated from.
+
+        `caution`: by how many standard errors of these estimates to doubt them; the largest of many noisy values is
+        mostly noise, the larger of two is not. `both`: the share of runs with both sides in the event; None: p·q.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +47,20 @@ class GrowthAt:
     epsilon: float
     delta: float = 0.0
 
-    def __call__(self, p: Floats, q: Floats, runs: int) -> Floats:
+    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0, both: Floats | None = None) -> Floats:
         """As in `Objective`."""
-        # One standard error against the event, and one imagined hit under D′: what was seen by luck promises nothing.
-        p = np.maximum(p - np.sqrt(p / runs), 0.0)
-        q = np.minimum(q + (1 + np.sqrt(q * runs)) / runs, 1.0)
-        allowed = np.exp(self.epsilon) * q + self.delta
+        ratio = np.exp(self.epsilon)
+        joint = p * q if both is None else both
+        # One imagined run more in each cell that decides: what was not seen in a few runs is not impossible.
+        spread = p - joint + ratio**2 * (q - joint) + (ratio - 1) ** 2 * joint + (1 + ratio**2) / runs
+        doubt = np.sqrt(spread / runs)
+        p = np.maximum(p - caution * doubt, 0.0)
+        q = np.minimum(q + 1 / runs, 1.0)  # one imagined hit under D′: one that it merely missed promises nothing
+        allowed = ratio * q + self.delta
         grows = p > allowed
         values = np.log(np.maximum(p, 1e-30) / allowed)
-        values[grows] = growth_rate(p[grows], q[grows], self.epsilon, self.delta)
+        joint = np.minimum(joint, p)
+        values[grows] = growth_rate(p[grows], q[grows], self.epsilon, self.delta, joint[grows])
         return np.asarray(values)
 
 
@@ -63,13 +72,14 @@ class BoundAt:
     log_bar: float  # log(1/α)
     delta: float = 0.0
 
-    def __call__(self, p: Floats, q: Floats, runs: int) -> Floats:
+    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0, both: Floats | None = None) -> Floats:
         """As in `Objective`."""
-        q = q + 1 / runs
+        joint = p * q if both is None else both
         bar = self.log_bar + np.log(2)
-        hits = np.maximum((p - self.delta) * self.planned, 1e-300)
-        others = q * self.planned + bar / 2
-        spread = np.sqrt(2 * bar * ((1 - p) / hits + 1 / others))
+        hits = np.maximum(p - self.delta, 1e-300)
+        others = q + 1 / runs + bar / 2 / self.planned
+        variance = np.maximum(1 / hits + 1 / others - 2 * joint / (hits * others), 1e-12)
+        spread = np.sqrt(variance) * (np.sqrt(2 * bar / self.planned) + caution / np.sqrt(runs))
         return np.asarray(np.log(hits) - np.log(others) - spread)
 
 
@@ -80,7 +90,7 @@ class PowerAt:
     epsilon: float
     delta: float = 0.0
 
-    def __call__(self, p: Floats, q: Floats, runs: int) -> Floats:
+    def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0, both: Floats | None = None) -> Floats:
         """As in `Objective`."""
         thinned = (p - self.delta) * np.exp(-self.epsilon)
         return np.asarray((thinned - q - 1 / runs) / np.sqrt(np.maximum(thinned, 0.0) + q + 1 / runs))
@@ -94,12 +104,14 @@ class Found:
     swapped: bool
     estimate: Estimate
     value: float
+    sure: float = -np.inf  # the value after three standard errors of doubt, not one
 
 
-def learn_event(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True) -> Found:
-    """Find the event that the objective likes best, in either direction, from rows of outcomes of D and D′.
+def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[Found]:
+    """The events that the objective likes best, in either direction, from rows of outcomes of D and D′.
 
-    `thorough` adds finer cuts, boxes and learned scores to outcome sets and intervals, for the final choice.
+    The first is the simplest that is nearly as good as the best one; the others follow by value. `thorough` adds finer
+    cuts, boxes and learned scores to outcome sets and intervals, for the final choice.
     """
     width = max(x.shape[1], y.shape[1])
     x, y = widen(x, width), widen(y, width)
@@ -107,47 +119,52 @@ def learn_event(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True
     train, test = (x[:half], y[:half]), (x[half:], y[half:])
     columns = _columns(train, half, objective, thorough)
     sets = _outcome_sets(train, test, objective)
-    candidates = [c for c in sets if c.size == 1]  # simplest first
-    for _, interval, swapped in columns[:3]:
-        candidates.append(_tried(interval, swapped, test))
-    candidates += [c for c in sets if c.size > 1]
+    trials = [c for c in sets if c.size == 1]  # simplest first
+    trials += [_tried(interval, swapped, test) for _, interval, swapped in columns[:3]]
+    trials += [c for c in sets if c.size > 1]
     if thorough and width > 1:
         for _, interval, swapped in columns[:2]:
             box = _grow_box(train, interval, swapped, objective)
             if box is not None:
-                candidates.append(_tried(box, swapped, test))
+                trials.append(_tried(box, swapped, test))
         if not sets:
-            candidates += [_tried(score, swapped, test) for score, swapped in _scores(train, objective)]
-    p, q = (np.array(rates) for rates in zip(*((c.p, c.q) for c in candidates), strict=True))
-    values = objective(p, q, len(test[0]))
+            trials += [_tried(score, swapped, test) for score, swapped in _scores(train, objective)]
+    p, q, both = (np.array(rates) for rates in zip(*((t.p, t.q, t.both) for t in trials), strict=True))
+    values = objective(p, q, len(test[0]), 1.0, both)
+    sure = objective(p, q, len(test[0]), 3.0, both)
     best = float(values.max())
-    chosen = int(np.argmax(values >= best - _slack(best)))
-    winner = candidates[chosen]
-    return Found(
-        event=winner.event(),
-        swapped=winner.swapped,
-        estimate=Estimate(p=winner.p, q=winner.q),
-        value=float(values[chosen]),
-    )
+    chosen = int(np.argmax(values >= best - slack(best)))
+    order = [chosen, *(int(k) for k in np.argsort(-values, kind="stable") if k != chosen)]
+    return [
+        Found(
+            event=trials[k].event(),
+            swapped=trials[k].swapped,
+            estimate=Estimate(p=trials[k].p, q=trials[k].q, both=trials[k].both),
+            value=float(values[k]),
+            sure=float(sure[k]),
+        )
+        for k in order[:most]
+    ]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Trial:
     """An event to be built when it wins, and its rates on runs that it was not learned from."""
 
     event: Callable[[], Event]
     swapped: bool
     p: float
     q: float
+    both: float
     size: int = 1  # outcomes, for a set of outcomes
 
 
-def _tried(event: Event, swapped: bool, test: tuple[Rows, Rows]) -> Candidate:
-    rates = [float(event.contains(rows).mean()) for rows in (test[::-1] if swapped else test)]
-    return Candidate(lambda: event, swapped, rates[0], rates[1])
+def _tried(event: Event, swapped: bool, test: tuple[Rows, Rows]) -> Trial:
+    a, b = (event.contains(rows) for rows in (test[::-1] if swapped else test))
+    return Trial(lambda: event, swapped, float(a.mean()), float(b.mean()), float((a & b).mean()))
 
 
-def _slack(best: float) -> float:
+def slack(best: float) -> float:
     """How much less a simpler event may promise: 5 %, of an ε where the claim holds."""
     return SLACK * (best if best > 0 else 1.0)
 
@@ -214,7 +231,7 @@ def _grow_box(train: tuple[Rows, Rows], first: Interval, swapped: bool, objectiv
         inside = [rows[box.contains(rows)] for rows in train]
         p, q = (np.array([len(rows) / runs]) for rows in (inside[::-1] if swapped else inside))
         value = float(objective(p, q, runs)[0])
-        if value <= best + _slack(best):
+        if value <= best + slack(best):
             break
         best, grown = value, box
         better = [item for item in _columns((inside[0], inside[1]), runs, objective) if item[2] == swapped]
@@ -229,7 +246,7 @@ def _grow_box(train: tuple[Rows, Rows], first: Interval, swapped: bool, objectiv
     return grown if grown.sides != (first,) else None
 
 
-def _outcome_sets(train: tuple[Rows, Rows], test: tuple[Rows, Rows], objective: Objective) -> list[Candidate]:
+def _outcome_sets(train: tuple[Rows, Rows], test: tuple[Rows, Rows], objective: Objective) -> list[Trial]:
     """The best sets of whole outcomes, where outcomes repeat: one outcome, and prefixes by likelihood ratio."""
     runs = len(train[0])
     most = min(max(runs // 4, 64), 1 << 16)
@@ -238,6 +255,7 @@ def _outcome_sets(train: tuple[Rows, Rows], test: tuple[Rows, Rows], objective: 
     first, known = np.zeros(most, np.int64), 0
     places: list[Rows] = []
     counts: list[NDArray[np.int64]] = []
+    coded: list[NDArray[np.int64]] = []
     for rows in (*train, *test):
         codes = np.empty(len(rows), np.int64)
         before = known
@@ -246,27 +264,32 @@ def _outcome_sets(train: tuple[Rows, Rows], test: tuple[Rows, Rows], objective: 
             return []
         places.append(rows[first[before:known]])
         counts.append(np.bincount(codes, minlength=most)[:most])
+        coded.append(codes)
     outcomes = np.concatenate(places)
     seen = counts[0][:known] + counts[1][:known] > 0
     counts = [count[:known][seen] for count in counts]
     outcomes = outcomes[seen]
+    numbers = np.flatnonzero(seen)
     order = np.argsort(-_shrunken_log_ratio(counts[0], counts[1]), kind="stable")
-    candidates: list[Candidate] = []
+    trials: list[Trial] = []
     for swapped in (False, True):
-        hits, others, test_hits, test_others = (counts[k] for k in ((1, 0, 3, 2) if swapped else (0, 1, 2, 3)))
+        hits, others = counts[1::-1] if swapped else counts[:2]
         ranking = order[::-1] if swapped else order
         p = np.concatenate([hits, np.cumsum(hits[ranking])]) / runs
         q = np.concatenate([others, np.cumsum(others[ranking])]) / runs
         alone, prefix = np.split(objective(p, q, runs), [len(hits)])
         best = float(prefix.max())
         # One outcome; the best prefix; the shortest prefix that is nearly as good.
-        sizes = {int(prefix.argmax()) + 1, int(np.argmax(prefix >= best - _slack(best))) + 1}
+        sizes = {int(prefix.argmax()) + 1, int(np.argmax(prefix >= best - slack(best))) + 1}
         chosen = [np.array([int(alone.argmax())])] + [ranking[:size] for size in sorted(sizes) if size < len(ranking)]
         for members in chosen:
-            rates = [float(side[members].sum() / len(test[0])) for side in (test_hits, test_others)]
+            inside = np.zeros(known, np.bool_)
+            inside[numbers[members]] = True
+            a, b = (inside[codes] for codes in (coded[:1:-1] if swapped else coded[2:]))
             event = partial(OutcomeSet, outcomes[members])
-            candidates.append(Candidate(event, swapped, rates[0], rates[1], size=len(members)))
-    return sorted(candidates, key=lambda c: c.size)
+            rates = float(a.mean()), float(b.mean()), float((a & b).mean())
+            trials.append(Trial(event, swapped, *rates, size=len(members)))
+    return sorted(trials, key=lambda c: c.size)
 
 
 def _shrunken_log_ratio(hits: NDArray[np.int64], others: NDArray[np.int64]) -> Floats:

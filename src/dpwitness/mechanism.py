@@ -4,6 +4,7 @@ A user writes a plain function; `Signature` recognises its parameters by name, a
 machine code. The other callables are in `adapters`.
 """
 
+import ctypes
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised
-from dpwitness.neighbours import Data
+from dpwitness.neighbours import Data, Pair
 
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
 SIZE_NAMES: Final = frozenset({"size", "n_samples"})
@@ -22,7 +23,13 @@ EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
 #: A longer output is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
 
+NOT_STARTED: Final = np.int64(2**62)
+
 Rows = NDArray[np.float64]
+
+
+class Refused(Exception):
+    """Numba cannot compile a mechanism; the message is numba's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,16 @@ class Mechanism(ABC):
         `start` is the number of the first run, for messages. Raises `MechanismRaised` and `InvalidOutcome`.
         """
 
+    def fill_pair(
+        self, pair: Pair, rng: np.random.Generator, left: Rows, right: Rows, start: int, *, coupled: bool
+    ) -> int:
+        """Fill the rows of D and of D′, one paired run after the other, as `fill` does.
+
+        `coupled` lets the two sides of a run share their random draws, where the mechanism can; different runs never
+        share any. The sides are independent otherwise.
+        """
+        return max(self.fill(pair.data, rng, left, start), self.fill(pair.neighbour, rng, right, start))
+
     def label(self, value: float) -> str | None:
         """The text that stands behind a number, for mechanisms that return text."""
         return None
@@ -150,18 +167,34 @@ class CompiledMechanism(Mechanism):
         self._fill = load_driver(signature.function, [names[key] for key in signature.order])
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """As in `Mechanism`."""
-        position = np.zeros(1, np.int64)
-        given = data[()] if data.ndim == 0 else data
-        try:
-            length = self._fill(rng, given, self._values, rows, position)
-        except Exception as error:
-            from numba.core.errors import NumbaError
+        """As in `Mechanism`; for a few runs, since it makes as many again that it throws away."""
+        return self.fill_pair(Pair(data, data), rng, rows, np.empty_like(rows), start, coupled=False)
 
-            if isinstance(error, NumbaError):
-                raise
-            raise raised(self.name, error, start + int(position[0]), data) from error
+    def fill_pair(
+        self, pair: Pair, rng: np.random.Generator, left: Rows, right: Rows, start: int, *, coupled: bool
+    ) -> int:
+        """As in `Mechanism`; coupled runs need an SFC64 generator."""
+        position = np.full(1, NOT_STARTED)
+        sides = [side[()] if side.ndim == 0 else side for side in (pair.data, pair.neighbour)]
+        state = sfc64_state(rng) if coupled else np.zeros(5, np.uint64)
+        try:
+            length = self._fill(rng, state, coupled, *sides, self._values, left, right, position)
+        except Exception as error:
+            at = int(position[0])
+            if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
+                raise Refused(str(error) or type(error).__name__) from error
+            side, run = (pair.data, at) if at >= 0 else (pair.neighbour, ~at)
+            raise raised(self.name, error, start + run, side) from error
         return self.check_length(length, start)
+
+
+def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """The living state of an SFC64 generator as five words: four, of which the last counts draws, and a 32-bit rest."""
+    bits = rng.bit_generator
+    if not isinstance(bits, np.random.SFC64):
+        raise TypeError(f"coupled runs need an SFC64 generator, not {type(bits).__name__}")
+    memory = (ctypes.c_uint64 * 5).from_address(bits.ctypes.state_address)
+    return np.ctypeslib.as_array(memory)
 
 
 def raised(name: str, error: Exception, run: int, data: Data) -> MechanismRaised:

@@ -147,12 +147,20 @@ class Queries:
                     yield _pair(base, base + move * self.sensitivity, f"{name} around {anchor + k * step:g}")
 
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """The same moves higher and lower, and with the first half of the answers higher or lower."""
+        """The same moves split elsewhere, higher and lower, and with the first half of the answers higher or lower."""
         step = _step(scale, self.sensitivity)
-        half = np.arange(len(pair.data)) < len(pair.data) // 2
-        for k in (-4, -2, -1, 1, 2, 4):
+        index = np.arange(len(pair.data))
+        half = index < len(index) // 2
+        move = pair.neighbour - pair.data
+        lead = int(np.argmax(move != move[0])) if np.any(move != move[0]) else len(move)
+        for cut in (lead - 2, lead - 1, lead + 1, lead + 2, lead + 3):
+            if 0 < cut < len(index) and self.may_move == "all" and lead < len(index):
+                moved = np.where(index < cut, move[0], move[-1])
+                if np.any(moved):
+                    yield _pair(pair.data, pair.data + moved, f"{pair.label}, split after {cut}")
+        for k in (-2, -1, 1, 2):
             yield _pair(pair.data + k * step, pair.neighbour + k * step, f"{pair.label}, shifted by {k * step:g}")
-        for k in (-2, 2):
+        for k in (-1, 1):
             shift = k * step * half
             yield _pair(pair.data + shift, pair.neighbour + shift, f"{pair.label}, first half shifted by {k * step:g}")
 

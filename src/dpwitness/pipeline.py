@@ -28,11 +28,11 @@ from dpwitness.evidence import (
     p_value,
     runs_needed,
 )
-from dpwitness.learn import BoundAt, Found, GrowthAt, Objective, PowerAt, learn_event
+from dpwitness.learn import BoundAt, Found, GrowthAt, Objective, PowerAt, learn_events
 from dpwitness.mechanism import EPSILON_NAMES, Mechanism
 from dpwitness.neighbours import Data, Pair, Relation, as_input
-from dpwitness.runs import confirm, default_workers, sample
-from dpwitness.search import search
+from dpwitness.runs import confirm, default_workers
+from dpwitness.search import Entry, Promising, playoff, search
 from dpwitness.target import target_of
 from dpwitness.verdict import Bound, Curve, Line, NotRefuted, Verdict, Violation
 from dpwitness.witness import Witness
@@ -47,7 +47,6 @@ SEARCH_RUNS: Final = 600_000
 BOUND_RUNS: Final = 20_000_000
 CURVE_RUNS: Final = 4_000_000
 MAX_TIME: Final = 60.0
-_ATTACK_KEY: Final = 1 << 20  # apart from the streams of the search's pairs
 CENTRES: Final = ("threshold", "theta", "T")
 
 
@@ -76,9 +75,9 @@ class _Job:
 
     def search(
         self, objective: Objective, budget: int, progress: Progress | None, enough: float = np.inf
-    ) -> tuple[Pair, Any, Any, int]:
-        """The best pair, the outcomes of both its sides, and the runs spent."""
-        found = search(
+    ) -> tuple[list[Promising], int]:
+        """The best pairs with all outcomes of both sides, and the runs spent."""
+        return search(
             self.mechanism,
             self.relation,
             objective,
@@ -92,7 +91,17 @@ class _Job:
             deadline=self.deadline,
             progress=None if progress is None else lambda done: progress("search", done, budget, ""),
         )
-        return found.pair, found.x, found.y, found.runs
+
+    def playoff(self, entries: Sequence[Entry], objective: Objective, budget: int) -> tuple[Entry, int]:
+        return playoff(
+            self.mechanism,
+            entries,
+            objective,
+            seed=self.seed,
+            budget=budget,
+            workers=self.workers,
+            deadline=self.deadline,
+        )
 
     def witness(self, claim: Claim, alpha: float, pair: Pair, found: Found, counts: Counts) -> Witness:
         return Witness(
@@ -187,39 +196,25 @@ def _find(
     progress: Progress | None = None,
 ) -> tuple[Pair, Found, int]:
     """Left of ‖: the best of what the target's attack proposes and of what the search finds; D first."""
-    best: tuple[Pair, Found] | None = None
-    spent = 0
-    proposed = _proposed(job, function, claim, runs)
-    for index, candidate in enumerate(proposed):
-        n = max(budget // (4 * len(proposed)), 16)
-        spent += n
-        p, q = (
-            float(
-                candidate.event.contains(
-                    sample(
-                        job.mechanism,
-                        data,
-                        n,
-                        seed=job.seed,
-                        key=(_ATTACK_KEY, index, side),
-                        workers=job.workers,
-                        deadline=job.deadline,
-                    )
-                ).mean()
-            )
-            for side, data in enumerate((candidate.pair.data, candidate.pair.neighbour))
-        )
-        value = float(objective(np.array([p]), np.array([q]), n)[0])
-        if best is None or value > best[1].value:
-            found = Found(event=candidate.event, swapped=False, estimate=Estimate(p=p, q=q), value=value)
-            best = candidate.pair, found
-    if best is not None and best[1].value >= enough:
-        return *best, spent
-    pair, x, y, searched = job.search(objective, budget, progress, enough)
-    found = learn_event(x, y, objective)
-    if best is not None and best[1].value > found.value:
-        return *best, spent + searched
-    return (pair.swapped() if found.swapped else pair), found, spent + searched
+    entries, spent = [], 0
+    for candidate in _proposed(job, function, claim, runs):
+        found = Found(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
+        entries.append(Entry(candidate.pair, found))
+    if entries:
+        best, spent = job.playoff([*entries, entries[0]], objective, budget // 4)  # at least two: all are counted
+        if best.found.sure >= enough:
+            return best.pair, best.found, spent
+        entries = [best]
+    finalists, searched = job.search(objective, budget, progress, enough)
+    spent += searched
+    for place, arm in enumerate(finalists):
+        entries += [Entry(arm.pair, f, place) for f in learn_events(arm.x, arm.y, objective, most=2)]
+    del finalists
+    best = max(entries, key=lambda entry: entry.found.value)
+    if best.found.sure < enough and len(entries) > 1:
+        best, more = job.playoff(entries, objective, max(budget, runs // 2 if math.isinf(enough) else 0))
+        spent += more
+    return (best.pair.swapped() if best.found.swapped else best.pair), best.found, spent
 
 
 def _proposed(job: _Job, function: Any, claim: Claim, runs: int) -> list[Candidate]:
@@ -382,12 +377,18 @@ def curve(
         job = _prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
         budget = _search_budget(job, search_runs, min(SEARCH_RUNS, runs))
         wide = BoundAt(planned=runs, log_bar=math.log(1e6), delta=delta)
-        pair, x, y, spent = job.search(wide, budget, progress)
+        finalists, spent = job.search(wide, budget, progress)
+        entries = [
+            Entry(arm.pair, f, k) for k, arm in enumerate(finalists) for f in learn_events(arm.x, arm.y, wide, most=3)
+        ]
+        best, more = job.playoff(entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
+        spent += more
         # A handful of events serves all test ε: the largest bound, and what is best at a few ε on the way.
         spots = np.unique(np.quantile([t.epsilon for t in tests], (0, 0.25, 0.5, 0.75, 1), method="nearest"))
-        objectives: list[Objective] = [wide, *(PowerAt(epsilon=float(e), delta=delta) for e in spots)]
-        pool = [learn_event(x, y, objective) for objective in objectives]
-        del x, y
+        arm = finalists[best.place]
+        pair, pool = arm.pair, [best.found]
+        pool += [learn_events(arm.x, arm.y, PowerAt(epsilon=float(e), delta=delta))[0] for e in spots]
+        del finalists, arm
         chosen = [_best_for(test, pool) for test in tests]
         totals: tuple[Counts, ...] = ()
         for totals in confirm(
@@ -397,6 +398,7 @@ def curve(
             seed=job.seed,
             max_runs=runs,
             workers=job.workers,
+            coupled=False,  # Fisher's test asks for independent sides
             deadline=job.deadline,
         ):
             if progress is not None:
@@ -476,8 +478,7 @@ def replay(
         max_time,
         witness.mechanism,
     )
-    estimate = Estimate(p=witness.estimate.p, q=witness.estimate.q)
-    found = Found(event=witness.event, swapped=False, estimate=estimate, value=0.0)
+    found = Found(event=witness.event, swapped=False, estimate=witness.estimate, value=0.0)
     return _confirm(job, witness.claim, witness.alpha, witness.pair, found, limit, 0, progress)
 
 
@@ -563,9 +564,12 @@ def _search_budget(job: _Job, given: int | None, usual: int) -> int:
         return usual
     data = next(iter(job.relation.candidates(job.data))).data
     rows = np.empty((16 if job.mechanism.shard < 1000 else 1000, max(job.mechanism.width, 8)))
-    started = time.perf_counter()
-    job.mechanism.fill(data, np.random.default_rng(0), rows, 0)
-    cost = 2 * (time.perf_counter() - started) / len(rows)
+    began, times = time.perf_counter(), []
+    while not times or (len(times) < 5 and time.perf_counter() - began < 0.05):
+        started = time.perf_counter()
+        job.mechanism.fill(data, np.random.default_rng(0), rows, 0)
+        times.append(time.perf_counter() - started)
+    cost = 2 * min(times) / len(rows)  # the least: a busy machine must not change the search either
     # Rounded to a power of ten, so that a small change of speed does not change the search.
     fits = 10 ** math.floor(math.log10(max(job.max_time / 4 / cost, 1)))
     return int(min(usual, max(fits, 256)))

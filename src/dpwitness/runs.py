@@ -14,16 +14,19 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwitness.counts import Counts
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event, widen
 from dpwitness.mechanism import Mechanism, Rows
-from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours import Pair
 
 T = TypeVar("T")
 
-SEARCH, CONFIRM = 0, 1  # each role draws from streams of its own
+# Each role draws from streams of its own: (role, …). The search's own keys begin with the number of a pair.
+SEARCH, CONFIRM = 0, 1
+PLAYOFF = 1 << 20  # within the search, apart from the numbers of its pairs
 #: Numbers that one block of rows holds: small enough for a core's cache.
 BLOCK = 1 << 15
 
@@ -34,31 +37,40 @@ def default_workers() -> int:
 
 
 def generator(seed: int, *key: int) -> np.random.Generator:
-    """The stream of one role, shard and side."""
+    """The stream of one role and shard."""
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 def sample(
     mechanism: Mechanism,
-    data: Data,
+    pair: Pair,
     n: int,
     *,
     seed: int,
     key: tuple[int, ...],
+    coupled: bool = True,
     workers: int = 1,
     deadline: float | None = None,
-) -> Rows:
-    """Outcomes of n search runs as rows of one width, NaN behind the end of each.
+) -> tuple[Rows, Rows]:
+    """Outcomes of n paired search runs as rows of one width for each side, NaN behind the end of each.
 
     `key` names the stream. Raises `MechanismTimeout` when the deadline (of `time.monotonic`) passes first.
     """
     size = mechanism.shard
-    width = max(data.size, mechanism.width, 1)
+    width = max(pair.data.size, mechanism.width, 1)
     while True:
-        rows = np.empty((n, width))
+        left, right = np.empty((n, width)), np.empty((n, width))
         needed = 1
         tasks = (
-            partial(mechanism.fill, data, generator(seed, SEARCH, *key, k), rows[k * size : (k + 1) * size], k * size)
+            partial(
+                mechanism.fill_pair,
+                pair,
+                generator(seed, SEARCH, *key, k),
+                left[k * size : (k + 1) * size],
+                right[k * size : (k + 1) * size],
+                k * size,
+                coupled=coupled,
+            )
             for k in range(-(-n // size))
         )
         for longest in ordered(tasks, workers if mechanism.threads else 1, deadline):
@@ -69,7 +81,7 @@ def sample(
             needed = max(needed, longest)
         mechanism.width = max(mechanism.width, needed)
         if needed <= width:
-            return rows[:, :needed]
+            return left[:, :needed], right[:, :needed]
         width = needed  # the first guess was too narrow: once more, from the same seeds
 
 
@@ -86,17 +98,22 @@ def confirm(
     *,
     seed: int,
     max_runs: int,
+    coupled: bool = True,
     workers: int = 1,
     deadline: float | None = None,
 ) -> Iterator[tuple[Counts, ...]]:
     """Counts of each event so far, after every shard of fresh paired runs, up to `max_runs`.
 
-    The pair and the events are fixed here, before the first run is drawn; this is the only maker of `Counts`. Ends
-    early when the deadline (of `time.monotonic`) passes; raises `MechanismTimeout` if no shard was done by then.
+    The pair and the events are fixed here, before the first run is drawn; this is the only maker of `Counts`. With
+    `coupled` the sides of a run share their random draws: the e-value needs runs independent of each other, not sides.
+    Ends early when the deadline (of `time.monotonic`) passes; raises `MechanismTimeout` if no shard was done by then.
     """
     size = mechanism.shard
     shards = -(-max_runs // size)
-    tasks = (partial(_count, mechanism, pair, events, seed, k, min(size, max_runs - k * size)) for k in range(shards))
+    tasks = (
+        partial(_count, mechanism, pair, events, seed, k, min(size, max_runs - k * size), coupled)
+        for k in range(shards)
+    )
     totals = tuple(Counts() for _ in events)
     for part in ordered(tasks, workers if mechanism.threads else 1, deadline):
         if part is None:
@@ -109,33 +126,72 @@ def confirm(
         yield totals
 
 
+def tally(
+    mechanism: Mechanism,
+    pair: Pair,
+    event: Event,
+    n: int,
+    *,
+    seed: int,
+    key: tuple[int, ...],
+    workers: int = 1,
+    deadline: float | None = None,
+) -> NDArray[np.int64]:
+    """The four cells (1,0), (1,1), (0,1), (0,0) of an event in n paired search runs.
+
+    Raises `MechanismTimeout` at the deadline.
+    """
+    size = mechanism.shard
+    tasks = (
+        partial(_cells, mechanism, pair, [event], (seed, SEARCH, *key, k), min(size, n - k * size), k * size, True)
+        for k in range(-(-n // size))
+    )
+    total = np.zeros(4, np.int64)
+    for cells in ordered(tasks, workers if mechanism.threads else 1, deadline):
+        if cells is None:
+            raise MechanismTimeout(f"{mechanism.name} did not finish the search in time: give more time, or fewer runs")
+        total += cells[0]
+    return total
+
+
 def _count(
-    mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int, shard: int, n: int
+    mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int, shard: int, n: int, coupled: bool
 ) -> tuple[Counts, ...]:
-    """Run one shard of n paired runs and count every event."""
-    sides = (generator(seed, CONFIRM, shard, 0), generator(seed, CONFIRM, shard, 1))
+    """Run one shard of n paired confirm runs and count every event."""
+    cells = _cells(mechanism, pair, events, (seed, CONFIRM, shard), n, shard * mechanism.shard, coupled)
+    return tuple(Counts(n10=int(c[0]), n11=int(c[1]), n01=int(c[2]), n00=int(c[3])) for c in cells)
+
+
+def _cells(
+    mechanism: Mechanism,
+    pair: Pair,
+    events: Sequence[Event],
+    stream: tuple[int, ...],
+    n: int,
+    first: int,
+    coupled: bool,
+) -> list[NDArray[np.int64]]:
+    """Run n paired runs, of which `first` is the number of the first, and count the four cells of every event."""
+    rng = generator(*stream)
     width = max(pair.data.size, mechanism.width, *(event.width for event in events), 1)
     totals = [np.zeros(4, np.int64) for _ in events]
     start = 0
     while start < n:
         rows = min(n - start, max(mechanism.shard if not mechanism.threads else 64, BLOCK // width))
-        states = [side.bit_generator.state for side in sides]
-        outcomes = []
-        for data, rng, state in zip((pair.data, pair.neighbour), sides, states, strict=True):
-            block = np.empty((rows, width))
-            longest = mechanism.fill(data, rng, block, shard * mechanism.shard + start)
-            while longest > block.shape[1]:  # an event may ask for the absence of what lies behind the row
-                rng.bit_generator.state = state
-                block = np.empty((rows, longest))
-                longest = mechanism.fill(data, rng, block, shard * mechanism.shard + start)
-            outcomes.append(block)
-            width = block.shape[1]
+        state = rng.bit_generator.state
+        left, right = np.empty((rows, width)), np.empty((rows, width))
+        longest = mechanism.fill_pair(pair, rng, left, right, first + start, coupled=coupled)
+        while longest > width:  # an event may ask for the absence of what lies behind the row
+            rng.bit_generator.state = state
+            width = longest
+            left, right = np.empty((rows, width)), np.empty((rows, width))
+            longest = mechanism.fill_pair(pair, rng, left, right, first + start, coupled=coupled)
         for event, total in zip(events, totals, strict=True):
-            a, b = event.contains(outcomes[0]), event.contains(outcomes[1])
-            both, left, right = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
-            total += (left - both, both, right - both, rows - left - right + both)
+            a, b = event.contains(left), event.contains(right)
+            both, hits, others = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
+            total += (hits - both, both, others - both, rows - hits - others + both)
         start += rows
-    return tuple(Counts(n10=int(total[0]), n11=int(total[1]), n01=int(total[2]), n00=int(total[3])) for total in totals)
+    return totals
 
 
 def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | None = None) -> Iterator[T | None]:

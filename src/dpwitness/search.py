@@ -1,32 +1,45 @@
 """Which pair: spend runs where they promise most. Everything here is thrown away before evidence begins."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
 import numpy as np
 
 from dpwitness.errors import InvalidOutcome, MechanismTimeout
-from dpwitness.learn import Objective, learn_event
+from dpwitness.evidence import Estimate
+from dpwitness.learn import Found, Objective, learn_events, slack
 from dpwitness.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Data, Pair, Relation
-from dpwitness.runs import ordered, sample, stack
+from dpwitness.runs import PLAYOFF, ordered, sample, stack, tally
 
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
-ROOM = 1 << 23
+ROOM = 1 << 22
+#: How many pairs go on to the playoff.
+FINALISTS = 4
+#: Standard errors of doubt in a playoff: few candidates, each counted on runs that it was not chosen by.
+CAUTION = 0.25
 
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
-    """The pair that promised most, all outcomes seen of it, and the number of paired runs spent on all pairs."""
+class Promising:
+    """A pair that promised much, and all outcomes seen of it."""
 
     pair: Pair
     x: Rows
     y: Rows
-    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A pair and an event in a playoff; `place` says which finalist it came from, −1 for an attack's."""
+
+    pair: Pair
+    found: Found
+    place: int = -1
 
 
 @dataclass(slots=True)
@@ -36,6 +49,7 @@ class _Arm:
     x: Rows = field(default_factory=lambda: np.empty((0, 1)))
     y: Rows = field(default_factory=lambda: np.empty((0, 1)))
     value: float = -np.inf
+    sure: float = -np.inf
     turns: int = 0
 
 
@@ -50,14 +64,15 @@ def search(
     seed: int,
     budget: int,
     enough: float = np.inf,
+    coupled: bool = True,
     workers: int = 1,
     deadline: float | None = None,
     progress: Progress | None = None,
-) -> Searched:
-    """Find the pair that promises most: successive halving over the relation's pairs, then over variations of the best.
+) -> tuple[list[Promising], int]:
+    """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
 
-    `budget` is the total of paired runs; a pair whose value reaches `enough` ends the search at
-    once. Raises `InvalidOutcome` if every run of every pair returned the same.
+    Returns the finalists, best first, and the paired runs spent, in total about `budget`; a pair whose value surely
+    reaches `enough` ends the search at once. Raises `InvalidOutcome` if every run of every pair returned the same.
     """
     numbers = count()
     spent = 0
@@ -73,22 +88,21 @@ def search(
             def grow(arm: _Arm, share: int = share, alone: bool = not spread, ranked: bool = len(arms) > 1) -> int:
                 n = max(min(share, ROOM // (2 * max(arm.pair.data.size, 1)) - len(arm.x)), 0)
                 if n:
-                    new = [
-                        sample(
-                            mechanism,
-                            data,
-                            n,
-                            seed=seed,
-                            key=(arm.index, arm.turns, side),
-                            workers=workers if alone else 1,
-                            deadline=deadline if alone else None,
-                        )
-                        for side, data in enumerate((arm.pair.data, arm.pair.neighbour))
-                    ]
+                    new = sample(
+                        mechanism,
+                        arm.pair,
+                        n,
+                        seed=seed,
+                        key=(arm.index, arm.turns),
+                        coupled=coupled,
+                        workers=workers if alone else 1,
+                        deadline=deadline if alone else None,
+                    )
                     arm.x, arm.y = stack([arm.x, new[0]]), stack([arm.y, new[1]])
                     arm.turns += 1
                 if ranked:
-                    arm.value = learn_event(arm.x, arm.y, objective, thorough=False).value
+                    (found,) = learn_events(arm.x, arm.y, objective, thorough=False, most=1)
+                    arm.value, arm.sure = found.value, found.sure
                 return n
 
             for n in ordered(
@@ -100,7 +114,7 @@ def search(
                 if progress is not None:
                     progress(spent)
             arms = sorted(arms, key=lambda arm: -arm.value)[: max((len(arms) + 1) // 2, keep)]
-            if arms[0].value >= enough:
+            if arms[0].sure >= enough:
                 return arms[:1]
         return arms[:keep]
 
@@ -109,14 +123,58 @@ def search(
     if len(arms) > 1:
         arms = halve(arms, budget // 2, 2)
         _refuse_constant(mechanism, first)
-        if arms[0].value < enough:
+        if arms[0].sure < enough:
             arms += [_Arm(v, next(numbers)) for arm in arms for v in relation.variations(arm.pair, scale=scale)]
-            arms = halve(arms, budget - spent, 1)
+            arms = halve(arms, budget - spent, FINALISTS)
     else:
         arms = halve(arms, budget, 1)
         _refuse_constant(mechanism, first)
-    best = arms[0]
-    return Searched(pair=best.pair, x=best.x, y=best.y, runs=spent)
+    return [Promising(pair=arm.pair, x=arm.x, y=arm.y) for arm in arms], spent
+
+
+def playoff(
+    mechanism: Mechanism,
+    entries: Sequence[Entry],
+    objective: Objective,
+    *,
+    seed: int,
+    budget: int,
+    workers: int = 1,
+    deadline: float | None = None,
+) -> tuple[Entry, int]:
+    """The best of several pairs with events, each counted on search runs of its own; halving again.
+
+    Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
+    estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good.
+    """
+    rounds = max(len(entries) - 1, 0).bit_length()
+    spent = 0
+    alive = list(enumerate(entries))
+    cells = np.zeros((len(entries), 4), np.int64)
+    for turn in range(rounds):
+        n = max(budget // (rounds * len(alive)), 16)
+        ranked = []
+        for number, entry in alive:
+            pair = entry.pair.swapped() if entry.found.swapped else entry.pair
+            key = (PLAYOFF, number, turn)
+            cells[number] += tally(
+                mechanism, pair, entry.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline
+            )
+            spent += n
+            n10, n11, n01, _ = cells[number]
+            runs = int(cells[number].sum())
+            p, q, both = float((n10 + n11) / runs), float((n01 + n11) / runs), float(n11 / runs)
+            value, sure = (
+                float(objective(np.array([p]), np.array([q]), runs, caution, np.array([both]))[0])
+                for caution in (CAUTION, 3.0)
+            )
+            found = replace(entry.found, estimate=Estimate(p=p, q=q, both=both), value=value, sure=sure)
+            ranked.append((number, Entry(entry.pair, found, entry.place)))
+        ranked.sort(key=lambda item: -item[1].found.value)
+        alive = ranked[: (len(ranked) + 1) // 2] if turn < rounds - 1 else ranked
+    first = alive[0][1]
+    good = [entry for _, entry in alive if entry.found.value >= first.found.value - slack(first.found.value)]
+    return min(good, key=lambda entry: entry.found.event.size), spent
 
 
 def _refuse_constant(mechanism: Mechanism, arms: Sequence[_Arm]) -> None:

@@ -28,7 +28,7 @@ def target(
     """Register what is known of a mechanism: the parameter that is its claimed ε, its relation, its source.
 
     `true_epsilon` is a text for people: the smallest ε for which it is ε-DP. `attack` names, as
-    `package.module:function`, a generator of candidates (`dpwitness.attacks.candidate.Attack`) that is tried beside the search.
+    `package.module:function`, a generator of candidates (see `dpwitness.attacks.candidate`), tried beside the search.
     """
 
     def register(function: F) -> F:

@@ -70,7 +70,7 @@ class Witness:
             "label": self.pair.label,
             "event": {**self.event.to_json(), "description": self.description},
             "counts": {"n10": c.n10, "n11": c.n11, "n01": c.n01, "n00": c.n00},
-            "estimate": {"p": e.p, "q": e.q},
+            "estimate": {"p": e.p, "q": e.q, "both": e.both},
             "seed": self.seed,
             "versions": self.versions,
         }
@@ -118,7 +118,7 @@ class Witness:
                 event=event_from_json(value["event"]),
                 description=_text(value["event"].get("description", ""), "description"),
                 counts=Counts(**{name: _whole(value["counts"][name], name) for name in ("n10", "n11", "n01", "n00")}),
-                estimate=Estimate(p=_real(value["estimate"]["p"], "p"), q=_real(value["estimate"]["q"], "q")),
+                estimate=_estimate(value["estimate"]),
                 seed=_whole(value["seed"], "seed"),
                 versions={_text(k, "a name"): _text(v, "a version") for k, v in value.get("versions", {}).items()},
             )
@@ -132,6 +132,13 @@ class Witness:
         from dpwitness.pipeline import replay  # the one step upwards: a convenience of the interface
 
         return replay(self, mechanism, **settings)
+
+
+def _estimate(value: Any) -> Estimate:
+    both = value.get("both")
+    return Estimate(
+        p=_real(value["p"], "p"), q=_real(value["q"], "q"), both=None if both is None else _real(both, "both")
+    )
 
 
 def _refuse(name: str) -> float:
