@@ -12,16 +12,17 @@ TARGETS = Path(__file__).parents[1] / "algorithms"
 
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
-    {"errors", "__init__"},
+    {"errors"},
     {"claim", "neighbours", "jit"},
     {"counts", "kernels", "noise", "target", "exact", "files"},
-    {"events", "drivers", "attacks"},
-    {"mechanism", "evidence"},
+    {"events", "drivers"},
+    {"mechanism", "evidence", "attacks"},
     {"adapters", "runs", "witness", "learn"},
-    {"search", "verdict", "catalog", "report"},
+    {"search", "verdict", "catalog"},
+    {"job", "report"},
     {"pipeline"},
     {"cli"},
-    {"__main__"},
+    {"__init__", "__main__"},
 ]
 FLOOR = {room: k for k, rooms in enumerate(FLOORS) for room in rooms}
 #: A convenience of the interface: `Witness.replay()` reaches upstairs when it is called.
@@ -92,7 +93,7 @@ def test_only_confirm_runs_make_counts():
 
 def test_modules_stay_small():
     for _, path in rooms():
-        assert len(path.read_text().splitlines()) <= 500, path
+        assert len(path.read_text().splitlines()) <= 400, path
 
 
 def test_public_names():

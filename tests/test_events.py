@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from reference import in_set
 
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold, event_from_json
+from reference import in_set
 
 entry = st.sampled_from([0.0, 1.0, -1.5, 2.0, np.nan])
 rows = hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=entry)

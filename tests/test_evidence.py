@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import best_growth, log_wealth, payoffs
 from scipy import stats
 
 from dpwitness.claim import Claim
@@ -22,6 +21,7 @@ from dpwitness.evidence import (
     p_value,
     runs_needed,
 )
+from reference import best_growth, log_wealth, payoffs
 
 cell = st.integers(0, 10**7)
 any_counts = st.builds(Counts, n10=cell, n11=cell, n01=cell, n00=cell)

@@ -9,7 +9,7 @@ import pytest
 
 import dpwitness as dpw
 import dpwitness.plugin.asserter
-import dpwitness.plugin.ledger  # noqa: F401  # pytester drops what an inner run imports; these should be loaded once
+import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
 from dpwitness.evidence import log_e_value
 from dpwitness.witness import Witness
 
@@ -348,12 +348,12 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
 
     def interrupted(rng, q, epsilon, size):
         calls.append(size)
-        if sum(calls) > 500_000:
+        if sum(calls) > 200_000:
             raise KeyboardInterrupt
         return q[0] + rng.laplace(0, 1 / epsilon, size=size)
 
     def test_interrupted(assert_private):
-        assert_private(interrupted, epsilon=1.0, neighbours=one)
+        assert_private(interrupted, epsilon=1.0, neighbours=one, search_runs=20_000)
 
     def test_never(assert_private):
         assert False

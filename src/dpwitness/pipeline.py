@@ -7,7 +7,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final
 
@@ -33,11 +33,12 @@ from dpwitness.mechanism import EPSILON_NAMES, Mechanism
 from dpwitness.neighbours import Data, Pair, Relation, as_input
 from dpwitness.runs import confirm, default_workers
 from dpwitness.search import Entry, Promising, playoff, search
+from dpwitness.shrink import smallest
 from dpwitness.target import target_of
 from dpwitness.verdict import Bound, Curve, Line, NotRefuted, Verdict, Violation
 from dpwitness.witness import Witness
 
-__all__ = ["bound", "check", "curve", "replay"]
+__all__ = ["bound", "check", "curve", "replay", "shrink"]
 
 #: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.
 Progress = Callable[[str, int, int, str], None]
@@ -47,6 +48,7 @@ SEARCH_RUNS: Final = 600_000
 BOUND_RUNS: Final = 20_000_000
 CURVE_RUNS: Final = 4_000_000
 MAX_TIME: Final = 60.0
+SHRINK_TIME: Final = 10.0
 CENTRES: Final = ("threshold", "theta", "T")
 
 
@@ -482,6 +484,53 @@ def replay(
     return _confirm(job, witness.claim, witness.alpha, witness.pair, found, limit, 0, progress)
 
 
+def shrink(
+    violation: Violation,
+    mechanism: Callable[..., Any] | Mechanism,
+    *,
+    neighbours: Relation | None = None,
+    outcome: OutcomeFunction | None = None,
+    max_runs: int = CHECK_RUNS,
+    max_time: float = SHRINK_TIME,
+    workers: int | None = None,
+) -> Violation:
+    """Make the witness of a violation as small as it will go: fewer answers, rounder numbers, a simpler event.
+
+    The smaller witness is confirmed at the same claim and alpha, on runs that no step has seen. Returns `violation` as
+    it is where nothing smaller was confirmed within `max_time` seconds.
+    """
+    old = violation.witness
+    # Fresh runs: neither the search's nor those that made the witness.
+    seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
+    job = _prepare(mechanism, None, neighbours, None, old.parameters, outcome, seed, workers, max_time, old.mechanism)
+    found = smallest(
+        job.mechanism,
+        job.relation,
+        old.pair,
+        old.event,
+        claim=violation.claim,
+        alpha=violation.alpha,
+        seed=seed,
+        max_runs=max_runs,
+        max_time=max_time,
+        workers=job.workers,
+    )
+    if found is None:
+        return violation
+    hint = found.estimate
+    event = Found(event=found.event, swapped=False, estimate=hint, value=0.0)
+    return replace(
+        violation,
+        witness=job.witness(violation.claim, violation.alpha, found.pair, event, found.counts),
+        log_e_value=found.log_e_value,
+        epsilon_lower_bound=epsilon_lower_bound(
+            found.counts, delta=violation.claim.delta, alpha=violation.alpha, hint=hint
+        ),
+        search_runs=violation.search_runs + violation.counts.runs + found.search_runs,
+        seconds=violation.seconds + job.seconds,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Fixed:
     """The relation of a replay: one pair, nothing to search."""
@@ -564,7 +613,8 @@ def _search_budget(job: _Job, given: int | None, usual: int) -> int:
         return usual
     data = next(iter(job.relation.candidates(job.data))).data
     rows = np.empty((16 if job.mechanism.shard < 1000 else 1000, max(job.mechanism.width, 8)))
-    began, times = time.perf_counter(), []
+    began = time.perf_counter()
+    times: list[float] = []
     while not times or (len(times) < 5 and time.perf_counter() - began < 0.05):
         started = time.perf_counter()
         job.mechanism.fill(data, np.random.default_rng(0), rows, 0)

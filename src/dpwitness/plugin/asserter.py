@@ -22,7 +22,7 @@ from dpwitness.errors import (
 )
 from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Relation, as_input
-from dpwitness.pipeline import check
+from dpwitness.pipeline import SHRINK_TIME, check, shrink
 from dpwitness.plugin import health
 from dpwitness.plugin.database import Database
 from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
@@ -134,12 +134,22 @@ class Asserter:
                 raise
             raise HealthCheckFailed("too_slow", str(error)) from error
         if isinstance(verdict, Violation):
-            saved = self._database.save(self._count, relation, verdict.witness)
-            return (
-                verdict,
-                None if saved is None else f"saved in {self._database.shown(saved)}: the next session replays it first",
-                False,
+            first = verdict
+            verdict = shrink(
+                first,
+                mechanism,
+                neighbours=relation,
+                max_runs=settings["max_runs"],
+                max_time=min(SHRINK_TIME, settings["max_time"]),
+                workers=self._session.workers,
             )
+            saved = self._database.save(self._count, relation, verdict.witness)
+            notes = []
+            if verdict.epsilon_lower_bound < first.epsilon_lower_bound:
+                notes.append(f"before it was made smaller, the witness showed ε ≥ {first.epsilon_lower_bound:.4g}")
+            if saved is not None:
+                notes.append(f"saved in {self._database.shown(saved)}: the next session replays it first")
+            return verdict, "; ".join(notes), False
         if verdict.ended != "interrupted":
             if known.witness is not None:
                 note = self._database.mark(known, "fixed")

@@ -83,10 +83,10 @@ def check_verdict(verdict: NotRefuted, suppressed: Collection[str]) -> None:
     # which event its search came upon. Twice the claim, and one nat for small ones: more would be false comfort.
     caught = detectable_epsilon(Counts(n10=runs - runs // 2, n00=runs // 2), claim, alpha=verdict.alpha)
     if not caught <= max(2 * claim.epsilon, claim.epsilon + 1) and "low_power" not in suppressed:
+        what = f"only ε ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
         raise HealthCheckFailed(
             "low_power",
-            f"with {runs} runs a test of the claim {claim} catches "
-            f"{f'only ε ≥ {caught:.3g}' if math.isfinite(caught) else 'nothing'} at best: give more max_runs=… or max_time=…",
+            f"with {runs} runs a test of the claim {claim} catches {what} at best: give more max_runs=… or max_time=…",
         )
 
 
