@@ -12,16 +12,17 @@ TARGETS = Path(__file__).parents[1] / "algorithms"
 
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
-    {"errors", "__init__"},
+    {"errors"},
     {"claim", "neighbours", "jit"},
     {"counts", "kernels", "noise", "target", "exact", "files"},
-    {"events", "drivers", "attacks"},
-    {"mechanism", "evidence"},
+    {"events", "drivers"},
+    {"mechanism", "evidence", "attacks"},
     {"adapters", "runs", "witness", "learn"},
-    {"search", "verdict", "catalog", "report"},
+    {"search", "verdict", "catalog"},
+    {"job", "report"},
     {"pipeline"},
     {"cli"},
-    {"__main__"},
+    {"__init__", "__main__"},
 ]
 FLOOR = {room: k for k, rooms in enumerate(FLOORS) for room in rooms}
 #: A convenience of the interface: `Witness.replay()` reaches upstairs when it is called.
@@ -79,7 +80,12 @@ def test_only_confirm_runs_make_counts():
     makers = set()
     for room, path in rooms():
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Counts" and node.keywords:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id == "Counts"
+                and node.keywords
+            ):
                 makers.add(room)
     # `evidence.runs_needed` imagines the clearest violation; `witness` reads back what was written.
     assert makers == {"runs", "counts", "witness", "evidence"}
@@ -87,7 +93,7 @@ def test_only_confirm_runs_make_counts():
 
 def test_modules_stay_small():
     for _, path in rooms():
-        assert len(path.read_text().splitlines()) <= 500, path
+        assert len(path.read_text().splitlines()) <= 400, path
 
 
 def test_public_names():

@@ -46,7 +46,13 @@ def test_list(capsys):
     assert "isvt3" in out
     code, out, _ = run(capsys, "list", "--json")
     names = {row["name"] for row in json.loads(out)}
-    assert {"laplace_mechanism", "histogram", "histogram_wrong_scale", "svt", *(f"isvt{k}" for k in range(1, 5))} <= names
+    assert {
+        "laplace_mechanism",
+        "histogram",
+        "histogram_wrong_scale",
+        "svt",
+        *(f"isvt{k}" for k in range(1, 5)),
+    } <= names
 
 
 def test_check_convicts_with_exit_code_1(capsys, tmp_path):
@@ -113,7 +119,18 @@ def test_curve_plots_a_line_for_each_epsilon(capsys, tmp_path):
     for name in ("curve.svg", "curve.png"):
         plot = tmp_path / name
         code, out, _ = run(
-            capsys, "curve", "histogram", "--epsilon", 0.2, 0.7, "--claims", "0.1:0.9:0.4", "--runs", "5e4", "--plot", plot
+            capsys,
+            "curve",
+            "histogram",
+            "--epsilon",
+            0.2,
+            0.7,
+            "--claims",
+            "0.1:0.9:0.4",
+            "--runs",
+            "5e4",
+            "--plot",
+            plot,
         )
         assert code == 0
         assert "ε = 0.7" in out
@@ -156,10 +173,19 @@ def test_bound(capsys):
         (["check", "gone.py:f", "--epsilon", "1"], "there is no file gone.py"),
         (["check", "no.such.module:f", "--epsilon", "1"], "cannot import no.such.module"),
         (["check", "mine.py:noisy_sum", "--epsilon", "1"], "--pair, --queries or --data"),
-        (["check", "mine.py:breaks", "--epsilon", "1", "--queries", "2"], "breaks raised ValueError (no luck) on run 0"),
-        (["check", "mine.py:text_or_number", "--epsilon", "1", "--queries", "2"], "text_or_number returned {'a': 1} on run"),
+        (
+            ["check", "mine.py:breaks", "--epsilon", "1", "--queries", "2"],
+            "breaks raised ValueError (no luck) on run 0",
+        ),
+        (
+            ["check", "mine.py:text_or_number", "--epsilon", "1", "--queries", "2"],
+            "text_or_number returned {'a': 1} on run",
+        ),
         (["curve", "svt", "--epsilon", "1", "--claims", "1:0:1"], "FROM ≤ TO"),
-        (["curve", "svt", "--epsilon", "1", "--claims", "0.1,0.2", "--plot", "x.gif"], "must end in .svg, .png or .pdf"),
+        (
+            ["curve", "svt", "--epsilon", "1", "--claims", "0.1,0.2", "--plot", "x.gif"],
+            "must end in .svg, .png or .pdf",
+        ),
         (["bound", "svt", "--epsilon", "1", "--confidence", "1"], "confidence=1.0"),
         (["replay", "mine.py"], "is not JSON"),
         (["nonsense"], "invalid choice"),

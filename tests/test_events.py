@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from reference import in_set
 
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold, event_from_json
+from reference import in_set
 
 entry = st.sampled_from([0.0, 1.0, -1.5, 2.0, np.nan])
 rows = hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=entry)
@@ -31,7 +31,9 @@ def scores(draw):
     return ScoreThreshold(used, edges, weights, draw(st.floats(-5, 5)))
 
 
-events = st.one_of(intervals, st.builds(lambda s: Box(tuple(s)), st.lists(intervals, min_size=1, max_size=3)), sets, scores())
+events = st.one_of(
+    intervals, st.builds(lambda s: Box(tuple(s)), st.lists(intervals, min_size=1, max_size=3)), sets, scores()
+)
 
 
 @given(rows, rows)
@@ -89,7 +91,10 @@ def test_an_event_survives_json_and_rows_may_be_wider(event, outcomes):
         (Interval(coordinate=11, low=2), "answer 12 at least 2"),
         (Interval(coordinate=1, low=0, high=1), "second answer from 0 to below 1"),
         (Interval(coordinate=1), "second answer present"),
-        (Box((Interval(coordinate=0, low=1), Interval(coordinate=1, high=0))), "first answer at least 1 and second answer below 0"),
+        (
+            Box((Interval(coordinate=0, low=1), Interval(coordinate=1, high=0))),
+            "first answer at least 1 and second answer below 0",
+        ),
     ],
 )
 def test_events_in_plain_english(event, text):

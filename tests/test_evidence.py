@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import best_growth, log_wealth, payoffs
 from scipy import stats
 
 from dpwitness.claim import Claim
@@ -22,10 +21,13 @@ from dpwitness.evidence import (
     p_value,
     runs_needed,
 )
+from reference import best_growth, log_wealth, payoffs
 
 cell = st.integers(0, 10**7)
 any_counts = st.builds(Counts, n10=cell, n11=cell, n01=cell, n00=cell)
-small_counts = st.builds(Counts, n10=st.integers(0, 40), n11=st.integers(0, 40), n01=st.integers(0, 40), n00=st.integers(0, 40))
+small_counts = st.builds(
+    Counts, n10=st.integers(0, 40), n11=st.integers(0, 40), n01=st.integers(0, 40), n00=st.integers(0, 40)
+)
 epsilons = st.floats(0.01, 6)
 deltas = st.sampled_from([0.0, 1e-6, 1e-3, 0.1])
 hints = st.one_of(st.none(), st.builds(Estimate, p=st.floats(0, 1), q=st.floats(0, 1)))

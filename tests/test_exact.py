@@ -1,14 +1,15 @@
 import math
 from collections import Counter
+from itertools import pairwise
 
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import sparse_vector
 
 from dpwitness.exact import SCALES, pattern_probability, target_probability
+from reference import sparse_vector
 
 
 def in_40_digits(answers, queries, threshold, b, c):
@@ -27,7 +28,7 @@ def in_40_digits(answers, queries, threshold, b, c):
         kinks = sorted({mpmath.mpf(float(q)) for q in queries[: len(answers)]} | {mpmath.mpf(threshold)})
         step = min(b, c)
         points = [kinks[0] - 100 * b + k * 10 * b for k in range(8)] + [kinks[0] - d * step for d in (16, 8, 4, 2, 1)]
-        for left, right in zip(kinks, kinks[1:], strict=False):
+        for left, right in pairwise(kinks):
             parts = max(int(mpmath.ceil((right - left) / step)), 1)
             points += [left + (right - left) * k / parts for k in range(parts)]
         points += [kinks[-1] + d * step for d in (0, 1, 2, 4, 8, 16)]
@@ -50,9 +51,7 @@ def test_relative_error_is_below_1e_8(seed):
 def test_the_probabilities_of_all_patterns_sum_to_one(queries, b, c):
     k = len(queries)
     total = sum(
-        pattern_probability(
-            [n >> i & 1 for i in range(k)], queries, threshold=0.5, threshold_scale=b, query_scale=c
-        )
+        pattern_probability([n >> i & 1 for i in range(k)], queries, threshold=0.5, threshold_scale=b, query_scale=c)
         for n in range(2**k)
     )
     assert total == pytest.approx(1, abs=1e-9)

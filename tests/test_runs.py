@@ -113,7 +113,9 @@ def test_a_mechanism_that_raises_is_named_with_run_and_input():
 
     pair = pairs((4, 5)).given[0]
     mechanism = as_mechanism(fragile, pair.data)
-    with pytest.raises(MechanismRaised, match=r"fragile raised ValueError \(too far out\) on run \d+, on the input [45]"):
+    with pytest.raises(
+        MechanismRaised, match=r"fragile raised ValueError \(too far out\) on run \d+, on the input [45]"
+    ):
         last(confirm(mechanism, pair, [Interval(coordinate=0, low=0.5)], seed=1, max_runs=100_000, workers=2))
 
 

@@ -102,7 +102,8 @@ def place(rows: Any, i: int, j: int, value: Any) -> int:
     raise NotImplementedError
 
 
-def _nothing(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def nothing(rows: Any, i: Any, j: Any, value: Any) -> Any:
+    """An output with no value: the row goes on where it was."""
     return j
 
 
@@ -117,11 +118,11 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
 
         return number
     if isinstance(value, types.NoneType):
-        return _nothing
+        return nothing
     if isinstance(value, types.Optional):
 
         def optional(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            return j if value is None else place(rows, i, j, present(value))
+            return j if value is None else place(rows, i, j, present(value))  # type: ignore[call-arg]  # numba gives the typing context
 
         return optional
     if isinstance(value, types.Array) and value.ndim == 1 and isinstance(value.dtype, types.Number | types.Boolean):
@@ -142,7 +143,7 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
         return sequence
     if isinstance(value, types.BaseTuple):
         if len(value) == 0:
-            return _nothing
+            return nothing
 
         def several(rows: Any, i: Any, j: Any, value: Any) -> Any:
             return place(rows, i, place(rows, i, j, value[0]), value[1:])
