@@ -19,9 +19,9 @@ FLOORS = [
     {"mechanism", "evidence", "attacks"},
     {"adapters", "runs", "witness", "learn"},
     {"search", "verdict", "catalog"},
-    {"job", "report"},
+    {"job", "report", "shrink"},
     {"pipeline"},
-    {"cli"},
+    {"cli", "plugin"},
     {"__init__", "__main__"},
 ]
 FLOOR = {room: k for k, rooms in enumerate(FLOORS) for room in rooms}

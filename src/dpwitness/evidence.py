@@ -26,6 +26,7 @@ from dpwitness.counts import Counts
 __all__ = [
     "Estimate",
     "best_bet",
+    "detectable_at_best",
     "detectable_epsilon",
     "epsilon_lower_bound",
     "growth_rate",
@@ -235,6 +236,11 @@ def detectable_epsilon(
         middle = (low + high) / 2
         low, high = (low, middle) if refuted(middle) else (middle, high)
     return high
+
+
+def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
+    """`detectable_epsilon` of an event that happens half of the time: what so many runs can catch at all."""
+    return detectable_epsilon(Counts(n10=runs - runs // 2, n00=runs // 2), claim, alpha=alpha)
 
 
 def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 0) -> float:

@@ -360,44 +360,31 @@ def shrink(
     mechanism: Callable[..., Any] | Mechanism,
     *,
     neighbours: Relation | None = None,
-    outcome: OutcomeFunction | None = None,
-    max_runs: int = CHECK_RUNS,
-    max_time: float = SHRINK_TIME,
-    workers: int | None = None,
+    **limits: Any,
 ) -> Violation:
     """Make the witness of a violation as small as it will go: fewer answers, rounder numbers, a simpler event.
 
-    The smaller witness is confirmed at the same claim and alpha, on runs that no step has seen. Returns `violation` as
-    it is where nothing smaller was confirmed within `max_time` seconds.
+    `limits`: max_runs, max_time, workers. The smaller witness is confirmed at the same claim and alpha on runs of a
+    seed of its own; `violation` comes back as it is where nothing smaller was confirmed in time.
     """
-    old = violation.witness
-    # Fresh runs: neither the search's nor those that made the witness.
+    limits = {"max_runs": CHECK_RUNS, "max_time": SHRINK_TIME, "workers": None, **limits}
+    old, claim, alpha = violation.witness, violation.claim, violation.alpha
     seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
-    job = prepare(mechanism, None, neighbours, None, old.parameters, outcome, seed, workers, max_time, old.mechanism)
-    found = smallest(
-        job.mechanism,
-        job.relation,
-        old.pair,
-        old.event,
-        claim=violation.claim,
-        alpha=violation.alpha,
-        seed=seed,
-        max_runs=max_runs,
-        max_time=max_time,
-        workers=job.workers,
+    time_left, reference = limits["max_time"], old.mechanism
+    job = prepare(
+        mechanism, None, neighbours, None, old.parameters, None, seed, limits["workers"], time_left, reference
     )
-    if found is None:
+    limits["workers"] = job.workers
+    small = smallest(job.mechanism, job.relation, old.pair, old.event, claim=claim, alpha=alpha, seed=seed, **limits)
+    if small is None:
         return violation
-    hint = found.estimate
-    event = Found(event=found.event, swapped=False, estimate=hint, value=0.0)
+    hint = small.found.estimate
     return replace(
         violation,
-        witness=job.witness(violation.claim, violation.alpha, found.pair, event, found.counts),
-        log_e_value=found.log_e_value,
-        epsilon_lower_bound=epsilon_lower_bound(
-            found.counts, delta=violation.claim.delta, alpha=violation.alpha, hint=hint
-        ),
-        search_runs=violation.search_runs + violation.counts.runs + found.search_runs,
+        witness=job.witness(claim, alpha, small.pair, small.found, small.counts),
+        log_e_value=small.log_e_value,
+        epsilon_lower_bound=epsilon_lower_bound(small.counts, delta=claim.delta, alpha=alpha, hint=hint),
+        search_runs=violation.search_runs + violation.counts.runs + small.search_runs,
         seconds=violation.seconds + job.seconds,
     )
 

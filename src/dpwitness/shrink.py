@@ -16,7 +16,7 @@ from dpwitness.counts import Counts
 from dpwitness.errors import MechanismError
 from dpwitness.events import Box, Event, Interval, OutcomeSet
 from dpwitness.evidence import Estimate, log_e_value
-from dpwitness.learn import GrowthAt, learn_events
+from dpwitness.learn import Found, GrowthAt, learn_events
 from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Bits, Data, Histogram, Pair, Queries, Relation, as_input
 from dpwitness.runs import confirm, sample, tally
@@ -34,8 +34,7 @@ class Shrunk:
     """A smaller witness: the pair, the event, and the fresh runs that confirmed it."""
 
     pair: Pair
-    event: Event
-    estimate: Estimate
+    found: Found
     counts: Counts
     log_e_value: float
     search_runs: int
@@ -179,8 +178,7 @@ def smallest(
         if log_e >= bar:
             return Shrunk(
                 pair=turned,
-                event=simple,
-                estimate=estimate,
+                found=Found(event=simple, swapped=False, estimate=estimate, value=math.nan),
                 counts=counts,
                 log_e_value=log_e,
                 search_runs=shrinker.spent,

@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.counts import Counts
 from dpwitness.errors import InvalidParameter
-from dpwitness.evidence import detectable_epsilon, runs_needed
+from dpwitness.evidence import detectable_at_best, runs_needed
 from dpwitness.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Data, Relation
 from dpwitness.plugin.failures import HealthCheckFailed
@@ -81,7 +80,7 @@ def check_verdict(verdict: NotRefuted, suppressed: Collection[str]) -> None:
         )
     # By the runs alone, for an event that happens half of the time: whether a correct mechanism passes must not hang on
     # which event its search came upon. Twice the claim, and one nat for small ones: more would be false comfort.
-    caught = detectable_epsilon(Counts(n10=runs - runs // 2, n00=runs // 2), claim, alpha=verdict.alpha)
+    caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
     if not caught <= max(2 * claim.epsilon, claim.epsilon + 1) and "low_power" not in suppressed:
         what = f"only ε ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
         raise HealthCheckFailed(
