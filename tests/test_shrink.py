@@ -50,7 +50,8 @@ def test_small_witnesses_are_neighbours_of_the_relation(mechanism):
 
 
 def test_histograms_stay_histograms():
-    small = shrink(violation(histogram_wrong_scale, epsilon=0.1, neighbours=histogram(5)), histogram_wrong_scale).witness
+    first = violation(histogram_wrong_scale, epsilon=0.1, neighbours=histogram(5))
+    small = shrink(first, histogram_wrong_scale).witness
     assert sorted((small.pair.data.tolist(), small.pair.neighbour.tolist())) == [[0], [1]]
     assert len(f"{small.event.low if math.isfinite(small.event.low) else small.event.high:g}") <= 4
 

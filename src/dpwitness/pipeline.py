@@ -364,26 +364,23 @@ def shrink(
 ) -> Violation:
     """Make the witness of a violation as small as it will go: fewer answers, rounder numbers, a simpler event.
 
-    `limits`: max_runs, max_time, workers. The smaller witness is confirmed at the same claim and alpha on runs of a
-    seed of its own; `violation` comes back as it is where nothing smaller was confirmed in time.
+    It is confirmed at the same claim and alpha, on runs of a seed of its own, else `violation` comes back as it is.
     """
     limits = {"max_runs": CHECK_RUNS, "max_time": SHRINK_TIME, "workers": None, **limits}
     old, claim, alpha = violation.witness, violation.claim, violation.alpha
     seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
-    time_left, reference = limits["max_time"], old.mechanism
-    job = prepare(
-        mechanism, None, neighbours, None, old.parameters, None, seed, limits["workers"], time_left, reference
-    )
+    given = (old.parameters, None, seed, limits["workers"], limits["max_time"], old.mechanism)
+    job = prepare(mechanism, None, neighbours, None, *given)
     limits["workers"] = job.workers
     small = smallest(job.mechanism, job.relation, old.pair, old.event, claim=claim, alpha=alpha, seed=seed, **limits)
     if small is None:
         return violation
-    hint = small.found.estimate
+    counts, hint = small.counts, small.found.estimate
     return replace(
         violation,
-        witness=job.witness(claim, alpha, small.pair, small.found, small.counts),
+        witness=job.witness(claim, alpha, small.pair, small.found, counts),
         log_e_value=small.log_e_value,
-        epsilon_lower_bound=epsilon_lower_bound(small.counts, delta=claim.delta, alpha=alpha, hint=hint),
+        epsilon_lower_bound=epsilon_lower_bound(counts, delta=claim.delta, alpha=alpha, hint=hint),
         search_runs=violation.search_runs + violation.counts.runs + small.search_runs,
         seconds=violation.seconds + job.seconds,
     )

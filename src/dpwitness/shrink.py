@@ -23,7 +23,10 @@ from dpwitness.runs import confirm, sample, tally
 
 #: Search runs of one step: compiled or vectorised code, and plain Python.
 MANY: Final = 200_000
-FEW: Final = 5_000
+FEW: Final = 10_000
+#: Where plain Python is so slow that not so many steps of so many runs fit in the time, nothing is tried.
+STEPS: Final = 20
+LEAST: Final = 100
 #: A step must promise to refute within this share of the runs there are.
 SHARE: Final = 0.5
 _KEY: Final = 1 << 21  # apart from the streams of the search and its playoff
@@ -50,12 +53,9 @@ class _Shrinker:
     seed: int
     workers: int
     deadline: float
+    runs: int = 16  # of one step
     steps: int = 0
     spent: int = 0
-
-    @property
-    def runs(self) -> int:
-        return MANY if self.mechanism.threads or self.mechanism.shard > 1000 else FEW
 
     @property
     def in_time(self) -> bool:
@@ -155,6 +155,16 @@ def smallest(
     bar = math.log(1 / alpha)
     objective = GrowthAt(epsilon=claim.epsilon, delta=claim.delta)
     shrinker = _Shrinker(mechanism, objective, bar / (SHARE * max_runs), seed, workers, deadline)
+    if mechanism.threads or mechanism.shard > 1000:
+        shrinker.runs = MANY
+    else:
+        started = time.perf_counter()
+        shrinker.promise(pair, event)
+        cost = (time.perf_counter() - started) / shrinker.runs
+        # A power of ten, as for the search, so that a small change of speed changes nothing.
+        shrinker.runs = int(min(FEW, 10 ** math.floor(math.log10(max_time / STEPS / cost))))
+        if shrinker.runs < LEAST:
+            return None
     small = pair
     if isinstance(relation, Queries | Histogram | Bits):
         small = shrinker.greedy(small, _shorter)
