@@ -518,6 +518,39 @@ def test_bad_input_is_one_line_without_our_frames(project):
     result.stdout.no_fnmatch_line("*asserter.py*")
 
 
+def test_an_error_of_the_mechanism_is_shown_where_it_happened(project):
+    result = project(
+        """
+    def broken(rng, q, size):
+        return [{}["missing"]] * size
+
+    def test_it(assert_private):
+        assert_private(broken, epsilon=1.0, neighbours=one)
+    """
+    )()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *KeyError: 'missing'", "E *MechanismRaised: broken raised KeyError*"])
+    result.stdout.no_fnmatch_line("*adapters.py*")
+
+
+def test_claim_and_neighbours_are_read_from_objects(project):
+    project(
+        """
+    class Randomiser:
+        epsilon, delta, sensitivity = 1.5, 0.0, 1
+
+        def randomise(self, value):
+            assert isinstance(value, int)
+            return value + np.random.laplace(0, 1 / 1.5)
+
+    def test_it(assert_private):
+        verdict = assert_private(Randomiser(), max_runs=5_000, search_runs=1_000)
+        assert verdict.claim.epsilon == 1.5
+        assert verdict.witness.pair.data.item() in (0, 1)
+    """
+    )().assert_outcomes(passed=1)
+
+
 def test_violation_is_an_assertion_error_with_the_verdict(project):
     project(
         """

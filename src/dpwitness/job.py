@@ -132,7 +132,8 @@ def find(
     del finalists
     best = max(entries, key=lambda entry: entry.found.value)
     if best.found.sure < enough and len(entries) > 1:
-        best, more = job.playoff(entries, objective, max(budget, runs // 2 if math.isinf(enough) else 0))
+        plenty = math.isinf(enough) and job.mechanism.threads  # slow code: the budget is all that fits
+        best, more = job.playoff(entries, objective, max(budget, runs // 2 if plenty else 0))
         spent += more
     return (best.pair.swapped() if best.found.swapped else best.pair), best.found, spent
 

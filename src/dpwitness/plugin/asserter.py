@@ -17,6 +17,7 @@ from dpwitness.errors import (
     InvalidClaim,
     InvalidNeighbours,
     InvalidParameter,
+    MechanismRaised,
     MechanismTimeout,
     SlowMechanism,
 )
@@ -68,7 +69,11 @@ class Asserter:
             if isinstance(verdict, NotRefuted):
                 return verdict
             failure = PrivacyViolation(self._text(verdict, note, replayed), verdict)
-        raise failure.with_traceback(None) from None  # our own frames would only hide the user's
+        # Our own frames would only hide the user's; what the user's own code raised is shown from its frame on.
+        cause = failure.__cause__ if isinstance(failure, MechanismRaised) else None
+        if cause is not None and cause.__traceback__ is not None:
+            cause = cause.with_traceback(cause.__traceback__.tb_next)
+        raise failure.with_traceback(None) from cause
 
     @property
     def _alpha(self) -> float:
