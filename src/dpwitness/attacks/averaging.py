@@ -190,13 +190,14 @@ def recover_histogram(
     k: int,
     *,
     base_partitions: int | None = None,
+    same_partitions: bool = False,
     where: Where | None = None,
     progress: Progress | None = None,
 ) -> Histogram:
     """The counts of all values of an attribute (section 4.2.2); negative ones become 0.
 
-    The base set is counted once with `base_partitions` two-partitions (default `k`), then each value with `k`. Raises
-    `InvalidParameter` for a base set of fewer than three values, or of values whose answers are 0.
+    The base set is counted once with `base_partitions` two-partitions (default `k`), then each value with `k`: of its own,
+    or the same for all values, so that the errors of values that nobody has are all the same. Raises `InvalidParameter` for a base set of fewer than three values, or of values whose answers are 0.
     """
     base = _chosen(oracle, attribute, base)
     size = len(oracle.values(attribute))
@@ -208,13 +209,18 @@ def recover_histogram(
             "above 0; at least 3 are needed, and no others"
         )
     whole = remove_noise(oracle, rng, attribute, base, base_partitions or k, where=where)
+    seed = int(rng.integers(1 << 63))
     counts = []
     for value in range(size):
+        if same_partitions:
+            rng = np.random.default_rng(seed)
         if value in base:
             counts.append(whole.count - remove_noise(oracle, rng, attribute, base[base != value], k, where=where).count)
         else:
             wider, beside = (np.append(base, value), ()) if noisy[value] > 0 else (base, (value,))
-            counts.append(remove_noise(oracle, rng, attribute, wider, k, beside=beside, where=where).count - whole.count)
+            counts.append(
+                remove_noise(oracle, rng, attribute, wider, k, beside=beside, where=where).count - whole.count
+            )
         if progress is not None:
             progress(value + 1, size)
     return Histogram(
@@ -230,9 +236,7 @@ def recover_histogram(
     )
 
 
-def not_empty(
-    oracle: Oracle, attribute: str, value: int, helpers: Sequence[int], where: Where | None = None
-) -> bool:
+def not_empty(oracle: Oracle, attribute: str, value: int, helpers: Sequence[int], where: Where | None = None) -> bool:
     """Whether a suppressed value certainly has people: with it, a helper's answer changes (appendix C; section 9).
 
     A true value is missed with probability (2r+1)^−len(helpers) under uniform noise. Answers of helpers must be above 0.
@@ -273,9 +277,7 @@ def count_from_two(
     found = _average(
         oracle, attribute, np.concatenate([pair_, rest[sure]]), np.hstack([ends, inner]), rest[~sure], where
     )
-    return Removed(
-        mean=found.mean, count=found.count, partitions=found.partitions, queries=oracle.asked - asked
-    )
+    return Removed(mean=found.mean, count=found.count, partitions=found.partitions, queries=oracle.asked - asked)
 
 
 def count_by_other_attribute(
@@ -388,6 +390,4 @@ def _largest(answers: Wholes) -> Perturbation:
     smallest, largest = int(sums.min()), int(sums.max())
     # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
     guess = max(-(smallest // 3), -(-largest // 3))
-    return Perturbation(
-        guess=guess, smallest=smallest, largest=largest, sums=len(sums), queries=answers.size
-    )
+    return Perturbation(guess=guess, smallest=smallest, largest=largest, sums=len(sums), queries=answers.size)

@@ -11,10 +11,12 @@ from dpwitness.errors import InvalidParameter
 
 __all__ = [
     "chebyshev_bound",
+    "expected_right",
     "histogram_bound",
     "noise_removed",
     "partitions_needed",
     "perturbation_found",
+    "rounded_error_law",
     "sub_populations_needed",
     "sum_law",
     "value_bound",
@@ -74,9 +76,7 @@ def sum_law(noise: NoiseLaw | int, terms: int) -> tuple[int, NDArray[np.float64]
     return terms * low, np.clip(probabilities, 0.0, None)
 
 
-def noise_removed(
-    noise: NoiseLaw | int, k: int, *, ties: Literal["wrong", "half"] = "wrong"
-) -> float:
+def noise_removed(noise: NoiseLaw | int, k: int, *, ties: Literal["wrong", "half"] = "wrong") -> float:
     """Equation (5): the probability that Algorithm 4 gives the right count from `k` two-partitions.
 
     The mean must lie within less than ½ of the count. A mean exactly between two counts is `"wrong"` as in the paper, or
@@ -89,6 +89,31 @@ def noise_removed(
     if ties == "half":
         right += float(law[np.abs(twice) == k].sum()) / 2
     return min(right, 1.0)
+
+
+def rounded_error_law(noise: NoiseLaw | int, k: int) -> tuple[int, NDArray[np.float64]]:
+    """The law of Algorithm 4's error in people: the smallest error, and the probability of each from there on.
+
+    Of a mean between two counts the upper one is taken, as `dpwitness.attacks.averaging.nearest` does.
+    """
+    _partitions(k)
+    low, law = sum_law(noise, 2 * k)
+    errors = (2 * (low + np.arange(len(law))) + k) // (2 * k)
+    return int(errors[0]), np.bincount(errors - errors[0], weights=law)
+
+
+def expected_right(noise: NoiseLaw | int, k: int, base_partitions: int, values: int, empty: int) -> float:
+    """How many of `values` counts, `empty` of them 0, the histogram attack gets right on average (section 4.2.2).
+
+    Each is the difference of two noise removals; those below 0 are cut off, so that an empty value is right as often as
+    its difference is not positive. Taken as independent of the base set's removal, with which empty values share some
+    noise.
+    """
+    low, first = rounded_error_law(noise, k)
+    base_low, second = rounded_error_law(noise, base_partitions)
+    differences = np.add.outer(low + np.arange(len(first)), -(base_low + np.arange(len(second))))
+    joint = np.outer(first, second)
+    return float((values - empty) * joint[differences == 0].sum() + empty * joint[differences <= 0].sum())
 
 
 def value_bound(noise: NoiseLaw | int, k: int) -> float:

@@ -29,7 +29,9 @@ class NoiseLaw:
         if not (np.all(p >= 0) and abs(p.sum() - 1) < 1e-9):
             raise InvalidParameter(f"probabilities {self.probabilities!r} must not be negative and must sum to 1")
         if abs(float(p @ np.asarray(self.support))) > 1e-7 * max(self.bound, 1):
-            raise InvalidParameter(f"noise of mean {float(p @ np.asarray(self.support)):g} is biased: the mean must be 0")
+            raise InvalidParameter(
+                f"noise of mean {float(p @ np.asarray(self.support)):g} is biased: the mean must be 0"
+            )
 
     @property
     def bound(self) -> int:

@@ -109,8 +109,8 @@ class _Counts:
         if name not in self._cells:
             inside = self._table.profiles(where)
             code = self._table.codes[inside, self._table.column(attribute)]
-            size = len(self._table.values[attribute])
-            counts = np.bincount(code, weights=self._table.counts[inside], minlength=size).astype(np.int64)
+            counts = self._table.histogram(attribute, where)
+            size = len(counts)
             words = np.zeros((size, self._words.shape[1]), np.uint64)
             np.bitwise_xor.at(words, code, self._words[inside])
             self._cells[name] = counts, words
@@ -212,9 +212,7 @@ class KeyedNoisyCounts(_Counts):
         return self._perturbations[((key ^ (key >> np.uint64(31))) >> self._shift).astype(np.int64)]
 
 
-def attribute_analyser(
-    oracle: Oracle, attribute: str, values: Sequence[Any], where: Where | None = None
-) -> Wholes:
+def attribute_analyser(oracle: Oracle, attribute: str, values: Sequence[Any], where: Where | None = None) -> Wholes:
     """Algorithm 2: the answers for each of the values, then that to the total query; shape (len(values) + 1,).
 
     Without values the total query asks for the whole sub-population.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_text
 
-__all__ = ["Table", "read_table"]
+__all__ = ["Table", "parse_value", "read_table"]
 
 Where = Mapping[str, Collection[Any]]
 
@@ -30,7 +30,9 @@ class Table:
         How many people have each profile, at least 1; shape (profiles,).
     """
 
-    def __init__(self, values: Mapping[str, Sequence[Any]], codes: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    def __init__(
+        self, values: Mapping[str, Sequence[Any]], codes: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> None:
         self.values: dict[str, tuple[Any, ...]] = {name: tuple(v) for name, v in values.items()}
         self.codes, index = np.unique(codes, axis=0, return_inverse=True)
         self.counts = np.bincount(index.ravel(), weights=counts).astype(np.int64)
@@ -47,7 +49,9 @@ class Table:
         return int(self.counts.sum())
 
     @classmethod
-    def from_counts(cls, counts: Sequence[int] | NDArray[Any], values: Sequence[Any] | None = None, name: str = "value") -> "Table":
+    def from_counts(
+        cls, counts: Sequence[int] | NDArray[Any], values: Sequence[Any] | None = None, name: str = "value"
+    ) -> "Table":
         """One attribute, from the number of people with each of its values. Raises `InvalidData` for no counts."""
         array = np.asarray(counts)
         if array.ndim != 1 or not array.size or array.dtype.kind not in "biuf":
@@ -79,6 +83,19 @@ class Table:
             codes.append([place[value] for value in column])
         weights = np.ones(lengths.pop(), np.int64) if counts is None else np.asarray(counts, np.int64)
         return cls(values, np.array(codes, np.int64).T, weights)
+
+    def only(self, attributes: Collection[str]) -> "Table":
+        """The same people with fewer attributes."""
+        places = [self.column(name) for name in dict.fromkeys(attributes)]
+        kept = {name: self.values[name] for name in dict.fromkeys(attributes)}
+        return Table(kept, self.codes[:, places], self.counts)
+
+    def histogram(self, attribute: str, where: Where | None = None) -> NDArray[np.int64]:
+        """The true number of people with each value of the attribute; shape (values,)."""
+        inside = self.profiles(where or {})
+        code = self.codes[inside, self.column(attribute)]
+        size = len(self.values[attribute])
+        return np.bincount(code, weights=self.counts[inside], minlength=size).astype(np.int64)
 
     def column(self, attribute: str) -> int:
         """The attribute's position; raises `InvalidParameter` where there is none of that name."""
@@ -128,7 +145,7 @@ def read_table(path: str | Path) -> Table:
                 raise InvalidData(
                     f"{path}, line {number}: the value of {name!r} is missing; fill it in or leave the row out"
                 )
-            columns[name].append(_value(cell.strip()))
+            columns[name].append(parse_value(cell.strip()))
     if "count" not in columns:
         return Table.from_columns(columns)
     counts = columns.pop("count")
@@ -140,7 +157,8 @@ def read_table(path: str | Path) -> Table:
     return Table.from_columns(columns, counts)
 
 
-def _value(cell: str) -> Any:
+def parse_value(cell: str) -> Any:
+    """A cell as a whole number, else a number, else text."""
     for kind in (int, float):
         try:
             return kind(cell)
