@@ -1,7 +1,7 @@
 """Averaging attacks on bounded noise: they take the noise out of answers and see nothing but answers.
 
-Asghar & Kaafar (2020): Algorithm 3 (how large is the noise?) and Algorithm 4 (what is behind it?) with sections 4.2.2, 9
-and appendix C. The trick: many questions that share nobody's noise, yet have one true answer.
+Asghar & Kaafar (2020): Algorithm 3 (how large is the noise?) and Algorithm 4 (what is behind it?) with sections 4.2.2,
+9 and appendix C. The trick: many questions that share nobody's noise, yet have one true answer.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -196,8 +196,9 @@ def recover_histogram(
 ) -> Histogram:
     """The counts of all values of an attribute (section 4.2.2); negative ones become 0.
 
-    The base set is counted once with `base_partitions` two-partitions (default `k`), then each value with `k`: of its own,
-    or the same for all values, so that the errors of values that nobody has are all the same. Raises `InvalidParameter` for a base set of fewer than three values, or of values whose answers are 0.
+    The base set is counted once with `base_partitions` two-partitions (default `k`), then each value with `k`: of its
+    own, or the same for all values, so that the errors of values that nobody has are all the same. Raises
+    `InvalidParameter` for a base set of fewer than three values, or of values whose answers are 0.
     """
     base = _chosen(oracle, attribute, base)
     size = len(oracle.values(attribute))
@@ -239,7 +240,8 @@ def recover_histogram(
 def not_empty(oracle: Oracle, attribute: str, value: int, helpers: Sequence[int], where: Where | None = None) -> bool:
     """Whether a suppressed value certainly has people: with it, a helper's answer changes (appendix C; section 9).
 
-    A true value is missed with probability (2r+1)^−len(helpers) under uniform noise. Answers of helpers must be above 0.
+    Under uniform noise a value with people is missed with probability up to (2r+1)^−len(helpers). Answers of helpers
+    must be above 0.
     """
     selections = np.zeros((2 * len(helpers), len(oracle.values(attribute))), np.bool_)
     for i, helper in enumerate(helpers):
@@ -315,9 +317,9 @@ def subtract(oracle: Oracle, attribute: str, value: int, where: Where | None = N
 def shows_absence(oracle: Oracle, attribute: str, value: int, where: Where) -> bool:
     """The differencing attack of section 9: whether somebody in the group certainly lacks the value.
 
-    The attacker knows that all of the group but perhaps one, the target, have the value. If the answers for the group and
-    for those of it with the value differ, the target lacks it. Equal answers happen by chance as often as two noises
-    differ by exactly 1.
+    The attacker knows that all of the group but perhaps one, the target, have the value. If the answers for the group
+    and for those of it with the value differ, the target lacks it. Equal answers happen by chance as often as two
+    noises differ by exactly 1.
     """
     selections = np.ones((2, len(oracle.values(attribute))), np.bool_)
     selections[1] = False
@@ -329,20 +331,28 @@ def shows_absence(oracle: Oracle, attribute: str, value: int, where: Where) -> b
 def usable_conditions(
     oracle: Oracle, attribute: str, pair: tuple[int, int], conditions: Iterable[Where], m: int
 ) -> list[Where]:
-    """The first `m` conditions that suit Algorithm 3: no answer is 0, and no two totals are equal (Lemma 2)."""
+    """The first `m` conditions that suit Algorithm 3: no answer is 0, and no two share their contributors.
+
+    Two conditions surely differ where they exclude each other, and where their totals have unequal answers (Lemma 2).
+    """
     selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
     selections[[0, 2], pair[0]] = True
     selections[[1, 2], pair[1]] = True
     found: list[Where] = []
-    totals: set[int] = set()
+    totals: dict[int, list[Where]] = {}
     for condition in conditions:
         answers = oracle.ask(attribute, selections, condition)
-        if answers.all() and int(answers[2]) not in totals:
-            totals.add(int(answers[2]))
+        rivals = totals.setdefault(int(answers[2]), [])
+        if answers.all() and all(_exclude(condition, rival) for rival in rivals):
+            rivals.append(condition)
             found.append(condition)
             if len(found) == m:
                 break
     return found
+
+
+def _exclude(first: Where, second: Where) -> bool:
+    return any(set(first[name]).isdisjoint(second[name]) for name in first.keys() & second.keys())
 
 
 def find_perturbation(

@@ -16,8 +16,9 @@ __all__ = ["whole_count"]
 def whole_count(parameters: dict[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
     """One candidate: D the table, D′ without one person of its fullest cell, S "the attack counts everybody right".
 
-    For the targets of `dpwitness.algorithms.table_builder`, whose runs end with the attack's count of everybody. Without
-    data D has ten times the suppression in each of `base` cells. None for a table on which the attack cannot run.
+    For the targets of `dpwitness.algorithms.table_builder`, whose runs end with the attack's count of everybody.
+    Without data D has ten times the suppression in each of `base` cells. None for a table on which the attack cannot
+    run.
     """
     suppression, base = int(parameters["suppression"]), int(parameters["base"])
     table = np.full(base, 10 * suppression) if data is None else np.asarray(data)

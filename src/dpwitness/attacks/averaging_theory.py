@@ -79,8 +79,8 @@ def sum_law(noise: NoiseLaw | int, terms: int) -> tuple[int, NDArray[np.float64]
 def noise_removed(noise: NoiseLaw | int, k: int, *, ties: Literal["wrong", "half"] = "wrong") -> float:
     """Equation (5): the probability that Algorithm 4 gives the right count from `k` two-partitions.
 
-    The mean must lie within less than ½ of the count. A mean exactly between two counts is `"wrong"` as in the paper, or
-    right every other time, `"half"`, as it is when it is rounded.
+    The mean must lie within less than ½ of the count. A mean exactly between two counts is `"wrong"` as in the paper,
+    or right every other time, `"half"`, as it is when it is rounded.
     """
     _partitions(k)
     low, law = sum_law(noise, 2 * k)
@@ -99,7 +99,7 @@ def rounded_error_law(noise: NoiseLaw | int, k: int) -> tuple[int, NDArray[np.fl
     _partitions(k)
     low, law = sum_law(noise, 2 * k)
     errors = (2 * (low + np.arange(len(law))) + k) // (2 * k)
-    return int(errors[0]), np.bincount(errors - errors[0], weights=law)
+    return int(errors[0]), np.bincount(errors - errors[0], weights=law).astype(np.float64)
 
 
 def expected_right(noise: NoiseLaw | int, k: int, base_partitions: int, values: int, empty: int) -> float:
@@ -129,8 +129,8 @@ def histogram_bound(noise: NoiseLaw | int, k: int, values: int) -> float:
 def partitions_needed(noise: NoiseLaw | int, probability: float) -> int:
     """The number of two-partitions from which on Algorithm 4 succeeds with the wanted probability: 2k answers.
 
-    Even k are the harder ones, as they allow ties: with this k, with k + 1 and with every larger one it succeeds. Raises
-    `InvalidParameter` where more than 4 million would be needed.
+    Even k are the harder ones, as they allow ties: with this k, with k + 1 and with every larger one it succeeds.
+    Raises `InvalidParameter` where more than 4 million would be needed.
     """
     _probability(probability)
     law, high = _law(noise), 2

@@ -1,4 +1,4 @@
-"""Admissible noise of TableBuilder-like systems: bounded whole numbers of mean zero (Asghar & Kaafar 2020, section 6)."""
+"""Admissible noise of systems like TableBuilder: bounded, whole, of mean zero (Asghar & Kaafar 2020, section 6)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -80,11 +80,10 @@ def maximum_entropy(support: int | Sequence[int], variance: float) -> NoiseLaw:
     """
     from scipy.optimize import brentq
 
-    if isinstance(support, int | np.integer) and not isinstance(support, bool):
-        support = range(-_radius(int(support)), int(support) + 1)
-    values = np.array(sorted(set(support)), np.float64)
+    given = support if isinstance(support, Sequence) else range(-_radius(support), support + 1)
+    values = np.array(sorted(set(given)), np.float64)
     if not (len(values) > 1 and values[0] < 0 < values[-1]):
-        raise InvalidParameter(f"support {list(support)!r} must hold whole numbers below and above 0")
+        raise InvalidParameter(f"support {list(given)!r} must hold whole numbers below and above 0")
     if not 0 < variance < math.inf:
         raise InvalidParameter(f"variance={variance!r} must be positive and finite")
 

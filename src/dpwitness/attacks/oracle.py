@@ -79,10 +79,10 @@ class _Counts:
 
     def ask(self, attribute: str, selections: Flags, where: Where | None = None) -> Wholes:
         """As in `Oracle`: 0 for at most s people (Algorithm 1), else the count + noise."""
-        where = {name: tuple(chosen) for name, chosen in (where or {}).items()}
-        if attribute in where:
+        fixed = {name: tuple(chosen) for name, chosen in (where or {}).items()}
+        if attribute in fixed:
             raise InvalidParameter(f"attribute {attribute!r} is already fixed by the sub-population")
-        counts, words = self._cells_of(attribute, where)
+        counts, words = self._cells_of(attribute, fixed)
         selections = np.ascontiguousarray(selections, np.bool_)
         if selections.ndim != 2 or selections.shape[1] != len(counts):
             raise InvalidParameter(f"attribute {attribute!r} has {len(counts)} values: a query selects among as many")
@@ -92,7 +92,7 @@ class _Counts:
         self.asked += len(selections)
         shown = people > self.suppression
         answers = np.zeros(len(selections), np.int64)
-        answers[shown] = people[shown] + self._noise(union[shown], attribute, selections[shown], where)
+        answers[shown] = people[shown] + self._noise(union[shown], attribute, selections[shown], fixed)
         return answers
 
     def _identities(self) -> Words:
@@ -156,19 +156,33 @@ class GrowingNoisyCounts(BoundedNoisyCounts):
 class LayeredNoisyCounts(BoundedNoisyCounts):
     """The layered noise of section 9 (Diffix): one noise per set of contributors and one per condition of the query.
 
-    The noise of a condition that all queries of an attack share, as that of a sub-population, never averages out.
+    The noise of a condition that all queries of an attack share, as that of a sub-population, never averages out: the
+    noise remover counts the sub-population wrong by twice that noise. But it is the same with and without a value, so
+    differences are free of it. `per_value`: each selected value is a condition of its own; its noise stays in them.
     """
 
     def __init__(
-        self, table: Table, *, noise: NoiseLaw | int, suppression: int | None = None, rng: np.random.Generator
+        self,
+        table: Table,
+        *,
+        noise: NoiseLaw | int,
+        suppression: int | None = None,
+        rng: np.random.Generator,
+        per_value: bool = False,
     ) -> None:
         super().__init__(table, noise=noise, suppression=suppression, rng=rng)
+        self._per_value = per_value
         self._conditions: dict[Any, int] = {}
 
     def _noise(self, union: Words, attribute: str, selections: Flags, where: Mapping[str, tuple[Any, ...]]) -> Wholes:
         layers = super()._noise(union, attribute, selections, where)
         for name, chosen in where.items():
-            layers += self._layer((name, frozenset(self._table.positions(name, chosen).tolist())))
+            places = self._table.positions(name, chosen).tolist()
+            for part in places if self._per_value else [frozenset(places)]:
+                layers += self._layer((name, part))
+        if self._per_value:
+            each = np.array([self._layer((attribute, value)) for value in range(selections.shape[1])], np.int64)
+            return np.asarray(layers + selections.astype(np.int64) @ each)
         return layers + np.array([self._layer((attribute, row.tobytes())) for row in selections], np.int64)
 
     def _layer(self, condition: Any) -> int:
@@ -209,7 +223,8 @@ class KeyedNoisyCounts(_Counts):
         # The finaliser of splitmix64 (Steele, Lea & Flood 2014): xor keys are linear, the noise must not be.
         key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return self._perturbations[((key ^ (key >> np.uint64(31))) >> self._shift).astype(np.int64)]
+        cell = (key ^ (key >> np.uint64(31))) >> self._shift
+        return np.asarray(self._perturbations[cell.astype(np.int64)])
 
 
 def attribute_analyser(oracle: Oracle, attribute: str, values: Sequence[Any], where: Where | None = None) -> Wholes:

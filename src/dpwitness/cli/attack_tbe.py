@@ -26,6 +26,7 @@ SYSTEMS = {
     "keyed": "KeyedNoisyCounts",
     "growing": "GrowingNoisyCounts",
     "layered": "LayeredNoisyCounts",
+    "layered-values": "LayeredNoisyCounts",
 }
 LAWS = ("uniform", "maximum-entropy", "normal", "laplace")
 EMBEDDED = "RAND health insurance experiment (statsmodels, randhie)"
@@ -86,11 +87,9 @@ def histogram(arguments: argparse.Namespace) -> int:
     seed, rng, oracle = _system(arguments, law, table)
     if arguments.partitions < 1 or (arguments.base_partitions or 1) < 1:
         raise InvalidParameter("--partitions and --base-partitions must be at least 1")
-    # Without one of its values the base set must still have enough two-partitions.
-    size = arguments.base or (arguments.partitions + 1).bit_length() + (
-        arguments.partitions & (arguments.partitions + 1) > 0
-    )
-    base = choose_base(oracle, attribute, max(size, 3) if arguments.base is None else size, where)
+    # Without one of its values the base set must still have enough two-partitions; 11 values have 1,023 of them.
+    size = max(arguments.partitions.bit_length() + 2, 11) if arguments.base is None else arguments.base
+    base = choose_base(oracle, attribute, size, where)
     with live(arguments) as progress:
         found = recover_histogram(
             oracle,
@@ -211,7 +210,7 @@ def _table(arguments: argparse.Namespace) -> "Table":
     if arguments.data:
         table = read_table(arguments.data)
     else:
-        from statsmodels.datasets import randhie
+        from statsmodels.datasets import randhie  # type: ignore[import-untyped]  # it ships no types
 
         frame = randhie.load_pandas().data
         names = ("mdvis", "disea", "fmde", "hlthg", "hlthf", "hlthp", "idp")
@@ -235,8 +234,9 @@ def _system(arguments: argparse.Namespace, law: "NoiseLaw", table: "Table") -> "
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     system_seed, attack_seed = np.random.SeedSequence(seed).spawn(2)
     suppression = max(law.bound, 4) if arguments.suppression is None else arguments.suppression
+    more = {"per_value": True} if arguments.system == "layered-values" else {}
     made = getattr(oracle, SYSTEMS[arguments.system])(
-        table, noise=law, suppression=suppression, rng=np.random.default_rng(system_seed)
+        table, noise=law, suppression=suppression, rng=np.random.default_rng(system_seed), **more
     )
     return seed, np.random.default_rng(attack_seed), made
 
@@ -254,11 +254,11 @@ def _where(given: list[str]) -> dict[str, tuple[Any, ...]]:
 
 
 def _conditions(table: "Table", attribute: str, rng: "np.random.Generator") -> "Iterator[Where]":
-    """Single values of the other attributes in random order, then pairs of them."""
-    others = [name for name in table.values if name != attribute]
-    single = [(name, value) for name in others for value in table.values[name]]
-    for i in rng.permutation(len(single)):
-        yield {single[i][0]: (single[i][1],)}
+    """Single values of the other attributes, then pairs of them."""
+    others = sorted((name for name in table.values if name != attribute), key=lambda name: -len(table.values[name]))
+    for name in others:
+        for i in rng.permutation(len(table.values[name])):
+            yield {name: (table.values[name][i],)}
     for first, second in combinations(others, 2):
         for one, two in product(table.values[first], table.values[second]):
             yield {first: (one,), second: (two,)}

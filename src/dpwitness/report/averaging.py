@@ -22,7 +22,7 @@ def _system(result: dict[str, Any]) -> str:
 def histogram_text(result: dict[str, Any]) -> str:
     """The report of `dpwitness attack tbe-histogram`: how many counts are right, what that took, the first rows."""
     size = len(result["values"])
-    where = " and ".join(f"{name} in {chosen}" for name, chosen in result["where"].items())
+    where = " and ".join(f"{name} = {' or '.join(map(str, chosen))}" for name, chosen in result["where"].items())
     lines = [
         f"RECOVERED: {result['right']} of {size} counts of {result['attribute']!r} exactly"
         f"{f' (where {where})' if where else ''}; {result['right_as_published']} answers were right as published",
@@ -58,7 +58,8 @@ def parameter_text(result: dict[str, Any]) -> str:
         f"FOUND: noise within ±{result['guess']} ({verdict})",
         f"  system       {_system(result)}",
         f"  data         {result['data']}",
-        f"  sums         {result['sums']} of {result['attribute']!r}, from {result['smallest_sum']} to {result['largest_sum']}",
+        f"  sums         {result['sums']} of {result['attribute']!r}, "
+        f"from {result['smallest_sum']} to {result['largest_sum']}",
     ]
     if result["probability"] is not None:
         lines.append(f"  theory       right with probability {result['probability']:.4g} (Proposition 2)")
