@@ -178,13 +178,17 @@ def keyed_noisy_counts(
 
 @helper
 def _bell(rng: np.random.Generator, bound: int, spread: float, size: int) -> Counts:
-    """Whole numbers on −bound…bound with p(e) ∝ exp(−e²/(2·spread²)), by rejection from the uniform ones."""
+    """Whole numbers on −bound…bound with p(e) ∝ exp(−e²/(2·spread²))."""
+    weights = np.exp(-((np.arange(2 * bound + 1) - bound) ** 2) / (2 * spread * spread))
+    total = weights.sum()
     drawn = np.empty(size, np.int64)
     for i in range(size):
-        e = bound + 1
-        while e > bound or rng.random() >= np.exp(-(e * e) / (2 * spread * spread)):
-            e = int(rng.random() * (2 * bound + 1)) - bound  # as in _uniform
-        drawn[i] = e
+        left = rng.random() * total - weights[0]
+        place = 0
+        while left >= 0 and place < 2 * bound:
+            place += 1
+            left -= weights[place]
+        drawn[i] = place - bound
     return drawn
 
 

@@ -76,19 +76,18 @@ def sum_law(noise: NoiseLaw | int, terms: int) -> tuple[int, NDArray[np.float64]
     return terms * low, np.clip(probabilities, 0.0, None)
 
 
-def noise_removed(noise: NoiseLaw | int, k: int, *, ties: Literal["wrong", "half"] = "wrong") -> float:
+def noise_removed(noise: NoiseLaw | int, k: int, *, ties: Literal["wrong", "half", "right"] = "wrong") -> float:
     """Equation (5): the probability that Algorithm 4 gives the right count from `k` two-partitions.
 
-    The mean must lie within less than ½ of the count. A mean exactly between two counts is `"wrong"` as in the paper,
-    or right every other time, `"half"`, as it is when it is rounded.
+    The mean must lie within less than ½ of the count. A mean exactly between two counts is `"wrong"` as in the paper's
+    formula, right every other time, `"half"`, as it is when it is rounded, or `"right"`, as in the paper's examples.
     """
     _partitions(k)
     low, law = sum_law(noise, 2 * k)
     twice = 2 * (low + np.arange(len(law)))
     right = float(law[np.abs(twice) < k].sum())
-    if ties == "half":
-        right += float(law[np.abs(twice) == k].sum()) / 2
-    return min(right, 1.0)
+    share = {"wrong": 0.0, "half": 0.5, "right": 1.0}[ties]
+    return min(right + share * float(law[np.abs(twice) == k].sum()), 1.0)
 
 
 def rounded_error_law(noise: NoiseLaw | int, k: int) -> tuple[int, NDArray[np.float64]]:

@@ -216,7 +216,7 @@ class KeyedNoisyCounts(_Counts):
     def _identities(self) -> Words:
         keys = self._rng.integers(0, 1 << 64, self._table.people, np.uint64, endpoint=False)
         starts = np.cumsum(self._table.counts) - self._table.counts
-        return np.bitwise_xor.reduceat(keys, starts)[:, None]
+        return np.asarray(np.bitwise_xor.reduceat(keys, starts), np.uint64)[:, None]
 
     def _noise(self, union: Words, attribute: str, selections: Flags, where: Mapping[str, tuple[Any, ...]]) -> Wholes:
         key = union[:, 0]

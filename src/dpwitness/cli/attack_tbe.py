@@ -259,7 +259,10 @@ def _conditions(table: "Table", attribute: str, rng: "np.random.Generator") -> "
     for name in others:
         for i in rng.permutation(len(table.values[name])):
             yield {name: (table.values[name][i],)}
-    for first, second in combinations(others, 2):
+    # Few values first: more people have each pair.
+    for first, second in sorted(
+        combinations(others, 2), key=lambda names: len(table.values[names[0]]) * len(table.values[names[1]])
+    ):
         for one, two in product(table.values[first], table.values[second]):
             yield {first: (one,), second: (two,)}
 
