@@ -8,6 +8,7 @@ The two columns are read from `../shared/data` beside the checkout, or from the 
 import argparse
 import os
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -163,7 +164,7 @@ def figures(folder):
         axes.axhline(0.9, color="black", lw=0.6, ls=":")
         axes.set(title=title, xlabel=xlabel, ylabel="probability of success", ylim=(-0.02, 1.02))
         axes.legend(fontsize=8)
-        figure.supxlabel(note, fontsize=8)
+        figure.supxlabel("\n".join(textwrap.wrap(note, 90)), fontsize=8)
         figure.savefig(folder / f"figure{number}.svg")
 
     m = np.arange(1, 1334)

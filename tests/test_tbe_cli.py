@@ -74,6 +74,7 @@ def test_reports_and_plots(ages, tmp_path, capsys):
         (["--where", "height=1"], "no attribute 'height'"),
         (["--where", "age"], "must be NAME=VALUE"),
         (["--partitions", "0"], "at least 1"),
+        (["--perturbation", "1e9"], "at most 10000"),
         (["--base", "2"], "at least 3 are needed"),
         (["--scale", "2"], "--scale"),
         (["--noise", "normal", "--scale", "0"], "scale=0.0"),

@@ -126,7 +126,7 @@ def test_check_refutes(function):
     assert isinstance(verdict, dpw.Violation)
     pair = verdict.witness.pair
     assert abs(pair.data - pair.neighbour).sum() == 1
-    if function is not table_builder.growing_noisy_counts:
+    if function in BOUNDED:  # elsewhere what the search finds promises more
         assert verdict.witness.event.describe("answer").startswith("answer 134 from")  # the attack's count
 
 

@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 from dpwitness.attacks import averaging_theory as theory
-from dpwitness.attacks.averaging import _largest, nearest
+from dpwitness.attacks.averaging import nearest
 from dpwitness.attacks.noise_laws import NoiseLaw, maximum_entropy, truncated_laplace, truncated_normal, uniform
+from dpwitness.attacks.perturbation import largest_sum
 from dpwitness.errors import InvalidParameter
 
 
@@ -25,14 +26,16 @@ def agrees(hits, runs, p):
 def test_proposition_2_counts_the_sums_that_algorithm_3_needs(r):
     noises = range(-r, r + 1)
     right = sum(
-        _largest(np.array([[a, b, c]])).guess == r for a, b, c in product(noises, repeat=3) if abs(a + b - c) <= 3 * r
+        largest_sum(np.array([[a, b, c]])).guess == r
+        for a, b, c in product(noises, repeat=3)
+        if abs(a + b - c) <= 3 * r
     )
     assert right == 20
     assert theory.perturbation_found(r, 1) == pytest.approx(20 / (2 * r + 1) ** 3)
 
 
 def test_a_low_sum_alone_gives_the_parameter_away():
-    assert _largest(np.array([[-2, -1, 2]])).guess == 2  # −⌈−5/3⌉, as printed in Algorithm 3, would be 1
+    assert largest_sum(np.array([[-2, -1, 2]])).guess == 2  # −⌈−5/3⌉, as printed in Algorithm 3, would be 1
 
 
 @pytest.mark.parametrize(("r", "m"), [(2, 10), (5, 100)])
@@ -40,7 +43,7 @@ def test_proposition_2_agrees_with_simulation(r, m):
     rng = np.random.default_rng(5)
     runs = 4_000
     noise = rng.integers(-r, r, (runs, m, 3), endpoint=True)
-    hits = sum(_largest(noise[i]).guess == r for i in range(runs))
+    hits = sum(largest_sum(noise[i]).guess == r for i in range(runs))
     assert agrees(hits, runs, theory.perturbation_found(r, m))
 
 
@@ -104,6 +107,16 @@ def test_partitions_needed_suffice_from_there_on(r):
     k = theory.partitions_needed(r, 0.95)
     assert all(theory.noise_removed(r, more) >= 0.95 for more in range(k, k + 6))
     assert min(theory.noise_removed(r, k - 1), theory.noise_removed(r, max(k - 2, 1))) < 0.95
+
+
+def test_union_bounds_hold():
+    # Algorithm 4 twice for a value, and values + 1 times for a histogram, all from noise of their own.
+    rng = np.random.default_rng(13)
+    runs, k, values = 20_000, 60, 5
+    failed = np.abs(rng.integers(-2, 2, (runs, values + 1, 2 * k), endpoint=True).sum(axis=2)) >= k / 2
+    assert np.sum(~failed[:, :2].any(axis=1)) >= binom.ppf(1e-9, runs, theory.value_bound(2, k))
+    assert np.sum(~failed.any(axis=1)) >= binom.ppf(1e-9, runs, theory.histogram_bound(2, k, values))
+    assert theory.histogram_bound(2, k, values) > 0.6
 
 
 def test_union_bounds():
@@ -171,6 +184,7 @@ def test_truncated_laws_equal_rounded_samples(made):
         lambda: uniform(-3),
         lambda: uniform(2.5),
         lambda: uniform(True),
+        lambda: uniform(10**9),
         lambda: maximum_entropy(2, 0.0),
         lambda: maximum_entropy(2, float("nan")),
         lambda: maximum_entropy([-2, -1, 1, 4], 0.5),

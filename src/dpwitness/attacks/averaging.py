@@ -1,10 +1,11 @@
 """Averaging attacks on bounded noise: they take the noise out of answers and see nothing but answers.
 
-Asghar & Kaafar (2020): Algorithm 3 (how large is the noise?) and Algorithm 4 (what is behind it?) with sections 4.2.2,
-9 and appendix C. The trick: many questions that share nobody's noise, yet have one true answer.
+Asghar & Kaafar (2020): Algorithm 4 with sections 2.2, 4.2.2, 9 and appendix C. The trick: many questions with different
+contributors, and so with different noise, yet with one true answer.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +18,10 @@ from dpwitness.errors import InvalidParameter
 
 __all__ = [
     "Histogram",
-    "Perturbation",
     "Removed",
     "choose_base",
     "count_by_other_attribute",
     "count_from_two",
-    "find_perturbation",
-    "find_perturbation_within",
     "nearest",
     "not_empty",
     "recover_histogram",
@@ -32,11 +30,11 @@ __all__ = [
     "shows_absence",
     "subtract",
     "two_partitions",
-    "usable_conditions",
 ]
 
 Flags = NDArray[np.bool_]
 Wholes = NDArray[np.int64]
+MOST_PARTITIONS = 1 << 20
 #: Called with how many values are done, of how many.
 Progress = Callable[[int, int], None]
 
@@ -66,17 +64,6 @@ class Histogram:
     queries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Perturbation:
-    """What the perturbation finder found: the guess for r, from how many sums within which bounds."""
-
-    guess: int
-    smallest: int
-    largest: int
-    sums: int
-    queries: int
-
-
 def nearest(mean: float) -> int:
     """The nearest whole number; halves go up, so that of two equally bad guesses one is taken without bias to 0."""
     return int(np.floor(mean + 0.5))
@@ -92,8 +79,11 @@ def two_partitions(rng: np.random.Generator, size: int, k: int | None = None) ->
         raise InvalidParameter(f"a set of {size} values has no two-partition: at least 2 are needed")
     if k is not None and k < 1:
         raise InvalidParameter(f"partitions={k!r} must be at least 1")
-    if k is None and size > 24:
-        raise InvalidParameter(f"{size} values have 2^{size - 1} − 1 two-partitions: say how many to use")
+    if min((1 << (size - 1)) - 1, math.inf if k is None else k) > MOST_PARTITIONS:
+        raise InvalidParameter(
+            f"{size} values have 2^{size - 1} − 1 two-partitions: use at most {MOST_PARTITIONS} of them, not "
+            f"{'all' if k is None else k}"
+        )
     if size <= 62:
         total = (1 << (size - 1)) - 1
         codes = 1 + rng.choice(total, min(total if k is None else k, total), replace=False)
@@ -106,7 +96,8 @@ def two_partitions(rng: np.random.Generator, size: int, k: int | None = None) ->
     return np.asarray(rng.permutation(found)[:k])
 
 
-def _chosen(oracle: Oracle, attribute: str, positions: Sequence[int] | Wholes) -> Wholes:
+def chosen_values(oracle: Oracle, attribute: str, positions: Sequence[int] | Wholes) -> Wholes:
+    """Positions of values as an array; raises `InvalidParameter` for repeated ones and those that are not there."""
     size = len(oracle.values(attribute))
     array = np.asarray(positions, np.int64)
     if np.any((array < 0) | (array >= size)) or len(np.unique(array)) != len(array):
@@ -129,7 +120,7 @@ def remove_noise(
     `base`: positions of values whose own answers are not 0; two-partitions of them are asked for, at most
     2^(len(base)−1) − 1. `beside`: positions of suppressed values, put on one side of each partition (section 4.2.2).
     """
-    base, beside = _chosen(oracle, attribute, base), _chosen(oracle, attribute, beside)
+    base, beside = chosen_values(oracle, attribute, base), chosen_values(oracle, attribute, beside)
     sides = two_partitions(rng, len(base), k)
     return _average(oracle, attribute, base, sides, beside, where)
 
@@ -160,7 +151,7 @@ def recover_value(
 
     Negative differences become 0. `base_count`: the noise remover's count of the base set, where it is known already.
     """
-    base = _chosen(oracle, attribute, base)
+    base = chosen_values(oracle, attribute, base)
     if base_count is None:
         base_count = remove_noise(oracle, rng, attribute, base, k, where=where).count
     if value in base:
@@ -200,7 +191,7 @@ def recover_histogram(
     own, or the same for all values, so that the errors of values that nobody has are all the same. Raises
     `InvalidParameter` for a base set of fewer than three values, or of values whose answers are 0.
     """
-    base = _chosen(oracle, attribute, base)
+    base = chosen_values(oracle, attribute, base)
     size = len(oracle.values(attribute))
     asked = oracle.asked
     noisy = oracle.ask(attribute, np.eye(size, dtype=np.bool_), where)
@@ -267,7 +258,7 @@ def count_from_two(
     side is suppressed and each new side brings new noise. The others stay on the second side.
     """
     asked = oracle.asked
-    pair_, rest = _chosen(oracle, attribute, pair), _chosen(oracle, attribute, suppressed)
+    pair_, rest = chosen_values(oracle, attribute, pair), chosen_values(oracle, attribute, suppressed)
     sure = np.array([not_empty(oracle, attribute, int(value), list(pair), where) for value in rest], np.bool_)
     if np.count_nonzero(sure) < 2:
         raise InvalidParameter(
@@ -309,7 +300,7 @@ def subtract(oracle: Oracle, attribute: str, value: int, where: Where | None = N
     Exact against mere suppression; against noise within ±r the difference is off by up to 2r.
     """
     selections = np.ones((2, len(oracle.values(attribute))), np.bool_)
-    selections[1, _chosen(oracle, attribute, [value])] = False
+    selections[1, chosen_values(oracle, attribute, [value])] = False
     total, without = oracle.ask(attribute, selections, where)
     return int(total - without)
 
@@ -323,81 +314,6 @@ def shows_absence(oracle: Oracle, attribute: str, value: int, where: Where) -> b
     """
     selections = np.ones((2, len(oracle.values(attribute))), np.bool_)
     selections[1] = False
-    selections[1, _chosen(oracle, attribute, [value])] = True
+    selections[1, chosen_values(oracle, attribute, [value])] = True
     group, with_value = oracle.ask(attribute, selections, where)
     return bool(group != with_value)
-
-
-def usable_conditions(
-    oracle: Oracle, attribute: str, pair: tuple[int, int], conditions: Iterable[Where], m: int
-) -> list[Where]:
-    """The first `m` conditions that suit Algorithm 3: no answer is 0, and no two share their contributors.
-
-    Two conditions surely differ where they exclude each other, and where their totals have unequal answers (Lemma 2).
-    """
-    selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
-    selections[[0, 2], pair[0]] = True
-    selections[[1, 2], pair[1]] = True
-    found: list[Where] = []
-    totals: dict[int, list[Where]] = {}
-    for condition in conditions:
-        answers = oracle.ask(attribute, selections, condition)
-        rivals = totals.setdefault(int(answers[2]), [])
-        if answers.all() and all(_exclude(condition, rival) for rival in rivals):
-            rivals.append(condition)
-            found.append(condition)
-            if len(found) == m:
-                break
-    return found
-
-
-def _exclude(first: Where, second: Where) -> bool:
-    return any(set(first[name]).isdisjoint(second[name]) for name in first.keys() & second.keys())
-
-
-def find_perturbation(
-    oracle: Oracle, attribute: str, pair: tuple[int, int], conditions: Sequence[Where]
-) -> Perturbation:
-    """Algorithm 3 with Remarks 1 and 2: two values of an attribute, apart and together, in each sub-population."""
-    selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
-    selections[[0, 2], pair[0]] = True
-    selections[[1, 2], pair[1]] = True
-    answers = np.array([oracle.ask(attribute, selections, where) for where in conditions], np.int64).reshape(-1, 3)
-    return _largest(answers)
-
-
-def find_perturbation_within(
-    oracle: Oracle, rng: np.random.Generator, attribute: str, base: Sequence[int] | Wholes, m: int
-) -> Perturbation:
-    """Algorithm 3 in a single attribute: `m` pairs of disjoint sets of values, apart and together.
-
-    No set is asked for twice, so all noises are independent. `base`: positions of values with answers above 0. Asks for
-    fewer pairs where the values allow no more.
-    """
-    base = _chosen(oracle, attribute, base)
-    if len(base) < 2:
-        raise InvalidParameter(f"attribute {attribute!r}: {len(base)} answers above 0; at least 2 are needed")
-    used: set[bytes] = set()
-    rows: list[Flags] = []
-    for _ in range(50 * m):
-        label = rng.integers(0, 3, len(base))
-        sets = [label == 0, label == 1, label < 2]
-        names = {chosen.tobytes() for chosen in sets}
-        if sets[0].any() and sets[1].any() and not names & used:
-            used |= names
-            rows.extend(sets)
-            if len(rows) == 3 * m:
-                break
-    selections = np.zeros((len(rows), len(oracle.values(attribute))), np.bool_)
-    selections[:, base] = rows
-    return _largest(oracle.ask(attribute, selections).reshape(-1, 3))
-
-
-def _largest(answers: Wholes) -> Perturbation:
-    if not len(answers):
-        raise InvalidParameter("no sub-population has answers above 0 for both values: take other values")
-    sums = answers[:, 0] + answers[:, 1] - answers[:, 2]
-    smallest, largest = int(sums.min()), int(sums.max())
-    # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
-    guess = max(-(smallest // 3), -(-largest // 3))
-    return Perturbation(guess=guess, smallest=smallest, largest=largest, sums=len(sums), queries=answers.size)

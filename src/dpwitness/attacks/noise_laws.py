@@ -11,6 +11,7 @@ from dpwitness.errors import InvalidParameter
 
 __all__ = ["NoiseLaw", "maximum_entropy", "truncated_laplace", "truncated_normal", "uniform"]
 
+MOST = 10_000
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 
@@ -60,8 +61,10 @@ class NoiseLaw:
 
 
 def _radius(r: int) -> int:
-    if isinstance(r, bool) or not isinstance(r, int | np.integer) or not 1 <= r <= 1_000_000:
+    if isinstance(r, bool) or not isinstance(r, int | np.integer) or not r >= 1:
         raise InvalidParameter(f"perturbation r={r!r} must be a whole number of at least 1")
+    if r > MOST:
+        raise InvalidParameter(f"perturbation r={r!r} must be at most {MOST}: more would drown every count")
     return int(r)
 
 

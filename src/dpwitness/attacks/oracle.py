@@ -150,7 +150,7 @@ class GrowingNoisyCounts(BoundedNoisyCounts):
     def _fresh(self, n: int) -> Wholes:
         first = len(self._dictionary) + 1
         bound = np.ceil(self.law.bound * np.sqrt(np.arange(first, first + n))).astype(np.int64)
-        return self._rng.integers(-bound, bound, endpoint=True)
+        return np.asarray(self._rng.integers(-bound, bound, endpoint=True), np.int64)
 
 
 class LayeredNoisyCounts(BoundedNoisyCounts):

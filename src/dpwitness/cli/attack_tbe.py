@@ -28,6 +28,7 @@ SYSTEMS = {
     "layered": "LayeredNoisyCounts",
     "layered-values": "LayeredNoisyCounts",
 }
+MOST_SUMS = 100_000
 LAWS = ("uniform", "maximum-entropy", "normal", "laplace")
 EMBEDDED = "RAND health insurance experiment (statsmodels, randhie)"
 
@@ -127,7 +128,7 @@ def histogram(arguments: argparse.Namespace) -> int:
         "base": [found.values[i] for i in found.base],
         "base_partitions": found.base_partitions,
         "partitions": k,
-        "all_right_at_least": histogram_bound(law, k, len(true)) if uniform else None,
+        "all_right_at_least": histogram_bound(law, k, len(true)) if uniform and k * law.bound < 1 << 22 else None,
         "queries": oracle.asked,
         "seed": seed,
         "seconds": time.monotonic() - started,
@@ -140,13 +141,14 @@ def histogram(arguments: argparse.Namespace) -> int:
 
 def parameter(arguments: argparse.Namespace) -> int:
     """`dpwitness attack tbe-parameter`."""
-    from dpwitness.attacks.averaging import choose_base, find_perturbation, find_perturbation_within, usable_conditions
+    from dpwitness.attacks.averaging import choose_base
     from dpwitness.attacks.averaging_theory import perturbation_found
+    from dpwitness.attacks.perturbation import find_perturbation, find_perturbation_within, usable_conditions
     from dpwitness.report.averaging import parameter_text, plot_parameter
 
     started = time.monotonic()
-    if arguments.sums < 1:
-        raise InvalidParameter(f"--sums {arguments.sums} must be at least 1")
+    if not 1 <= arguments.sums <= MOST_SUMS:
+        raise InvalidParameter(f"--sums {arguments.sums} must lie between 1 and {MOST_SUMS}")
     law, table = _law(arguments), _table(arguments)
     seed, rng, oracle = _system(arguments, law, table)
     attribute = arguments.attribute or min(table.values, key=lambda name: len(table.values[name]))
