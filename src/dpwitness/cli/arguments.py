@@ -3,10 +3,14 @@
 import argparse
 import json
 import math
+from importlib import import_module
 from typing import Any, NoReturn
 
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.neighbours import Relation, pairs, queries
+
+#: Modules with an `add(subparsers)` each, for the attacks that `dpwitness attack` can run.
+ATTACKS = ("dpwitness.cli.attack_tbe",)
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
 
     add = command.add_parser("check", help="look for a violation of a claim and prove it")
     _target(add)
-    add.add_argument("--epsilon", type=number, required=True, help="the mechanism's ε, and the claim unless --claim")
+    add.add_argument("--epsilon", type=number, help="the mechanism's ε, and the claim unless --claim")
     add.add_argument("--claim", type=number, help="the claimed ε, where it is not the mechanism's parameter")
     add.add_argument("--delta", type=number, default=0.0, help="the claimed δ (default 0)")
     add.add_argument("--alpha", type=number, default=1e-6, help="probability of a false alarm (default 1e-6)")
@@ -77,6 +81,11 @@ def parser() -> argparse.ArgumentParser:
     _common(add)
     add.add_argument("--save", metavar="FILE", help="write the result as JSON")
     add.set_defaults(run=commands.replay_witness)
+
+    add = command.add_parser("attack", help="run an attack on data and report what it recovers")
+    attacks = add.add_subparsers(dest="attack", required=True, metavar="NAME", parser_class=Parser)
+    for module in ATTACKS:
+        import_module(module).add(attacks)
     return top
 
 
