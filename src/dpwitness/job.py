@@ -15,7 +15,7 @@ from dpwitness.adapters import as_mechanism
 from dpwitness.attacks.candidate import Candidate
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
-from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter
+from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, Objective, learn_events
 from dpwitness.mechanism import Mechanism
@@ -85,7 +85,7 @@ class Job:
             seed=self.seed,
             budget=budget,
             workers=self.workers,
-            deadline=self.deadline,
+            deadline=self.started + self.max_time / 2,
         )
 
     def witness(self, claim: Claim, alpha: float, pair: Pair, found: Found, counts: Counts) -> Witness:
@@ -133,7 +133,10 @@ def find(
     best = max(entries, key=lambda entry: entry.found.value)
     if best.found.sure < enough and len(entries) > 1:
         plenty = math.isinf(enough) and job.mechanism.threads  # slow code: the budget is all that fits
-        best, more = job.playoff(entries, objective, max(budget, runs // 2 if plenty else 0))
+        try:
+            best, more = job.playoff(entries, objective, max(budget, runs // 2 if plenty else 0))
+        except MechanismTimeout:
+            more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
         spent += more
     return (best.pair.swapped() if best.found.swapped else best.pair), best.found, spent
 
@@ -225,7 +228,8 @@ def search_budget(job: Job, given: int | None, usual: int) -> int:
         times.append(time.perf_counter() - started)
     cost = 2 * min(times) / len(rows)  # the least: a busy machine must not change the search
     # Rounded to a power of ten, so that a small change of speed does not change the search.
-    fits = 10 ** math.floor(math.log10(max(job.max_time / 4 / cost, 1)))
+    share = 4 if job.mechanism.shard >= 1000 else 8  # plain Python slows down most when the machine is busy
+    fits = 10 ** math.floor(math.log10(max(job.max_time / share / cost, 1)))
     return int(min(usual, max(fits, 256)))
 
 

@@ -184,7 +184,8 @@ def bound(
     check_limits(alpha, runs, max_time)
     job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
     budget = search_budget(job, search_runs, min(max(runs // 4, 100_000), 8_000_000))
-    objective = BoundAt(planned=runs, log_bar=math.log(1 / alpha), delta=delta)
+    planned = runs if job.mechanism.threads else min(runs, 4 * budget)  # of slow code what fits in the time
+    objective = BoundAt(planned=planned, log_bar=math.log(1 / alpha), delta=delta)
     pair, found, spent = find(
         job, function=mechanism, claim=claim, runs=runs, objective=objective, budget=budget, progress=progress
     )
@@ -364,7 +365,7 @@ def shrink(
 ) -> Violation:
     """Make the witness of a violation as small as it will go: fewer answers, rounder numbers, a simpler event.
 
-    It is confirmed at the same claim and alpha, on runs of a seed of its own, else `violation` comes back as it is.
+    It is confirmed at the same claim and alpha on fresh runs; where that fails, `violation` comes back as it is.
     """
     limits = {"max_runs": CHECK_RUNS, "max_time": SHRINK_TIME, "workers": None, **limits}
     old, claim, alpha = violation.witness, violation.claim, violation.alpha
@@ -375,12 +376,12 @@ def shrink(
     small = smallest(job.mechanism, job.relation, old.pair, old.event, claim=claim, alpha=alpha, seed=seed, **limits)
     if small is None:
         return violation
-    counts, hint = small.counts, small.found.estimate
+    counts = small.counts
     return replace(
         violation,
         witness=job.witness(claim, alpha, small.pair, small.found, counts),
         log_e_value=small.log_e_value,
-        epsilon_lower_bound=epsilon_lower_bound(counts, delta=claim.delta, alpha=alpha, hint=hint),
+        epsilon_lower_bound=epsilon_lower_bound(counts, delta=claim.delta, alpha=alpha, hint=small.found.estimate),
         search_runs=violation.search_runs + violation.counts.runs + small.search_runs,
         seconds=violation.seconds + job.seconds,
     )
