@@ -356,13 +356,7 @@ def replay(
     return _confirm(job, witness.claim, witness.alpha, witness.pair, found, limit, 0, progress)
 
 
-def shrink(
-    violation: Violation,
-    mechanism: Callable[..., Any] | Mechanism,
-    *,
-    neighbours: Relation | None = None,
-    **limits: Any,
-) -> Violation:
+def shrink(violation: Violation, mechanism: Any, *, neighbours: Relation | None = None, **limits: Any) -> Violation:
     """Make the witness of a violation as small as it will go: fewer answers, rounder numbers, a simpler event.
 
     It is confirmed at the same claim and alpha on fresh runs; where that fails, `violation` comes back as it is.
