@@ -1,4 +1,4 @@
-"""Subset sums of secret bits with small errors: private if the errors were large, blatantly not when they are below √n."""
+"""Subset sums of secret bits with small errors: blatantly non-private when the errors are below √n."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -4,7 +4,9 @@ Dinur & Nissim, Revealing information while preserving privacy, PODS 2003, Theor
 bits; a query is a set of people; its answer is the sum of their bits, wrong by at most E.
 """
 
+import atexit
 import math
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -37,10 +39,17 @@ Bits = NDArray[np.int64]
 
 #: The exponential adversary asks 2ⁿ queries and weeds 2ⁿ candidates: above 20 people it takes minutes.
 EXPONENTIAL_LIMIT: Final = 20
-#: The polynomial adversary keeps its queries as a dense matrix: 1024 people need 400 MB.
+#: The polynomial adversary keeps its queries as a dense matrix: 1024 people and n·ln²n queries need 400 MB.
 POLYNOMIAL_LIMIT: Final = 1024
+LARGEST_MATRIX: Final = 1 << 26
 #: People told apart by one sum of weights: a float holds whole numbers up to 2⁵³.
 WORD: Final = 52
+#: People in the slow target's own inputs: 720 queries and a linear program, some 0.02 s a run; 128 take 0.2 s.
+RECONSTRUCTED: Final = 48
+#: Held while the solver runs. It aborts the process if Python ends meanwhile, as it may below a thread that nobody
+#: waits for; so the end waits for the solver, and lets nobody in after that.
+SOLVING: Final = threading.Lock()
+atexit.register(SOLVING.acquire)
 #: Answers and sums are compared up to this, in counts: rounding errors must not weed out the truth.
 TOLERANCE: Final = 1e-6
 
@@ -50,8 +59,9 @@ class Reconstruction:
     """What the polynomial adversary made of the answers.
 
     `bits`: the rounded solution, shape (n,); `fractions`: the solution of the linear program, in [0, 1], shape (n,);
-    `largest_residual`: by how much it misses an answer at most, in counts. Some solution of program (1) of Theorem 3 for
-    an error E exists exactly if this is at most E, and then this is one.
+    `largest_residual`: by how much it misses an answer at most, in counts. Program (1) of Theorem 3 has a solution for
+    an error E exactly if this is at most E, and then this is one. `programs` were solved, the last of `constraints`
+    answers.
     """
 
     bits: Bits
@@ -112,7 +122,9 @@ def exponential_adversary(answers: Floats, error: float) -> Bits:
 
     found = int(weed(answers, error + TOLERANCE))
     if found < 0:
-        raise InvalidParameter(f"no list of {size} bits agrees with all answers within error={error:g}: give a larger one")
+        raise InvalidParameter(
+            f"no list of {size} bits agrees with all answers within error={error:g}: give a larger one"
+        )
     return (found >> np.arange(size)) & 1
 
 
@@ -123,11 +135,11 @@ def polynomial_adversary(subsets: NDArray[np.bool_], answers: Floats) -> Reconst
 
         a_j − E ≤ Σ_{i ∈ q_j} c_i ≤ a_j + E,  0 ≤ c_i ≤ 1
 
-    this takes one for the smallest E for which there is any. It lies in the middle of the solutions for the true E, so it
-    rounds better than a corner does, and E need not be known. Only some n of the t constraints bind: the program starts
-    from the worst of a least-squares fit and takes in what its solution violates until nothing is violated, which gives
-    the solution of the whole program (n = 256: 0.9 s instead of 3.6 s for the whole Chebyshev program and 9 s for (1)
-    as it stands). Raises `InvalidParameter` for shapes that do not fit.
+    this takes one for the smallest E for which there is any. It lies in the middle of the solutions for the true E, so
+    it rounds better than a corner does, and E need not be known. Only some n of the t constraints bind: the program
+    starts from the worst of a least-squares fit and takes in what its solution violates until nothing is violated. That
+    solves the whole program (n = 256: 0.9 s; all constraints at once take 3.6 s, and (1) as it stands 9 s). Raises
+    `InvalidParameter` for shapes that do not fit.
     """
     from scipy import sparse  # 0.2 s
     from scipy.optimize import linprog
@@ -143,23 +155,25 @@ def polynomial_adversary(subsets: NDArray[np.bool_], answers: Floats) -> Reconst
     fractions = np.clip(np.linalg.solve(gram, matrix.T @ answers), 0.0, 1.0)
     rows = sparse.csr_array(matrix)
     chosen = np.zeros(queries, np.bool_)
+    bounds: list[tuple[float | None, float | None]] = [*[(0.0, 1.0)] * size, (0.0, None)]
     bound, programs = 0.0, 0
     while True:
         residual = np.abs(matrix @ fractions - answers)
         violated = (residual > bound + TOLERANCE) & ~chosen
         if not violated.any():
             break
-        worst = np.argsort(-np.where(violated, residual, 0.0))[:size]
+        worst = np.argsort(-np.where(violated, residual, 0.0))[: size if programs else 2 * size]
         chosen[worst[violated[worst]]] = True
         part, wanted = rows[chosen], answers[chosen]
         slack = sparse.csr_array(-np.ones((2 * len(wanted), 1)))
-        solved = linprog(
-            np.append(np.zeros(size), 1.0),
-            A_ub=sparse.hstack([sparse.vstack([part, -part]), slack]).tocsc(),
-            b_ub=np.concatenate([wanted, -wanted]),
-            bounds=[(0, 1)] * size + [(0, None)],
-            method="highs-ipm",  # twice as fast as the dual simplex at n = 512, the same below
-        )
+        with SOLVING:
+            solved = linprog(
+                np.append(np.zeros(size), 1.0),
+                A_ub=sparse.hstack([sparse.vstack([part, -part]), slack]).tocsc(),
+                b_ub=np.concatenate([wanted, -wanted]),
+                bounds=bounds,
+                method="highs-ipm",  # twice as fast as the dual simplex at n = 512, the same below
+            )
         if solved.status != 0:
             raise InvalidParameter(f"the linear program of {len(wanted)} answers was not solved: {solved.message}")
         programs += 1
@@ -173,9 +187,7 @@ def polynomial_adversary(subsets: NDArray[np.bool_], answers: Floats) -> Reconst
     )
 
 
-def ask(
-    secret: Data, error: float, queries: int, law: str, family: int, rng: np.random.Generator
-) -> Floats:
+def ask(secret: Data, error: float, queries: int, law: str, family: int, rng: np.random.Generator) -> Floats:
     """Answers of a bundled target about the secret, shape (queries,).
 
     `law`: one of `bounded_subset_sums`, or "binomial" for `binomial_subset_sums` with R = E² fair bits, whose error has
@@ -196,10 +208,6 @@ def propose_bit(parameters: dict[str, Any], data: Data | None, claim: Claim, run
     one, zero = base.copy(), base.copy()
     one[position], zero[position] = 1, 0
     yield Candidate(Pair(as_input(one), as_input(zero), f"bit {position + 1} flipped"), OutcomeSet([[1.0]]))
-
-
-#: People in the slow target's own inputs: 1,107 queries and a linear program, some 0.05 s a run.
-RECONSTRUCTED: Final = 64
 
 
 @target(
@@ -242,6 +250,17 @@ def check_exponential(size: int) -> None:
         raise InvalidParameter(
             f"size={size} is too large for the exponential adversary, which asks 2^{size} queries: at most "
             f"{EXPONENTIAL_LIMIT} people fit; use the polynomial one for more"
+        )
+
+
+def check_queries(size: int, queries: int) -> None:
+    """Raise `InvalidParameter` for numbers of people or queries that the polynomial adversary cannot take."""
+    _check_size(size)
+    if queries < 1:
+        raise InvalidParameter(f"queries={queries!r} must be at least 1")
+    if size * queries > LARGEST_MATRIX:
+        raise InvalidParameter(
+            f"queries={queries} about size={size} people are too many: at most {LARGEST_MATRIX // size} fit"
         )
 
 

@@ -11,8 +11,8 @@ def weed(answers: NDArray[np.float64], error: float) -> np.int64:
     """Return the smallest candidate that no answer contradicts by more than `error`, −1 if there is none.
 
     Bit i of a candidate is person i's. A candidate's sum over a subset is the number of ones in the AND of two words,
-    which the compiler makes one instruction of. Nearly every candidate falls after a few subsets, provided that these are
-    asked in no order: an odd factor runs through all of them.
+    which the compiler makes one instruction of. Nearly every candidate falls after a few subsets, provided that these
+    are asked in no order: an odd factor runs through all of them.
     """
     everything = len(answers)
     last = np.uint64(everything - 1)

@@ -3,10 +3,14 @@
 import argparse
 import json
 import math
+from importlib import import_module
 from typing import Any, NoReturn
 
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.neighbours import Relation, pairs, queries
+
+#: Modules with an `add(subparsers)` each, for the attacks that `dpwitness attack` can run.
+ATTACKS = ("dpwitness.cli.attack_subset_sum",)
 
 
 class Parser(argparse.ArgumentParser):
@@ -77,6 +81,11 @@ def parser() -> argparse.ArgumentParser:
     _common(add)
     add.add_argument("--save", metavar="FILE", help="write the result as JSON")
     add.set_defaults(run=commands.replay_witness)
+
+    add = command.add_parser("attack", help="run an attack on data and report what it recovers")
+    attacks = add.add_subparsers(dest="attack", required=True, metavar="NAME", parser_class=Parser)
+    for module in ATTACKS:
+        import_module(module).add(attacks)
     return top
 
 
