@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.algorithms import subset_sum as targets
 from dpwitness.attacks.candidate import Candidate
 from dpwitness.claim import Claim
 from dpwitness.errors import InvalidParameter
@@ -36,6 +36,9 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.int64]
+
+#: Where the attacked mechanisms are; imported when first asked.
+TARGETS: Final = "dpwitness.algorithms.subset_sum"
 
 #: The exponential adversary asks 2ⁿ queries and weeds 2ⁿ candidates: above 20 people it takes minutes.
 EXPONENTIAL_LIMIT: Final = 20
@@ -100,7 +103,7 @@ def compiled_target(name: str) -> Callable[..., Floats]:
     """A bundled subset sum target as machine code: an attack asks it thousands of queries."""
     from dpwitness.jit import compiled  # numba is slow to import
 
-    function: Callable[..., Floats] = compiled(getattr(targets, name))
+    function: Callable[..., Floats] = compiled(getattr(import_module(TARGETS), name))
     return function
 
 
@@ -167,7 +170,7 @@ def polynomial_adversary(subsets: NDArray[np.bool_], answers: Floats) -> Reconst
         part, wanted = rows[chosen], answers[chosen]
         slack = sparse.csr_array(-np.ones((2 * len(wanted), 1)))
         with SOLVING:
-            solved = linprog(
+            solved = linprog(  # type: ignore[call-overload]  # the stubs know no sparse matrices; linprog does
                 np.append(np.zeros(size), 1.0),
                 A_ub=sparse.hstack([sparse.vstack([part, -part]), slack]).tocsc(),
                 b_ub=np.concatenate([wanted, -wanted]),

@@ -4,11 +4,12 @@ import argparse
 import json
 import secrets
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpwitness.errors import InvalidParameter
+from dpwitness.errors import InvalidData, InvalidParameter
 
 LAWS = ("uniform", "adversarial", "rounding", "binomial")
 ADVERSARIES = ("polynomial", "exponential")
@@ -67,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidParameter(f"seed={arguments.seed} must be a whole number of at least 0")
     if arguments.plot:
         plot_format(arguments.plot)  # before the work, not after it
+        if not Path(arguments.plot).resolve().parent.is_dir():
+            raise InvalidData(f"cannot write {arguments.plot}: there is no folder {Path(arguments.plot).parent}")
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     rng = np.random.default_rng(seed)
     secret = rng.integers(0, 2, size)
