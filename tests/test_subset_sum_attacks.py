@@ -78,14 +78,27 @@ def test_errors_of_a_fortieth_leave_nine_tenths_to_be_recovered(size, law):
     assert np.mean(exponential_adversary(answers, size / 40) == secret) >= 0.9
 
 
-def test_four_times_the_error_is_reached_up_to_what_parity_leaves():
-    # Answers halfway between a secret of all zeros and one with k ones err by at most k/2 from either.
-    size, ones = 8, 4
-    other = (np.arange(size) < ones).astype(int)
-    answers = every_subset(size) @ other / 2
-    assert exponential_adversary(answers, ones / 2).sum() == 0  # all zeros come first, and fit
+@pytest.mark.parametrize("error", [1, 2])
+def test_four_times_the_error_is_reached_and_never_passed(error):
+    # Answers pulled from the secret towards a list with up to 2E ones dropped and 2E zeros raised: both fit.
+    size, rng = 12, np.random.default_rng(10)
+    subsets = every_subset(size)
+    distances = []
+    for _ in range(200):
+        secret = rng.integers(0, 2, size)
+        other = secret.copy()
+        other[np.flatnonzero(secret)[: 2 * error]] = 0
+        other[np.flatnonzero(secret == 0)[: 2 * error]] = 1
+        answers = subsets @ secret + np.clip(subsets @ (other - secret), -error, error)
+        distances.append(int(np.sum(exponential_adversary(answers, error) != secret)))
+    assert max(distances) == 4 * error
+
+
+def test_answers_that_no_list_of_bits_agrees_with_are_refused():
+    answers = every_subset(8) @ np.array([1, 1, 1, 1, 0, 0, 0, 0]) / 2
+    assert exponential_adversary(answers, 2).sum() == 0  # all zeros err by 2 at most
     with pytest.raises(InvalidParameter, match="no list of 8 bits agrees"):
-        exponential_adversary(answers, ones / 2 - 1.1)
+        exponential_adversary(answers, 0.9)  # two of the four give 2 for an answer of 1, any other number worse
 
 
 def test_the_target_asks_the_subsets_that_the_family_says():

@@ -115,10 +115,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _text(result: dict[str, Any]) -> str:
-    asked = "all" if result["adversary"] == "exponential" else "random"
+    number = f"{result['queries']:,}"
+    asked = f"all {number}" if result["adversary"] == "exponential" else f"{number} random"
     lines = [
         f"RECOVERED {result['right']} of {result['size']} bits ({result['fraction_right']:.1%})",
-        f"  adversary    {result['adversary']}, {result['queries']:,} {asked} subsets",
+        f"  adversary    {result['adversary']}, {asked} subsets",
         f"  answers      wrong by at most {result['error']:g} ({result['law']}); "
         f"E/√n = {result['error_over_root_size']:.3g}",
         f"  for scale    always the commoner bit: {result['guessing']:.1%} right",
