@@ -3,12 +3,12 @@ import math
 
 import numpy as np
 import pytest
-from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset_sums
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom
 
+from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset_sums
 from dpwitness.attacks.random_walk import confidence_bound, simulate_confidence, steps, threshold
 from dpwitness.attacks.subset_sum import (
     ask,

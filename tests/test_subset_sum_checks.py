@@ -2,9 +2,9 @@ import json
 
 import numpy as np
 import pytest
-from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset_sums
 
 import dpwitness as dpw
+from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset_sums
 from dpwitness.attacks.subset_sum import propose_bit, subset_sum_reconstruction
 from dpwitness.claim import Claim
 from dpwitness.cli import main

@@ -15,7 +15,7 @@ from dpwitness.adapters import as_mechanism
 from dpwitness.attacks.candidate import Candidate
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
-from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter
+from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, Objective, learn_events
 from dpwitness.mechanism import Mechanism
@@ -72,7 +72,7 @@ class Job:
             budget=budget,
             enough=enough,
             workers=self.workers,
-            deadline=self.deadline,
+            deadline=self.started + self.max_time / 2,  # the other half belongs to the proof
             progress=None if progress is None else lambda done: progress("search", done, budget, ""),
         )
 
@@ -125,7 +125,12 @@ def find(
         if best.found.sure >= enough:
             return best.pair, best.found, spent
         entries = [best]
-    finalists, searched = job.search(objective, budget, progress, enough)
+    try:
+        finalists, searched = job.search(objective, budget, progress, enough)
+    except MechanismTimeout:
+        if not entries:
+            raise
+        finalists, searched = [], 0  # too slow to search: what the attack proposes can still be confirmed
     spent += searched
     for place, arm in enumerate(finalists):
         entries += [Entry(arm.pair, f, place) for f in learn_events(arm.x, arm.y, objective, most=2)]
@@ -221,7 +226,7 @@ def search_budget(job: Job, given: int | None, usual: int) -> int:
     cost = 2 * (time.perf_counter() - started) / len(rows)
     # Rounded to a power of ten, so that a small change of speed does not change the search.
     fits = 10 ** math.floor(math.log10(max(job.max_time / 4 / cost, 1)))
-    return int(min(usual, max(fits, 256)))
+    return int(min(usual, max(fits, 64)))
 
 
 def plain(value: Any) -> Any:

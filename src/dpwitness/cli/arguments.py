@@ -10,7 +10,10 @@ from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.neighbours import Relation, pairs, queries
 
 #: Modules with an `add(subparsers)` each, for the attacks that `dpwitness attack` can run.
-ATTACKS = ("dpwitness.cli.attack_subset_sum", "dpwitness.cli.attack_tbe",)
+ATTACKS = (
+    "dpwitness.cli.attack_subset_sum",
+    "dpwitness.cli.attack_tbe",
+)
 
 
 class Parser(argparse.ArgumentParser):
