@@ -30,18 +30,19 @@ OPEN: Final = np.iinfo(np.int64).max
 
 @dataclass(slots=True)
 class _Balance:
-    """The oracle with a sense such that the empty query is ⊥, and the coefficients of S."""
+    """The oracle with a sense such that the empty query is ⊥, and the coefficients of S; majorities of copies."""
 
     oracle: ThresholdOracle
     sense: int
     signs: Signs
+    copies: int
 
     def above(self, signs: Signs) -> bool:
-        return bool(self.oracle.ask(self.sense * signs)) == (self.sense > 0)
+        return (2 * self.oracle.ask(self.sense * signs, self.copies) > self.copies) == (self.sense > 0)
 
     def above_each(self, signs: Signs, cells: Cells, change: int) -> NDArray[np.bool_]:
-        answers = self.oracle.ask_each(self.sense * signs, cells, self.sense * change)
-        return (answers > 0) == (self.sense > 0)
+        answers = self.oracle.ask_each(self.sense * signs, cells, self.sense * change, self.copies)
+        return (2 * answers > self.copies) == (self.sense > 0)
 
     def plus(self, *cells: int) -> Signs:
         signs = self.signs.copy()
@@ -96,15 +97,16 @@ def widen_split(low: int, high: int, known: Counts) -> int:
     return int(np.clip(known[(first + last) // 2], low + 1, high))
 
 
-def weigh(oracle: ThresholdOracle, rng: np.random.Generator) -> Reconstruction:
+def weigh(oracle: ThresholdOracle, rng: np.random.Generator, copies: int = 1) -> Reconstruction:
     """Read every cell's count through an oracle without query noise; see the module.
 
+    With query noise every answer is the majority over `copies` (Theorem 3.5), right only where they are many enough.
     Cells that no known weight can balance (one that outweighs all others together) get the best lower limit as a
     guess. If the noisy threshold is beyond the sum of all cells nothing can be learned, and all guesses are 0.
     """
     n = oracle.cells
     empty = np.zeros(n, np.int8)
-    balance = _Balance(oracle, -1 if oracle.ask(empty) else 1, empty)
+    balance = _Balance(oracle, -1 if 2 * oracle.ask(empty, copies) > copies else 1, empty, copies)
     low, high = np.zeros(n, np.int64), np.full(n, OPEN)
     order = rng.permutation(n)
     for _ in range(PASSES):
