@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.attacks.noisy_weighing import weigh_noisy
+from dpwitness.attacks.noisy_weighing import even_cut, weigh_noisy
 from dpwitness.attacks.reconstruction import Reconstruction
 from dpwitness.attacks.threshold_oracle import Counts, ThresholdOracle, check_histogram
 from dpwitness.attacks.weighing import weigh
@@ -12,9 +12,9 @@ from dpwitness.errors import InvalidParameter
 
 __all__ = ["adaptive_attack"]
 
-#: Beyond this ε₂ the ruler is too short for whole numbers, and a majority of copies takes the noise away.
-MAJORITY_FROM: Final = 1.5
-MAJORITY_COPIES: Final = 4001
+#: Beyond this ε₂ the ruler is too short for whole numbers, and a vote among copies takes the noise away.
+VOTE_FROM: Final = 1.5
+VOTE_COPIES: Final = 1001
 
 
 def adaptive_attack(
@@ -37,6 +37,6 @@ def adaptive_attack(
     oracle = ThresholdOracle(x, rng, epsilon1=epsilon1, epsilon2=epsilon2, threshold=threshold)
     if epsilon2 == np.inf:
         return weigh(oracle, rng)
-    if epsilon2 > MAJORITY_FROM:
-        return weigh(oracle, rng, MAJORITY_COPIES if copies is None else copies)
+    if epsilon2 > VOTE_FROM:
+        return weigh(oracle, rng, copies=copies or VOTE_COPIES, cut=even_cut(oracle, rng))
     return weigh_noisy(oracle, rng, copies)

@@ -16,7 +16,7 @@ from dpwitness.attacks.reconstruction import Reconstruction
 from dpwitness.attacks.threshold_oracle import ThresholdOracle
 from dpwitness.attacks.weighing import OPEN, Weights, widen_split
 
-__all__ = ["weigh_noisy"]
+__all__ = ["even_cut", "weigh_noisy"]
 
 Cells = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -71,20 +71,30 @@ class _Ruler:
         return y, np.sqrt((2 / tail - 1) / copies) * self.unit
 
 
+def even_cut(oracle: ThresholdOracle, rng: np.random.Generator) -> float:
+    """The share of ⊤'s that a query half-way between the whole numbers around z would get.
+
+    Shares of whole-numbered queries lie clearly on either side of it, even where z is nearly whole and a majority, that
+    is a cut at 1/2, would not tell.
+    """
+    ruler = _Ruler(oracle)
+    y = ruler.sense * ruler.read_base(_near(ruler, rng))
+    shift = 0.5 - (-y) % 1.0
+    x = oracle.epsilon2 * np.clip(shift, -REACH * ruler.unit, REACH * ruler.unit)
+    return float(np.exp(x) / 2 if x < 0 else 1 - np.exp(-x) / 2)
+
+
 def weigh_noisy(oracle: ThresholdOracle, rng: np.random.Generator, copies: int | None = None) -> Reconstruction:
     """Read every cell's count through an oracle with query noise; see the module.
 
     `copies` of each query at a time, more where they do not settle it; by default 25/ε₂², a standard error of about a
-    fifth of a count. ε₂ should not be above 1.5: the ruler then is too short for whole numbers. Cells beyond the reach of all weights get the best lower limit as a guess.
+    fifth of a count. ε₂ should not be above 1.5: the ruler then is too short for whole numbers. Cells beyond the reach
+    of all weights get the best lower limit as a guess.
     """
     n = oracle.cells
     ruler = _Ruler(oracle)
     t = copies or int(np.ceil(25 * ruler.unit**2)) + 20
-    base = np.zeros(n, np.int8)
-    for cell in rng.permutation(n):
-        base[cell] = 1
-        if ruler.share(base, ROUGH) > 0.25:  # S stays a little below z
-            base[cell] = 0
+    base = _near(ruler, rng)
     zero = ruler.read_base(base)
     low, high = np.zeros(n, np.int64), np.full(n, OPEN)
     precision, weighted = np.zeros(n), np.zeros(n)
@@ -94,47 +104,54 @@ def weigh_noisy(oracle: ThresholdOracle, rng: np.random.Generator, copies: int |
             break
         known = low == high
         weights = Weights(base, known, low)
-        counts = np.sort(low[known])
-        aims = _aims(low[pending], high[pending], precision[pending], weighted[pending], ruler.unit, counts)
+        middle = _middles(low[pending], high[pending], precision[pending], weighted[pending], np.sort(low[known]))
         progress = False
         for inside in (0, 1):
-            direction = 1 if inside else -1
+            sign = -1 if inside else 1  # of the cell in the query
             here = base[pending] == inside
+            # What must be added to S to bring the cell to z.
+            aims = np.rint(-sign * middle - zero).astype(np.int64)
             for aim in np.unique(aims[here]):
                 cells = pending[here & (aims == aim)]
-                signs, w = weights.offset(direction, min(int(aim), weights.most(direction)))
-                y, error = ruler.read(signs, cells, -direction, t)
-                estimate = w + -direction * (y - zero)
+                direction = 1 if aim > 0 else -1
+                signs, w = weights.offset(direction, min(abs(int(aim)), weights.most(direction)))
+                start = zero + direction * w
+                y, error = ruler.read(signs, cells, sign, t)
                 near = np.abs(y) <= ruler.reach
                 precision[cells[near]] += error[near] ** -2
-                weighted[cells[near]] += estimate[near] * error[near] ** -2
-                progress |= bool(near.any())
-                # Far readings: half of the reach is left as a margin.
-                margin = np.int64(max(np.ceil(ruler.reach / 2 - abs(zero)), 0))
-                above, below = ~near & (estimate > w), ~near & (estimate <= w)
-                raised = np.maximum(low[cells], w + margin)
-                lowered = np.minimum(high[cells], np.maximum(w - margin, low[cells]))
-                progress |= bool(np.any(raised[above] > low[cells[above]]))
-                progress |= bool(np.any(lowered[below] < high[cells[below]]))
-                low[cells[above]], high[cells[below]] = raised[above], lowered[below]
+                weighted[cells[near]] += sign * (y[near] - start) * error[near] ** -2
+                # Of far readings no more is believed than half of the reach.
+                least = np.maximum(low[cells], int(np.ceil(ruler.reach / 2 - sign * start)))
+                most = np.minimum(high[cells], int(np.floor(-ruler.reach / 2 - sign * start)))
+                above, below = ~near & (sign * y > 0), ~near & (sign * y < 0) & (most >= low[cells])
+                progress |= bool(near.any() or np.any(least[above] > low[cells[above]]))
+                progress |= bool(np.any(most[below] < high[cells[below]]))
+                low[cells[above]], high[cells[below]] = least[above], most[below]
         _settle(pending, low, high, precision, weighted)
         if not progress:
             break
     return Reconstruction(low, oracle.queries)
 
 
-def _aims(low: Cells, high: Cells, precision: Floats, weighted: Floats, unit: float, known: Cells) -> Cells:
-    """The offsets that should bring each cell to z: its estimate where there is one, else a split of its limits."""
-    reach = int(np.ceil(unit))
-    aims = np.zeros(len(low), np.int64)
+def _near(ruler: _Ruler, rng: np.random.Generator) -> Signs:
+    """S by a greedy pass, kept a little below z."""
+    base = np.zeros(ruler.oracle.cells, np.int8)
+    for cell in rng.permutation(len(base)):
+        base[cell] = 1
+        if ruler.share(base, ROUGH) > 0.25:
+            base[cell] = 0
+    return base
+
+
+def _middles(low: Cells, high: Cells, precision: Floats, weighted: Floats, known: Cells) -> Floats:
+    """The estimate of each cell's count where there is one, else a split of its limits."""
+    middle = np.zeros(len(low))
     for i in range(len(low)):
         if precision[i]:
-            aims[i] = max(round(weighted[i] / precision[i]), 0)
-        elif high[i] == OPEN:
-            aims[i] = 2 * low[i] + reach if low[i] else 0
-        else:
-            aims[i] = widen_split(int(low[i]), int(high[i]), known)
-    return aims
+            middle[i] = weighted[i] / precision[i]
+        elif high[i] != OPEN or low[i]:
+            middle[i] = widen_split(int(low[i]), int(high[i]), known)
+    return middle
 
 
 def _settle(pending: Cells, low: Cells, high: Cells, precision: Floats, weighted: Floats) -> None:

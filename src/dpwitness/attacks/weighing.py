@@ -30,19 +30,21 @@ OPEN: Final = np.iinfo(np.int64).max
 
 @dataclass(slots=True)
 class _Balance:
-    """The oracle with a sense such that the empty query is ⊥, and the coefficients of S; majorities of copies."""
+    """The oracle with a sense such that the empty query is ⊥, and the coefficients of S."""
 
     oracle: ThresholdOracle
     sense: int
     signs: Signs
     copies: int
+    cut: float
 
     def above(self, signs: Signs) -> bool:
-        return (2 * self.oracle.ask(self.sense * signs, self.copies) > self.copies) == (self.sense > 0)
+        hits = self.oracle.ask(self.sense * signs, self.copies)
+        return (hits > self.cut * self.copies) == (self.sense > 0)
 
     def above_each(self, signs: Signs, cells: Cells, change: int) -> NDArray[np.bool_]:
-        answers = self.oracle.ask_each(self.sense * signs, cells, self.sense * change, self.copies)
-        return (2 * answers > self.copies) == (self.sense > 0)
+        hits = self.oracle.ask_each(self.sense * signs, cells, self.sense * change, self.copies)
+        return (hits > self.cut * self.copies) == (self.sense > 0)
 
     def plus(self, *cells: int) -> Signs:
         signs = self.signs.copy()
@@ -97,16 +99,17 @@ def widen_split(low: int, high: int, known: Counts) -> int:
     return int(np.clip(known[(first + last) // 2], low + 1, high))
 
 
-def weigh(oracle: ThresholdOracle, rng: np.random.Generator, copies: int = 1) -> Reconstruction:
+def weigh(oracle: ThresholdOracle, rng: np.random.Generator, *, copies: int = 1, cut: float = 0.5) -> Reconstruction:
     """Read every cell's count through an oracle without query noise; see the module.
 
-    With query noise every answer is the majority over `copies` (Theorem 3.5), right only where they are many enough.
+    With query noise every answer is the majority over `copies` (Theorem 3.5), or whether the share of ⊤'s exceeds
+    another `cut`; right only where the copies are many enough.
     Cells that no known weight can balance (one that outweighs all others together) get the best lower limit as a
     guess. If the noisy threshold is beyond the sum of all cells nothing can be learned, and all guesses are 0.
     """
     n = oracle.cells
     empty = np.zeros(n, np.int8)
-    balance = _Balance(oracle, -1 if 2 * oracle.ask(empty, copies) > copies else 1, empty, copies)
+    balance = _Balance(oracle, -1 if oracle.ask(empty, copies) > cut * copies else 1, empty, copies, cut)
     low, high = np.zeros(n, np.int64), np.full(n, OPEN)
     order = rng.permutation(n)
     for _ in range(PASSES):
