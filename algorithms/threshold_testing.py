@@ -12,15 +12,13 @@ from dpwitness.target import queries, target
 
 Answers = NDArray[np.float64]
 
-ATTACK = "dpwitness.attacks.threshold:mirrored_queries"
-
 
 @target(
     claim="epsilon1",
     neighbours=queries(10),
     source="Chen & Machanavajjhala 2015, Alg. 2",
     true_epsilon="∞",
-    attack=ATTACK,
+    attack="dpwitness.attacks.threshold:gptt",
 )
 def gptt(
     rng: np.random.Generator,
@@ -45,7 +43,7 @@ def gptt(
     neighbours=queries(10),
     source="Lee & Clifton 2014; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
-    attack=ATTACK,
+    attack="dpwitness.attacks.threshold:gptt_lee_clifton",
 )
 def gptt_lee_clifton(
     rng: np.random.Generator,
@@ -67,7 +65,7 @@ def gptt_lee_clifton(
     neighbours=queries(10),
     source="Chen, Xiao, Zhang & Xu 2015; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
-    attack=ATTACK,
+    attack="dpwitness.attacks.threshold:gptt_chen",
 )
 def gptt_chen(
     rng: np.random.Generator,
@@ -89,7 +87,7 @@ def gptt_chen(
     neighbours=queries(10),
     source="Stoddard, Chen & Machanavajjhala 2014; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
-    attack=ATTACK,
+    attack="dpwitness.attacks.threshold:gptt_stoddard",
 )
 def gptt_stoddard(
     rng: np.random.Generator,

@@ -49,7 +49,7 @@ class _Ruler:
         return (hits if self.sense > 0 else copies - hits) / copies
 
     def read(self, signs: Signs, cells: Cells, change: int, copies: int) -> tuple[Floats, Floats]:
-        """q − z and its standard error, for S with `change` added to the coefficient of one cell each."""
+        """Give q − z and its standard error, for S with `change` added to the coefficient of one cell each."""
         hits = self.oracle.ask_each(self.sense * signs, cells, self.sense * change, copies)
         return self._measure(hits if self.sense > 0 else copies - hits, copies)
 

@@ -44,7 +44,7 @@ class _Balance:
 
     def above_each(self, signs: Signs, cells: Cells, change: int) -> NDArray[np.bool_]:
         hits = self.oracle.ask_each(self.sense * signs, cells, self.sense * change, self.copies)
-        return (hits > self.cut * self.copies) == (self.sense > 0)
+        return np.asarray((hits > self.cut * self.copies) == (self.sense > 0))
 
     def plus(self, *cells: int) -> Signs:
         signs = self.signs.copy()

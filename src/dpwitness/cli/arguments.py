@@ -3,10 +3,16 @@
 import argparse
 import json
 import math
+from importlib import import_module
 from typing import Any, NoReturn
 
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.neighbours import Relation, pairs, queries
+
+#: A module of the package for each family of attacks; its `add` declares the subcommand.
+ATTACKS = [
+    "dpwitness.cli.attack_gptt",
+]
 
 
 class Parser(argparse.ArgumentParser):
@@ -64,6 +70,11 @@ def parser() -> argparse.ArgumentParser:
     _common(add)
     add.add_argument("--save", metavar="FILE", help="write the result, witness included, as JSON")
     add.set_defaults(run=commands.bound_target)
+
+    add = command.add_parser("attack", help="run an attack on data and report what it recovers")
+    family = add.add_subparsers(dest="attack", required=True, metavar="NAME", parser_class=Parser)
+    for module in ATTACKS:
+        import_module(module).add(family)
 
     add = command.add_parser("replay", help="count a saved witness's event on fresh runs")
     add.add_argument("witness", metavar="WITNESS.json", help="a witness, or a result written by --save")
