@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpwitness.errors import InvalidOutcome, SlowMechanism
-from dpwitness.mechanism import CompiledMechanism, Mechanism, Rows, Signature, raised
+from dpwitness.mechanism import CompiledMechanism, Mechanism, Refused, Rows, Signature, raised
 from dpwitness.neighbours import Data
 
 Outcome = Callable[[Any], Any]
@@ -43,11 +43,7 @@ def as_mechanism(
             compiled = CompiledMechanism(signature)
             compiled.fill(data, trial, rows, 0)
             return compiled
-        except Exception as error:
-            from numba.core.errors import NumbaError  # numba is slow to import
-
-            if not isinstance(error, NumbaError):
-                raise
+        except Refused as error:
             reason = _reason(error)
     else:
         reason = None

@@ -33,28 +33,29 @@ mechanism = WAITING.pop("{key}")
 
 
 @numba.njit(nogil=True, cache=True)
-def fill(rng, state, coupled, data, neighbour, parameters, left, right, position):
-    generator, given, other = borrow(rng), borrow(data), borrow(neighbour)
-    before, after = numpy.empty_like(state), numpy.empty_like(state)
+def fill(rng, state, coupled, inputs, parameters, rows, position):
+    generator, pair = borrow(rng), borrow(inputs)
+    before, after = numpy.empty(5, numpy.uint64), numpy.empty(5, numpy.uint64)
+    runs = rows.shape[0] // 2
     longest = 0
-    for i in range(left.shape[0]):
-        position[0] = i
-        if coupled:
-            before[:] = state
-        length = place(left, i, 0, mechanism({arguments}))
-        for j in range(length, left.shape[1]):
-            left[i, j] = numpy.nan
-        longest = max(longest, length)
-        position[0] = ~i
-        if coupled:
-            after[:] = state
-            state[:] = before
-        length = place(right, i, 0, mechanism({others}))
-        for j in range(length, right.shape[1]):
-            right[i, j] = numpy.nan
-        longest = max(longest, length)
+    for i in range(runs):
+        for k in range(5):  # word by word: a slice would bring in numba's formatting of errors, 2 s of compiling
+            before[k] = state[k]
+        for side in range(2):  # one call in the text: inlined twice it takes twice as long to compile
+            position[0] = side * runs + i
+            given = pair[side]
+            row = side * runs + i
+            length = place(rows, row, 0, mechanism({arguments}))
+            for j in range(length, rows.shape[1]):
+                rows[row, j] = numpy.nan
+            longest = max(longest, length)
+            if coupled and side == 0:
+                for k in range(5):
+                    after[k] = state[k]
+                    state[k] = before[k]
         if coupled and after[3] > state[3]:
-            state[:] = after
+            for k in range(5):
+                state[k] = after[k]
     return longest
 '''
 
@@ -84,12 +85,27 @@ def borrow(typing_context: Any, value: Any) -> Any:
     return value(value), generate
 
 
+@intrinsic
+def present(typing_context: Any, value: Any) -> Any:
+    """The value of an optional that is known to be there."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.cast(builder, arguments[0], value, value.type)
+
+    return value.type(value), generate
+
+
 def place(rows: Any, i: int, j: int, value: Any) -> int:
     """Write `value` into row i from column j on, as far as the row goes; return the column behind it.
 
     Compiled code only; a type that is listed nowhere below is refused by numba's typing.
     """
     raise NotImplementedError
+
+
+def nothing(rows: Any, i: Any, j: Any, value: Any) -> Any:
+    """An output with no value: the row goes on where it was."""
+    return j
 
 
 @overload(place, jit_options={"forceinline": True})
@@ -103,11 +119,11 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
 
         return number
     if isinstance(value, types.NoneType):
-        return lambda rows, i, j, value: j
+        return nothing
     if isinstance(value, types.Optional):
 
         def optional(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            return j if value is None else place(rows, i, j, value)
+            return j if value is None else place(rows, i, j, present(value))  # type: ignore[call-arg]  # numba gives the typing context
 
         return optional
     if isinstance(value, types.Array) and value.ndim == 1 and isinstance(value.dtype, types.Number | types.Boolean):
@@ -128,7 +144,7 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
         return sequence
     if isinstance(value, types.BaseTuple):
         if len(value) == 0:
-            return lambda rows, i, j, value: j
+            return nothing
 
         def several(rows: Any, i: Any, j: Any, value: Any) -> Any:
             return place(rows, i, place(rows, i, j, value[0]), value[1:])
@@ -151,8 +167,7 @@ def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable
     folder = cache_folder() if stable else Path(tempfile.mkdtemp(prefix="dpwitness-"))
     name = f"_dpwitness_driver_{key}"
     path = folder / f"{name}.py"
-    others = ", ".join("other" if argument == "given" else argument for argument in arguments)
-    text = DRIVER.format(key=key, arguments=call, others=others)
+    text = DRIVER.format(key=key, arguments=call)
     if not path.exists() or path.read_text() != text:
         partial = path.with_suffix(f".{os.getpid()}.tmp")
         partial.write_text(text)

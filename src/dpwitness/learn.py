@@ -51,7 +51,9 @@ class GrowthAt:
         """As in `Objective`."""
         ratio = np.exp(self.epsilon)
         joint = p * q if both is None else both
-        doubt = np.sqrt((p - joint + ratio**2 * (q - joint) + (ratio - 1) ** 2 * joint) / runs)
+        # One imagined run more in each cell that decides: what was not seen in a few runs is not impossible.
+        spread = p - joint + ratio**2 * (q - joint) + (ratio - 1) ** 2 * joint + (1 + ratio**2) / runs
+        doubt = np.sqrt(spread / runs)
         p = np.maximum(p - caution * doubt, 0.0)
         q = np.minimum(q + 1 / runs, 1.0)  # one imagined hit under D′: one that it merely missed promises nothing
         allowed = ratio * q + self.delta
@@ -102,6 +104,7 @@ class Found:
     swapped: bool
     estimate: Estimate
     value: float
+    sure: float = -np.inf  # the value after three standard errors of doubt, not one
 
 
 def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[Found]:
@@ -128,6 +131,7 @@ def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = Tru
             trials += [_tried(score, swapped, test) for score, swapped in _scores(train, objective)]
     p, q, both = (np.array(rates) for rates in zip(*((t.p, t.q, t.both) for t in trials), strict=True))
     values = objective(p, q, len(test[0]), 1.0, both)
+    sure = objective(p, q, len(test[0]), 3.0, both)
     best = float(values.max())
     chosen = int(np.argmax(values >= best - slack(best)))
     order = [chosen, *(int(k) for k in np.argsort(-values, kind="stable") if k != chosen)]
@@ -137,6 +141,7 @@ def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = Tru
             swapped=trials[k].swapped,
             estimate=Estimate(p=trials[k].p, q=trials[k].q, both=trials[k].both),
             value=float(values[k]),
+            sure=float(sure[k]),
         )
         for k in order[:most]
     ]

@@ -23,7 +23,13 @@ EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
 #: A longer output is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
 
+NOT_STARTED: Final = np.int64(2**62)
+
 Rows = NDArray[np.float64]
+
+
+class Refused(Exception):
+    """Numba cannot compile a mechanism; the message is numba's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +125,13 @@ class Mechanism(ABC):
         `start` is the number of the first run, for messages. Raises `MechanismRaised` and `InvalidOutcome`.
         """
 
-    def fill_pair(
-        self, pair: Pair, rng: np.random.Generator, left: Rows, right: Rows, start: int, *, coupled: bool
-    ) -> int:
-        """Fill the rows of D and of D′, one paired run after the other, as `fill` does.
+    def fill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
+        """Fill rows[0] with runs of D and rows[1] with runs of D′, as `fill` does; rows have the shape (2, n, width).
 
         `coupled` lets the two sides of a run share their random draws, where the mechanism can; different runs never
         share any. The sides are independent otherwise.
         """
-        return max(self.fill(pair.data, rng, left, start), self.fill(pair.neighbour, rng, right, start))
+        return max(self.fill(pair.data, rng, rows[0], start), self.fill(pair.neighbour, rng, rows[1], start))
 
     def label(self, value: float) -> str | None:
         """The text that stands behind a number, for mechanisms that return text."""
@@ -162,25 +166,26 @@ class CompiledMechanism(Mechanism):
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """As in `Mechanism`; for a few runs, since it makes as many again that it throws away."""
-        return self.fill_pair(Pair(data, data), rng, rows, np.empty_like(rows), start, coupled=False)
+        both = np.empty((2, *rows.shape))
+        length = self.fill_pair(Pair(data, data), rng, both, start, coupled=False)
+        rows[:] = both[0]
+        return length
 
-    def fill_pair(
-        self, pair: Pair, rng: np.random.Generator, left: Rows, right: Rows, start: int, *, coupled: bool
-    ) -> int:
+    def fill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
         """As in `Mechanism`; coupled runs need an SFC64 generator."""
-        position = np.zeros(1, np.int64)
-        sides = [side[()] if side.ndim == 0 else side for side in (pair.data, pair.neighbour)]
+        position = np.full(1, NOT_STARTED)
+        inputs = np.stack([pair.data, pair.neighbour])
+        inputs.flags.writeable = False
+        runs = rows.shape[1]
         state = sfc64_state(rng) if coupled else np.zeros(5, np.uint64)
         try:
-            length = self._fill(rng, state, coupled, *sides, self._values, left, right, position)
+            length = self._fill(rng, state, coupled, inputs, self._values, rows.reshape(2 * runs, -1), position)
         except Exception as error:
-            from numba.core.errors import NumbaError
-
-            if isinstance(error, NumbaError):
-                raise
             at = int(position[0])
-            side, run = (pair.data, at) if at >= 0 else (pair.neighbour, ~at)
-            raise raised(self.name, error, start + run, side) from error
+            if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
+                raise Refused(str(error) or type(error).__name__) from error
+            side = pair.data if at < runs else pair.neighbour
+            raise raised(self.name, error, start + at % runs, side) from error
         return self.check_length(length, start)
 
 

@@ -156,7 +156,8 @@ class Queries:
         for cut in (lead - 2, lead - 1, lead + 1, lead + 2, lead + 3):
             if 0 < cut < len(index) and self.may_move == "all" and lead < len(index):
                 moved = np.where(index < cut, move[0], move[-1])
-                yield _pair(pair.data, pair.data + moved, f"{pair.label}, split after {cut}")
+                if np.any(moved):
+                    yield _pair(pair.data, pair.data + moved, f"{pair.label}, split after {cut}")
         for k in (-2, -1, 1, 2):
             yield _pair(pair.data + k * step, pair.neighbour + k * step, f"{pair.label}, shifted by {k * step:g}")
         for k in (-1, 1):

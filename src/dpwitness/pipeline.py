@@ -8,114 +8,30 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.adapters import Outcome as OutcomeFunction
-from dpwitness.adapters import as_mechanism
-from dpwitness.attacks.candidate import Candidate
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
-from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter
-from dpwitness.evidence import (
-    Estimate,
-    detectable_epsilon,
-    epsilon_lower_bound,
-    holm,
-    log_e_value,
-    p_value,
-    runs_needed,
-)
-from dpwitness.learn import BoundAt, Found, GrowthAt, Objective, PowerAt, learn_events
+from dpwitness.errors import BudgetTooSmall, InvalidParameter, MechanismTimeout
+from dpwitness.evidence import detectable_epsilon, epsilon_lower_bound, holm, log_e_value, p_value, runs_needed
+from dpwitness.job import MAX_TIME, Job, Progress, check_limits, find, plain, prepare, search_budget
+from dpwitness.learn import BoundAt, Found, GrowthAt, PowerAt, learn_events
 from dpwitness.mechanism import EPSILON_NAMES, Mechanism
-from dpwitness.neighbours import Data, Pair, Relation, as_input
-from dpwitness.runs import confirm, default_workers
-from dpwitness.search import Entry, Promising, playoff, search
-from dpwitness.target import target_of
+from dpwitness.neighbours import Data, Pair, Relation
+from dpwitness.runs import confirm
+from dpwitness.search import Entry
 from dpwitness.verdict import Bound, Curve, Line, NotRefuted, Verdict, Violation
 from dpwitness.witness import Witness
 
 __all__ = ["bound", "check", "curve", "replay"]
 
-#: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.
-Progress = Callable[[str, int, int, str], None]
-
 CHECK_RUNS: Final = 4_000_000
 SEARCH_RUNS: Final = 600_000
 BOUND_RUNS: Final = 20_000_000
 CURVE_RUNS: Final = 4_000_000
-MAX_TIME: Final = 60.0
-CENTRES: Final = ("threshold", "theta", "T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    """What check, bound and curve share: a mechanism made ready, its neighbours, its seeds and limits."""
-
-    mechanism: Mechanism
-    reference: str
-    relation: Relation
-    data: Data | None
-    centre: float
-    scale: float
-    seed: int
-    workers: int
-    started: float
-    max_time: float
-
-    @property
-    def deadline(self) -> float:
-        return self.started + self.max_time
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.started
-
-    def search(
-        self, objective: Objective, budget: int, progress: Progress | None, enough: float = np.inf
-    ) -> tuple[list[Promising], int]:
-        """The best pairs with all outcomes of both sides, and the runs spent."""
-        return search(
-            self.mechanism,
-            self.relation,
-            objective,
-            data=self.data,
-            centre=self.centre,
-            scale=self.scale,
-            seed=self.seed,
-            budget=budget,
-            enough=enough,
-            workers=self.workers,
-            deadline=self.deadline,
-            progress=None if progress is None else lambda done: progress("search", done, budget, ""),
-        )
-
-    def playoff(self, entries: Sequence[Entry], objective: Objective, budget: int) -> tuple[Entry, int]:
-        return playoff(
-            self.mechanism,
-            entries,
-            objective,
-            seed=self.seed,
-            budget=budget,
-            workers=self.workers,
-            deadline=self.deadline,
-        )
-
-    def witness(self, claim: Claim, alpha: float, pair: Pair, found: Found, counts: Counts) -> Witness:
-        return Witness(
-            mechanism=self.reference,
-            parameters={k: _plain(v) for k, v in self.mechanism.signature.parameters.items()},
-            claim=claim,
-            alpha=alpha,
-            pair=pair,
-            event=found.event,
-            description=found.event.describe(self.relation.noun, self.mechanism.label),
-            counts=counts,
-            estimate=found.estimate,
-            seed=self.seed,
-        )
 
 
 def check(
@@ -159,19 +75,19 @@ def check(
     Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves.
     """
     stated = Claim(epsilon=epsilon if claim is None else claim, delta=delta)
-    _check_limits(alpha, max_runs, max_time)
+    check_limits(alpha, max_runs, max_time)
     needed = runs_needed(stated, alpha)
     if max_runs < needed:
         raise BudgetTooSmall(
             f"max_runs={max_runs} is too small: even the clearest violation of {stated} at alpha={alpha:g} needs "
             f"{needed} runs; give at least that many"
         )
-    job = _prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
-    budget = _search_budget(job, search_runs, min(SEARCH_RUNS, max_runs))
+    job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
+    budget = search_budget(job, search_runs, min(SEARCH_RUNS, max_runs))
     objective = GrowthAt(epsilon=stated.epsilon, delta=delta)
     # More search than this costs more than it can save: a pair so good is proved in a twentieth of the search.
     enough = 20 * math.log(1 / alpha) / budget
-    pair, found, spent = _find(
+    pair, found, spent = find(
         job,
         function=mechanism,
         claim=stated,
@@ -184,51 +100,8 @@ def check(
     return _confirm(job, stated, alpha, pair, found, max_runs, spent, progress)
 
 
-def _find(
-    job: _Job,
-    *,
-    function: Any,
-    claim: Claim,
-    runs: int,
-    objective: Objective,
-    budget: int,
-    enough: float = np.inf,
-    progress: Progress | None = None,
-) -> tuple[Pair, Found, int]:
-    """Left of ‖: the best of what the target's attack proposes and of what the search finds; D first."""
-    entries, spent = [], 0
-    for candidate in _proposed(job, function, claim, runs):
-        found = Found(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
-        entries.append(Entry(candidate.pair, found))
-    if entries:
-        best, spent = job.playoff([*entries, entries[0]], objective, budget // 4)  # at least two: all are counted
-        if best.found.value >= enough:
-            return best.pair, best.found, spent
-        entries = [best]
-    finalists, searched = job.search(objective, budget, progress, enough)
-    spent += searched
-    for place, arm in enumerate(finalists):
-        entries += [Entry(arm.pair, f, place) for f in learn_events(arm.x, arm.y, objective, most=2)]
-    del finalists
-    best = max(entries, key=lambda entry: entry.found.value)
-    if best.found.value < enough and len(entries) > 1:
-        best, more = job.playoff(entries, objective, max(budget, runs // 2 if math.isinf(enough) else 0))
-        spent += more
-    return (best.pair.swapped() if best.found.swapped else best.pair), best.found, spent
-
-
-def _proposed(job: _Job, function: Any, claim: Claim, runs: int) -> list[Candidate]:
-    """What the attack that a target names proposes."""
-    own = target_of(function)
-    if own is None or own.attack is None:
-        return []
-    module, _, name = own.attack.partition(":")
-    attack = getattr(import_module(module), name)
-    return list(attack(dict(job.mechanism.signature.parameters), job.data, claim, runs))
-
-
 def _confirm(
-    job: _Job,
+    job: Job,
     claim: Claim,
     alpha: float,
     pair: Pair,
@@ -262,7 +135,7 @@ def _confirm(
         ended = "interrupted"  # what was counted is kept: the e-value is valid at any time
     common: dict[str, Any] = {
         "mechanism": job.mechanism.name,
-        "parameters": {k: _plain(v) for k, v in job.mechanism.signature.parameters.items()},
+        "parameters": {k: plain(v) for k, v in job.mechanism.signature.parameters.items()},
         "claim": claim,
         "alpha": alpha,
         "log_e_value": log_e,
@@ -306,11 +179,11 @@ def bound(
     if not 0 < confidence < 1:
         raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
     alpha = 1 - confidence
-    _check_limits(alpha, runs, max_time)
-    job = _prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
-    budget = _search_budget(job, search_runs, min(max(runs // 4, 100_000), 8_000_000))
+    check_limits(alpha, runs, max_time)
+    job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
+    budget = search_budget(job, search_runs, min(max(runs // 4, 100_000), 8_000_000))
     objective = BoundAt(planned=runs, log_bar=math.log(1 / alpha), delta=delta)
-    pair, found, spent = _find(
+    pair, found, spent = find(
         job, function=mechanism, claim=claim, runs=runs, objective=objective, budget=budget, progress=progress
     )
     counts, ended = Counts(), "runs"
@@ -326,7 +199,7 @@ def bound(
     lower = epsilon_lower_bound(counts, delta=delta, alpha=alpha, hint=found.estimate)
     return Bound(
         mechanism=job.mechanism.name,
-        parameters={k: _plain(v) for k, v in job.mechanism.signature.parameters.items()},
+        parameters={k: plain(v) for k, v in job.mechanism.signature.parameters.items()},
         delta=delta,
         confidence=confidence,
         epsilon_lower_bound=lower,
@@ -369,13 +242,13 @@ def curve(
     started = time.monotonic()
     if not len(epsilons) or not len(claims):
         raise InvalidParameter("a curve needs at least one epsilon and at least one claim")
-    _check_limits(0.5, runs, max_time)
+    check_limits(0.5, runs, max_time)
     tests = [Claim(epsilon=float(e), delta=delta) for e in claims]
     lines = []
     seed = secrets.randbits(32) if seed is None else seed
     for epsilon in epsilons:
-        job = _prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
-        budget = _search_budget(job, search_runs, min(SEARCH_RUNS, runs))
+        job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
+        budget = search_budget(job, search_runs, min(SEARCH_RUNS, runs))
         wide = BoundAt(planned=runs, log_bar=math.log(1e6), delta=delta)
         finalists, spent = job.search(wide, budget, progress)
         entries = [
@@ -404,8 +277,6 @@ def curve(
             if progress is not None:
                 progress("confirm", totals[0].runs, runs, f"ε = {epsilon:g}")
         if not totals or totals[0].runs < runs:
-            from dpwitness.errors import MechanismTimeout
-
             raise MechanismTimeout(
                 f"{job.mechanism.name} did not finish {runs} runs in {max_time:g} s: give fewer runs or more time"
             )
@@ -428,7 +299,7 @@ def curve(
         )
     return Curve(
         mechanism=job.mechanism.name,
-        parameters={k: _plain(v) for k, v in job.mechanism.signature.parameters.items() if k not in EPSILON_NAMES},
+        parameters={k: plain(v) for k, v in job.mechanism.signature.parameters.items() if k not in EPSILON_NAMES},
         delta=delta,
         method=method,
         lines=tuple(lines),
@@ -465,8 +336,8 @@ def replay(
         mechanism = load_registered(witness.mechanism)
     needed = runs_needed(witness.claim, witness.alpha)
     limit = max(10 * witness.counts.runs, 100_000, needed) if max_runs is None else max_runs
-    _check_limits(witness.alpha, limit, max_time)
-    job = _prepare(
+    check_limits(witness.alpha, limit, max_time)
+    job = prepare(
         mechanism,
         None,
         _Fixed(witness.pair),
@@ -494,96 +365,3 @@ class _Fixed:
 
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Any:
         return iter(())
-
-
-def _prepare(
-    function: Callable[..., Any] | Mechanism,
-    epsilon: float | None,
-    neighbours: Relation | None,
-    data: Any,
-    parameters: Mapping[str, Any] | None,
-    outcome: OutcomeFunction | None,
-    seed: int | None,
-    workers: int | None,
-    max_time: float,
-    reference: str | None,
-) -> _Job:
-    """Match function, parameters, relation and data; compile; draw a seed where none is given."""
-    started = time.monotonic()
-    if epsilon is not None and not 0 < epsilon <= 700:
-        raise InvalidClaim(f"epsilon={epsilon!r} must be positive and finite (at most 700)")
-    if workers is not None and workers < 1:
-        raise InvalidParameter(f"workers={workers!r} must be at least 1")
-    if seed is not None and not 0 <= seed < 1 << 128:
-        raise InvalidParameter(f"seed={seed!r} must be a whole number of at least 0")
-    own = target_of(function)
-    relation = neighbours or (own.neighbours if own else None)
-    if relation is None:
-        name = getattr(function, "__name__", "the mechanism")
-        raise InvalidNeighbours(
-            f"{name} does not say which inputs are neighbours: give neighbours=queries(…), histogram(…), bits(…) or "
-            "pairs(…) (command line: --pair, --queries or --data)"
-        )
-    given = None if data is None else as_input(data)
-    first = next(iter(relation.candidates(given)), None)
-    if first is None:
-        raise InvalidNeighbours("the relation proposes no pair of inputs")
-    mechanism = as_mechanism(function, first.data, parameters=parameters, epsilon=epsilon, outcome=outcome)
-    own_values = mechanism.signature.parameters
-    centre = next((float(own_values[name]) for name in CENTRES if isinstance(own_values.get(name), int | float)), 0.0)
-    return _Job(
-        mechanism=mechanism,
-        reference=reference or _reference(function),
-        relation=relation,
-        data=given,
-        centre=centre,
-        scale=1.0 if epsilon is None else 1 / epsilon,
-        seed=secrets.randbits(32) if seed is None else seed,
-        workers=workers or default_workers(),
-        started=started,
-        max_time=max_time,
-    )
-
-
-def _check_limits(alpha: float, runs: int, max_time: float) -> None:
-    if not 0 < alpha < 1:
-        raise InvalidParameter(f"alpha={alpha!r} must lie between 0 and 1")
-    if not runs >= 1:
-        raise BudgetTooSmall(f"{runs!r} runs are too few: give at least 1")
-    if not max_time > 0:
-        raise InvalidParameter(f"max_time={max_time!r} must be a positive number of seconds")
-
-
-def _search_budget(job: _Job, given: int | None, usual: int) -> int:
-    """Search runs: as given; as usual for compiled code; for slow code what fits in a quarter of the time."""
-    if given is not None:
-        if given < 1:
-            raise BudgetTooSmall(f"search_runs={given!r} must be at least 1")
-        return given
-    if job.mechanism.threads:
-        return usual
-    data = next(iter(job.relation.candidates(job.data))).data
-    rows = np.empty((16 if job.mechanism.shard < 1000 else 1000, max(job.mechanism.width, 8)))
-    started = time.perf_counter()
-    job.mechanism.fill(data, np.random.default_rng(0), rows, 0)
-    cost = 2 * (time.perf_counter() - started) / len(rows)
-    # Rounded to a power of ten, so that a small change of speed does not change the search.
-    fits = 10 ** math.floor(math.log10(max(job.max_time / 4 / cost, 1)))
-    return int(min(usual, max(fits, 256)))
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as a JSON value; what is none is shown as text."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return value if isinstance(value, bool | int | float | str | type(None) | list) else repr(value)
-
-
-def _reference(function: Any) -> str:
-    if isinstance(function, Mechanism):
-        function = function.signature.function
-    function = getattr(function, "py_func", function)
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', '?')}:{name}"

@@ -59,30 +59,32 @@ def sample(
     size = mechanism.shard
     width = max(pair.data.size, mechanism.width, 1)
     while True:
-        left, right = np.empty((n, width)), np.empty((n, width))
         needed = 1
+        parts = []
         tasks = (
-            partial(
-                mechanism.fill_pair,
-                pair,
-                generator(seed, SEARCH, *key, k),
-                left[k * size : (k + 1) * size],
-                right[k * size : (k + 1) * size],
-                k * size,
-                coupled=coupled,
-            )
+            partial(_rows, mechanism, pair, (seed, SEARCH, *key, k), min(size, n - k * size), width, k * size, coupled)
             for k in range(-(-n // size))
         )
-        for longest in ordered(tasks, workers if mechanism.threads else 1, deadline):
-            if longest is None:
+        for part in ordered(tasks, workers if mechanism.threads else 1, deadline):
+            if part is None:
                 raise MechanismTimeout(
                     f"{mechanism.name} did not finish {n} search runs in time: give more time, or fewer runs"
                 )
-            needed = max(needed, longest)
+            needed = max(needed, part[0])
+            parts.append(part[1])
         mechanism.width = max(mechanism.width, needed)
         if needed <= width:
-            return left[:, :needed], right[:, :needed]
+            both = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+            return both[0, :, :needed], both[1, :, :needed]
         width = needed  # the first guess was too narrow: once more, from the same seeds
+
+
+def _rows(
+    mechanism: Mechanism, pair: Pair, stream: tuple[int, ...], n: int, width: int, first: int, coupled: bool
+) -> tuple[int, Rows]:
+    """One shard of search runs: its longest output, and rows of the given width."""
+    rows = np.empty((2, n, width))
+    return mechanism.fill_pair(pair, generator(*stream), rows, first, coupled=coupled), rows
 
 
 def stack(parts: Sequence[Rows]) -> Rows:
@@ -179,15 +181,15 @@ def _cells(
     while start < n:
         rows = min(n - start, max(mechanism.shard if not mechanism.threads else 64, BLOCK // width))
         state = rng.bit_generator.state
-        left, right = np.empty((rows, width)), np.empty((rows, width))
-        longest = mechanism.fill_pair(pair, rng, left, right, first + start, coupled=coupled)
+        block = np.empty((2, rows, width))
+        longest = mechanism.fill_pair(pair, rng, block, first + start, coupled=coupled)
         while longest > width:  # an event may ask for the absence of what lies behind the row
             rng.bit_generator.state = state
             width = longest
-            left, right = np.empty((rows, width)), np.empty((rows, width))
-            longest = mechanism.fill_pair(pair, rng, left, right, first + start, coupled=coupled)
+            block = np.empty((2, rows, width))
+            longest = mechanism.fill_pair(pair, rng, block, first + start, coupled=coupled)
         for event, total in zip(events, totals, strict=True):
-            a, b = event.contains(left), event.contains(right)
+            a, b = event.contains(block[0]), event.contains(block[1])
             both, hits, others = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
             total += (hits - both, both, others - both, rows - hits - others + both)
         start += rows

@@ -49,6 +49,7 @@ class _Arm:
     x: Rows = field(default_factory=lambda: np.empty((0, 1)))
     y: Rows = field(default_factory=lambda: np.empty((0, 1)))
     value: float = -np.inf
+    sure: float = -np.inf
     turns: int = 0
 
 
@@ -70,8 +71,8 @@ def search(
 ) -> tuple[list[Promising], int]:
     """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
 
-    Returns the finalists, best first, and the paired runs spent, in total about `budget`; a pair whose value reaches
-    `enough` ends the search at once. Raises `InvalidOutcome` if every run of every pair returned the same.
+    Returns the finalists, best first, and the paired runs spent, in total about `budget`; a pair whose value surely
+    reaches `enough` ends the search at once. Raises `InvalidOutcome` if every run of every pair returned the same.
     """
     numbers = count()
     spent = 0
@@ -100,7 +101,8 @@ def search(
                     arm.x, arm.y = stack([arm.x, new[0]]), stack([arm.y, new[1]])
                     arm.turns += 1
                 if ranked:
-                    arm.value = learn_events(arm.x, arm.y, objective, thorough=False, most=1)[0].value
+                    (found,) = learn_events(arm.x, arm.y, objective, thorough=False, most=1)
+                    arm.value, arm.sure = found.value, found.sure
                 return n
 
             for n in ordered(
@@ -112,7 +114,7 @@ def search(
                 if progress is not None:
                     progress(spent)
             arms = sorted(arms, key=lambda arm: -arm.value)[: max((len(arms) + 1) // 2, keep)]
-            if arms[0].value >= enough:
+            if arms[0].sure >= enough:
                 return arms[:1]
         return arms[:keep]
 
@@ -121,7 +123,7 @@ def search(
     if len(arms) > 1:
         arms = halve(arms, budget // 2, 2)
         _refuse_constant(mechanism, first)
-        if arms[0].value < enough:
+        if arms[0].sure < enough:
             arms += [_Arm(v, next(numbers)) for arm in arms for v in relation.variations(arm.pair, scale=scale)]
             arms = halve(arms, budget - spent, FINALISTS)
     else:
@@ -162,8 +164,11 @@ def playoff(
             n10, n11, n01, _ = cells[number]
             runs = int(cells[number].sum())
             p, q, both = float((n10 + n11) / runs), float((n01 + n11) / runs), float(n11 / runs)
-            value = float(objective(np.array([p]), np.array([q]), runs, CAUTION, np.array([both]))[0])
-            found = replace(entry.found, estimate=Estimate(p=p, q=q, both=both), value=value)
+            value, sure = (
+                float(objective(np.array([p]), np.array([q]), runs, caution, np.array([both]))[0])
+                for caution in (CAUTION, 3.0)
+            )
+            found = replace(entry.found, estimate=Estimate(p=p, q=q, both=both), value=value, sure=sure)
             ranked.append((number, Entry(entry.pair, found, entry.place)))
         ranked.sort(key=lambda item: -item[1].found.value)
         alive = ranked[: (len(ranked) + 1) // 2] if turn < rounds - 1 else ranked

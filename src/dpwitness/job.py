@@ -1,0 +1,241 @@
+"""What check, bound, curve and replay share: a mechanism made ready, and everything left of ‖."""
+
+import math
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.adapters import Outcome as OutcomeFunction
+from dpwitness.adapters import as_mechanism
+from dpwitness.attacks.candidate import Candidate
+from dpwitness.claim import Claim
+from dpwitness.counts import Counts
+from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter
+from dpwitness.evidence import Estimate
+from dpwitness.learn import Found, Objective, learn_events
+from dpwitness.mechanism import Mechanism
+from dpwitness.neighbours import Data, Pair, Relation, as_input
+from dpwitness.runs import default_workers
+from dpwitness.search import Entry, Promising, playoff, search
+from dpwitness.target import target_of
+from dpwitness.witness import Witness
+
+#: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.
+Progress = Callable[[str, int, int, str], None]
+
+MAX_TIME: Final = 60.0
+CENTRES: Final = ("threshold", "theta", "T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What check, bound and curve share: a mechanism made ready, its neighbours, its seeds and limits."""
+
+    mechanism: Mechanism
+    reference: str
+    relation: Relation
+    data: Data | None
+    centre: float
+    scale: float
+    seed: int
+    workers: int
+    started: float
+    max_time: float
+
+    @property
+    def deadline(self) -> float:
+        """The end of the time, by `time.monotonic`."""
+        return self.started + self.max_time
+
+    @property
+    def seconds(self) -> float:
+        """The time spent."""
+        return time.monotonic() - self.started
+
+    def search(
+        self, objective: Objective, budget: int, progress: Progress | None, enough: float = np.inf
+    ) -> tuple[list[Promising], int]:
+        """The best pairs with all outcomes of both sides, and the runs spent."""
+        return search(
+            self.mechanism,
+            self.relation,
+            objective,
+            data=self.data,
+            centre=self.centre,
+            scale=self.scale,
+            seed=self.seed,
+            budget=budget,
+            enough=enough,
+            workers=self.workers,
+            deadline=self.deadline,
+            progress=None if progress is None else lambda done: progress("search", done, budget, ""),
+        )
+
+    def playoff(self, entries: Sequence[Entry], objective: Objective, budget: int) -> tuple[Entry, int]:
+        """The best of several pairs with events, and the runs spent."""
+        return playoff(
+            self.mechanism,
+            entries,
+            objective,
+            seed=self.seed,
+            budget=budget,
+            workers=self.workers,
+            deadline=self.deadline,
+        )
+
+    def witness(self, claim: Claim, alpha: float, pair: Pair, found: Found, counts: Counts) -> Witness:
+        """Everything that is needed to show it again."""
+        return Witness(
+            mechanism=self.reference,
+            parameters={k: plain(v) for k, v in self.mechanism.signature.parameters.items()},
+            claim=claim,
+            alpha=alpha,
+            pair=pair,
+            event=found.event,
+            description=found.event.describe(self.relation.noun, self.mechanism.label),
+            counts=counts,
+            estimate=found.estimate,
+            seed=self.seed,
+        )
+
+
+def find(
+    job: Job,
+    *,
+    function: Any,
+    claim: Claim,
+    runs: int,
+    objective: Objective,
+    budget: int,
+    enough: float = np.inf,
+    progress: Progress | None = None,
+) -> tuple[Pair, Found, int]:
+    """Left of ‖: the best of what the target's attack proposes and of what the search finds; D first."""
+    entries, spent = [], 0
+    for candidate in _proposed(job, function, claim, runs):
+        found = Found(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
+        entries.append(Entry(candidate.pair, found))
+    if entries:
+        best, spent = job.playoff([*entries, entries[0]], objective, budget // 4)  # at least two: all are counted
+        if best.found.sure >= enough:
+            return best.pair, best.found, spent
+        entries = [best]
+    finalists, searched = job.search(objective, budget, progress, enough)
+    spent += searched
+    for place, arm in enumerate(finalists):
+        entries += [Entry(arm.pair, f, place) for f in learn_events(arm.x, arm.y, objective, most=2)]
+    del finalists
+    best = max(entries, key=lambda entry: entry.found.value)
+    if best.found.sure < enough and len(entries) > 1:
+        best, more = job.playoff(entries, objective, max(budget, runs // 2 if math.isinf(enough) else 0))
+        spent += more
+    return (best.pair.swapped() if best.found.swapped else best.pair), best.found, spent
+
+
+def _proposed(job: Job, function: Any, claim: Claim, runs: int) -> list[Candidate]:
+    """What the attack that a target names proposes."""
+    own = target_of(function)
+    if own is None or own.attack is None:
+        return []
+    module, _, name = own.attack.partition(":")
+    attack = getattr(import_module(module), name)
+    return list(attack(dict(job.mechanism.signature.parameters), job.data, claim, runs))
+
+
+def prepare(
+    function: Callable[..., Any] | Mechanism,
+    epsilon: float | None,
+    neighbours: Relation | None,
+    data: Any,
+    parameters: Mapping[str, Any] | None,
+    outcome: OutcomeFunction | None,
+    seed: int | None,
+    workers: int | None,
+    max_time: float,
+    reference: str | None,
+) -> Job:
+    """Match function, parameters, relation and data; compile; draw a seed where none is given."""
+    started = time.monotonic()
+    if epsilon is not None and not 0 < epsilon <= 700:
+        raise InvalidClaim(f"epsilon={epsilon!r} must be positive and finite (at most 700)")
+    if workers is not None and workers < 1:
+        raise InvalidParameter(f"workers={workers!r} must be at least 1")
+    if seed is not None and not 0 <= seed < 1 << 128:
+        raise InvalidParameter(f"seed={seed!r} must be a whole number of at least 0")
+    own = target_of(function)
+    relation = neighbours or (own.neighbours if own else None)
+    if relation is None:
+        name = getattr(function, "__name__", "the mechanism")
+        raise InvalidNeighbours(
+            f"{name} does not say which inputs are neighbours: give neighbours=queries(…), histogram(…), bits(…) or "
+            "pairs(…) (command line: --pair, --queries or --data)"
+        )
+    given = None if data is None else as_input(data)
+    first = next(iter(relation.candidates(given)), None)
+    if first is None:
+        raise InvalidNeighbours("the relation proposes no pair of inputs")
+    mechanism = as_mechanism(function, first.data, parameters=parameters, epsilon=epsilon, outcome=outcome)
+    own_values = mechanism.signature.parameters
+    centre = next((float(own_values[name]) for name in CENTRES if isinstance(own_values.get(name), int | float)), 0.0)
+    return Job(
+        mechanism=mechanism,
+        reference=reference or _reference(function),
+        relation=relation,
+        data=given,
+        centre=centre,
+        scale=1.0 if epsilon is None else 1 / epsilon,
+        seed=secrets.randbits(32) if seed is None else seed,
+        workers=workers or default_workers(),
+        started=started,
+        max_time=max_time,
+    )
+
+
+def check_limits(alpha: float, runs: int, max_time: float) -> None:
+    """Raise where a level, a number of runs or a time makes no sense."""
+    if not 0 < alpha < 1:
+        raise InvalidParameter(f"alpha={alpha!r} must lie between 0 and 1")
+    if not runs >= 1:
+        raise BudgetTooSmall(f"{runs!r} runs are too few: give at least 1")
+    if not max_time > 0:
+        raise InvalidParameter(f"max_time={max_time!r} must be a positive number of seconds")
+
+
+def search_budget(job: Job, given: int | None, usual: int) -> int:
+    """Search runs: as given; as usual for compiled code; for slow code what fits in a quarter of the time."""
+    if given is not None:
+        if given < 1:
+            raise BudgetTooSmall(f"search_runs={given!r} must be at least 1")
+        return given
+    if job.mechanism.threads:
+        return usual
+    data = next(iter(job.relation.candidates(job.data))).data
+    rows = np.empty((16 if job.mechanism.shard < 1000 else 1000, max(job.mechanism.width, 8)))
+    started = time.perf_counter()
+    job.mechanism.fill(data, np.random.default_rng(0), rows, 0)
+    cost = 2 * (time.perf_counter() - started) / len(rows)
+    # Rounded to a power of ten, so that a small change of speed does not change the search.
+    fits = 10 ** math.floor(math.log10(max(job.max_time / 4 / cost, 1)))
+    return int(min(usual, max(fits, 256)))
+
+
+def plain(value: Any) -> Any:
+    """A parameter as a JSON value; what is none is shown as text."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value if isinstance(value, bool | int | float | str | type(None) | list) else repr(value)
+
+
+def _reference(function: Any) -> str:
+    if isinstance(function, Mechanism):
+        function = function.signature.function
+    function = getattr(function, "py_func", function)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', '?')}:{name}"

@@ -1,0 +1,21 @@
+"""Shared fixtures."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The real histograms, which are not part of the package."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("DPWITNESS_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip("the real histograms are not here: set DPWITNESS_DATA")
+    return folder
+
+
+settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat
+settings.load_profile("dpwitness")

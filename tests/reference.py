@@ -1,0 +1,54 @@
+"""Slow and obvious re-implementations, to compare the fast ones with."""
+
+import math
+
+import numpy as np
+
+
+def log_wealth(xs, lam):
+    """log ∏(1 + λX) run by run."""
+    return sum(math.log(1 + lam * x) for x in xs)
+
+
+def payoffs(counts, claim):
+    """X of every run, one by one."""
+    ratio = math.exp(claim.epsilon)
+    one = [(1, 0)] * counts.n10 + [(1, 1)] * counts.n11 + [(0, 1)] * counts.n01 + [(0, 0)] * counts.n00
+    return [a - ratio * b - claim.delta for a, b in one]
+
+
+def sparse_vector(rng, queries, threshold, threshold_scale, query_scale, cutoff):
+    """Answers of a threshold mechanism as a tuple of 0 and 1, by numpy's own Laplace noise."""
+    noisy = threshold + rng.laplace(scale=threshold_scale)
+    answers = []
+    for q in queries:
+        top = q + (rng.laplace(scale=query_scale) if query_scale else 0.0) >= noisy
+        answers.append(int(top))
+        if sum(answers) == cutoff:
+            break
+    return tuple(answers)
+
+
+def in_set(row, members):
+    """Membership by comparing entry by entry."""
+
+    def trimmed(values):
+        values = list(values)
+        while values and math.isnan(values[-1]):
+            values.pop()
+        return values
+
+    row = trimmed(row)
+    return any(
+        len(row) == len(m) and all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(row, m, strict=True))
+        for m in map(trimmed, members)
+    )
+
+
+def best_growth(p, q, epsilon, delta=0.0):
+    """The largest growth rate over a fine grid of bets, independent sides."""
+    ratio = math.exp(epsilon)
+    bets = np.linspace(0, 0.999 / (ratio + delta), 20_001)
+    cells = (p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q))
+    xs = (1 - delta, 1 - ratio - delta, -ratio - delta, -delta)
+    return max(sum(c * np.log1p(bets * x) for c, x in zip(cells, xs, strict=True)))

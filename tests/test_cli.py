@@ -1,0 +1,210 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from dpwitness.cli import main
+
+MINE = '''
+import numpy as np
+
+
+def noisy_sum(rng, data, epsilon):
+    """Sum of bounded values with noise."""
+    return data.sum() + rng.laplace(0.0, 1.0 / epsilon)
+
+
+def breaks(rng, data):
+    raise ValueError("no luck")
+
+
+def text_or_number(rng, data):
+    return {"a": 1} if rng.random() < 0.5 else 1
+'''
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    code = main([*map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_list(capsys):
+    code, out, _ = run(capsys, "list")
+    assert code == 0
+    assert "isvt3" in out
+    code, out, _ = run(capsys, "list", "--json")
+    names = {row["name"] for row in json.loads(out)}
+    assert {
+        "laplace_mechanism",
+        "histogram",
+        "histogram_wrong_scale",
+        "svt",
+        *(f"isvt{k}" for k in range(1, 5)),
+    } <= names
+
+
+def test_check_convicts_with_exit_code_1(capsys, tmp_path):
+    saved = tmp_path / "result.json"
+    code, out, err = run(capsys, "check", "isvt1", "--epsilon", 0.7, "--seed", 1, "--save", saved)
+    assert code == 1
+    assert err == ""
+    assert out.startswith("VIOLATED: isvt1(")
+    for part in ("input D", "neighbour D′", "event", "on D ", "on D′", "reproduce: dpwitness check isvt1"):
+        assert part in out
+    code, out, _ = run(capsys, "replay", saved, "--seed", 2)
+    assert code == 1
+    assert json.loads(saved.read_text())["verdict"] == "violated"
+
+
+def test_the_printed_command_reproduces_the_counts(capsys):
+    _, first, _ = run(capsys, "check", "isvt3", "--epsilon", 0.7, "--set", "threshold=1")
+    command = re.search(r"reproduce: dpwitness (.*)", first).group(1).split()
+    _, second, _ = run(capsys, *command)
+    pattern = r"on D′? +(.*)"
+    assert re.findall(pattern, first) == re.findall(pattern, second)
+
+
+def test_check_json_has_every_documented_key(capsys):
+    code, out, err = run(capsys, "check", "svt", "--epsilon", 0.7, "--max-runs", "1e5", "--json", "--quiet")
+    value = json.loads(out)
+    assert code == 0
+    assert err == ""
+    assert {
+        "verdict", "mechanism", "parameters", "claim", "alpha", "log_e_value", "p_value", "epsilon_lower_bound",
+        "detectable_epsilon", "witness", "runs", "seed", "reproducible", "seconds", "versions",
+    } <= set(value)  # fmt: skip
+    assert value["verdict"] == "not-refuted"
+    assert value["claim"] == {"epsilon": 0.7, "delta": 0.0}
+    assert value["runs"]["confirm"] == 100_000
+    assert {"input", "neighbour", "event", "counts"} <= set(value["witness"])
+    assert {"kind", "description"} <= set(value["witness"]["event"])
+    assert sum(value["witness"]["counts"].values()) == 100_000
+
+
+def test_a_users_own_function(capsys, mine):
+    common = ("check", "mine.py:noisy_sum", "--max-runs", "3e5", "--seed", 1)
+    assert run(capsys, *common, "--epsilon", 1, "--pair", "[1, 1]", "[2, 1]")[0] == 0
+    code, out, _ = run(capsys, *common, "--epsilon", 1, "--pair", "[1, 1]", "[2, 1]", "--pair", "[1, 1]", "[3, 1]")
+    assert code == 1
+    assert "[3, 1]" in out
+    assert run(capsys, *common, "--epsilon", 1, "--queries", 3)[0] == 1
+    assert run(capsys, *common, "--epsilon", 1, "--queries", 3, "--may-move", "one")[0] == 0
+    Path("counts.csv").write_text("count\n4\n0\n7\n")
+    code, _, err = run(capsys, *common, "--epsilon", 1, "--data", "counts.csv")
+    assert code == 0
+    assert "as a histogram" in err
+
+
+def test_replay_of_a_users_own_function_asks_for_it(capsys, mine):
+    run(capsys, "check", "mine.py:noisy_sum", "--epsilon", 1, "--pair", "[0]", "[5]", "--save", "w.json")
+    code, _, err = run(capsys, "replay", "w.json")
+    assert code == 2
+    assert "its code is not run unless you name it" in err
+    assert run(capsys, "replay", "w.json", "--mechanism", "mine.py:noisy_sum")[0] == 1
+
+
+def test_curve_plots_a_line_for_each_epsilon(capsys, tmp_path):
+    for name in ("curve.svg", "curve.png"):
+        plot = tmp_path / name
+        code, out, _ = run(
+            capsys,
+            "curve",
+            "histogram",
+            "--epsilon",
+            0.2,
+            0.7,
+            "--claims",
+            "0.1:0.9:0.4",
+            "--runs",
+            "5e4",
+            "--plot",
+            plot,
+        )
+        assert code == 0
+        assert "ε = 0.7" in out
+    ElementTree.parse(tmp_path / "curve.svg")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = run(capsys, "curve", "histogram", "--epsilon", 0.7, "--claims", "0.1,0.9", "--runs", "5e4", "--json")
+    assert [test["epsilon"] for test in json.loads(out)["lines"][0]["tests"]] == [0.1, 0.9]
+
+
+def test_bound(capsys):
+    code, out, _ = run(capsys, "bound", "laplace_mechanism", "--epsilon", 1, "--runs", "1e6", "--json")
+    assert code == 0
+    assert 0.9 <= json.loads(out)["epsilon_lower_bound"] <= 1
+    code, out, _ = run(capsys, "bound", "laplace_mechanism", "--epsilon", 1, "--runs", "1e5")
+    assert out.startswith("ε ≥ ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", "isvt33", "--epsilon", "1"], "unknown target 'isvt33': did you mean isvt3"),
+        (["check", "qqqq", "--epsilon", "1"], "`dpwitness list` shows"),
+        (["check", "svt"], "--epsilon"),
+        (["check", "svt", "--epsilon", "0"], "epsilon=0.0 must be positive"),
+        (["check", "svt", "--epsilon", "nan"], "'nan' must be a finite number"),
+        (["check", "svt", "--epsilon", "much"], "'much' must be a number"),
+        (["check", "svt", "--epsilon", "1", "--set", "cutof=1"], "svt has no parameter 'cutof'; it takes: epsilon"),
+        (["check", "svt", "--epsilon", "1", "--set", "cutoff"], "must be NAME=VALUE"),
+        (["check", "svt", "--epsilon", "1", "--pair", "[1, 2]", "[1]"], "the lengths differ (2 and 1)"),
+        (["check", "svt", "--epsilon", "1", "--pair", "[1", "[1]"], "must be a number or a list in JSON"),
+        (["check", "svt", "--epsilon", "1", "--pair", "[1]", "[2]", "--queries", "3"], "leave out"),
+        (["check", "svt", "--epsilon", "1", "--max-runs", "10"], "max_runs=10 is too small"),
+        (["check", "svt", "--epsilon", "1", "--max-runs", "1.5"], "must be a whole number"),
+        (["check", "svt", "--epsilon", "1", "--max-time", "soon"], "must be a number"),
+        (["check", "svt", "--epsilon", "1", "--data", "missing.csv"], "cannot read missing.csv"),
+        (["check", "svt", "--epsilon", "1", "--column", "a"], "give --data"),
+        (["check", "svt", "--epsilon", "1", "--save", "no/such/place.json"], "there is no folder no/such"),
+        (["check", "mine.py:nothing", "--epsilon", "1"], "has no 'nothing'; it has:"),
+        (["check", "mine.py", "--epsilon", "1"], "say which function"),
+        (["check", "gone.py:f", "--epsilon", "1"], "there is no file gone.py"),
+        (["check", "no.such.module:f", "--epsilon", "1"], "cannot import no.such.module"),
+        (["check", "mine.py:noisy_sum", "--epsilon", "1"], "--pair, --queries or --data"),
+        (
+            ["check", "mine.py:breaks", "--epsilon", "1", "--queries", "2"],
+            "breaks raised ValueError (no luck) on run 0",
+        ),
+        (
+            ["check", "mine.py:text_or_number", "--epsilon", "1", "--queries", "2"],
+            "text_or_number returned {'a': 1} on run",
+        ),
+        (["curve", "svt", "--epsilon", "1", "--claims", "1:0:1"], "FROM ≤ TO"),
+        (
+            ["curve", "svt", "--epsilon", "1", "--claims", "0.1,0.2", "--plot", "x.gif"],
+            "must end in .svg, .png or .pdf",
+        ),
+        (["bound", "svt", "--epsilon", "1", "--confidence", "1"], "confidence=1.0"),
+        (["replay", "mine.py"], "is not JSON"),
+        (["nonsense"], "invalid choice"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, mine, arguments, message):
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    lines = [line for line in err.splitlines() if "warning:" not in line]
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert sorted(path.name for path in mine.iterdir() if path.name != "__pycache__") == ["mine.py"]
+
+
+def test_as_a_process():
+    """Standard error is no terminal: no progress there; a closed pipe is no error."""
+    command = [sys.executable, "-m", "dpwitness", "check", "isvt1", "--epsilon", "0.7", "--seed", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == ""
+    assert "VIOLATED" in done.stdout

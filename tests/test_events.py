@@ -1,0 +1,121 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dpwitness.errors import InvalidWitness
+from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold, event_from_json
+from reference import in_set
+
+entry = st.sampled_from([0.0, 1.0, -1.5, 2.0, np.nan])
+rows = hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=entry)
+coordinates = st.integers(0, 3)
+ends = st.lists(st.floats(-3, 3), min_size=2, max_size=2, unique=True).map(sorted)
+intervals = st.one_of(
+    st.builds(lambda c, e: Interval(coordinate=c, low=e[0], high=e[1]), coordinates, ends),
+    st.builds(lambda c, x: Interval(coordinate=c, low=x), coordinates, st.floats(-3, 3)),
+    st.builds(lambda c, x: Interval(coordinate=c, high=x), coordinates, st.floats(-3, 3)),
+    st.builds(lambda c: Interval(coordinate=c), coordinates),
+)
+sets = st.builds(OutcomeSet, rows)
+
+
+@st.composite
+def scores(draw):
+    used = draw(st.lists(coordinates, min_size=1, max_size=4, unique=True))
+    edges = [sorted(draw(st.lists(st.floats(-3, 3), max_size=3, unique=True))) for _ in used]
+    weights = [draw(st.lists(st.floats(-5, 5), min_size=len(e) + 2, max_size=len(e) + 2)) for e in edges]
+    return ScoreThreshold(used, edges, weights, draw(st.floats(-5, 5)))
+
+
+events = st.one_of(
+    intervals, st.builds(lambda s: Box(tuple(s)), st.lists(intervals, min_size=1, max_size=3)), sets, scores()
+)
+
+
+@given(rows, rows)
+def test_outcome_sets_compare_whole_rows(members, outcomes):
+    expected = [in_set(row, members) for row in outcomes]
+    assert OutcomeSet(members).contains(outcomes).tolist() == expected
+
+
+@given(intervals, rows)
+def test_intervals_are_half_open_and_absent_entries_lie_outside(interval, outcomes):
+    def inside(row):
+        if interval.coordinate >= len(row) or np.isnan(row[interval.coordinate]):
+            return False
+        return interval.low <= row[interval.coordinate] < interval.high or (
+            interval.high == np.inf == row[interval.coordinate]
+        )
+
+    assert interval.contains(outcomes).tolist() == [inside(row) for row in outcomes]
+
+
+@given(scores(), rows)
+def test_scores_add_one_weight_an_entry(event, outcomes):
+    def score(row):
+        total = 0.0
+        for c, edges, weights in zip(event.coordinates, event.edges, event.weights, strict=True):
+            x = row[c] if c < len(row) else np.nan
+            total += weights[-1] if np.isnan(x) else weights[sum(edge <= x for edge in edges)]
+        return total
+
+    assert event.score(outcomes) == pytest.approx([score(row) for row in outcomes], abs=1e-12)
+    assert event.contains(outcomes).tolist() == (event.score(outcomes) > event.threshold).tolist()
+
+
+@given(events, rows)
+def test_an_event_survives_json_and_rows_may_be_wider(event, outcomes):
+    again = event_from_json(json.loads(json.dumps(event.to_json(), allow_nan=False)))
+    assert again.to_json() == event.to_json()
+    inside = event.contains(outcomes)
+    assert np.array_equal(again.contains(outcomes), inside)
+    wider = np.hstack([outcomes, np.full((len(outcomes), 2), np.nan)])
+    assert np.array_equal(event.contains(wider), inside)
+    assert event.describe()
+    assert event.size >= 1
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (OutcomeSet([[0, 0, 0, 0, 0, 1]]), "answers ⊥⊥⊥⊥⊥ then ⊤"),
+        (OutcomeSet([[0, 1], [1]]), "one of 2 outcomes: ⊥⊤, ⊤"),
+        (OutcomeSet([[3.0]]), "answer 3"),
+        (OutcomeSet([[np.nan]]), "answer nothing"),
+        (OutcomeSet([[0.0, 2.5, np.nan]]), "answers (0, 2.5)"),
+        (Interval(coordinate=0, high=-0.512345), "first answer below −0.5123"),
+        (Interval(coordinate=11, low=2), "answer 12 at least 2"),
+        (Interval(coordinate=1, low=0, high=1), "second answer from 0 to below 1"),
+        (Interval(coordinate=1), "second answer present"),
+        (
+            Box((Interval(coordinate=0, low=1), Interval(coordinate=1, high=0))),
+            "first answer at least 1 and second answer below 0",
+        ),
+    ],
+)
+def test_events_in_plain_english(event, text):
+    assert event.describe("answer") == text
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (3, "must be an object"),
+        ({"kind": "pickle"}, "kind 'pickle' is unknown"),
+        ({"kind": "interval", "coordinate": -1, "low": 0, "high": 1}, "damaged"),
+        ({"kind": "interval", "coordinate": 0, "low": 1, "high": 1}, "need low < high"),
+        ({"kind": "interval", "coordinate": 0, "low": "0", "high": 1}, "finite number"),
+        ({"kind": "box", "sides": []}, "at least one side"),
+        ({"kind": "outcomes", "rows": []}, "at least one outcome"),
+        ({"kind": "outcomes"}, "damaged"),
+        ({"kind": "score", "coordinates": [0], "edges": [[1, 1]], "weights": [[0, 0, 0, 0]], "threshold": 0}, "edges"),
+        ({"kind": "score", "coordinates": [0], "edges": [[1]], "weights": [[0]], "threshold": 0}, "edges"),
+    ],
+)
+def test_damaged_events_are_refused(value, message):
+    with pytest.raises(InvalidWitness, match=message):
+        event_from_json(value)

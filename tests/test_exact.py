@@ -1,0 +1,103 @@
+import math
+from collections import Counter
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpwitness.exact import SCALES, pattern_probability, target_probability
+from reference import sparse_vector
+
+
+def in_40_digits(answers, queries, threshold, b, c):
+    """The same integral by mpmath, split at the kinks."""
+    with mpmath.workdps(40):
+
+        def cdf(x):
+            return mpmath.e**x / 2 if x < 0 else 1 - mpmath.e ** (-x) / 2
+
+        def density(z):
+            value = mpmath.e ** (-abs(z - threshold) / b) / (2 * b)
+            for answer, q in zip(answers, queries, strict=False):
+                value *= cdf((q - z) / c) if answer else cdf((z - q) / c)
+            return value
+
+        kinks = sorted({mpmath.mpf(float(q)) for q in queries[: len(answers)]} | {mpmath.mpf(threshold)})
+        step = min(b, c)
+        points = [kinks[0] - 100 * b + k * 10 * b for k in range(8)] + [kinks[0] - d * step for d in (16, 8, 4, 2, 1)]
+        for left, right in pairwise(kinks):
+            parts = max(int(mpmath.ceil((right - left) / step)), 1)
+            points += [left + (right - left) * k / parts for k in range(parts)]
+        points += [kinks[-1] + d * step for d in (0, 1, 2, 4, 8, 16)]
+        points += [kinks[-1] + 100 * b - k * 10 * b for k in range(8)]
+        return mpmath.quad(density, sorted(set(points)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_relative_error_is_below_1e_8(seed):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(1, 8))
+    answers, queries = rng.integers(0, 2, k).tolist(), rng.integers(-3, 4, k).tolist()
+    b, c = float(rng.uniform(0.5, 10)), float(rng.uniform(0.5, 10))
+    truth = in_40_digits(answers, queries, 0.5, b, c)
+    found = pattern_probability(answers, queries, threshold=0.5, threshold_scale=b, query_scale=c)
+    assert abs(found - truth) / truth < 1e-8
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=3), st.floats(0.3, 20), st.sampled_from([0.0, 0.5, 4.0]))
+def test_the_probabilities_of_all_patterns_sum_to_one(queries, b, c):
+    k = len(queries)
+    total = sum(
+        pattern_probability([n >> i & 1 for i in range(k)], queries, threshold=0.5, threshold_scale=b, query_scale=c)
+        for n in range(2**k)
+    )
+    assert total == pytest.approx(1, abs=1e-9)
+
+
+def test_one_query_without_noise_is_the_laplace_distribution():
+    p = pattern_probability([1], [2.0], threshold=0.5, threshold_scale=3.0, query_scale=0.0)
+    assert p == pytest.approx(1 - math.exp(-0.5) / 2, rel=1e-14)
+    assert pattern_probability([1, 0], [0, 1], threshold=0, threshold_scale=1, query_scale=0) == 0
+    assert pattern_probability([], [], threshold=0, threshold_scale=1, query_scale=1) == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "answers", "moved", "expected"),
+    [
+        ("svt", [0] * 9 + [1], [1] * 9 + [-1], 0.0982),
+        ("isvt3", [0] * 9 + [1], [1] * 9 + [-1], 0.1748),
+        ("isvt2", [0] * 5 + [1] * 5, [1] * 5 + [-1] * 5, 0.4198),
+    ],
+)
+def test_known_log_ratios(target, answers, moved, expected):
+    p, q = (target_probability(target, answers, d, epsilon=0.1, threshold=1.0) for d in ([0] * 10, moved))
+    assert math.log(p / q) == pytest.approx(expected, abs=5e-5)
+
+
+def test_fifty_random_cases_agree_with_simulation():
+    """Within 5 standard errors of an independent simulation by numpy's own Laplace noise."""
+    rng = np.random.default_rng(31)
+    runs, checked = 4_000, 0
+    while checked < 50:
+        target = str(rng.choice(["svt", "isvt1", "isvt2", "isvt3", "isvt4"]))
+        queries = rng.integers(-2, 3, 4).tolist()
+        epsilon = float(rng.choice([0.2, 0.7, 1.5]))
+        b, c = SCALES[target](epsilon, 1, 1.0)
+        cutoff = 99 if target in ("isvt1", "isvt2") else 1
+        seen = Counter(sparse_vector(rng, queries, 0.5, b, c, cutoff) for _ in range(runs))
+        pattern = list(seen)[int(rng.integers(len(seen)))]
+        p = target_probability(target, pattern, queries, epsilon=epsilon)
+        assert abs(seen[pattern] / runs - p) <= 5 * math.sqrt(p * (1 - p) / runs) + 1e-12, (target, pattern, queries)
+        checked += 1
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="zeros and ones"):
+        pattern_probability([2], [0], threshold=0, threshold_scale=1, query_scale=1)
+    with pytest.raises(ValueError, match="zeros and ones"):
+        pattern_probability([1, 0], [0], threshold=0, threshold_scale=1, query_scale=1)
+    with pytest.raises(ValueError, match="must be positive"):
+        pattern_probability([1], [0], threshold=0, threshold_scale=0, query_scale=1)
