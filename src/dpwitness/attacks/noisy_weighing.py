@@ -2,9 +2,9 @@
 
 With finite ε₂ the answer to a query of value q is ⊤ with probability F(ε₂(q − z)), F the Laplace distribution
 function, anew for each copy. The share of ⊤'s among t copies therefore measures q − z, with standard error
-√((2·exp(ε₂|q − z|) − 1)/t)/ε₂, wherever q is within a few 1/ε₂ of z. So S need only come near the noisy threshold, no
-cell of count 1 is needed to set the scale, and cells already known bring larger ones into the ruler's reach. Theorem
-3.5's majority throws this away: it keeps the sign of q − z alone.
+√((2·exp(ε₂|q − z|) − 1)/t)/ε₂, wherever q is within a few 1/ε₂ of z. So S need only come near the noisy threshold, the
+noise itself sets the scale, and cells already known bring larger ones into the ruler's reach. Theorem 3.5's majority
+throws this away: it keeps the sign of q − z alone.
 """
 
 from typing import Final
@@ -120,9 +120,9 @@ def weigh_noisy(oracle: ThresholdOracle, rng: np.random.Generator, copies: int |
                 near = np.abs(y) <= ruler.reach
                 precision[cells[near]] += error[near] ** -2
                 weighted[cells[near]] += sign * (y[near] - start) * error[near] ** -2
-                # Of far readings no more is believed than half of the reach.
-                least = np.maximum(low[cells], int(np.ceil(ruler.reach / 2 - sign * start)))
-                most = np.minimum(high[cells], int(np.floor(-ruler.reach / 2 - sign * start)))
+                # Of far readings no more is believed than a quarter of the reach: 5 standard errors.
+                least = np.maximum(low[cells], int(np.ceil(ruler.reach / 4 - sign * start)))
+                most = np.minimum(high[cells], int(np.floor(-ruler.reach / 4 - sign * start)))
                 above, below = ~near & (sign * y > 0), ~near & (sign * y < 0) & (most >= low[cells])
                 progress |= bool(near.any() or np.any(least[above] > low[cells[above]]))
                 progress |= bool(np.any(most[below] < high[cells[below]]))
