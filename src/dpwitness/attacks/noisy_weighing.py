@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpwitness.attacks.reconstruction import Reconstruction
 from dpwitness.attacks.threshold_oracle import ThresholdOracle
-from dpwitness.attacks.weighing import OPEN, Weights, widen_split
+from dpwitness.attacks.weighing import Weights
 
 __all__ = ["even_cut", "weigh_noisy"]
 
@@ -26,8 +26,8 @@ Signs = NDArray[np.int8]
 ROUGH: Final = 15
 #: Standard error of the base's own reading, in counts: small beside the half count that rounding allows.
 BASE_ERROR: Final = 0.02
-#: A count is taken for known when this many standard errors fit between its estimate and the next half count.
-SURE: Final = 4.0
+#: A count is taken for known when it is this many nats likelier than the next best.
+SURE: Final = 9.0
 #: Readings further than this from z say only on which side z is: in 1/ε₂.
 REACH: Final = 2.0
 ROUNDS: Final = 1000
@@ -48,27 +48,24 @@ class _Ruler:
         hits = self.oracle.ask(self.sense * signs, copies)
         return (hits if self.sense > 0 else copies - hits) / copies
 
-    def read(self, signs: Signs, cells: Cells, change: int, copies: int) -> tuple[Floats, Floats]:
-        """Give q − z and its standard error, for S with `change` added to the coefficient of one cell each."""
+    def hits(self, signs: Signs, cells: Cells, change: int, copies: int) -> Cells:
+        """How many copies are above, for S with `change` added to the coefficient of one cell each."""
         hits = self.oracle.ask_each(self.sense * signs, cells, self.sense * change, copies)
-        return self._measure(hits if self.sense > 0 else copies - hits, copies)
+        return hits if self.sense > 0 else copies - hits
+
+    def distance(self, hits: Cells, copies: int) -> Floats:
+        """Estimate q − z."""
+        share = (hits + 0.5) / (copies + 1)
+        return np.asarray(np.sign(share - 0.5) * -np.log(2 * np.minimum(share, 1 - share)) * self.unit)
 
     def read_base(self, signs: Signs) -> float:
         """The reading of S itself, to `BASE_ERROR`."""
         nowhere = np.zeros(1, np.int64)
         copies = int(np.ceil((self.unit / BASE_ERROR) ** 2))
-        for _ in range(2):  # the second time with as many copies as its distance from z asks for
-            y, error = self.read(signs, nowhere, 0, copies)
-            if error[0] <= 1.1 * BASE_ERROR:
-                break
-            copies = int(min(copies * (error[0] / BASE_ERROR) ** 2, 1e12))
-        return float(y[0])
-
-    def _measure(self, hits: Cells, copies: int) -> tuple[Floats, Floats]:
-        share = (hits + 0.5) / (copies + 1)
-        tail = 2 * np.minimum(share, 1 - share)
-        y = np.sign(share - 0.5) * -np.log(tail) * self.unit
-        return y, np.sqrt((2 / tail - 1) / copies) * self.unit
+        y = self.distance(self.hits(signs, nowhere, 0, copies), copies)[0]
+        # The second time with as many copies as its distance from z asks for.
+        copies = int(min(copies * (2 * np.exp(abs(y) / self.unit) - 1), 1e12))
+        return float(self.distance(self.hits(signs, nowhere, 0, copies), copies)[0])
 
 
 def even_cut(oracle: ThresholdOracle, rng: np.random.Generator) -> float:
@@ -96,41 +93,98 @@ def weigh_noisy(oracle: ThresholdOracle, rng: np.random.Generator, copies: int |
     t = copies or int(np.ceil(25 * ruler.unit**2)) + 20
     base = _near(ruler, rng)
     zero = ruler.read_base(base)
-    low, high = np.zeros(n, np.int64), np.full(n, OPEN)
-    precision, weighted = np.zeros(n), np.zeros(n)
+    # Of the cell in the query: those in S are taken off, the others put on.
+    sign = np.where(base == 1, -1, 1)
+    guess, known, near = np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    # Where readings far from z place a count, to aim the next query; a count is never settled by these.
+    lower, upper = np.zeros(n), np.full(n, np.inf)
+    readings = _Readings(sign, oracle.epsilon2, t)
+    before = np.full(n, np.nan)
     for _ in range(ROUNDS):
-        pending = np.flatnonzero(low != high)
+        pending = np.flatnonzero(~known)
         if not len(pending):
             break
-        known = low == high
-        weights = Weights(base, known, low)
-        middle = _middles(low[pending], high[pending], precision[pending], weighted[pending], np.sort(low[known]))
-        progress = False
+        weights = Weights(base, known, guess)
+        # What must be added to S to bring the cell to z.
+        aims = np.rint(-sign[pending] * guess[pending] - zero).astype(np.int64)
+        start, hits = np.zeros(n), np.zeros(n, np.int64)
         for inside in (0, 1):
-            sign = -1 if inside else 1  # of the cell in the query
             here = base[pending] == inside
-            # What must be added to S to bring the cell to z.
-            aims = np.rint(-sign * middle - zero).astype(np.int64)
             for aim in np.unique(aims[here]):
                 cells = pending[here & (aims == aim)]
                 direction = 1 if aim > 0 else -1
                 signs, w = weights.offset(direction, min(abs(int(aim)), weights.most(direction)))
-                start = zero + direction * w
-                y, error = ruler.read(signs, cells, sign, t)
-                near = np.abs(y) <= ruler.reach
-                precision[cells[near]] += error[near] ** -2
-                weighted[cells[near]] += sign * (y[near] - start) * error[near] ** -2
-                # Of far readings no more is believed than a quarter of the reach: 5 standard errors.
-                least = np.maximum(low[cells], int(np.ceil(ruler.reach / 4 - sign * start)))
-                most = np.minimum(high[cells], int(np.floor(-ruler.reach / 4 - sign * start)))
-                above, below = ~near & (sign * y > 0), ~near & (sign * y < 0) & (most >= low[cells])
-                progress |= bool(near.any() or np.any(least[above] > low[cells[above]]))
-                progress |= bool(np.any(most[below] < high[cells[below]]))
-                low[cells[above]], high[cells[below]] = least[above], most[below]
-        _settle(pending, low, high, precision, weighted)
-        if not progress:
-            break
-    return Reconstruction(low, oracle.queries)
+                start[cells] = zero + direction * w
+                hits[cells] = ruler.hits(signs, cells, 1 - 2 * inside, t)
+        readings.add(start, hits)
+        y = ruler.distance(hits[pending], t)
+        at = -sign[pending] * start[pending]  # the count that would be read as z itself
+        close = np.abs(y) <= ruler.reach
+        guess[pending[close & ~near[pending]]] = np.rint(at + sign[pending] * y).astype(np.int64)[
+            close & ~near[pending]
+        ]
+        near[pending] |= close
+        above, below = ~close & (sign[pending] * y > 0), ~close & (sign[pending] * y < 0)
+        lower[pending[above]] = np.maximum(lower[pending[above]], at[above])
+        upper[pending[below]] = np.minimum(upper[pending[below]], at[below])
+        far = pending[~near[pending]]
+        wide = upper[far] == np.inf
+        guess[far[wide]] = np.ceil(2 * lower[far[wide]] + ruler.unit).astype(np.int64)
+        guess[far[~wide]] = np.maximum((lower[far[~wide]] + upper[far[~wide]]) / 2, 0).astype(np.int64)
+        read = pending[near[pending]]
+        guess[read], sure = readings.likeliest(read, np.maximum(guess[read], 0))
+        known[read[sure]] = True
+        if not len(read) and np.array_equal(start[pending], before[pending]):
+            break  # no weight brings any of them nearer
+        before = start
+    guess[~known & ~near] = np.ceil(lower[~known & ~near]).astype(np.int64)
+    return Reconstruction(guess, oracle.queries)
+
+
+class _Readings:
+    """All readings of the cells not known yet, and the counts that they make likeliest.
+
+    The log-likelihood of a count is concave, since F is log-concave: the likeliest count stands out if it beats its two
+    neighbours.
+    """
+
+    def __init__(self, sign: Cells, epsilon2: float, copies: int) -> None:
+        self._sign, self._epsilon2, self._copies = sign, epsilon2, copies
+        self._rounds: list[tuple[Floats, Cells]] = []
+
+    def add(self, start: Floats, hits: Cells) -> None:
+        """One round: where the query without the cell stood, and how many copies were above."""
+        self._rounds.append((start, hits))
+
+    def likeliest(self, cells: Cells, guess: Cells) -> tuple[Cells, NDArray[np.bool_]]:
+        """The likeliest counts, found from a guess, and whether each is `SURE`."""
+        best = guess.copy()
+        value = self._log_likelihood(cells, best)
+        margin = np.full(len(cells), np.inf)
+        for step in (1, -1):
+            moving = np.arange(len(cells))
+            while len(moving):
+                moved = best[moving] + step
+                there = np.where(moved < 0, -np.inf, self._log_likelihood(cells[moving], moved))
+                better = there > value[moving]
+                stopped = moving[~better]
+                margin[stopped] = np.minimum(margin[stopped], value[stopped] - there[~better])
+                moving = moving[better]
+                best[moving], value[moving] = moved[better], there[better]
+                margin[moving] = np.inf
+        # A count that was walked down to has its upper neighbour behind it.
+        margin = np.minimum(margin, value - self._log_likelihood(cells, best + 1))
+        return best, margin >= SURE
+
+    def _log_likelihood(self, cells: Cells, counts: Cells) -> Floats:
+        total = np.zeros(len(cells))
+        for start, hits in self._rounds:
+            x = self._epsilon2 * (start[cells] + self._sign[cells] * counts)
+            tail = np.exp(-np.abs(x)) / 2
+            small, large = -np.abs(x) - np.log(2), np.log1p(-tail)
+            k = hits[cells]
+            total += k * np.where(x < 0, small, large) + (self._copies - k) * np.where(x < 0, large, small)
+        return total
 
 
 def _near(ruler: _Ruler, rng: np.random.Generator) -> Signs:
@@ -141,25 +195,3 @@ def _near(ruler: _Ruler, rng: np.random.Generator) -> Signs:
         if ruler.share(base, ROUGH) > 0.25:
             base[cell] = 0
     return base
-
-
-def _middles(low: Cells, high: Cells, precision: Floats, weighted: Floats, known: Cells) -> Floats:
-    """The estimate of each cell's count where there is one, else a split of its limits."""
-    middle = np.zeros(len(low))
-    for i in range(len(low)):
-        if precision[i]:
-            middle[i] = weighted[i] / precision[i]
-        elif high[i] != OPEN or low[i]:
-            middle[i] = widen_split(int(low[i]), int(high[i]), known)
-    return middle
-
-
-def _settle(pending: Cells, low: Cells, high: Cells, precision: Floats, weighted: Floats) -> None:
-    """Take a count for known where the estimate is sure."""
-    read = pending[precision[pending] > 0]
-    mean = weighted[read] / precision[read]
-    nearest = np.maximum(np.rint(mean), 0)
-    # Below 0 there is nothing to mistake a 0 for.
-    off = np.where(nearest == 0, np.maximum(mean, -0.5), np.abs(mean - nearest))
-    sure = SURE / np.sqrt(precision[read]) <= 0.5 - off
-    low[read[sure]] = high[read[sure]] = nearest[sure].astype(np.int64)

@@ -6,7 +6,8 @@ Once the sum of S is K − 1, "S plus cell v minus known cells of sum w" is ⊤ 
 cells whose counts are known are the weights. Every cell found is one more weight.
 
 Answers to such queries cannot tell (x, K) from a multiple of it, so the greatest common divisor of the counts is taken
-for 1. If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q ≥ 1 − K.
+for 1. If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q ≥ 1 − K. (With constants as queries, which have
+sensitivity 0, all this would be easy; nothing but sums of cells is used here.)
 """
 
 from dataclasses import dataclass
