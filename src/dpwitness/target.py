@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from dpwitness.jit import inlined as helper
 from dpwitness.neighbours import Relation, bits, histogram, pairs, queries
 
-__all__ = ["Target", "bits", "histogram", "pairs", "queries", "target", "target_of"]
+__all__ = ["Target", "bits", "helper", "histogram", "pairs", "queries", "target", "target_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

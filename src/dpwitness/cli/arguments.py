@@ -9,10 +9,11 @@ from typing import Any, NoReturn
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.neighbours import Relation, pairs, queries
 
-#: A module of the package for each family of attacks; its `add` declares the subcommand.
-ATTACKS = [
+#: Modules with an `add(subparsers)` each, for the attacks that `dpwitness attack` can run.
+ATTACKS = (
     "dpwitness.cli.attack_gptt",
-]
+    "dpwitness.cli.attack_tbe",
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -37,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
 
     add = command.add_parser("check", help="look for a violation of a claim and prove it")
     _target(add)
-    add.add_argument("--epsilon", type=number, required=True, help="the mechanism's ε, and the claim unless --claim")
+    add.add_argument("--epsilon", type=number, help="the mechanism's ε, and the claim unless --claim")
     add.add_argument("--claim", type=number, help="the claimed ε, where it is not the mechanism's parameter")
     add.add_argument("--delta", type=number, default=0.0, help="the claimed δ (default 0)")
     add.add_argument("--alpha", type=number, default=1e-6, help="probability of a false alarm (default 1e-6)")
@@ -71,11 +72,6 @@ def parser() -> argparse.ArgumentParser:
     add.add_argument("--save", metavar="FILE", help="write the result, witness included, as JSON")
     add.set_defaults(run=commands.bound_target)
 
-    add = command.add_parser("attack", help="run an attack on data and report what it recovers")
-    family = add.add_subparsers(dest="attack", required=True, metavar="NAME", parser_class=Parser)
-    for module in ATTACKS:
-        import_module(module).add(family)
-
     add = command.add_parser("replay", help="count a saved witness's event on fresh runs")
     add.add_argument("witness", metavar="WITNESS.json", help="a witness, or a result written by --save")
     add.add_argument(
@@ -88,6 +84,11 @@ def parser() -> argparse.ArgumentParser:
     _common(add)
     add.add_argument("--save", metavar="FILE", help="write the result as JSON")
     add.set_defaults(run=commands.replay_witness)
+
+    add = command.add_parser("attack", help="run an attack on data and report what it recovers")
+    attacks = add.add_subparsers(dest="attack", required=True, metavar="NAME", parser_class=Parser)
+    for module in ATTACKS:
+        import_module(module).add(attacks)
     return top
 
 

@@ -10,7 +10,7 @@ from dpwitness import pipeline
 from dpwitness.catalog import load, registered
 from dpwitness.cli.arguments import relation, settings
 from dpwitness.cli.progress import live
-from dpwitness.errors import InvalidData
+from dpwitness.errors import BadInput, InvalidData
 from dpwitness.files import read_column, write_atomically
 from dpwitness.neighbours import histogram, queries
 from dpwitness.report import text
@@ -41,6 +41,10 @@ def list_targets(arguments: argparse.Namespace) -> int:
 
 def check_target(arguments: argparse.Namespace) -> int:
     """`dpwitness check`."""
+    if arguments.epsilon is None:
+        if arguments.claim is None:
+            raise BadInput("check needs --epsilon, or --claim for a mechanism without a parameter of that name")
+        arguments.epsilon = arguments.claim
     function, shared = _shared(arguments)
     _writable(arguments.save)
     with live(arguments) as progress:

@@ -1,0 +1,167 @@
+"""A table of people and attributes, kept as distinct rows (profiles) and the number of people who have each."""
+
+import csv
+import math
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.files import read_text
+
+__all__ = ["Table", "parse_value", "read_table"]
+
+Where = Mapping[str, Collection[Any]]
+
+
+class Table:
+    """People (rows) and attributes (columns); every person has one value of each attribute.
+
+    Attributes
+    ----------
+    values
+        For each attribute, its values in the order in which queries select them; they may include values nobody has.
+    codes
+        Profiles as positions in `values`; shape (profiles, attributes).
+    counts
+        How many people have each profile, at least 1; shape (profiles,).
+    """
+
+    def __init__(
+        self, values: Mapping[str, Sequence[Any]], codes: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> None:
+        self.values: dict[str, tuple[Any, ...]] = {name: tuple(v) for name, v in values.items()}
+        self.codes, index = np.unique(codes, axis=0, return_inverse=True)
+        self.counts = np.bincount(index.ravel(), weights=counts).astype(np.int64)
+        kept = self.counts > 0
+        self.codes, self.counts = self.codes[kept], self.counts[kept]
+        if not self.values:
+            raise InvalidData("the table has no attribute")
+        if not len(self.counts):
+            raise InvalidData("the table holds nobody: all counts are 0")
+
+    @property
+    def people(self) -> int:
+        """How many people the table holds."""
+        return int(self.counts.sum())
+
+    @classmethod
+    def from_counts(
+        cls, counts: Sequence[int] | NDArray[Any], values: Sequence[Any] | None = None, name: str = "value"
+    ) -> "Table":
+        """One attribute, from the number of people with each of its values. Raises `InvalidData` for no counts."""
+        array = np.asarray(counts)
+        if array.ndim != 1 or not array.size or array.dtype.kind not in "biuf":
+            raise InvalidData("a histogram is a list of at least one count")
+        bad = array[~((array >= 0) & (array == np.floor(array)) & np.isfinite(array))]
+        if len(bad):
+            raise InvalidData(f"a histogram holds whole counts of at least 0, not {bad[0]:g}")
+        labels = tuple(range(len(array))) if values is None else tuple(values)
+        if len(set(labels)) != len(array):
+            raise InvalidData(f"{len(array)} counts need as many different values, not {len(set(labels))}")
+        return cls({name: labels}, np.arange(len(array))[:, None], array.astype(np.int64))
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Sequence[Any]], counts: Sequence[int] | None = None) -> "Table":
+        """One row a person, or `counts` people a row. Raises `InvalidData` for missing values, naming the row."""
+        lengths = {len(column) for column in columns.values()}
+        if len(lengths) != 1 or lengths == {0}:
+            raise InvalidData("a table needs at least one column and one row, and columns of one length")
+        values: dict[str, list[Any]] = {}
+        codes = []
+        for name, column in columns.items():
+            for row, value in enumerate(column, 1):
+                if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+                    raise InvalidData(
+                        f"attribute {name!r}, row {row}: the value is missing; fill it in or leave the row out"
+                    )
+            values[name] = sorted(set(column), key=_order)
+            place = {value: i for i, value in enumerate(values[name])}
+            codes.append([place[value] for value in column])
+        weights = np.ones(lengths.pop(), np.int64) if counts is None else np.asarray(counts, np.int64)
+        return cls(values, np.array(codes, np.int64).T, weights)
+
+    def only(self, attributes: Collection[str]) -> "Table":
+        """The same people with fewer attributes."""
+        places = [self.column(name) for name in dict.fromkeys(attributes)]
+        kept = {name: self.values[name] for name in dict.fromkeys(attributes)}
+        return Table(kept, self.codes[:, places], self.counts)
+
+    def histogram(self, attribute: str, where: Where | None = None) -> NDArray[np.int64]:
+        """The true number of people with each value of the attribute; shape (values,)."""
+        inside = self.profiles(where or {})
+        code = self.codes[inside, self.column(attribute)]
+        size = len(self.values[attribute])
+        return np.bincount(code, weights=self.counts[inside], minlength=size).astype(np.int64)
+
+    def column(self, attribute: str) -> int:
+        """The attribute's position; raises `InvalidParameter` where there is none of that name."""
+        names = list(self.values)
+        if attribute not in self.values:
+            raise InvalidParameter(f"there is no attribute {attribute!r}; the attributes are {', '.join(names)}")
+        return names.index(attribute)
+
+    def positions(self, attribute: str, chosen: Collection[Any]) -> NDArray[np.int64]:
+        """Where the given values stand among the attribute's; raises `InvalidParameter` for an unknown one."""
+        self.column(attribute)
+        place = {value: i for i, value in enumerate(self.values[attribute])}
+        unknown = [value for value in chosen if value not in place]
+        if unknown:
+            raise InvalidParameter(f"attribute {attribute!r} has no value {unknown[0]!r}")
+        return np.array([place[value] for value in chosen], np.int64)
+
+    def profiles(self, where: Where) -> NDArray[np.bool_]:
+        """Which profiles satisfy all conditions, each a set of values of an attribute; shape (profiles,)."""
+        inside = np.ones(len(self.counts), np.bool_)
+        for attribute, chosen in where.items():
+            inside &= np.isin(self.codes[:, self.column(attribute)], self.positions(attribute, chosen))
+        return inside
+
+
+def _order(value: Any) -> tuple[int, Any]:
+    return (0, value) if isinstance(value, int | float) else (1, str(value))
+
+
+def read_table(path: str | Path) -> Table:
+    """A table from a CSV file with a header line: one row a person, or, with a column "count", that many people a row.
+
+    Raises `InvalidData`, with the line, for missing values, uneven rows and counts that are no whole numbers.
+    """
+    rows = [(number, row) for number, row in enumerate(csv.reader(read_text(path).splitlines()), 1) if row]
+    if len(rows) < 2:
+        raise InvalidData(f"{path} holds no table: it needs a header line and at least one row")
+    header = [cell.strip() for cell in rows[0][1]]
+    if len(set(header)) != len(header) or "" in header:
+        raise InvalidData(f"{path}: every column needs a name of its own, not {', '.join(map(repr, header))}")
+    columns: dict[str, list[Any]] = {name: [] for name in header}
+    for number, row in rows[1:]:
+        if len(row) != len(header):
+            raise InvalidData(f"{path}, line {number}: {len(row)} values for {len(header)} columns")
+        for name, cell in zip(header, row, strict=True):
+            if not cell.strip() or cell.strip().lower() in ("nan", "na", "null", "?"):
+                raise InvalidData(
+                    f"{path}, line {number}: the value of {name!r} is missing; fill it in or leave the row out"
+                )
+            columns[name].append(parse_value(cell.strip()))
+    if "count" not in columns:
+        return Table.from_columns(columns)
+    counts = columns.pop("count")
+    for (number, _), count in zip(rows[1:], counts, strict=True):
+        if not isinstance(count, int) or count < 0:
+            raise InvalidData(f"{path}, line {number}: count {count!r} must be a whole number of at least 0")
+    if not columns:
+        return Table.from_counts(counts)
+    return Table.from_columns(columns, counts)
+
+
+def parse_value(cell: str) -> Any:
+    """A cell as a whole number, else a number, else text."""
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            pass  # perhaps of the next kind; text in the end
+    return cell
