@@ -11,6 +11,7 @@ from dpwitness.neighbours import Relation, pairs, queries
 
 #: Modules with an `add(subparsers)` each, for the attacks that `dpwitness attack` can run.
 ATTACKS = (
+    "dpwitness.cli.attack_gptt",
     "dpwitness.cli.attack_subset_sum",
     "dpwitness.cli.attack_tbe",
 )
