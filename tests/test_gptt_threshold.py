@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from dpwitness.algorithms import threshold_testing
-from dpwitness.algorithms.sparse_vector import svt_single_noise
 from scipy.integrate import quad
 from scipy.stats import binom, laplace
 
 import dpwitness as dpw
+from dpwitness.algorithms import threshold_testing
+from dpwitness.algorithms.sparse_vector import svt_single_noise
 from dpwitness.attacks import threshold
 from dpwitness.attacks.threshold import least_odds_ratio, mirrored_probabilities, promising_copies
 from dpwitness.claim import Claim

@@ -18,7 +18,7 @@ from dpwitness.counts import Counts
 from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, Objective, learn_events
-from dpwitness.mechanism import Mechanism
+from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pair, Relation, as_input
 from dpwitness.runs import default_workers
 from dpwitness.search import Entry, Promising, playoff, search
@@ -39,6 +39,7 @@ class Job:
     mechanism: Mechanism
     reference: str
     relation: Relation
+    own_relation: bool  # the target's own, so that its attack may propose inputs too
     data: Data | None
     centre: float
     scale: float
@@ -143,9 +144,9 @@ def find(
 
 
 def _proposed(job: Job, function: Any, claim: Claim, runs: int) -> list[Candidate]:
-    """What the attack that a target names proposes."""
+    """What the attack that a target names proposes; nothing where the user says which inputs are neighbours."""
     own = target_of(function)
-    if own is None or own.attack is None:
+    if own is None or own.attack is None or not job.own_relation:
         return []
     module, _, name = own.attack.partition(":")
     attack = getattr(import_module(module), name)
@@ -184,13 +185,17 @@ def prepare(
     first = next(iter(relation.candidates(given)), None)
     if first is None:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
-    mechanism = as_mechanism(function, first.data, parameters=parameters, epsilon=epsilon, outcome=outcome)
+    given_parameters = dict(parameters or {})
+    if own is not None and epsilon is not None and own.claim not in given_parameters and takes(function, own.claim):
+        given_parameters[own.claim] = epsilon  # a target whose ε has another name
+    mechanism = as_mechanism(function, first.data, parameters=given_parameters, epsilon=epsilon, outcome=outcome)
     own_values = mechanism.signature.parameters
     centre = next((float(own_values[name]) for name in CENTRES if isinstance(own_values.get(name), int | float)), 0.0)
     return Job(
         mechanism=mechanism,
         reference=reference or _reference(function),
         relation=relation,
+        own_relation=neighbours is None,
         data=given,
         centre=centre,
         scale=1.0 if epsilon is None else 1 / epsilon,

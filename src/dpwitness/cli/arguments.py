@@ -17,6 +17,10 @@ ATTACKS = (
 )
 
 
+#: JSON has no infinities: as parameters they are these texts.
+INFINITE = ("inf", "-inf")
+
+
 class Parser(argparse.ArgumentParser):
     """Says what is wrong on one line."""
 
@@ -176,7 +180,7 @@ def settings(given: list[str]) -> dict[str, Any]:
         if not equals or not name:
             raise InvalidParameter(f"--set {item!r} must be NAME=VALUE")
         try:
-            found[name] = json.loads(value)
+            found[name] = float(value) if value in INFINITE else json.loads(value)
         except ValueError:
             found[name] = value
     return found
