@@ -142,3 +142,33 @@ def isvt4(
         else:
             answers[i] = False
     return answers
+
+
+@target(
+    claim="epsilon",
+    neighbours=queries(10),
+    source="Chen & Machanavajjhala 2015, Alg. 1, as printed",
+    true_epsilon="ε if all queries move the same way; 1.5·ε otherwise",
+)
+def svt_single_noise(
+    rng: np.random.Generator,
+    queries: Answers,
+    epsilon: float,
+    threshold: float = 0.5,
+    cutoff: int = 1,
+    sensitivity: float = 1.0,
+) -> Answers:
+    """Query noise of half the scale that queries of either direction need."""
+    answers = np.full(len(queries), np.nan)
+    noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
+    count = 0
+    for i in range(len(queries)):
+        # The defect: 4·cutoff·Δ/ε, unless adding a person can only raise answers (Lyu, Su & Li 2017).
+        if queries[i] + laplace(rng, 2 * cutoff * sensitivity / epsilon) >= noisy_threshold:
+            answers[i] = True
+            count += 1
+            if count >= cutoff:
+                break
+        else:
+            answers[i] = False
+    return answers

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from dpwitness.algorithms import table_builder
 from scipy.stats import binom, norm
 
 import dpwitness as dpw
 from dpwitness.adapters import as_mechanism
+from dpwitness.algorithms import table_builder
 from dpwitness.attacks.averaging_candidates import whole_count
 from dpwitness.attacks.averaging_theory import rounded_error_law
 from dpwitness.attacks.noise_laws import NoiseLaw, maximum_entropy, uniform

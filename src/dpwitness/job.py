@@ -18,7 +18,7 @@ from dpwitness.counts import Counts
 from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, Objective, learn_events
-from dpwitness.mechanism import Mechanism
+from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pair, Relation, as_input
 from dpwitness.runs import default_workers
 from dpwitness.search import Entry, Promising, playoff, search
@@ -39,6 +39,7 @@ class Job:
     mechanism: Mechanism
     reference: str
     relation: Relation
+    own_relation: bool  # the target's own, so that its attack may propose inputs too
     data: Data | None
     centre: float
     scale: float
@@ -72,7 +73,7 @@ class Job:
             budget=budget,
             enough=enough,
             workers=self.workers,
-            deadline=self.deadline,
+            deadline=self.started + self.max_time / 2,  # the other half belongs to the proof
             progress=None if progress is None else lambda done: progress("search", done, budget, ""),
         )
 
@@ -125,7 +126,12 @@ def find(
         if best.found.sure >= enough:
             return best.pair, best.found, spent
         entries = [best]
-    finalists, searched = job.search(objective, budget, progress, enough)
+    try:
+        finalists, searched = job.search(objective, budget, progress, enough)
+    except MechanismTimeout:
+        if not entries:
+            raise
+        finalists, searched = [], 0  # too slow to search: what the attack proposes can still be confirmed
     spent += searched
     for place, arm in enumerate(finalists):
         entries += [Entry(arm.pair, f, place) for f in learn_events(arm.x, arm.y, objective, most=2)]
@@ -142,9 +148,9 @@ def find(
 
 
 def _proposed(job: Job, function: Any, claim: Claim, runs: int) -> list[Candidate]:
-    """What the attack that a target names proposes."""
+    """What the attack that a target names proposes; nothing where the user says which inputs are neighbours."""
     own = target_of(_plain_function(function))
-    if own is None or own.attack is None:
+    if own is None or own.attack is None or not job.own_relation:
         return []
     module, _, name = own.attack.partition(":")
     attack = getattr(import_module(module), name)
@@ -183,13 +189,17 @@ def prepare(
     first = next(iter(relation.candidates(given)), None)
     if first is None:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
-    mechanism = as_mechanism(function, first.data, parameters=parameters, epsilon=epsilon, outcome=outcome)
+    given_parameters = dict(parameters or {})
+    if own is not None and epsilon is not None and own.claim not in given_parameters and takes(function, own.claim):
+        given_parameters[own.claim] = epsilon  # a target whose ε has another name
+    mechanism = as_mechanism(function, first.data, parameters=given_parameters, epsilon=epsilon, outcome=outcome)
     own_values = mechanism.signature.parameters
     centre = next((float(own_values[name]) for name in CENTRES if isinstance(own_values.get(name), int | float)), 0.0)
     return Job(
         mechanism=mechanism,
         reference=reference or _reference(function),
         relation=relation,
+        own_relation=neighbours is None,
         data=given,
         centre=centre,
         scale=1.0 if epsilon is None else 1 / epsilon,
@@ -230,7 +240,7 @@ def search_budget(job: Job, given: int | None, usual: int) -> int:
     # Rounded to a power of ten, so that a small change of speed does not change the search.
     share = 4 if job.mechanism.shard >= 1000 else 8  # plain Python slows down most when the machine is busy
     fits = 10 ** math.floor(math.log10(max(job.max_time / share / cost, 1)))
-    return int(min(usual, max(fits, 256)))
+    return int(min(usual, max(fits, 64)))
 
 
 def plain(value: Any) -> Any:

@@ -95,6 +95,14 @@ class Signature:
         return bound
 
 
+def takes(function: Any, name: str) -> bool:
+    """Whether a function has a parameter of that name."""
+    try:
+        return name in inspect.signature(getattr(function, "py_func", function)).parameters
+    except (TypeError, ValueError):  # a builtin without a signature: `Signature.of` will say so
+        return False
+
+
 class Mechanism(ABC):
     """One interface over every kind of callable: `fill` rows with the outcomes of runs."""
 

@@ -206,7 +206,7 @@ class Bits:
     """One bit a person; neighbours differ in one bit."""
 
     length: int = 10
-    noun: str = "entry"
+    noun: str = "value"
 
     def __post_init__(self) -> None:
         _whole("length", self.length)

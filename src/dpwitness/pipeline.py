@@ -16,7 +16,15 @@ from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
 from dpwitness.errors import BudgetTooSmall, InvalidParameter, MechanismTimeout
-from dpwitness.evidence import detectable_epsilon, epsilon_lower_bound, holm, log_e_value, p_value, runs_needed
+from dpwitness.evidence import (
+    detectable_epsilon,
+    epsilon_lower_bound,
+    growth_rate,
+    holm,
+    log_e_value,
+    p_value,
+    runs_needed,
+)
 from dpwitness.job import MAX_TIME, Job, Progress, check_limits, find, plain, prepare, search_budget
 from dpwitness.learn import BoundAt, Found, GrowthAt, PowerAt, learn_events
 from dpwitness.mechanism import EPSILON_NAMES, Mechanism
@@ -88,7 +96,8 @@ def check(
     budget = search_budget(job, search_runs, min(SEARCH_RUNS, max_runs))
     objective = GrowthAt(epsilon=stated.epsilon, delta=delta)
     # More search than this costs more than it can save: a pair so good is proved in a twentieth of the search.
-    enough = 20 * math.log(1 / alpha) / budget
+    # No event grows faster than one that D always and D′ never falls into: half of that is enough in any case.
+    enough = min(20 * math.log(1 / alpha) / budget, float(growth_rate(1.0, 0.0, stated.epsilon, delta)) / 2)
     pair, found, spent = find(
         job,
         function=mechanism,
@@ -357,16 +366,12 @@ def replay(
 
 
 def shrink(violation: Violation, mechanism: Any, *, neighbours: Relation | None = None, **limits: Any) -> Violation:
-    """Make the witness of a violation as small as it will go: fewer answers, rounder numbers, a simpler event.
-
-    It is confirmed at the same claim and alpha on fresh runs; where that fails, `violation` comes back as it is.
-    """
+    """Make a witness as small as it will go, confirmed on fresh runs; else `violation` comes back as it is."""
     limits = {"max_runs": CHECK_RUNS, "max_time": SHRINK_TIME, "workers": None, **limits}
     old, claim, alpha = violation.witness, violation.claim, violation.alpha
     seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
-    given = (old.parameters, None, seed, limits["workers"], limits["max_time"], old.mechanism)
-    job = prepare(mechanism, None, neighbours, None, *given)
-    limits["workers"] = job.workers
+    given = (neighbours, None, old.parameters, None, seed, limits["workers"], limits["max_time"], old.mechanism)
+    limits["workers"] = (job := prepare(mechanism, None, *given)).workers
     small = smallest(job.mechanism, job.relation, old.pair, old.event, claim=claim, alpha=alpha, seed=seed, **limits)
     if small is None:
         return violation

@@ -83,7 +83,7 @@ def search(
         rounds = max((len(arms) - 1) // keep, 0).bit_length() + 1
         for _ in range(rounds):
             spread = len(arms) >= workers and mechanism.threads
-            share = max(budget // (rounds * len(arms)), 16)
+            share = max(budget // (rounds * len(arms)), 8)
 
             def grow(arm: _Arm, share: int = share, alone: bool = not spread, ranked: bool = len(arms) > 1) -> int:
                 n = max(min(share, ROOM // (2 * max(arm.pair.data.size, 1)) - len(arm.x)), 0)
@@ -152,7 +152,7 @@ def playoff(
     alive = list(enumerate(entries))
     cells = np.zeros((len(entries), 4), np.int64)
     for turn in range(rounds):
-        n = max(budget // (rounds * len(alive)), 16)
+        n = max(budget // (rounds * len(alive)), 8)
         ranked = []
         for number, entry in alive:
             pair = entry.pair.swapped() if entry.found.swapped else entry.pair

@@ -62,7 +62,7 @@ class Witness:
         return {
             "format": FORMAT,
             "mechanism": self.mechanism,
-            "parameters": self.parameters,
+            "parameters": {k: repr(v) if v in (math.inf, -math.inf) else v for k, v in self.parameters.items()},
             "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta},
             "alpha": self.alpha,
             "input": self.pair.data.tolist(),
@@ -169,4 +169,5 @@ def _parameters(value: Any) -> dict[str, Any]:
     for name, item in value.items():
         if not isinstance(item, bool | int | float | str | type(None) | list):
             raise ValueError(f"parameter {name}={item!r} must be a number, a text or a list")
-    return dict(value)
+    # JSON has no infinities; `job.plain` writes them as these texts.
+    return {name: float(item) if item in ("inf", "-inf") else item for name, item in value.items()}

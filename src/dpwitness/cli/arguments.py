@@ -10,7 +10,15 @@ from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.neighbours import Relation, pairs, queries
 
 #: Modules with an `add(subparsers)` each, for the attacks that `dpwitness attack` can run.
-ATTACKS = ("dpwitness.cli.attack_tbe",)
+ATTACKS = (
+    "dpwitness.cli.attack_gptt",
+    "dpwitness.cli.attack_subset_sum",
+    "dpwitness.cli.attack_tbe",
+)
+
+
+#: JSON has no infinities: as parameters they are these texts.
+INFINITE = ("inf", "-inf")
 
 
 class Parser(argparse.ArgumentParser):
@@ -172,7 +180,7 @@ def settings(given: list[str]) -> dict[str, Any]:
         if not equals or not name:
             raise InvalidParameter(f"--set {item!r} must be NAME=VALUE")
         try:
-            found[name] = json.loads(value)
+            found[name] = float(value) if value in INFINITE else json.loads(value)
         except ValueError:
             found[name] = value
     return found

@@ -128,7 +128,8 @@ class Asserter:
                 mechanism,
                 epsilon=stated.epsilon,
                 delta=stated.delta,
-                neighbours=relation,
+                # A target's own relation is left to it: then its attack may propose inputs too.
+                neighbours=settings.get("neighbours") or (None if target_of(function) else relation),
                 alpha=alpha,
                 seed=self._seed("check"),
                 workers=self._session.workers,

@@ -1,0 +1,87 @@
+"""Subset sums of secret bits with small errors: blatantly non-private when the errors are below √n."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.target import bits as bit_relation
+from dpwitness.target import target
+
+Answers = NDArray[np.float64]
+
+
+@target(
+    claim="none",
+    neighbours=bit_relation(16),
+    source="Dinur & Nissim 2003, Theorems 2 and 3",
+    true_epsilon="∞ (bounded error)",
+)
+def bounded_subset_sums(
+    rng: np.random.Generator,
+    bits: NDArray[np.int64],
+    error: float = 2.0,
+    queries: int = 32,
+    law: str = "uniform",
+    family: int = 0,
+) -> Answers:
+    """Answers to `queries` subset sums, none of them wrong by more than `error`.
+
+    `law`: "uniform" draws the errors from [−error, error]; "adversarial" moves each sum towards half the size of its
+    subset, as far as `error` allows and no further; "rounding" gives the nearest multiple of 2·error. The last two draw
+    nothing. `family` is the seed of the random subsets, each person in each with probability 1/2; a negative one asks
+    subset j = the binary digits of j, person i being digit i, so that `queries` = 2ⁿ asks all of them.
+    """
+    if not 0 <= error < np.inf:
+        raise ValueError("error must be a finite number of at least 0")
+    if queries < 1:
+        raise ValueError("queries must be at least 1")
+    if law not in ("uniform", "adversarial", "rounding"):
+        raise ValueError("law must be uniform, adversarial or rounding")
+    answers = np.empty(queries)
+    state = (abs(family) * 1_000_003 + 12_345) % 2_147_483_646 + 1
+    for j in range(queries):
+        total, size = 0, 0
+        for i in range(len(bits)):
+            state = state * 48_271 % 2_147_483_647  # Park & Miller's generator: the same in Python and in machine code
+            if state > 1_073_741_823 if family >= 0 else j >> i & 1 == 1:
+                size += 1
+                total += bits[i]
+        if law == "uniform":
+            answers[j] = total + error * (2 * rng.random() - 1)
+        elif law == "adversarial":
+            answers[j] = total + min(max(size / 2 - total, -error), error)
+        else:
+            answers[j] = total if error == 0 else np.round(total / (2 * error)) * (2 * error)
+    return answers
+
+
+@target(
+    claim="none",
+    neighbours=bit_relation(16),
+    source="Dinur & Nissim 2003, Theorem 5",
+    true_epsilon="∞ (bounded error), by events of probability 2^−R",
+)
+def binomial_subset_sums(
+    rng: np.random.Generator,
+    bits: NDArray[np.int64],
+    fair_bits: int = 64,
+    queries: int = 32,
+    family: int = 0,
+) -> Answers:
+    """Answers to `queries` subset sums, each with the error (sum of R = `fair_bits` fair bits) − R/2.
+
+    `family` as in `bounded_subset_sums`.
+    """
+    if fair_bits < 0:
+        raise ValueError("fair_bits must be at least 0")
+    if queries < 1:
+        raise ValueError("queries must be at least 1")
+    answers = np.empty(queries)
+    state = (abs(family) * 1_000_003 + 12_345) % 2_147_483_646 + 1
+    for j in range(queries):
+        total = 0
+        for i in range(len(bits)):
+            state = state * 48_271 % 2_147_483_647  # as in `bounded_subset_sums`
+            if state > 1_073_741_823 if family >= 0 else j >> i & 1 == 1:
+                total += bits[i]
+        answers[j] = total + rng.binomial(fair_bits, 0.5) - fair_bits / 2
+    return answers

@@ -1,0 +1,30 @@
+"""Slow, obvious versions of the attacks on private threshold testing: what the fast ones must agree with."""
+
+from itertools import pairwise
+
+
+def partition_by_comparing(counts, noisy_threshold):
+    """Algorithm 3 as printed: all difference queries, the sets larger(v), and the parts in their order."""
+    cells = range(len(counts))
+    larger = [frozenset(u for u in cells if counts[u] - counts[v] >= noisy_threshold) for v in cells]
+    different = sorted(set(larger), key=len, reverse=True)
+    for before, after in pairwise(different):
+        assert after < before  # each a proper subset of the one before
+    return [different.index(larger[v]) for v in cells]
+
+
+def reconstruct_by_comparing(counts, rng, *, epsilon, theta):
+    """Algorithm 4 as printed, with halves of ε: one draw for the threshold, then one for each part in order."""
+    part = partition_by_comparing(counts, theta + rng.laplace(0.0, 2 / epsilon))
+    guess = [0] * len(counts)
+    for number in range(max(part) + 1):
+        members = [v for v, p in enumerate(part) if p == number]
+        average = (sum(counts[v] for v in members) + rng.laplace(0.0, 2 / epsilon)) / len(members)
+        for v in members:
+            guess[v] = round(average)
+    return guess
+
+
+def threshold_answers(counts, noisy_threshold, signs):
+    """Whether a signed sum of cells reaches the noisy threshold."""
+    return sum(s * x for s, x in zip(signs, counts, strict=True)) >= noisy_threshold
