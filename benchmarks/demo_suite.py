@@ -80,6 +80,8 @@ def main(seeds: int = 20, max_runs: str = "1e6") -> None:
     alarms, total, seconds = 0, 0, 0.0
     for seed in range(seeds):
         entries = session(folder, f"--dp-seed={seed}", f"--dp-max-runs={max_runs}")
+        if len(entries) != 200:
+            raise SystemExit(f"seed {seed}: {len(entries)} assertions ran, not 200")
         failed = [e for e in entries if e["verdict"] != "not-refuted"]
         alarms, total = alarms + len(failed), total + len(entries)
         seconds += sum(e.get("seconds", 0) for e in entries)

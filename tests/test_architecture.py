@@ -100,7 +100,8 @@ def test_public_names():
     assert dpwitness.__all__ == sorted(dpwitness.__all__)
     assert set(dpwitness.__all__) == {
         "Bound", "Box", "Claim", "Curve", "DPWitnessError", "Interval", "NotRefuted", "OutcomeSet", "ScoreThreshold",
-        "Violation", "Witness", "bits", "bound", "check", "curve", "histogram", "pairs", "queries", "replay", "target",
+        "Violation", "Witness", "bits", "bound", "check", "curve", "histogram", "pairs", "queries", "replay", "shrink",
+        "target",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

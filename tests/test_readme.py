@@ -33,7 +33,7 @@ def test_commands(command, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if "import dpwitness" in p])
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if "dpw.check" in p])
 def test_programs(program, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
@@ -46,4 +46,15 @@ def test_the_shown_output_has_the_shape_of_the_real_one(capsys):
     real = capsys.readouterr().out
     assert shown.splitlines()[0] == real.splitlines()[0]
     for line in shown.splitlines()[1:-1]:
+        assert line[:15] in real
+
+
+def test_the_shown_test_fails_with_a_witness(pytester):
+    program = next(p for p in PROGRAMS if p.startswith("# test_noisy_count.py"))
+    pytester.makepyfile(test_noisy_count=program)
+    result = pytester.runpytest_subprocess("--dp-seed=7", "--dp-profile=dev")
+    result.assert_outcomes(failed=1)
+    shown = re.findall(r"```text\n(VIOLATED.*?)```", README, re.DOTALL)[1]
+    real = result.stdout.str()
+    for line in shown.splitlines():
         assert line[:15] in real

@@ -23,6 +23,7 @@ _HOMES = {
     "pairs": "neighbours",
     "queries": "neighbours",
     "replay": "pipeline",
+    "shrink": "pipeline",
     "target": "target",
 }
 
@@ -46,6 +47,7 @@ __all__ = [  # sorted as people sort, without regard to case
     "pairs",
     "queries",
     "replay",
+    "shrink",
     "target",
 ]
 
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
     from dpwitness.errors import DPWitnessError
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
     from dpwitness.neighbours import bits, histogram, pairs, queries
-    from dpwitness.pipeline import bound, check, curve, replay
+    from dpwitness.pipeline import bound, check, curve, replay, shrink
     from dpwitness.target import target
     from dpwitness.verdict import Bound, Curve, NotRefuted, Violation
     from dpwitness.witness import Witness

@@ -222,7 +222,8 @@ def _parts(value: Any, seen: set[int]) -> Iterator[bytes | None]:
         if id(value) in seen:
             return
         seen.add(id(value))
-        yield f"{value.__module__}.{value.__qualname__}".encode()  # numba's cached code imports it by name
+        # numba's cached code imports the module by name: of one that only this process knows nothing may be kept.
+        yield f"{value.__module__}.{value.__qualname__}".encode() if value.__module__ in sys.modules else None
         yield from _parts(value.__code__, seen)
         yield repr(value.__kwdefaults__).encode()
         for default in value.__defaults__ or ():

@@ -200,8 +200,10 @@ def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | No
     """Run tasks on `workers` threads and yield their results in order; None, once, when the deadline passes.
 
     The threads are daemons: a mechanism that hangs in compiled code can't be stopped, but it can't keep the process
-    alive either.
+    alive either. All others are waited for: a thread that is still in a library's code when the interpreter ends can
+    take the process down with it.
     """
+    hung = False
     if workers <= 1 and deadline is None:
         for task in tasks:
             yield task()
@@ -240,6 +242,7 @@ def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | No
                 left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
                 result, error = boxes[0].get(timeout=left)
             except queue.Empty:
+                hung = True
                 yield None
                 return
             boxes.popleft()
@@ -250,3 +253,6 @@ def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | No
         over.set()  # what nobody waits for any more must not go on: a slow mechanism would run beside the next one
         for _ in threads:
             waiting.put(None)
+        if not hung:
+            for thread in threads:
+                thread.join()
