@@ -93,10 +93,10 @@ def check(
             f"{needed} runs; give at least that many"
         )
     job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
-    budget = search_budget(job, search_runs, min(SEARCH_RUNS, max_runs))
+    usual = int(SEARCH_RUNS * min(max(0.7 / max(stated.epsilon, 1e-9), 1.0), 4.0))  # small ε: harder to see
+    budget = search_budget(job, search_runs, min(usual, max_runs))
     objective = GrowthAt(epsilon=stated.epsilon, delta=delta)
-    # More search than this costs more than it can save: a pair so good is proved in a twentieth of the search.
-    # No event grows faster than one that D always and D′ never falls into: half of that is enough in any case.
+    # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
     enough = min(20 * math.log(1 / alpha) / budget, float(growth_rate(1.0, 0.0, stated.epsilon, delta)) / 2)
     pair, found, spent = find(
         job,

@@ -121,10 +121,10 @@ def search(
     arms = [_Arm(pair, next(numbers)) for pair in relation.candidates(data, centre=centre, scale=scale)]
     first = list(arms)
     if len(arms) > 1:
-        arms = halve(arms, budget // 2, 2)
+        arms = halve(arms, budget // 2, FINALISTS)
         _refuse_constant(mechanism, first)
         if arms[0].sure < enough:
-            arms += [_Arm(v, next(numbers)) for arm in arms for v in relation.variations(arm.pair, scale=scale)]
+            arms += [_Arm(v, next(numbers)) for arm in arms[:2] for v in relation.variations(arm.pair, scale=scale)]
             arms = halve(arms, budget - spent, FINALISTS)
     else:
         arms = halve(arms, budget, 1)
