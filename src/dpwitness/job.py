@@ -4,7 +4,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, Objective, learn_events
 from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pair, Relation, as_input
-from dpwitness.runs import default_workers
+from dpwitness.runs import PLAYOFF, default_workers, tally
 from dpwitness.search import Entry, Promising, playoff, search
 from dpwitness.target import target_of
 from dpwitness.witness import Witness
@@ -29,6 +29,8 @@ from dpwitness.witness import Witness
 Progress = Callable[[str, int, int, str], None]
 
 MAX_TIME: Final = 60.0
+SEARCH_RUNS: Final = 600_000
+RECOUNT: Final = 1 << 20  # a stream apart from those of the playoff's candidates
 CENTRES: Final = ("threshold", "theta", "T")
 
 
@@ -88,6 +90,24 @@ class Job:
             workers=self.workers,
             deadline=self.started + self.max_time / 2,
         )
+
+    def recounted(self, pair: Pair, pool: Sequence[Found], runs: int) -> list[Found]:
+        """The same events with estimates from search runs that none of them was chosen by."""
+        fresh = []
+        for number, found in enumerate(pool):
+            n10, n11, n01, _ = tally(
+                self.mechanism,
+                pair.swapped() if found.swapped else pair,
+                found.event,
+                max(runs, 16),
+                seed=self.seed,
+                key=(PLAYOFF, RECOUNT, number),
+                workers=self.workers,
+                deadline=self.deadline,
+            ) / max(runs, 16)
+            estimate = Estimate(p=float(n10 + n11), q=float(n01 + n11), both=float(n11))
+            fresh.append(replace(found, estimate=estimate))
+        return fresh
 
     def witness(self, claim: Claim, alpha: float, pair: Pair, found: Found, counts: Counts) -> Witness:
         """Everything that is needed to show it again."""
@@ -218,6 +238,11 @@ def check_limits(alpha: float, runs: int, max_time: float) -> None:
         raise BudgetTooSmall(f"{runs!r} runs are too few: give at least 1")
     if not max_time > 0:
         raise InvalidParameter(f"max_time={max_time!r} must be a positive number of seconds")
+
+
+def usual_search(epsilon: float) -> int:
+    """Search runs for a claim: a violation by a given share of ε is the harder to see, the smaller ε is."""
+    return int(SEARCH_RUNS * min(max(0.7 / max(epsilon, 1e-9), 1.0), 4.0))
 
 
 def search_budget(job: Job, given: int | None, usual: int) -> int:

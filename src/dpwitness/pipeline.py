@@ -25,7 +25,7 @@ from dpwitness.evidence import (
     p_value,
     runs_needed,
 )
-from dpwitness.job import MAX_TIME, Job, Progress, check_limits, find, plain, prepare, search_budget
+from dpwitness.job import MAX_TIME, Job, Progress, check_limits, find, plain, prepare, search_budget, usual_search
 from dpwitness.learn import BoundAt, Found, GrowthAt, PowerAt, learn_events
 from dpwitness.mechanism import EPSILON_NAMES, Mechanism
 from dpwitness.neighbours import Data, Pair, Relation
@@ -38,9 +38,8 @@ from dpwitness.witness import Witness
 __all__ = ["bound", "check", "curve", "replay", "shrink"]
 
 CHECK_RUNS: Final = 4_000_000
-SEARCH_RUNS: Final = 600_000
 BOUND_RUNS: Final = 20_000_000
-CURVE_RUNS: Final = 4_000_000
+CURVE_RUNS: Final = 1_500_000
 SHRINK_TIME: Final = 10.0
 
 
@@ -93,8 +92,7 @@ def check(
             f"{needed} runs; give at least that many"
         )
     job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
-    usual = int(SEARCH_RUNS * min(max(0.7 / max(stated.epsilon, 1e-9), 1.0), 4.0))  # small ε: harder to see
-    budget = search_budget(job, search_runs, min(usual, max_runs))
+    budget = search_budget(job, search_runs, min(usual_search(stated.epsilon), max_runs))
     objective = GrowthAt(epsilon=stated.epsilon, delta=delta)
     # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
     enough = min(20 * math.log(1 / alpha) / budget, float(growth_rate(1.0, 0.0, stated.epsilon, delta)) / 2)
@@ -231,7 +229,7 @@ def curve(
     claims: Sequence[float],
     delta: float = 0.0,
     method: str = "exact",
-    runs: int = CURVE_RUNS,
+    runs: int | None = None,
     neighbours: Relation | None = None,
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
@@ -247,21 +245,24 @@ def curve(
 
     These are the figures of Ding et al. 2018.
 
-    One search serves every test ε of a line, and one fresh sample of exactly `runs` paired runs tests every event
+    One search serves every test ε of a line, and one fresh sample of `runs` paired runs (more for small ε) tests each event
     chosen: the p-values of a line depend on each other, which Holm's adjustment allows. Raises `MechanismTimeout` if
     the runs cannot be done in `max_time`: a p-value for a fixed number of runs cannot be had from fewer.
     """
     started = time.monotonic()
     if not len(epsilons) or not len(claims):
         raise InvalidParameter("a curve needs at least one epsilon and at least one claim")
-    check_limits(0.5, runs, max_time)
+    check_limits(0.5, 1 if runs is None else runs, max_time)
     tests = [Claim(epsilon=float(e), delta=delta) for e in claims]
     lines = []
     seed = secrets.randbits(32) if seed is None else seed
     for epsilon in epsilons:
+        planned = (
+            int(CURVE_RUNS * min(max(0.7 / epsilon, 1.0) ** 2, 8.0)) if runs is None and epsilon > 0 else runs or 1
+        )
         job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
-        budget = search_budget(job, search_runs, min(SEARCH_RUNS, runs))
-        wide = BoundAt(planned=runs, log_bar=math.log(1e6), delta=delta)
+        budget = search_budget(job, search_runs, min(usual_search(float(epsilon)), planned))
+        wide = BoundAt(planned=planned, log_bar=math.log(1e6), delta=delta)
         finalists, spent = job.search(wide, budget, progress)
         entries = [
             Entry(arm.pair, f, k) for k, arm in enumerate(finalists) for f in learn_events(arm.x, arm.y, wide, most=3)
@@ -274,6 +275,7 @@ def curve(
         pair, pool = arm.pair, [best.found]
         pool += [learn_events(arm.x, arm.y, PowerAt(epsilon=float(e), delta=delta))[0] for e in spots]
         del finalists, arm
+        pool = job.recounted(pair, pool, budget // 6)
         chosen = [_best_for(test, pool) for test in tests]
         totals: tuple[Counts, ...] = ()
         for totals in confirm(
@@ -281,16 +283,16 @@ def curve(
             pair,
             [found.event for found in pool],
             seed=job.seed,
-            max_runs=runs,
+            max_runs=planned,
             workers=job.workers,
             coupled=False,  # Fisher's test asks for independent sides
             deadline=job.deadline,
         ):
             if progress is not None:
-                progress("confirm", totals[0].runs, runs, f"ε = {epsilon:g}")
-        if not totals or totals[0].runs < runs:
+                progress("confirm", totals[0].runs, planned, f"ε = {epsilon:g}")
+        if not totals or totals[0].runs < planned:
             raise MechanismTimeout(
-                f"{job.mechanism.name} did not finish {runs} runs in {max_time:g} s: give fewer runs or more time"
+                f"{job.mechanism.name} did not finish {planned} runs in {max_time:g} s: give fewer, or more time"
             )
         counts = [totals[k].swapped() if pool[k].swapped else totals[k] for k in chosen]
         values = [
