@@ -34,6 +34,22 @@ RECOUNT: Final = 1 << 20  # a stream apart from those of the playoff's candidate
 CENTRES: Final = ("threshold", "theta", "T")
 
 
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The relation of a replay: one pair, nothing to search."""
+
+    pair: Pair
+    noun: str = "value"
+
+    def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Any:
+        """The one pair."""
+        return iter((self.pair,))
+
+    def variations(self, pair: Pair, *, scale: float = 1.0) -> Any:
+        """None."""
+        return iter(())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What check, bound and curve share: a mechanism made ready, its neighbours, its seeds and limits."""

@@ -7,7 +7,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -25,10 +25,21 @@ from dpwitness.evidence import (
     p_value,
     runs_needed,
 )
-from dpwitness.job import MAX_TIME, Job, Progress, check_limits, find, plain, prepare, search_budget, usual_search
+from dpwitness.job import (
+    MAX_TIME,
+    Fixed,
+    Job,
+    Progress,
+    check_limits,
+    find,
+    plain,
+    prepare,
+    search_budget,
+    usual_search,
+)
 from dpwitness.learn import BoundAt, Found, GrowthAt, PowerAt, learn_events
 from dpwitness.mechanism import EPSILON_NAMES, Mechanism
-from dpwitness.neighbours import Data, Pair, Relation
+from dpwitness.neighbours import Pair, Relation
 from dpwitness.runs import confirm
 from dpwitness.search import Entry
 from dpwitness.shrink import smallest
@@ -245,8 +256,8 @@ def curve(
 
     These are the figures of Ding et al. 2018.
 
-    One search serves every test ε of a line, and one fresh sample of `runs` paired runs (more for small ε) tests each event
-    chosen: the p-values of a line depend on each other, which Holm's adjustment allows. Raises `MechanismTimeout` if
+    One search serves every test ε of a line, and one fresh sample of `runs` paired runs (more for small ε) tests each
+    event chosen: the p-values of a line depend on each other, as Holm's adjustment allows. Raises `MechanismTimeout` if
     the runs cannot be done in `max_time`: a p-value for a fixed number of runs cannot be had from fewer.
     """
     started = time.monotonic()
@@ -354,7 +365,7 @@ def replay(
     job = prepare(
         mechanism,
         None,
-        _Fixed(witness.pair),
+        Fixed(witness.pair),
         None,
         witness.parameters,
         None,
@@ -386,17 +397,3 @@ def shrink(violation: Violation, mechanism: Any, *, neighbours: Relation | None 
         search_runs=violation.search_runs + violation.counts.runs + small.search_runs,
         seconds=violation.seconds + job.seconds,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Fixed:
-    """The relation of a replay: one pair, nothing to search."""
-
-    pair: Pair
-    noun: str = "value"
-
-    def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Any:
-        return iter((self.pair,))
-
-    def variations(self, pair: Pair, *, scale: float = 1.0) -> Any:
-        return iter(())
