@@ -17,7 +17,7 @@ from dpwitness.errors import MechanismError
 from dpwitness.events import Box, Event, Interval, OutcomeSet
 from dpwitness.evidence import Estimate, log_e_value
 from dpwitness.learn import Found, GrowthAt, learn_events
-from dpwitness.mechanism import Mechanism
+from dpwitness.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Bits, Data, Histogram, Pair, Queries, Relation, as_input
 from dpwitness.runs import confirm, sample, tally
 
@@ -82,18 +82,22 @@ class _Shrinker:
         value = float(self.objective(np.array([p]), np.array([q]), self.runs, 1.0, np.array([both]))[0])
         return value, Estimate(p=float(p), q=float(q), both=float(both))
 
+    def outcomes(self, pair: Pair) -> tuple[Rows, Rows]:
+        """Fresh search runs of a pair."""
+        return sample(
+            self.mechanism,
+            pair,
+            self.runs,
+            seed=self.seed,
+            key=self._key(),
+            workers=self.workers,
+            deadline=self.deadline,
+        )
+
     def holds(self, pair: Pair) -> bool:
         """Whether some event of this pair promises enough; a mechanism that rejects the inputs has none."""
         try:
-            x, y = sample(
-                self.mechanism,
-                pair,
-                self.runs,
-                seed=self.seed,
-                key=self._key(),
-                workers=self.workers,
-                deadline=self.deadline,
-            )
+            x, y = self.outcomes(pair)
         except MechanismError:
             return False  # it rejects such inputs, or the time is over: the pair stays as it was
         return learn_events(x, y, self.objective, thorough=False, most=1)[0].value >= self.needed
@@ -115,15 +119,7 @@ class _Shrinker:
 
         They are learned anew, then the one there was, and parts of each.
         """
-        x, y = sample(
-            self.mechanism,
-            pair,
-            self.runs,
-            seed=self.seed,
-            key=self._key(),
-            workers=self.workers,
-            deadline=self.deadline,
-        )
+        x, y = self.outcomes(pair)
         learned = learn_events(x, y, self.objective)
         turned = learned[0].swapped
         wholes = [found.event for found in learned if found.swapped == turned]
