@@ -14,7 +14,7 @@ TARGETS = Path(__file__).parents[1] / "algorithms"
 FLOORS = [
     {"errors"},
     {"claim", "neighbours", "jit"},
-    {"counts", "kernels", "noise", "target", "exact", "files"},
+    {"counts", "kernels", "noise", "target", "exact", "files", "scratch"},
     {"events", "drivers"},
     {"mechanism", "evidence", "attacks"},
     {"adapters", "runs", "witness", "learn"},

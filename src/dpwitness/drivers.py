@@ -21,10 +21,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from dpwitness import scratch
+
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
 
 With `coupled`, both sides of a paired run start from the same state of the generator, and the next run starts
-behind the draws of both: state[3] is SFC64's counter of draws.
+behind the draws of both: state[3] is SFC64's counter of draws. `position` holds the number of the run and how much it
+has taken of the scratch memory.
 """
 from dpwitness.drivers import WAITING, borrow, place
 import numba, numpy
@@ -33,8 +36,8 @@ mechanism = WAITING.pop("{key}")
 
 
 @numba.njit(nogil=True, cache=True)
-def fill(rng, state, coupled, inputs, parameters, rows, position):
-    generator, pair = borrow(rng), borrow(inputs)
+def fill(rng, state, coupled, inputs, parameters, rows, position, memory):
+    generator, pair, scratch = borrow(rng), borrow(inputs), (borrow(memory), borrow(position))
     before, after = numpy.empty(5, numpy.uint64), numpy.empty(5, numpy.uint64)
     runs = rows.shape[0] // 2
     longest = 0
@@ -42,7 +45,7 @@ def fill(rng, state, coupled, inputs, parameters, rows, position):
         for k in range(5):  # word by word: a slice would bring in numba's formatting of errors, 2 s of compiling
             before[k] = state[k]
         for side in range(2):  # one call in the text: inlined twice it takes twice as long to compile
-            position[0] = side * runs + i
+            position[0], position[1] = side * runs + i, 0
             given = pair[side]
             row = side * runs + i
             length = place(rows, row, 0, mechanism({arguments}))
@@ -156,12 +159,10 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
 def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable[..., int]:
     """Return the `fill` of a mechanism (see `DRIVER`), from the cache where it is there.
 
-    `arguments`: the expressions to call it with, in order. Raises whatever numba raises when it refuses.
+    `arguments`: the expressions to call it with, in order. Numba compiles, and may refuse, when it is first called.
     """
     function = getattr(mechanism, "py_func", mechanism)  # a dispatcher stays what its author made of it
-    dispatcher = mechanism
-    if function is mechanism:
-        dispatcher = numba.njit(nogil=True, forceinline=True)(mechanism)
+    dispatcher = mechanism if function is not mechanism else numba.njit(nogil=True, forceinline=True)(mechanism)
     call = ", ".join(arguments)
     key, stable = fingerprint(function, call)
     folder = cache_folder() if stable else Path(tempfile.mkdtemp(prefix="dpwitness-"))
@@ -202,8 +203,8 @@ def fingerprint(function: Callable[..., Any], call: str) -> tuple[str, bool]:
     """Hash a function with all that it refers to; and whether that hash will be the same in the next process."""
     digest = hashlib.sha256()
     stable = True
-    own = Path(__file__).read_bytes()
-    for part in (own, call, sys.version, numba.__version__, np.__version__):
+    own = [Path(file).read_bytes() for file in (__file__, scratch.__file__)]
+    for part in (*own, call, sys.version, numba.__version__, np.__version__):
         digest.update(repr(part).encode())
     for part in _parts(function, set()):
         if part is None:

@@ -12,15 +12,13 @@ Rows = NDArray[np.float64]
 def rows_in_set(rows: Rows, members: Rows, hits: NDArray[np.bool_]) -> None:
     """hits[i]: whether row i equals a member. One width; members sorted by columns, NaN last; NaN equals NaN."""
     width = members.shape[1]
-    if members.shape[0] == 1:  # by far the most frequent: 3 ns a row, not 15
+    if members.shape[0] == 1:  # by far the most frequent; without a branch that random outcomes make unpredictable
         for i in range(rows.shape[0]):
-            same = True
+            different = 0
             for j in range(width):
                 a, b = rows[i, j], members[0, j]
-                if a != b and (a == a or b == b):
-                    same = False
-                    break
-            hits[i] = same
+                different += (a != b) & ((a == a) | (b == b))
+            hits[i] = different == 0
         return
     for i in range(rows.shape[0]):
         low, high = 0, members.shape[0]

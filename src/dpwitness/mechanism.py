@@ -162,7 +162,7 @@ class CompiledMechanism(Mechanism):
     threads = True
 
     def __init__(self, signature: Signature) -> None:
-        from dpwitness.drivers import load_driver  # numba is imported when first used
+        from dpwitness.scratch import SIZE, with_scratch  # numba is imported when first used
 
         super().__init__(signature)
         own = list(signature.parameters)
@@ -170,7 +170,18 @@ class CompiledMechanism(Mechanism):
         if signature.generator is not None:
             names[signature.generator] = "generator"
         self._values = tuple(np.asarray(v) if isinstance(v, list) else v for v in signature.parameters.values())
-        self._fill = load_driver(signature.function, [names[key] for key in signature.order])
+        self._arguments = [names[key] for key in signature.order]
+        self._scratch = SIZE
+        self._redirected = with_scratch(signature.function)
+        self._load()
+
+    def _load(self) -> None:
+        from dpwitness.drivers import load_driver
+
+        if self._redirected:
+            self._fill = load_driver(self._redirected, ["scratch", *self._arguments])
+        else:
+            self._fill = load_driver(self.signature.function, self._arguments)
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """As in `Mechanism`; for a few runs, since it makes as many again that it throws away."""
@@ -181,16 +192,21 @@ class CompiledMechanism(Mechanism):
 
     def fill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
         """As in `Mechanism`; coupled runs need an SFC64 generator."""
-        position = np.full(1, NOT_STARTED)
+        position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
         inputs = np.stack([pair.data, pair.neighbour])
         inputs.flags.writeable = False
         runs = rows.shape[1]
         state = sfc64_state(rng) if coupled else np.zeros(5, np.uint64)
         try:
-            length = self._fill(rng, state, coupled, inputs, self._values, rows.reshape(2 * runs, -1), position)
+            both = rows.reshape(2 * runs, -1)
+            length = self._fill(rng, state, coupled, inputs, self._values, both, position, np.empty(self._scratch))
         except Exception as error:
             at = int(position[0])
             if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
+                if self._redirected:
+                    self._redirected = None
+                    self._load()
+                    return self.fill_pair(pair, rng, rows, start, coupled=coupled)
                 raise Refused(str(error) or type(error).__name__) from error
             side = pair.data if at < runs else pair.neighbour
             raise raised(self.name, error, start + at % runs, side) from error

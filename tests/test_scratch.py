@@ -1,0 +1,146 @@
+"""Scratch memory: a mechanism's arrays may lie in it, and nothing else about the mechanism changes."""
+
+import importlib.util
+import linecache
+import warnings
+
+import numpy as np
+import pytest
+
+from dpwitness.adapters import as_mechanism
+from dpwitness.mechanism import CompiledMechanism
+from dpwitness.neighbours import Pair
+from dpwitness.runs import generator
+from dpwitness.scratch import SIZE, with_scratch
+
+WIDE = 3 * SIZE // 4
+
+
+def three_arrays(rng, data):
+    first = np.full(len(data), np.nan)
+    second = np.zeros(len(data))
+    third = np.empty(2 * len(data))
+    for i in range(len(data)):
+        first[i] = data[i] + rng.standard_normal()
+        third[2 * i], third[2 * i + 1] = second[i], first[i]
+    second[0] = 7.0
+    return first, second, third
+
+
+def too_much(rng, data):
+    first = np.full(WIDE, 1.0)
+    second = np.full(WIDE, 2.0)
+    return first[0], first[WIDE - 1], second[0], second[WIDE - 1], rng.random() + data[0]
+
+
+def a_loop_of_arrays(rng, data):
+    total = 0.0
+    for i in range(2 * SIZE):
+        part = np.zeros(10)
+        part[i % 10] += 1.0
+        total += part.sum()
+    return total + rng.random() + data[0]
+
+
+def other_shapes(rng, data):
+    square = np.zeros((2, 2))
+    whole = np.full(2, 3)
+    flags = np.full(2, True)
+    typed = np.zeros(2, np.int64)
+    square[0, 0] = data[0] + rng.random()
+    return square[0, 0], square[1, 1], whole, flags, typed
+
+
+def reassigned(rng, data):
+    noisy = np.zeros(len(data))
+    noisy = noisy + data
+    noisy[0] += rng.random()
+    return noisy
+
+
+def in_a_comprehension(rng, data):
+    parts = [np.zeros(1) for _ in range(2)]
+    own = np.zeros(1)
+    parts[0][0] = data[0] + rng.random()
+    return parts[0][0] + own[0]
+
+
+@pytest.mark.parametrize(
+    "function", [three_arrays, too_much, a_loop_of_arrays, other_shapes, reassigned, in_a_comprehension]
+)
+def test_outcomes_are_those_of_plain_python(function):
+    data = np.array([1.0, 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numba must not refuse
+        mechanism = as_mechanism(function, data)
+    assert with_scratch(function)
+    rows = np.empty((2, 5, 12))
+    length = mechanism.fill_pair(Pair(data, data + 1), generator(3), rows, 0, coupled=False)
+    rng = generator(3)
+    for i in range(5):
+        for side in range(2):
+            out = function(rng, data + side)
+            flat = np.concatenate([np.ravel(part) for part in (out if isinstance(out, tuple) else (out,))])
+            assert len(flat) == length
+            np.testing.assert_array_equal(rows[side, i, :length], flat)
+
+
+def test_an_array_of_impossible_length_is_still_an_error():
+    def negative(rng, data):
+        return np.empty(int(data[0]))
+
+    with pytest.raises(Exception, match="negative"):
+        as_mechanism(negative, np.array([-1.0]))
+
+
+def test_defaults_are_taken_over_as_they_are():
+    assert with_scratch(with_default).__defaults__ == with_default.__defaults__
+    assert with_scratch(with_default).__kwdefaults__ == with_default.__kwdefaults__
+
+
+def with_default(rng, data, width=[3][0], *, height=2):  # noqa: B006  # an expression must not be evaluated again
+    return np.zeros(width)
+
+
+def test_nothing_is_redirected_where_nothing_is_to_gain_or_to_know():
+    free = 1.0
+    namespace = {"np": np}
+    exec("def from_nowhere(rng, data):\n    return np.zeros(3)", namespace)
+
+    def closure(rng, data):
+        return np.zeros(3) + free
+
+    def no_array(rng, data):
+        return data[0]
+
+    def own_np(rng, data, np):
+        return np.zeros(3)
+
+    for function in (namespace["from_nowhere"], closure, no_array, own_np, len):
+        assert with_scratch(function) is None
+
+
+def test_a_file_that_changed_since_it_was_loaded_is_left_alone(tmp_path):
+    """What is tested is the code in memory, never what its file says now."""
+    file = tmp_path / "mine.py"
+    file.write_text("import numpy as np\n\ndef mine(rng, data):\n    out = np.zeros(1)\n    return out + 1\n")
+    spec = importlib.util.spec_from_file_location("mine", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert with_scratch(module.mine)
+    linecache.clearcache()
+    file.write_text("import numpy as np\n\ndef mine(rng, data):\n    out = np.zeros(1)\n    return out + 22\n")
+    assert with_scratch(module.mine) is None
+
+
+def test_what_numba_refuses_with_scratch_memory_is_tried_without(monkeypatch):
+    def refused(scratch, rng, data):
+        return object()
+
+    def plain(rng, data):
+        return data[0] + rng.random()
+
+    monkeypatch.setattr("dpwitness.scratch.with_scratch", lambda function: refused)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert isinstance(as_mechanism(plain, np.zeros(1)), CompiledMechanism)
