@@ -17,10 +17,11 @@ FLOORS = [
     {"counts", "kernels", "noise", "target", "exact", "files", "scratch"},
     {"events", "drivers"},
     {"mechanism", "evidence", "attacks"},
-    {"adapters", "runs", "witness", "learn"},
+    {"adapters", "runs", "witness", "objectives"},
+    {"learn"},
     {"search", "verdict", "catalog"},
     {"job", "report", "shrink"},
-    {"pipeline"},
+    {"pipeline", "curves"},
     {"cli", "plugin"},
     {"__init__", "__main__"},
 ]

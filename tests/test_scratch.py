@@ -98,7 +98,7 @@ def test_defaults_are_taken_over_as_they_are():
     assert with_scratch(with_default).__kwdefaults__ == with_default.__kwdefaults__
 
 
-def with_default(rng, data, width=[3][0], *, height=2):  # noqa: B006  # an expression must not be evaluated again
+def with_default(rng, data, width=[3][0], *, height=2):  # an expression must not be evaluated again
     return np.zeros(width)
 
 

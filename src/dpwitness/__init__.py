@@ -18,7 +18,7 @@ _HOMES = {
     "bits": "neighbours",
     "bound": "pipeline",
     "check": "pipeline",
-    "curve": "pipeline",
+    "curve": "curves",
     "histogram": "neighbours",
     "pairs": "neighbours",
     "queries": "neighbours",
@@ -53,10 +53,11 @@ __all__ = [  # sorted as people sort, without regard to case
 
 if TYPE_CHECKING:
     from dpwitness.claim import Claim
+    from dpwitness.curves import curve
     from dpwitness.errors import DPWitnessError
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
     from dpwitness.neighbours import bits, histogram, pairs, queries
-    from dpwitness.pipeline import bound, check, curve, replay, shrink
+    from dpwitness.pipeline import bound, check, replay, shrink
     from dpwitness.target import target
     from dpwitness.verdict import Bound, Curve, NotRefuted, Violation
     from dpwitness.witness import Witness

@@ -148,7 +148,7 @@ class Box:
 class OutcomeSet:
     """Finitely many outcomes, each a row; equal means equal in every entry, absent ones included."""
 
-    __slots__ = ("rows",)
+    __slots__ = ("_tables", "rows")
 
     def __init__(self, rows: Sequence[Sequence[float]] | Rows) -> None:
         width = max((len(row) for row in rows), default=0)
@@ -160,9 +160,10 @@ class OutcomeSet:
         used = int(np.max(np.sum(np.cumsum(~np.isnan(members[:, ::-1]), axis=1) > 0, axis=1), initial=0))
         members = members[:, :used] + 0.0  # no negative zeros
         if used:
-            members = members[np.lexsort(members.T[::-1])]  # the kernel searches by halving; NaN sorts last
+            members = members[np.lexsort(members.T[::-1])]  # one order, for comparing and for people
         members.flags.writeable = False
         self.rows: Rows = members
+        self._tables: dict[int, tuple[Rows, NDArray[np.int64]]] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OutcomeSet) and np.array_equal(self.rows, other.rows, equal_nan=True)
@@ -189,8 +190,19 @@ class OutcomeSet:
 
         width = max(rows.shape[1], self.width, 1)
         hits = np.empty(len(rows), np.bool_)
-        rows_in_set(widen(rows, width), widen(self.rows, width), hits)
+        rows_in_set(widen(rows, width), *self._table(width), hits)
         return hits
+
+    def _table(self, width: int) -> tuple[Rows, NDArray[np.int64]]:
+        """The members as rows of a width, and the hash table that finds them; kept."""
+        from dpwitness.kernels import fill_table
+
+        if width not in self._tables:
+            members = widen(self.rows, width)
+            table = np.full(1 << (4 * len(members) - 1).bit_length(), -1, np.int64)
+            fill_table(members, table)
+            self._tables[width] = members, table
+        return self._tables[width]
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """As in `Event`: ⊥ and ⊤ for flags."""

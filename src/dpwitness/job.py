@@ -17,9 +17,10 @@ from dpwitness.claim import Claim
 from dpwitness.counts import Counts
 from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate
-from dpwitness.learn import Found, Objective, learn_events
+from dpwitness.learn import Found, learn_events
 from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pair, Relation, as_input
+from dpwitness.objectives import Objective
 from dpwitness.runs import PLAYOFF, default_workers, tally
 from dpwitness.search import Entry, Promising, playoff, search
 from dpwitness.target import target_of

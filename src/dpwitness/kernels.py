@@ -3,41 +3,59 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.jit import compiled
+from dpwitness.jit import compiled, inlined
 
 Rows = NDArray[np.float64]
 
 
+@inlined
+def _word(rows: Rows, i: int) -> int:
+    """A hash of row i; NaN is one value, and so is 0."""
+    factor = np.uint64(0xBF58476D1CE4E5B9)
+    word, power = np.uint64(0), np.uint64(0x9E3779B97F4A7C15)
+    for j in range(rows.shape[1]):
+        x = rows[i, j]
+        bits = np.uint64(0x7FF8000000000001) if x != x else np.float64(x + 0.0).view(np.uint64)
+        mixed = (bits ^ (bits >> np.uint64(32))) * factor
+        word += (mixed ^ (mixed >> np.uint64(32))) * power  # no column waits for the one before
+        power *= factor
+    return word ^ (word >> np.uint64(32))  # type: ignore[return-value]  # an integer to numba
+
+
+@inlined
+def _same(rows: Rows, i: int, members: Rows, k: int) -> bool:
+    """Whether row i equals member k, NaN equal to NaN; without branches, which random outcomes make unpredictable."""
+    different = 0
+    for j in range(members.shape[1]):
+        a, b = rows[i, j], members[k, j]
+        different += (a != b) & ((a == a) | (b == b))
+    return different == 0
+
+
 @compiled
-def rows_in_set(rows: Rows, members: Rows, hits: NDArray[np.bool_]) -> None:
-    """hits[i]: whether row i equals a member. One width; members sorted by columns, NaN last; NaN equals NaN."""
-    width = members.shape[1]
-    if members.shape[0] == 1:  # by far the most frequent; without a branch that random outcomes make unpredictable
-        for i in range(rows.shape[0]):
-            different = 0
-            for j in range(width):
-                a, b = rows[i, j], members[0, j]
-                different += (a != b) & ((a == a) | (b == b))
-            hits[i] = different == 0
-        return
+def fill_table(members: Rows, table: NDArray[np.int64]) -> None:
+    """Enter different members in an open hash table, a power of two of places, −1 where free."""
+    mask = np.uint64(len(table) - 1)
+    for k in range(members.shape[0]):
+        place = _word(members, k) & mask
+        while table[place] >= 0:
+            place = (place + np.uint64(1)) & mask
+        table[place] = k
+
+
+@compiled
+def rows_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], hits: NDArray[np.bool_]) -> None:
+    """hits[i]: whether row i equals one of the members, of the same width, that `fill_table` has entered."""
+    mask = np.uint64(len(table) - 1)
     for i in range(rows.shape[0]):
-        low, high = 0, members.shape[0]
         found = False
-        while low < high and not found:
-            middle = (low + high) // 2
-            order = 0  # −1: the row comes before the member
-            for j in range(width):
-                a, b = rows[i, j], members[middle, j]
-                if a == b or (a != a and b != b):
-                    continue
-                order = -1 if (a < b or b != b) else 1
-                break
-            if order == 0:
-                found = True
-            elif order < 0:
-                high = middle
-            else:
-                low = middle + 1
+        if members.shape[0] == 1:  # by far the most frequent
+            found = _same(rows, i, members, 0)
+        else:
+            place = _word(rows, i) & mask
+            while table[place] >= 0 and not found:
+                found = _same(rows, i, members, table[place])
+                place = (place + np.uint64(1)) & mask
         hits[i] = found
 
 
@@ -82,12 +100,7 @@ def outcome_codes(
     """
     mask = np.uint64(len(hashes) - 1)
     for i in range(rows.shape[0]):
-        word = np.uint64(0x9E3779B97F4A7C15)
-        for j in range(rows.shape[1]):
-            x = rows[i, j]
-            bits = np.uint64(0x7FF8000000000001) if x != x else np.float64(x + 0.0).view(np.uint64)
-            word = (word ^ bits) * np.uint64(0xBF58476D1CE4E5B9)
-            word ^= word >> np.uint64(29)
+        word = _word(rows, i)
         place = word & mask
         while numbers[place] >= 0 and hashes[place] != word:
             place = (place + np.uint64(1)) & mask
@@ -99,24 +112,3 @@ def outcome_codes(
             known += 1
         codes[i] = numbers[place]
     return known
-
-
-@compiled
-def bin_counts(rows: Rows, starts: NDArray[np.int64], cuts: Rows, counts: NDArray[np.int64]) -> None:
-    """Add to counts how many entries of each column fall below its first cut, between two, at least its last.
-
-    Column j has the cuts starts[j]:starts[j+1], sorted, and the counts from starts[j]+j on, one more than cuts.
-    """
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            x = rows[i, j]
-            if x != x:
-                continue
-            low, high = starts[j], starts[j + 1]
-            while low < high:
-                middle = (low + high) // 2
-                if cuts[middle] <= x:
-                    low = middle + 1
-                else:
-                    high = middle
-            counts[low + j] += 1

@@ -1,12 +1,10 @@
-"""The road of one check: the only place where search, runs and evidence meet.
+"""The road of one check: here, and for whole figures in `curves`, search, runs and evidence meet; nowhere else.
 
 claim → neighbours → runs → outcomes → search ‖ fresh runs → counts → evidence → verdict
 """
 
 import math
-import secrets
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,14 +13,12 @@ import numpy as np
 from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
-from dpwitness.errors import BudgetTooSmall, InvalidParameter, MechanismTimeout
+from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import (
     detectable_epsilon,
     epsilon_lower_bound,
     growth_rate,
-    holm,
     log_e_value,
-    p_value,
     runs_needed,
 )
 from dpwitness.job import (
@@ -37,20 +33,19 @@ from dpwitness.job import (
     search_budget,
     usual_search,
 )
-from dpwitness.learn import BoundAt, Found, GrowthAt, PowerAt, learn_events
-from dpwitness.mechanism import EPSILON_NAMES, Mechanism
+from dpwitness.learn import Found
+from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Pair, Relation
+from dpwitness.objectives import BoundAt, GrowthAt
 from dpwitness.runs import confirm
-from dpwitness.search import Entry
 from dpwitness.shrink import smallest
-from dpwitness.verdict import Bound, Curve, Line, NotRefuted, Verdict, Violation
+from dpwitness.verdict import Bound, NotRefuted, Verdict, Violation
 from dpwitness.witness import Witness
 
-__all__ = ["bound", "check", "curve", "replay", "shrink"]
+__all__ = ["bound", "check", "replay", "shrink"]
 
 CHECK_RUNS: Final = 4_000_000
 BOUND_RUNS: Final = 20_000_000
-CURVE_RUNS: Final = 1_500_000
 SHRINK_TIME: Final = 10.0
 
 
@@ -231,113 +226,6 @@ def bound(
         seconds=job.seconds,
         ended=ended,
     )
-
-
-def curve(
-    mechanism: Callable[..., Any] | Mechanism,
-    *,
-    epsilons: Sequence[float],
-    claims: Sequence[float],
-    delta: float = 0.0,
-    method: str = "exact",
-    runs: int | None = None,
-    neighbours: Relation | None = None,
-    data: Any = None,
-    parameters: Mapping[str, Any] | None = None,
-    outcome: OutcomeFunction | None = None,
-    max_time: float = 600.0,
-    search_runs: int | None = None,
-    seed: int | None = None,
-    workers: int | None = None,
-    reference: str | None = None,
-    progress: Progress | None = None,
-) -> Curve:
-    """p-values of every test ε in `claims`, for the mechanism run with each ε of `epsilons`.
-
-    These are the figures of Ding et al. 2018.
-
-    One search serves every test ε of a line, and one fresh sample of `runs` paired runs (more for small ε) tests each
-    event chosen: the p-values of a line depend on each other, as Holm's adjustment allows. Raises `MechanismTimeout` if
-    the runs cannot be done in `max_time`: a p-value for a fixed number of runs cannot be had from fewer.
-    """
-    started = time.monotonic()
-    if not len(epsilons) or not len(claims):
-        raise InvalidParameter("a curve needs at least one epsilon and at least one claim")
-    check_limits(0.5, 1 if runs is None else runs, max_time)
-    tests = [Claim(epsilon=float(e), delta=delta) for e in claims]
-    lines = []
-    seed = secrets.randbits(32) if seed is None else seed
-    for epsilon in epsilons:
-        planned = (
-            int(CURVE_RUNS * min(max(0.7 / epsilon, 1.0) ** 2, 8.0)) if runs is None and epsilon > 0 else runs or 1
-        )
-        job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
-        budget = search_budget(job, search_runs, min(usual_search(float(epsilon)), planned))
-        wide = BoundAt(planned=planned, log_bar=math.log(1e6), delta=delta)
-        finalists, spent = job.search(wide, budget, progress)
-        entries = [
-            Entry(arm.pair, f, k) for k, arm in enumerate(finalists) for f in learn_events(arm.x, arm.y, wide, most=3)
-        ]
-        best, more = job.playoff(entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
-        spent += more
-        # A handful of events serves all test ε: the largest bound, and what is best at a few ε on the way.
-        spots = np.unique(np.quantile([t.epsilon for t in tests], (0, 0.25, 0.5, 0.75, 1), method="nearest"))
-        arm = finalists[best.place]
-        pair, pool = arm.pair, [best.found]
-        pool += [learn_events(arm.x, arm.y, PowerAt(epsilon=float(e), delta=delta))[0] for e in spots]
-        del finalists, arm
-        pool = job.recounted(pair, pool, budget // 6)
-        chosen = [_best_for(test, pool) for test in tests]
-        totals: tuple[Counts, ...] = ()
-        for totals in confirm(
-            job.mechanism,
-            pair,
-            [found.event for found in pool],
-            seed=job.seed,
-            max_runs=planned,
-            workers=job.workers,
-            coupled=False,  # Fisher's test asks for independent sides
-            deadline=job.deadline,
-        ):
-            if progress is not None:
-                progress("confirm", totals[0].runs, planned, f"ε = {epsilon:g}")
-        if not totals or totals[0].runs < planned:
-            raise MechanismTimeout(
-                f"{job.mechanism.name} did not finish {planned} runs in {max_time:g} s: give fewer, or more time"
-            )
-        counts = [totals[k].swapped() if pool[k].swapped else totals[k] for k in chosen]
-        values = [
-            p_value(c, test, method=method, seed=seed + i)
-            for i, (c, test) in enumerate(zip(counts, tests, strict=True))
-        ]
-        lines.append(
-            Line(
-                epsilon=float(epsilon),
-                test_epsilons=tuple(t.epsilon for t in tests),
-                p_values=tuple(values),
-                adjusted=tuple(holm(values)),
-                events=tuple(pool[k].event.describe(job.relation.noun, job.mechanism.label) for k in chosen),
-                counts=tuple(counts),
-                pair_label=pair.label,
-                search_runs=spent,
-            )
-        )
-    return Curve(
-        mechanism=job.mechanism.name,
-        parameters={k: plain(v) for k, v in job.mechanism.signature.parameters.items() if k not in EPSILON_NAMES},
-        delta=delta,
-        method=method,
-        lines=tuple(lines),
-        seed=seed,
-        reproducible=job.mechanism.reproducible,
-        seconds=time.monotonic() - started,
-    )
-
-
-def _best_for(test: Claim, pool: Sequence[Found]) -> int:
-    """The event of largest power against a test ε, by the search's estimates."""
-    p, q = np.array([f.estimate.p for f in pool]), np.array([f.estimate.q for f in pool])
-    return int(np.argmax(PowerAt(epsilon=test.epsilon, delta=test.delta)(p, q, 100_000)))
 
 
 def replay(

@@ -112,10 +112,10 @@ class _Redirect(ast.NodeTransformer):
                 return ast.copy_location(ast.Call(name, [scratch, *arguments], []), node)
         return node
 
-    def _leave(self, node: ast.AST) -> ast.AST:
-        return node  # a function inside has parameters of its own
-
-    visit_FunctionDef = visit_Lambda = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Everything but the functions inside: they have parameters of their own."""
+        inner = ast.FunctionDef | ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+        return node if isinstance(node, inner) else super().visit(node)
 
 
 def with_scratch(function: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -127,7 +127,7 @@ def with_scratch(function: Callable[..., Any]) -> Callable[..., Any] | None:
         return None
     own = function.__code__.co_varnames
     redirect = _Redirect({name for name, value in function.__globals__.items() if value is np and name not in own})
-    definition.body = [redirect.visit(statement) for statement in definition.body]
+    redirect.generic_visit(ast.Module(definition.body, []))
     if not redirect.redirected:
         return None
     # What the original has as defaults is taken over below, not evaluated again.

@@ -9,9 +9,10 @@ import numpy as np
 
 from dpwitness.errors import InvalidOutcome, MechanismTimeout
 from dpwitness.evidence import Estimate
-from dpwitness.learn import Found, Objective, learn_events, slack
+from dpwitness.learn import Found, learn_events, slack
 from dpwitness.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Data, Pair, Relation
+from dpwitness.objectives import Objective
 from dpwitness.runs import PLAYOFF, ordered, sample, stack, tally
 
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.

@@ -16,9 +16,10 @@ from dpwitness.counts import Counts
 from dpwitness.errors import MechanismError
 from dpwitness.events import Box, Event, Interval, OutcomeSet
 from dpwitness.evidence import Estimate, log_e_value
-from dpwitness.learn import Found, GrowthAt, learn_events
+from dpwitness.learn import Found, learn_events
 from dpwitness.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Bits, Data, Histogram, Pair, Queries, Relation, as_input
+from dpwitness.objectives import GrowthAt
 from dpwitness.runs import confirm, sample, tally
 
 #: Search runs of one step: compiled or vectorised code, and plain Python.

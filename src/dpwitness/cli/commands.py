@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dpwitness import pipeline
+from dpwitness import curves, pipeline
 from dpwitness.catalog import load, registered
 from dpwitness.cli.arguments import relation, settings
 from dpwitness.cli.progress import live
@@ -87,7 +87,7 @@ def curve_target(arguments: argparse.Namespace) -> int:
         plot_format(arguments.plot)  # before the runs, not after them
         _writable(arguments.plot)
     with live(arguments) as progress:
-        result = pipeline.curve(
+        result = curves.curve(
             function,
             **shared,
             epsilons=arguments.epsilon,

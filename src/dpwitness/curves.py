@@ -1,0 +1,155 @@
+"""The road of a whole figure: p-values of many test ε, as in the figures of Ding et al. 2018."""
+
+import math
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.adapters import Outcome as OutcomeFunction
+from dpwitness.claim import Claim
+from dpwitness.counts import Counts
+from dpwitness.errors import InvalidParameter, MechanismTimeout
+from dpwitness.evidence import Estimate, holm, p_value
+from dpwitness.job import Progress, check_limits, plain, prepare, search_budget, usual_search
+from dpwitness.learn import Found, Outcomes
+from dpwitness.mechanism import EPSILON_NAMES, Mechanism
+from dpwitness.neighbours import Relation
+from dpwitness.objectives import BoundAt, PowerAt
+from dpwitness.runs import confirm
+from dpwitness.search import Entry
+from dpwitness.verdict import Curve, Line
+
+CURVE_RUNS: Final = 1_500_000
+CLEAR: Final = 7.5  # standard errors; a p-value of 10⁻⁶ takes 4.8
+
+
+def curve(
+    mechanism: Callable[..., Any] | Mechanism,
+    *,
+    epsilons: Sequence[float],
+    claims: Sequence[float],
+    delta: float = 0.0,
+    method: str = "exact",
+    runs: int | None = None,
+    neighbours: Relation | None = None,
+    data: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    outcome: OutcomeFunction | None = None,
+    max_time: float = 600.0,
+    search_runs: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    reference: str | None = None,
+    progress: Progress | None = None,
+) -> Curve:
+    """p-values of every test ε in `claims`, for the mechanism run with each ε of `epsilons`.
+
+    These are the figures of Ding et al. 2018.
+
+    One search serves every test ε of a line, and one fresh sample of `runs` paired runs (more for small ε) tests each
+    event chosen: the p-values of a line depend on each other, as Holm's adjustment allows. Raises `MechanismTimeout` if
+    the runs cannot be done in `max_time`: a p-value for a fixed number of runs cannot be had from fewer.
+    """
+    started = time.monotonic()
+    if not len(epsilons) or not len(claims):
+        raise InvalidParameter("a curve needs at least one epsilon and at least one claim")
+    check_limits(0.5, 1 if runs is None else runs, max_time)
+    tests = [Claim(epsilon=float(e), delta=delta) for e in claims]
+    lines = []
+    seed = secrets.randbits(32) if seed is None else seed
+    for epsilon in epsilons:
+        planned = _most_runs(float(epsilon)) if runs is None else runs
+        job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
+        budget = search_budget(job, search_runs, min(usual_search(float(epsilon)), planned))
+        wide = BoundAt(planned=planned, log_bar=math.log(1e6), delta=delta)
+        finalists, spent = job.search(wide, budget, progress)
+        seen = [Outcomes(arm.x, arm.y) for arm in finalists]
+        entries = [Entry(arm.pair, f, k) for k, arm in enumerate(finalists) for f in seen[k].events(wide, most=3)]
+        best, more = job.playoff(entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
+        spent += more
+        # A handful of events serves all test ε: the largest bound, and what is best at a few ε on the way.
+        spots = np.unique(np.quantile([t.epsilon for t in tests], (0, 0.25, 0.5, 0.75, 1), method="nearest"))
+        pair, pool = best.pair, [best.found]
+        pool += [seen[best.place].events(PowerAt(epsilon=float(e), delta=delta), 1)[0] for e in spots]
+        del finalists, seen
+        pool = job.recounted(pair, _different(pool), budget // 6)
+        if runs is None:
+            planned = _enough_runs(pool[0].estimate, max(budget // 6, 16), float(epsilon), delta)
+        chosen = [_best_for(test, pool) for test in tests]
+        totals: tuple[Counts, ...] = ()
+        for totals in confirm(
+            job.mechanism,
+            pair,
+            [found.event for found in pool],
+            seed=job.seed,
+            max_runs=planned,
+            workers=job.workers,
+            coupled=False,  # Fisher's test asks for independent sides
+            deadline=job.deadline,
+        ):
+            if progress is not None:
+                progress("confirm", totals[0].runs, planned, f"ε = {epsilon:g}")
+        if not totals or totals[0].runs < planned:
+            raise MechanismTimeout(
+                f"{job.mechanism.name} did not finish {planned} runs in {max_time:g} s: give fewer, or more time"
+            )
+        counts = [totals[k].swapped() if pool[k].swapped else totals[k] for k in chosen]
+        values = [
+            p_value(c, test, method=method, seed=seed + i)
+            for i, (c, test) in enumerate(zip(counts, tests, strict=True))
+        ]
+        lines.append(
+            Line(
+                epsilon=float(epsilon),
+                test_epsilons=tuple(t.epsilon for t in tests),
+                p_values=tuple(values),
+                adjusted=tuple(holm(values)),
+                events=tuple(pool[k].event.describe(job.relation.noun, job.mechanism.label) for k in chosen),
+                counts=tuple(counts),
+                pair_label=pair.label,
+                search_runs=spent,
+            )
+        )
+    return Curve(
+        mechanism=job.mechanism.name,
+        parameters={k: plain(v) for k, v in job.mechanism.signature.parameters.items() if k not in EPSILON_NAMES},
+        delta=delta,
+        method=method,
+        lines=tuple(lines),
+        seed=seed,
+        reproducible=job.mechanism.reproducible,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _different(pool: Sequence[Found]) -> list[Found]:
+    """Each event once."""
+    return list({(str(found.event.to_json()), found.swapped): found for found in pool}.values())
+
+
+def _best_for(test: Claim, pool: Sequence[Found]) -> int:
+    """The event of largest power against a test ε, by the search's estimates."""
+    p, q = np.array([f.estimate.p for f in pool]), np.array([f.estimate.q for f in pool])
+    return int(np.argmax(PowerAt(epsilon=test.epsilon, delta=test.delta)(p, q, 100_000)))
+
+
+def _most_runs(epsilon: float) -> int:
+    """At most so many confirm runs for a curve: to see the same share of ε, their number must grow as 1/ε²."""
+    return int(CURVE_RUNS * min(max(0.7 / max(epsilon, 1e-9), 1.0) ** 2, 9.0))
+
+
+def _enough_runs(estimate: Estimate, runs: int, epsilon: float, delta: float) -> int:
+    """Confirm runs of a curve that put 80 % of ε `CLEAR` standard errors away; of the ε shown where that is less.
+
+    `runs`: how many the estimate is from; one standard error of it is doubted.
+    """
+    shown = math.log(max(estimate.p - delta, 1e-30) / max(estimate.q, 1e-30))
+    if shown <= 0:
+        return CURVE_RUNS
+    excluded = 0.8 * (epsilon if shown > 0.8 * epsilon else shown)
+    p, q = np.array([estimate.p]), np.array([estimate.q])
+    power = float(PowerAt(epsilon=excluded, delta=delta)(p, q, runs)[0]) - 1 / math.sqrt(runs)
+    return int(min(max((CLEAR / max(power, 1e-9)) ** 2, CURVE_RUNS), _most_runs(epsilon)))
