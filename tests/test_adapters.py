@@ -124,6 +124,19 @@ def test_objects_that_randomise_carry_claim_and_neighbours():
         assert not verdict.reproducible
 
 
+def test_a_check_reads_claim_and_neighbours_from_the_object():
+    verdict = check(Randomiser(), claim=1.2, alpha=1e-6, seed=1, max_runs=200_000, search_runs=50_000)
+    assert isinstance(verdict, Violation)
+    passed = check(Randomiser(), alpha=1e-6, seed=1, max_runs=20_000, search_runs=5_000)
+    assert passed.claim == Claim(epsilon=2.0)
+    assert not isinstance(passed, Violation)
+
+
+def test_a_check_without_any_claim_is_refused():
+    with pytest.raises(InvalidClaim, match="no claim to test"):
+        check(vectorised, neighbours=ONE)
+
+
 @pytest.mark.parametrize("thing", [vectorised, Noise(), 3, object()])
 def test_other_things_carry_no_claim(thing):
     assert carried_claim(thing) is None

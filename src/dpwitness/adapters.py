@@ -149,6 +149,29 @@ def carried_claim(thing: Any, *, d_in: Any = None) -> Claim | None:
     return Claim(epsilon=float(epsilon), delta=float(delta) if isinstance(delta, numbers.Real) else 0.0)
 
 
+def stated_claim(
+    thing: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    claim: float | None = None,
+    d_in: Any = None,
+) -> Claim:
+    """The (ε, δ) that a mechanism runs with: as given, else `claim`, else as the object carries it.
+
+    Raises `InvalidClaim` where there is none.
+    """
+    if epsilon is None:
+        epsilon = claim
+    if epsilon is not None:
+        return Claim(epsilon=epsilon, delta=delta or 0.0)
+    carried = carried_claim(thing, d_in=d_in)
+    if carried is None:
+        name = getattr(thing, "__name__", type(thing).__name__)
+        raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
+    return carried if delta is None else Claim(epsilon=carried.epsilon, delta=delta)
+
+
 def carried_neighbours(thing: Any) -> Pairs | None:
     """0 and the sensitivity, for an object that has one and randomises a number; else None."""
     sensitivity = getattr(thing, "sensitivity", None)

@@ -19,7 +19,6 @@ from dpwitness.mechanism import EPSILON_NAMES, Mechanism
 from dpwitness.neighbours import Relation
 from dpwitness.objectives import BoundAt, PowerAt
 from dpwitness.runs import confirm
-from dpwitness.search import Entry
 from dpwitness.verdict import Curve, Line
 
 CURVE_RUNS: Final = 1_500_000
@@ -67,13 +66,14 @@ def curve(
         wide = BoundAt(planned=planned, log_bar=math.log(1e6), delta=delta)
         finalists, spent = job.search(wide, budget, progress)
         seen = [Outcomes(arm.x, arm.y) for arm in finalists]
-        entries = [Entry(arm.pair, f, k) for k, arm in enumerate(finalists) for f in seen[k].events(wide, most=3)]
+        entries = job.learned(finalists, seen, wide, most=3)
         best, more = job.playoff(entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
         spent += more
         # A handful of events serves all test ε: the largest bound, and what is best at a few ε on the way.
         spots = np.unique(np.quantile([t.epsilon for t in tests], (0, 0.25, 0.5, 0.75, 1), method="nearest"))
         pair, pool = best.pair, [best.found]
-        pool += [seen[best.place].events(PowerAt(epsilon=float(e), delta=delta), 1)[0] for e in spots]
+        powers = [PowerAt(epsilon=float(e), delta=delta) for e in spots]
+        pool += [found for power in powers for found in seen[best.place].events(power, most=1)]
         del finalists, seen
         pool = job.recounted(pair, _different(pool), budget // 6)
         if runs is None:

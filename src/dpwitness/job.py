@@ -5,23 +5,24 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.adapters import Outcome as OutcomeFunction
-from dpwitness.adapters import as_mechanism
+from dpwitness.adapters import as_mechanism, carried_neighbours
 from dpwitness.attacks.candidate import Candidate
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
 from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate
-from dpwitness.learn import Found, learn_events
+from dpwitness.learn import Found, Outcomes
 from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pair, Relation, as_input
 from dpwitness.objectives import Objective
-from dpwitness.runs import PLAYOFF, default_workers, tally
+from dpwitness.runs import PLAYOFF, default_workers, ordered, tally
 from dpwitness.search import Entry, Promising, playoff, search
 from dpwitness.target import target_of
 from dpwitness.witness import Witness
@@ -95,6 +96,17 @@ class Job:
             deadline=self.started + self.max_time / 2,  # the other half belongs to the proof
             progress=None if progress is None else lambda done: progress("search", done, budget, ""),
         )
+
+    def learned(
+        self, finalists: Sequence[Promising], outcomes: Sequence[Outcomes], objective: Objective, most: int
+    ) -> list[Entry]:
+        """The events that the finalists' outcomes show, each finalist on a thread."""
+        learned = ordered((partial(rows.events, objective, most) for rows in outcomes), self.workers)
+        return [
+            Entry(arm.pair, found, place)
+            for place, (arm, events) in enumerate(zip(finalists, learned, strict=True))
+            for found in events or ()
+        ]
 
     def playoff(self, entries: Sequence[Entry], objective: Objective, budget: int) -> tuple[Entry, int]:
         """The best of several pairs with events, and the runs spent."""
@@ -170,8 +182,7 @@ def find(
             raise
         finalists, searched = [], 0  # too slow to search: what the attack proposes can still be confirmed
     spent += searched
-    for place, arm in enumerate(finalists):
-        entries += [Entry(arm.pair, f, place) for f in learn_events(arm.x, arm.y, objective, most=2)]
+    entries += job.learned(finalists, [Outcomes(arm.x, arm.y) for arm in finalists], objective, most=2)
     del finalists
     best = max(entries, key=lambda entry: entry.found.value)
     if best.found.sure < enough and len(entries) > 1:
@@ -215,7 +226,7 @@ def prepare(
     if seed is not None and not 0 <= seed < 1 << 128:
         raise InvalidParameter(f"seed={seed!r} must be a whole number of at least 0")
     own = target_of(_plain_function(function))
-    relation = neighbours or (own.neighbours if own else None)
+    relation = neighbours or (own.neighbours if own else carried_neighbours(_plain_function(function)))
     if relation is None:
         name = getattr(function, "__name__", "the mechanism")
         raise InvalidNeighbours(

@@ -7,6 +7,7 @@ runs and compared on the second; among those within 5 % of the best the simplest
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,8 +97,10 @@ class Outcomes:
         ]
 
     @cached_property
-    def _ordered(self) -> list[list[Floats]]:
-        return [_sorted(rows) for rows in self.train]
+    def _ordered(self) -> "list[list[_Side]]":
+        if self._coded:
+            return [_sides(self._coded.outcomes, counts) for counts in (self._coded.hits, self._coded.others)]
+        return [_sides(rows) for rows in self.train]
 
     @cached_property
     def _binned(self) -> "list[_Column]":
@@ -146,20 +149,38 @@ class _Column:
     q: Floats
 
 
-def _sorted(rows: Rows) -> list[Floats]:
-    """The values of each column in order, absent ones left out."""
-    columns = np.sort(np.ascontiguousarray(rows.T), axis=1)  # NaN goes last
+class _Side(NamedTuple):
+    """A column of one side: its values in order, absent ones left out, and how many runs the first k stand for."""
+
+    values: Floats
+    upto: NDArray[np.int64]
+
+
+def _sides(rows: Rows, weights: NDArray[np.int64] | None = None) -> list[_Side]:
+    """Every column of rows that stand for as many runs as `weights` says, or for one each."""
+    columns = np.ascontiguousarray(rows.T)
+    if weights is None:
+        columns = np.sort(columns, axis=1)  # NaN goes last
+        upto = np.broadcast_to(np.arange(len(rows) + 1), (len(columns), len(rows) + 1))
+    else:
+        order = np.argsort(columns, axis=1, kind="stable")
+        columns = np.take_along_axis(columns, order, axis=1)
+        upto = np.cumsum(np.hstack([np.zeros((len(columns), 1), np.int64), weights[order]]), axis=1)
     present = columns.shape[1] - np.isnan(columns).sum(axis=1)
-    return [column[:n] for column, n in zip(columns, present, strict=True)]
+    return [_Side(column[:n], counts[: n + 1]) for column, counts, n in zip(columns, upto, present, strict=True)]
 
 
-def _bin(columns: Sequence[Sequence[Floats]], runs: int, *, thorough: bool = True) -> list[_Column]:
-    """The intervals to try in each column, given the sorted values of `runs` runs a side."""
+def _bin(columns: Sequence[Sequence[_Side]], runs: int, *, thorough: bool = True) -> list[_Column]:
+    """The intervals to try in each column of D and of D′, of `runs` runs each."""
     shares = SHARES if thorough else COARSE
     binned = []
     for j, sides in enumerate(zip(*columns, strict=True)):
-        spots = [side[(shares * (len(side) - 1)).astype(np.int64)] for side in sides if len(side)]
-        cuts = np.unique(np.concatenate([*spots, *(side[:1] for side in sides)]))
+        spots = [
+            side.values[np.searchsorted(side.upto, shares * (side.upto[-1] - 1), side="right") - 1]
+            for side in sides
+            if len(side.values)
+        ]
+        cuts = np.unique(np.concatenate([*spots, *(side.values[:1] for side in sides)]))
         if not len(cuts):
             continue
         lows, highs = [np.full(len(cuts), -np.inf), cuts], [cuts, np.full(len(cuts), np.inf)]
@@ -168,8 +189,8 @@ def _bin(columns: Sequence[Sequence[Floats]], runs: int, *, thorough: bool = Tru
             highs.append(cuts[1:])
         rates = []
         for side in sides:
-            below = np.searchsorted(side, cuts) / runs
-            rates.append(np.concatenate([below, len(side) / runs - below, np.diff(below) if single else []]))
+            below = side.upto[np.searchsorted(side.values, cuts)] / runs
+            rates.append(np.concatenate([below, side.upto[-1] / runs - below, np.diff(below) if single else []]))
         binned.append(_Column(j, runs, np.concatenate(lows), np.concatenate(highs), *rates))
     return binned
 
@@ -206,7 +227,7 @@ def _grow_box(train: tuple[Rows, Rows], first: Interval, swapped: bool, objectiv
         if value <= best + slack(best):
             break
         best, grown = value, box
-        columns = _bin([_sorted(rows) for rows in inside], runs)
+        columns = _bin([_sides(rows) for rows in inside], runs)
         better = [item for item in _best_intervals(columns, objective) if item[2] == swapped]
         if not better:
             break
@@ -302,14 +323,15 @@ class _Scored:
     runs: int
 
 
-def _score(train: tuple[Rows, Rows], columns: Sequence[Sequence[Floats]]) -> _Scored | None:
+def _score(train: tuple[Rows, Rows], columns: Sequence[Sequence[_Side]]) -> _Scored | None:
     """The log ratio of each entry's bin, summed over the entries (exact for independent entries).
 
     None where fewer than two columns tell anything.
     """
     runs = len(train[0])
     coordinates, edges, weights = [], [], []
-    for j, sides in enumerate(zip(*columns, strict=True)):
+    for j, column in enumerate(zip(*columns, strict=True)):
+        sides = [side.values for side in column]
         values = np.sort(np.concatenate(sides), kind="stable")  # a merge
         spots = np.unique(values[(np.arange(1, 32) / 32 * len(values)).astype(np.int64)]) if len(values) else values
         cuts = spots[spots > values[:1]]

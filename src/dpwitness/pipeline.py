@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.adapters import Outcome as OutcomeFunction
+from dpwitness.adapters import stated_claim
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
@@ -52,9 +53,10 @@ SHRINK_TIME: Final = 10.0
 def check(
     mechanism: Callable[..., Any] | Mechanism,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     claim: float | None = None,
-    delta: float = 0.0,
+    delta: float | None = None,
+    d_in: Any = None,
     neighbours: Relation | None = None,
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
@@ -76,6 +78,7 @@ def check(
         A function of a generator, data and parameters; see `dpwitness.mechanism`.
     epsilon
         The mechanism's own parameter, where it has one of that name; and the claim, unless `claim` says another. Nats.
+        By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.
     neighbours
         A relation, such as `queries(10)` or `pairs(([1, 1], [2, 0]))`; by default that of a target.
     data
@@ -89,7 +92,9 @@ def check(
 
     Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves.
     """
-    stated = Claim(epsilon=epsilon if claim is None else claim, delta=delta)
+    own = stated_claim(mechanism, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in)
+    epsilon, delta = own.epsilon, own.delta
+    stated = own if claim is None else Claim(epsilon=claim, delta=delta)
     check_limits(alpha, max_runs, max_time)
     needed = runs_needed(stated, alpha)
     if max_runs < needed:

@@ -89,8 +89,9 @@ def _rows(
 
 def stack(parts: Sequence[Rows]) -> Rows:
     """Rows of several widths as one array."""
+    parts = [part for part in parts if len(part)]
     width = max(part.shape[1] for part in parts)
-    return np.concatenate([widen(part, width) for part in parts if len(part)])
+    return parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts])
 
 
 def confirm(

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
-from dpwitness.adapters import as_mechanism, carried_claim, carried_neighbours
+from dpwitness.adapters import as_mechanism, carried_neighbours, stated_claim
 from dpwitness.claim import Claim
 from dpwitness.errors import (
     DPWitnessError,
-    InvalidClaim,
     InvalidNeighbours,
     InvalidParameter,
     MechanismRaised,
@@ -101,7 +100,7 @@ class Asserter:
         suppressed = settings.get("suppress") or ()
         suppressed = {*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress}
         health.check_names(suppressed)
-        stated = _claim(function, settings)
+        stated = stated_claim(function, **{key: settings.get(key) for key in ("epsilon", "delta", "claim", "d_in")})
         relation = _relation(function, settings)
         data = None if settings.get("data") is None else as_input(settings["data"])
         health.check_inputs(relation, data, suppressed)
@@ -182,19 +181,6 @@ class Asserter:
         if note:
             lines.append(f"  {note}")
         return "\n".join(lines)
-
-
-def _claim(function: Any, settings: dict[str, Any]) -> Claim:
-    """The claim as given, else as the object carries it."""
-    epsilon, delta = settings.get("epsilon"), settings.get("delta")
-    if epsilon is None and settings.get("claim") is not None:
-        epsilon = settings["claim"]
-    if epsilon is None:
-        carried = carried_claim(function, d_in=settings.get("d_in"))
-        if carried is None:
-            raise InvalidClaim("no claim to test: give epsilon=…, in the call or in @pytest.mark.dp(epsilon=…)")
-        return carried if delta is None else Claim(epsilon=carried.epsilon, delta=delta)
-    return Claim(epsilon=epsilon, delta=delta or 0.0)
 
 
 def _relation(function: Any, settings: dict[str, Any]) -> Relation:
