@@ -17,7 +17,7 @@ FLOORS = [
     {"counts", "kernels", "noise", "target", "exact", "files", "scratch"},
     {"events", "drivers"},
     {"mechanism", "evidence", "attacks"},
-    {"adapters", "runs", "witness", "objectives"},
+    {"adapters", "runs", "witness", "objectives", "outcomes"},
     {"learn"},
     {"search", "verdict", "catalog"},
     {"job", "report", "shrink"},

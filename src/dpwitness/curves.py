@@ -14,7 +14,7 @@ from dpwitness.counts import Counts
 from dpwitness.errors import InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate, holm, p_value
 from dpwitness.job import Progress, check_limits, plain, prepare, search_budget, usual_search
-from dpwitness.learn import Found, Outcomes
+from dpwitness.learn import Found, Learner
 from dpwitness.mechanism import EPSILON_NAMES, Mechanism
 from dpwitness.neighbours import Relation
 from dpwitness.objectives import BoundAt, PowerAt
@@ -65,16 +65,16 @@ def curve(
         budget = search_budget(job, search_runs, min(usual_search(float(epsilon)), planned))
         wide = BoundAt(planned=planned, log_bar=math.log(1e6), delta=delta)
         finalists, spent = job.search(wide, budget, progress)
-        seen = [Outcomes(arm.x, arm.y) for arm in finalists]
-        entries = job.learned(finalists, seen, wide, most=3)
+        learners = [Learner(arm.sample) for arm in finalists]
+        entries = job.learned(finalists, learners, wide, most=3)
         best, more = job.playoff(entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
         spent += more
         # A handful of events serves all test ε: the largest bound, and what is best at a few ε on the way.
         spots = np.unique(np.quantile([t.epsilon for t in tests], (0, 0.25, 0.5, 0.75, 1), method="nearest"))
         pair, pool = best.pair, [best.found]
         powers = [PowerAt(epsilon=float(e), delta=delta) for e in spots]
-        pool += [found for power in powers for found in seen[best.place].events(power, most=1)]
-        del finalists, seen
+        pool += [found for power in powers for found in learners[best.place].events(power, most=1)]
+        del finalists, learners
         pool = job.recounted(pair, _different(pool), budget // 6)
         if runs is None:
             planned = _enough_runs(pool[0].estimate, max(budget // 6, 16), float(epsilon), delta)

@@ -18,7 +18,7 @@ from dpwitness.claim import Claim
 from dpwitness.counts import Counts
 from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate
-from dpwitness.learn import Found, Outcomes
+from dpwitness.learn import Found, Learner
 from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pair, Relation, as_input
 from dpwitness.objectives import Objective
@@ -98,10 +98,10 @@ class Job:
         )
 
     def learned(
-        self, finalists: Sequence[Promising], outcomes: Sequence[Outcomes], objective: Objective, most: int
+        self, finalists: Sequence[Promising], learners: Sequence[Learner], objective: Objective, most: int
     ) -> list[Entry]:
         """The events that the finalists' outcomes show, each finalist on a thread."""
-        learned = ordered((partial(rows.events, objective, most) for rows in outcomes), self.workers)
+        learned = ordered((partial(learner.events, objective, most) for learner in learners), self.workers)
         return [
             Entry(arm.pair, found, place)
             for place, (arm, events) in enumerate(zip(finalists, learned, strict=True))
@@ -182,13 +182,15 @@ def find(
             raise
         finalists, searched = [], 0  # too slow to search: what the attack proposes can still be confirmed
     spent += searched
-    entries += job.learned(finalists, [Outcomes(arm.x, arm.y) for arm in finalists], objective, most=2)
+    certain = [Entry(arm.pair, arm.certain, place) for place, arm in enumerate(finalists) if arm.certain]
+    entries += certain + job.learned(finalists, [Learner(arm.sample) for arm in finalists], objective, most=2)
     del finalists
-    best = max(entries, key=lambda entry: entry.found.value)
-    if best.found.sure < enough and len(entries) > 1:
+    best = certain[0] if certain else max(entries, key=lambda entry: entry.found.value)
+    if len(entries) > 1 and (certain or best.found.sure < enough):
         plenty = math.isinf(enough) and job.mechanism.threads  # slow code: the budget is all that fits
+        share = budget // 5 if certain else max(budget, runs // 2 if plenty else 0)
         try:
-            best, more = job.playoff(entries, objective, max(budget, runs // 2 if plenty else 0))
+            best, more = job.playoff(entries, objective, share)
         except MechanismTimeout:
             more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
         spent += more

@@ -7,15 +7,14 @@ runs and compared on the second; among those within 5 % of the best the simplest
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events import Box, Event, Interval, OutcomeSet, ScoreThreshold, widen
+from dpwitness.events import Box, Event, Interval, OutcomeSet, ScoreThreshold
 from dpwitness.evidence import Estimate
-from dpwitness.kernels import outcome_codes
 from dpwitness.objectives import Objective
+from dpwitness.outcomes import RowSample, Sample, Side, Table, sample_of, shrunken_log_ratio
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float64]
@@ -42,46 +41,40 @@ class Found:
 
 
 def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[Found]:
-    """The events that an objective likes best; see `Outcomes`."""
-    return Outcomes(x, y, thorough=thorough).events(objective, most)
+    """The events that an objective likes best in rows of outcomes of D and of D′; see `Learner`."""
+    return Learner(sample_of(x, y), thorough=thorough).events(objective, most)
 
 
-class Outcomes:
-    """Rows of outcomes of D and D′, half to learn from and half to compare on; read once, for any objective.
+class Learner:
+    """Learns events from a sample: reads it once, for any objective.
 
     `thorough` adds finer cuts, boxes and learned scores to outcome sets and intervals, for the final choice.
     """
 
-    def __init__(self, x: Rows, y: Rows, *, thorough: bool = True) -> None:
-        width = max(x.shape[1], y.shape[1])
-        x, y = widen(x, width), widen(y, width)
-        half = len(x) // 2
-        self.width, self.thorough = width, thorough
-        self.train, self.test = (x[:half], y[:half]), (x[half:], y[half:])
+    def __init__(self, sample: Sample, *, thorough: bool = True) -> None:
+        self.sample, self.thorough = sample, thorough
 
     def events(self, objective: Objective, most: int = 4) -> list[Found]:
         """The events that the objective likes best, in either direction.
 
         The first is the simplest that is nearly as good as the best one; the others follow by value.
         """
-        columns = _best_intervals(self._binned, objective)
-        sets = _best_sets(self._coded, objective) if self._coded else []
-        trials = [c for c in sets if c.size == 1]  # simplest first
-        trials += [_tried(interval, swapped, self.test) for _, interval, swapped in columns[:3]]
-        trials += [c for c in sets if c.size > 1]
-        if self.thorough and self.width > 1:
+        sample = self.sample
+        columns = _best_intervals(self._columns, objective)
+        sets = _best_sets(sample, objective) if isinstance(sample, Table) else []
+        trials = [trial for trial in sets if trial.size == 1]  # simplest first
+        trials += [_tried(interval, swapped, sample) for _, interval, swapped in columns[:3]]
+        trials += [trial for trial in sets if trial.size > 1]
+        if self.thorough and sample.width > 1:
             for _, interval, swapped in columns[:2]:
-                box = _grow_box(self.train, interval, swapped, objective)
+                box = _grow_box(sample, interval, swapped, objective)
                 if box is not None:
-                    trials.append(_tried(box, swapped, self.test))
-            if not sets and self._scored:
-                trials += [
-                    _tried(score, swapped, self.test) for score, swapped in _best_scores(self._scored, objective)
-                ]
-        runs = len(self.test[0])
+                    trials.append(_tried(box, swapped, sample))
+            if self._scored:
+                trials += [_tried(score, swapped, sample) for score, swapped in _best_scores(self._scored, objective)]
         p, q, both = (np.array(rates) for rates in zip(*((t.p, t.q, t.both) for t in trials), strict=True))
-        values = objective(p, q, runs, 1.0, both)
-        sure = objective(p, q, runs, 3.0, both)
+        values = objective(p, q, sample.tested, 1.0, both)
+        sure = objective(p, q, sample.tested, 3.0, both)
         best = float(values.max())
         chosen = int(np.argmax(values >= best - slack(best)))
         order = [chosen, *(int(k) for k in np.argsort(-values, kind="stable") if k != chosen)]
@@ -97,22 +90,12 @@ class Outcomes:
         ]
 
     @cached_property
-    def _ordered(self) -> "list[list[_Side]]":
-        if self._coded:
-            return [_sides(self._coded.outcomes, counts) for counts in (self._coded.hits, self._coded.others)]
-        return [_sides(rows) for rows in self.train]
-
-    @cached_property
-    def _binned(self) -> "list[_Column]":
-        return _bin(self._ordered, len(self.train[0]), thorough=self.thorough)
-
-    @cached_property
-    def _coded(self) -> "_Coded | None":
-        return _code(self.train, self.test)
+    def _columns(self) -> "list[_Column]":
+        return _bin(self.sample.sides(), self.sample.runs, thorough=self.thorough)
 
     @cached_property
     def _scored(self) -> "_Scored | None":
-        return _score(self.train, self._ordered)
+        return _score(self.sample) if isinstance(self.sample, RowSample) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +109,15 @@ class Trial:
     both: float
     size: int = 1  # outcomes, for a set of outcomes
 
+    @classmethod
+    def of(cls, event: Callable[[], Event], swapped: bool, rates: tuple[float, float, float], size: int = 1) -> "Trial":
+        """From the rates of D, of D′ and of both."""
+        p, q, both = rates
+        return cls(event, swapped, q, p, both, size) if swapped else cls(event, swapped, p, q, both, size)
 
-def _tried(event: Event, swapped: bool, test: tuple[Rows, Rows]) -> Trial:
-    a, b = (event.contains(rows) for rows in (test[::-1] if swapped else test))
-    return Trial(lambda: event, swapped, float(a.mean()), float(b.mean()), float((a & b).mean()))
+
+def _tried(event: Event, swapped: bool, sample: Sample) -> Trial:
+    return Trial.of(lambda: event, swapped, sample.rates(event))
 
 
 def slack(best: float) -> float:
@@ -149,28 +137,7 @@ class _Column:
     q: Floats
 
 
-class _Side(NamedTuple):
-    """A column of one side: its values in order, absent ones left out, and how many runs the first k stand for."""
-
-    values: Floats
-    upto: NDArray[np.int64]
-
-
-def _sides(rows: Rows, weights: NDArray[np.int64] | None = None) -> list[_Side]:
-    """Every column of rows that stand for as many runs as `weights` says, or for one each."""
-    columns = np.ascontiguousarray(rows.T)
-    if weights is None:
-        columns = np.sort(columns, axis=1)  # NaN goes last
-        upto = np.broadcast_to(np.arange(len(rows) + 1), (len(columns), len(rows) + 1))
-    else:
-        order = np.argsort(columns, axis=1, kind="stable")
-        columns = np.take_along_axis(columns, order, axis=1)
-        upto = np.cumsum(np.hstack([np.zeros((len(columns), 1), np.int64), weights[order]]), axis=1)
-    present = columns.shape[1] - np.isnan(columns).sum(axis=1)
-    return [_Side(column[:n], counts[: n + 1]) for column, counts, n in zip(columns, upto, present, strict=True)]
-
-
-def _bin(columns: Sequence[Sequence[_Side]], runs: int, *, thorough: bool = True) -> list[_Column]:
+def _bin(columns: tuple[list[Side], list[Side]], runs: int, *, thorough: bool = True) -> list[_Column]:
     """The intervals to try in each column of D and of D′, of `runs` runs each."""
     shares = SHARES if thorough else COARSE
     binned = []
@@ -214,20 +181,19 @@ def _best_intervals(columns: Sequence[_Column], objective: Objective) -> list[tu
     return sorted(found, key=lambda item: -item[0])
 
 
-def _grow_box(train: tuple[Rows, Rows], first: Interval, swapped: bool, objective: Objective) -> Box | None:
+def _grow_box(sample: Sample, first: Interval, swapped: bool, objective: Objective) -> Box | None:
     """Add sides to an interval while each makes it clearly better."""
-    runs = len(train[0])
     sides = {first.coordinate: first}
     best = -1e9
     while len(sides) <= 3:
         box = Box(tuple(sides.values()))
-        inside = [rows[box.contains(rows)] for rows in train]
-        p, q = (np.array([len(rows) / runs]) for rows in (inside[::-1] if swapped else inside))
-        value = float(objective(p, q, runs)[0])
+        shares = sample.learned(box)
+        p, q = (np.array([share]) for share in (shares[::-1] if swapped else shares))
+        value = float(objective(p, q, sample.runs)[0])
         if value <= best + slack(best):
             break
         best, grown = value, box
-        columns = _bin([_sides(rows) for rows in inside], runs)
+        columns = _bin(sample.sides(box), sample.runs)
         better = [item for item in _best_intervals(columns, objective) if item[2] == swapped]
         if not better:
             break
@@ -240,76 +206,25 @@ def _grow_box(train: tuple[Rows, Rows], first: Interval, swapped: bool, objectiv
     return grown if grown.sides != (first,) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Coded:
-    """Outcomes that repeat, numbered: those of the learning runs with their counts, and the number of every run."""
-
-    outcomes: Rows
-    numbers: NDArray[np.int64]
-    hits: NDArray[np.int64]
-    others: NDArray[np.int64]
-    order: NDArray[np.int64]  # by likelihood ratio, largest first
-    known: int
-    test: tuple[NDArray[np.int64], NDArray[np.int64]]
-    runs: int
-
-
-def _code(train: tuple[Rows, Rows], test: tuple[Rows, Rows]) -> _Coded | None:
-    """Number the outcomes; None where more than a quarter of the runs are outcomes of their own."""
-    runs = len(train[0])
-    most = min(max(runs // 4, 64), 1 << 16)
-    table = 1 << (2 * most - 1).bit_length()
-    hashes, numbers = np.zeros(table, np.uint64), np.full(table, -1, np.int64)
-    first, known = np.zeros(most, np.int64), 0
-    places: list[Rows] = []
-    counts: list[NDArray[np.int64]] = []
-    coded: list[NDArray[np.int64]] = []
-    for rows in (*train, *test):
-        codes = np.empty(len(rows), np.int64)
-        before = known
-        known = outcome_codes(rows, hashes, numbers, codes, first, known)
-        if known < 0:  # continuous, or nearly so
-            return None
-        places.append(rows[first[before:known]])
-        counts.append(np.bincount(codes, minlength=most)[:most])
-        coded.append(codes)
-    seen = counts[0][:known] + counts[1][:known] > 0
-    hits, others = (count[:known][seen] for count in counts[:2])
-    order = np.argsort(-_shrunken_log_ratio(hits, others), kind="stable")
-    outcomes = np.concatenate(places)[seen]
-    return _Coded(outcomes, np.flatnonzero(seen), hits, others, order, known, (coded[2], coded[3]), runs)
-
-
-def _best_sets(coded: _Coded, objective: Objective) -> list[Trial]:
+def _best_sets(table: Table, objective: Objective) -> list[Trial]:
     """The best sets of whole outcomes: one outcome, and prefixes by likelihood ratio."""
     trials: list[Trial] = []
     for swapped in (False, True):
-        hits, others = (coded.others, coded.hits) if swapped else (coded.hits, coded.others)
-        ranking = coded.order[::-1] if swapped else coded.order
-        p = np.concatenate([hits, np.cumsum(hits[ranking])]) / coded.runs
-        q = np.concatenate([others, np.cumsum(others[ranking])]) / coded.runs
-        alone, prefix = np.split(objective(p, q, coded.runs), [len(hits)])
+        hits, others = (table.others, table.hits) if swapped else (table.hits, table.others)
+        ranking = table.ranking[::-1] if swapped else table.ranking
+        p = np.concatenate([hits[ranking], np.cumsum(hits[ranking])]) / table.runs
+        q = np.concatenate([others[ranking], np.cumsum(others[ranking])]) / table.runs
+        alone, prefix = np.split(objective(p, q, table.runs), 2)
         best = float(prefix.max())
         # One outcome; the best prefix; the shortest prefix that is nearly as good.
         sizes = {int(prefix.argmax()) + 1, int(np.argmax(prefix >= best - slack(best))) + 1}
-        chosen = [np.array([int(alone.argmax())])] + [ranking[:size] for size in sorted(sizes) if size < len(ranking)]
+        chosen = [ranking[[int(alone.argmax())]]] + [ranking[:size] for size in sorted(sizes) if size < len(ranking)]
         for members in chosen:
-            inside = np.zeros(coded.known, np.bool_)
-            inside[coded.numbers[members]] = True
-            a, b = (inside[codes] for codes in (coded.test[::-1] if swapped else coded.test))
-            event = partial(OutcomeSet, coded.outcomes[members])
-            rates = float(a.mean()), float(b.mean()), float((a & b).mean())
-            trials.append(Trial(event, swapped, *rates, size=len(members)))
-    return sorted(trials, key=lambda c: c.size)
-
-
-def _shrunken_log_ratio(hits: NDArray[np.int64], others: NDArray[np.int64]) -> Floats:
-    """Log ratios pulled towards 0 by as much as they are noise (empirical Bayes)."""
-    ratio = np.log((hits + 0.5) / (others + 0.5))
-    noise = 1 / (hits + 0.5) + 1 / (others + 0.5)
-    weight = 1 / noise
-    prior = max(float(np.sum(weight * (ratio**2 - noise)) / np.sum(weight)), 1e-6)
-    return np.asarray(ratio * prior / (prior + noise))
+            inside = np.zeros(len(table.outcomes), np.bool_)
+            inside[members] = True
+            event = partial(OutcomeSet, table.outcomes[members])
+            trials.append(Trial.of(event, swapped, table.shares(inside), size=len(members)))
+    return sorted(trials, key=lambda trial: trial.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,14 +238,14 @@ class _Scored:
     runs: int
 
 
-def _score(train: tuple[Rows, Rows], columns: Sequence[Sequence[_Side]]) -> _Scored | None:
+def _score(sample: RowSample) -> _Scored | None:
     """The log ratio of each entry's bin, summed over the entries (exact for independent entries).
 
     None where fewer than two columns tell anything.
     """
-    runs = len(train[0])
+    runs = sample.runs
     coordinates, edges, weights = [], [], []
-    for j, column in enumerate(zip(*columns, strict=True)):
+    for j, column in enumerate(zip(*sample.sides(), strict=True)):
         sides = [side.values for side in column]
         values = np.sort(np.concatenate(sides), kind="stable")  # a merge
         spots = np.unique(values[(np.arange(1, 32) / 32 * len(values)).astype(np.int64)]) if len(values) else values
@@ -343,11 +258,11 @@ def _score(train: tuple[Rows, Rows], columns: Sequence[Sequence[_Side]]) -> _Sco
             continue
         coordinates.append(j)
         edges.append(cuts)
-        weights.append(_shrunken_log_ratio(hits, others))
+        weights.append(shrunken_log_ratio(hits, others))
     if len(coordinates) < 2:
         return None
     score = ScoreThreshold(coordinates, edges, weights, 0.0)
-    ranked = [np.sort(score.score(rows)) for rows in train]
+    ranked = [np.sort(score.score(rows)) for rows in sample.train]
     spots = np.unique(np.quantile(np.concatenate(ranked), SHARES))
     p, q = (1 - np.searchsorted(side, spots, side="right") / runs for side in ranked)
     return _Scored(score, spots, p, q, runs)

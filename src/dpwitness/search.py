@@ -6,6 +6,7 @@ from functools import partial
 from itertools import count
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidOutcome, MechanismTimeout
 from dpwitness.evidence import Estimate
@@ -13,7 +14,8 @@ from dpwitness.learn import Found, learn_events, slack
 from dpwitness.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Data, Pair, Relation
 from dpwitness.objectives import Objective
-from dpwitness.runs import PLAYOFF, ordered, sample, stack, tally
+from dpwitness.outcomes import Sample, sample_of
+from dpwitness.runs import CERTAIN, PLAYOFF, ordered, sample, stack, tally
 
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
 ROOM = 1 << 22
@@ -27,11 +29,11 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promising:
-    """A pair that promised much, and all outcomes seen of it."""
+    """A pair that promised much, and what was seen of it."""
 
     pair: Pair
-    x: Rows
-    y: Rows
+    sample: Sample
+    certain: Found | None = None  # an event so good, on runs of its own, that the search ended with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,13 @@ class _Arm:
     index: int
     x: Rows = field(default_factory=lambda: np.empty((0, 1)))
     y: Rows = field(default_factory=lambda: np.empty((0, 1)))
-    value: float = -np.inf
-    sure: float = -np.inf
+    found: Found | None = None
+    certain: bool = False
     turns: int = 0
+
+    @property
+    def value(self) -> float:
+        return -np.inf if self.found is None else self.found.value
 
 
 def search(
@@ -102,8 +108,7 @@ def search(
                     arm.x, arm.y = stack([arm.x, new[0]]), stack([arm.y, new[1]])
                     arm.turns += 1
                 if ranked:
-                    (found,) = learn_events(arm.x, arm.y, objective, thorough=False, most=1)
-                    arm.value, arm.sure = found.value, found.sure
+                    (arm.found,) = learn_events(arm.x, arm.y, objective, thorough=False, most=1)
                 return n
 
             for n in ordered(
@@ -115,22 +120,39 @@ def search(
                 if progress is not None:
                     progress(spent)
             arms = sorted(arms, key=lambda arm: -arm.value)[: max((len(arms) + 1) // 2, keep)]
-            if arms[0].sure >= enough:
+            recount(arms[0])
+            if arms[0].certain:
                 return arms[:1]
         return arms[:keep]
+
+    def recount(arm: _Arm) -> None:
+        """Try an event that seems good enough on fresh runs: the best of so many looks may be luck."""
+        nonlocal spent
+        if arm.found is None or arm.found.sure < enough:
+            return
+        pair = arm.pair.swapped() if arm.found.swapped else arm.pair
+        n = max(budget // 10, 64)
+        key = (CERTAIN, arm.index, arm.turns)
+        cells = tally(mechanism, pair, arm.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline)
+        spent += n
+        arm.found = _counted(arm.found, cells, objective)
+        arm.certain = arm.found.sure >= enough
 
     arms = [_Arm(pair, next(numbers)) for pair in relation.candidates(data, centre=centre, scale=scale)]
     first = list(arms)
     if len(arms) > 1:
         arms = halve(arms, budget // 2, FINALISTS)
         _refuse_constant(mechanism, first)
-        if arms[0].sure < enough:
+        if not arms[0].certain:
             arms += [_Arm(v, next(numbers)) for arm in arms[:2] for v in relation.variations(arm.pair, scale=scale)]
             arms = halve(arms, budget - spent, FINALISTS)
     else:
         arms = halve(arms, budget, 1)
         _refuse_constant(mechanism, first)
-    return [Promising(pair=arm.pair, x=arm.x, y=arm.y) for arm in arms], spent
+    return [
+        Promising(pair=arm.pair, sample=sample_of(arm.x, arm.y), certain=arm.found if arm.certain else None)
+        for arm in arms
+    ], spent
 
 
 def playoff(
@@ -162,20 +184,23 @@ def playoff(
                 mechanism, pair, entry.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline
             )
             spent += n
-            n10, n11, n01, _ = cells[number]
-            runs = int(cells[number].sum())
-            p, q, both = float((n10 + n11) / runs), float((n01 + n11) / runs), float(n11 / runs)
-            value, sure = (
-                float(objective(np.array([p]), np.array([q]), runs, caution, np.array([both]))[0])
-                for caution in (CAUTION, 3.0)
-            )
-            found = replace(entry.found, estimate=Estimate(p=p, q=q, both=both), value=value, sure=sure)
-            ranked.append((number, Entry(entry.pair, found, entry.place)))
+            ranked.append((number, replace(entry, found=_counted(entry.found, cells[number], objective))))
         ranked.sort(key=lambda item: -item[1].found.value)
         alive = ranked[: (len(ranked) + 1) // 2] if turn < rounds - 1 else ranked
     first = alive[0][1]
     good = [entry for _, entry in alive if entry.found.value >= first.found.value - slack(first.found.value)]
     return min(good, key=lambda entry: entry.found.event.size), spent
+
+
+def _counted(found: Found, cells: NDArray[np.int64], objective: Objective) -> Found:
+    """An event with the estimate and the value of fresh counts, in the order of `tally`."""
+    n10, n11, n01, _ = cells
+    runs = int(cells.sum())
+    p, q, both = float((n10 + n11) / runs), float((n01 + n11) / runs), float(n11 / runs)
+    value, sure = (
+        float(objective(np.array([p]), np.array([q]), runs, caution, np.array([both]))[0]) for caution in (CAUTION, 3.0)
+    )
+    return replace(found, estimate=Estimate(p=p, q=q, both=both), value=value, sure=sure)
 
 
 def _refuse_constant(mechanism: Mechanism, arms: Sequence[_Arm]) -> None:
