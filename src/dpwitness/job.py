@@ -21,7 +21,7 @@ from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, Learner
 from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pair, Relation, as_input
-from dpwitness.objectives import Objective
+from dpwitness.objectives import BoundAt, Objective
 from dpwitness.runs import PLAYOFF, default_workers, ordered, tally
 from dpwitness.search import Entry, Promising, playoff, search
 from dpwitness.target import target_of
@@ -183,7 +183,11 @@ def find(
         finalists, searched = [], 0  # too slow to search: what the attack proposes can still be confirmed
     spent += searched
     certain = [Entry(arm.pair, arm.certain, place) for place, arm in enumerate(finalists) if arm.certain]
-    entries += certain + job.learned(finalists, [Learner(arm.sample) for arm in finalists], objective, most=2)
+    learners = [Learner(arm.sample) for arm in finalists]
+    if isinstance(objective, BoundAt):  # a bound has the runs to tell many apart
+        entries += job.learned(finalists, learners, replace(objective, doubt=0.25), most=6)
+    else:
+        entries += certain + job.learned(finalists, learners, objective, most=2)
     del finalists
     best = certain[0] if certain else max(entries, key=lambda entry: entry.found.value)
     if len(entries) > 1 and (certain or best.found.sure < enough):

@@ -25,6 +25,8 @@ SHARES = np.unique(np.concatenate([SHARES, 1 - SHARES]))
 COARSE = np.concatenate([[1e-3, 0.01], np.arange(1, 16) / 16, [0.99, 0.999]])
 #: A simpler event may be this much worse than the best one.
 SLACK = 0.05
+#: How many single outcomes go on to the comparison, from either side.
+SINGLES = 3
 #: Columns with at most this many different values are taken value by value.
 FEW = 40
 
@@ -216,9 +218,10 @@ def _best_sets(table: Table, objective: Objective) -> list[Trial]:
         q = np.concatenate([others[ranking], np.cumsum(others[ranking])]) / table.runs
         alone, prefix = np.split(objective(p, q, table.runs), 2)
         best = float(prefix.max())
-        # One outcome; the best prefix; the shortest prefix that is nearly as good.
+        # Single outcomes; the best prefix; the shortest prefix that is nearly as good.
         sizes = {int(prefix.argmax()) + 1, int(np.argmax(prefix >= best - slack(best))) + 1}
-        chosen = [ranking[[int(alone.argmax())]]] + [ranking[:size] for size in sorted(sizes) if size < len(ranking)]
+        chosen = [ranking[[k]] for k in np.argsort(-alone, kind="stable")[:SINGLES]]
+        chosen += [ranking[:size] for size in sorted(sizes) if 1 < size < len(ranking)]
         for members in chosen:
             inside = np.zeros(len(table.outcomes), np.bool_)
             inside[members] = True

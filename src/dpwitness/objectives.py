@@ -53,6 +53,7 @@ class BoundAt:
     planned: int
     log_bar: float  # log(1/α)
     delta: float = 0.0
+    doubt: float = 1.0  # a factor for every caution: less where what is chosen will be counted again
 
     def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0, both: Floats | None = None) -> Floats:
         """As in `Objective`."""
@@ -61,7 +62,7 @@ class BoundAt:
         hits = np.maximum(p - self.delta, 1e-300)
         others = q + 1 / runs + bar / 2 / self.planned
         variance = np.maximum(1 / hits + 1 / others - 2 * joint / (hits * others), 1e-12)
-        spread = np.sqrt(variance) * (np.sqrt(2 * bar / self.planned) + caution / np.sqrt(runs))
+        spread = np.sqrt(variance) * (np.sqrt(2 * bar / self.planned) + self.doubt * caution / np.sqrt(runs))
         return np.asarray(np.log(hits) - np.log(others) - spread)
 
 

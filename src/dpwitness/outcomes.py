@@ -189,12 +189,14 @@ def sample_of(x: Rows, y: Rows) -> Sample:
 def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table | None:
     """The table of `runs` paired runs that come in parts, in turn to learn from and to compare on.
 
-    Memory does not grow with their number. None where outcomes do not repeat.
+    Memory does not grow with their number. None where outcomes do not repeat, or are longer than `width`.
     """
     counter = Counter(width, runs)
     hits, others, pairs = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((3, 0), np.int64)
     for turn, (x, y) in enumerate(parts):
-        a, b = counter.codes(x), counter.codes(y)
+        if max(x.shape[1], y.shape[1]) > width:
+            return None
+        a, b = counter.codes(widen(x, width)), counter.codes(widen(y, width))
         if a is None or b is None:
             return None
         if turn % 2:

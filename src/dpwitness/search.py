@@ -14,11 +14,13 @@ from dpwitness.learn import Found, learn_events, slack
 from dpwitness.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Data, Pair, Relation
 from dpwitness.objectives import Objective
-from dpwitness.outcomes import Sample, sample_of
+from dpwitness.outcomes import Sample, Table, counted, sample_of
 from dpwitness.runs import CERTAIN, PLAYOFF, ordered, sample, stack, tally
 
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
 ROOM = 1 << 22
+#: Paired runs that are drawn at a time to be counted.
+PART = 1 << 17
 #: How many pairs go on to the playoff.
 FINALISTS = 4
 #: Standard errors of doubt in a playoff: few candidates, each counted on runs that it was not chosen by.
@@ -78,8 +80,9 @@ def search(
 ) -> tuple[list[Promising], int]:
     """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
 
-    Returns the finalists, best first, and the paired runs spent, in total about `budget`; a pair whose value surely
-    reaches `enough` ends the search at once. Raises `InvalidOutcome` if every run of every pair returned the same.
+    Returns the finalists, best first, and the paired runs spent, in total about `budget`. A pair whose value surely
+    reaches `enough` ends the search at once; where no value is enough and outcomes repeat, as many runs again are spent
+    on the finalists. Raises `InvalidOutcome` if every run of every pair returned the same.
     """
     numbers = count()
     spent = 0
@@ -138,6 +141,21 @@ def search(
         arm.found = _counted(arm.found, cells, objective)
         arm.certain = arm.found.sure >= enough
 
+    def deepened(arm: _Arm, n: int) -> Sample:
+        """What was seen of a pair; n fresh runs, which need no room, where outcomes repeat."""
+        nonlocal spent
+        rows = sample_of(arm.x, arm.y)
+        if not isinstance(rows, Table) or n <= len(arm.x):
+            return rows
+        parts = 2 * -(-n // (2 * PART))
+        each = -(-n // parts)
+        draw = partial(
+            sample, mechanism, arm.pair, each, seed=seed, coupled=coupled, workers=workers, deadline=deadline
+        )
+        table = counted((draw(key=(arm.index, arm.turns + turn)) for turn in range(parts)), rows.width, n)
+        spent += parts * each
+        return table or rows
+
     arms = [_Arm(pair, next(numbers)) for pair in relation.candidates(data, centre=centre, scale=scale)]
     first = list(arms)
     if len(arms) > 1:
@@ -149,10 +167,12 @@ def search(
     else:
         arms = halve(arms, budget, 1)
         _refuse_constant(mechanism, first)
-    return [
-        Promising(pair=arm.pair, sample=sample_of(arm.x, arm.y), certain=arm.found if arm.certain else None)
-        for arm in arms
-    ], spent
+    found = []
+    for arm in arms:
+        more = budget // len(arms) if np.isinf(enough) and mechanism.threads else 0
+        seen = deepened(arm, more)
+        found.append(Promising(pair=arm.pair, sample=seen, certain=arm.found if arm.certain else None))
+    return found, spent
 
 
 def playoff(

@@ -1,0 +1,67 @@
+"""The search ends early only for an event that stood fresh runs; a curve plans its runs from what was seen."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpwitness.adapters import as_mechanism
+from dpwitness.catalog import load
+from dpwitness.curves import CURVE_RUNS, _enough_runs, _most_runs
+from dpwitness.evidence import Estimate
+from dpwitness.neighbours import queries
+from dpwitness.objectives import BoundAt, GrowthAt, PowerAt
+from dpwitness.outcomes import Table
+from dpwitness.search import search
+
+BUDGET = 60_000
+
+
+def searched(target, objective, enough=np.inf, epsilon=0.7, seed=1):
+    relation = queries(10)
+    data = next(iter(relation.candidates())).data
+    mechanism = as_mechanism(load(target), data, epsilon=epsilon)
+    return search(
+        mechanism, relation, objective, centre=0.5, scale=1 / epsilon, seed=seed, budget=BUDGET, enough=enough
+    )
+
+
+def test_what_ends_the_search_was_counted_on_runs_of_its_own():
+    (only,), spent = searched("isvt3", GrowthAt(epsilon=0.7), enough=1e-4)
+    fresh = BUDGET // 10
+    assert only.certain is not None
+    assert spent < BUDGET
+    for share in (only.certain.estimate.p, only.certain.estimate.q, only.certain.estimate.both):
+        assert share * fresh == pytest.approx(round(share * fresh), abs=1e-6)
+
+
+def test_luck_does_not_end_the_search():
+    """No event of a private mechanism grows at its claim: what seems to, in a few runs of many pairs, is luck."""
+    for seed in range(10):
+        finalists, spent = searched("svt", GrowthAt(epsilon=0.7), enough=1e-5, seed=seed)
+        assert all(arm.certain is None for arm in finalists)
+        assert spent >= BUDGET // 2
+
+
+def test_finalists_are_seen_in_more_runs_than_there_is_room_for_where_outcomes_repeat():
+    objective = BoundAt(planned=1_000_000, log_bar=math.log(1000))
+    finalists, spent = searched("svt", objective)
+    for arm in finalists:
+        assert isinstance(arm.sample, Table)
+        assert arm.sample.runs + arm.sample.tested >= BUDGET // len(finalists)
+    assert spent >= 3 * BUDGET // 2
+
+
+@pytest.mark.parametrize(("epsilon", "p", "q"), [(0.2, 0.008, 0.0066), (0.7, 0.5, 0.25), (1.5, 0.02, 0.005)])
+def test_a_curve_plans_runs_that_exclude_four_fifths_of_epsilon(epsilon, p, q):
+    planned = _enough_runs(Estimate(p=p, q=q), 10**9, epsilon, 0.0)
+    assert CURVE_RUNS <= planned <= _most_runs(epsilon)
+    power = PowerAt(epsilon=0.8 * min(epsilon, math.log(p / q)))(np.array([p]), np.array([q]), 10**9)[0]
+    assert power * math.sqrt(planned) > 6 or planned == _most_runs(epsilon)
+
+
+def test_a_curve_spends_most_where_little_is_shown_and_least_where_nothing_is():
+    assert _enough_runs(Estimate(p=0.0101, q=0.01), 10**6, 0.2, 0.0) == _most_runs(0.2)
+    assert _enough_runs(Estimate(p=0.01, q=0.01), 10**6, 0.2, 0.0) == CURVE_RUNS
+    assert _enough_runs(Estimate(p=0.5, q=0.0), 10**6, 0.2, 0.0) == CURVE_RUNS
+    assert _most_runs(0.2) > _most_runs(0.7) == CURVE_RUNS
