@@ -71,4 +71,4 @@ def test_a_curve_spends_most_where_little_is_shown_and_least_where_nothing_is():
     assert _enough_runs(Estimate(p=0.0101, q=0.01), 10**6, 0.2, 0.0) == _most_runs(0.2)
     assert _enough_runs(Estimate(p=0.01, q=0.01), 10**6, 0.2, 0.0) == CURVE_RUNS
     assert _enough_runs(Estimate(p=0.5, q=0.0), 10**6, 0.2, 0.0) == CURVE_RUNS
-    assert _most_runs(0.2) > _most_runs(0.7) == CURVE_RUNS
+    assert _most_runs(0.2) > _most_runs(0.7) > _most_runs(1.0) == _most_runs(1.5) == CURVE_RUNS

@@ -184,10 +184,8 @@ def find(
     spent += searched
     certain = [Entry(arm.pair, arm.certain, place) for place, arm in enumerate(finalists) if arm.certain]
     learners = [Learner(arm.sample) for arm in finalists]
-    if isinstance(objective, BoundAt):  # a bound has the runs to tell many apart
-        entries += job.learned(finalists, learners, replace(objective, doubt=0.25), most=6)
-    else:
-        entries += certain + job.learned(finalists, learners, objective, most=2)
+    most = 6 if isinstance(objective, BoundAt) else 2  # a bound has the runs to tell many apart
+    entries += certain + job.learned(finalists, learners, objective, most)
     del finalists
     best = certain[0] if certain else max(entries, key=lambda entry: entry.found.value)
     if len(entries) > 1 and (certain or best.found.sure < enough):

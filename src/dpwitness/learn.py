@@ -5,7 +5,7 @@ runs and compared on the second; among those within 5 % of the best the simplest
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpwitness.events import Box, Event, Interval, OutcomeSet, ScoreThreshold
 from dpwitness.evidence import Estimate
-from dpwitness.objectives import Objective
+from dpwitness.objectives import BoundAt, Objective
 from dpwitness.outcomes import RowSample, Sample, Side, Table, sample_of, shrunken_log_ratio
 
 Floats = NDArray[np.float64]
@@ -62,6 +62,9 @@ class Learner:
         The first is the simplest that is nearly as good as the best one; the others follow by value.
         """
         sample = self.sample
+        if isinstance(sample, Table) and isinstance(objective, BoundAt):
+            # Few events to be lucky with; and what is rare but clear would lose to what is frequent, in so few runs.
+            objective = replace(objective, doubt=0.25)
         columns = _best_intervals(self._columns, objective)
         sets = _best_sets(sample, objective) if isinstance(sample, Table) else []
         trials = [trial for trial in sets if trial.size == 1]  # simplest first

@@ -53,7 +53,7 @@ class BoundAt:
     planned: int
     log_bar: float  # log(1/α)
     delta: float = 0.0
-    doubt: float = 1.0  # a factor for every caution: less where what is chosen will be counted again
+    doubt: float = 1.0  # a factor for every caution
 
     def __call__(self, p: Floats, q: Floats, runs: int, caution: float = 1.0, both: Floats | None = None) -> Floats:
         """As in `Objective`."""
