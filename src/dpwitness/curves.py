@@ -138,7 +138,7 @@ def _best_for(test: Claim, pool: Sequence[Found]) -> int:
 
 def _most_runs(epsilon: float) -> int:
     """At most so many confirm runs for a curve: to see the same share of ε, their number must grow as 1/ε²."""
-    return int(CURVE_RUNS * min(max(1 / max(epsilon, 1e-9), 1.0) ** 2, 20.0))
+    return int(CURVE_RUNS * min(max(1 / max(epsilon, 1e-9), 1.0) ** 2, 15.0))
 
 
 def _enough_runs(estimate: Estimate, runs: int, epsilon: float, delta: float) -> int:
