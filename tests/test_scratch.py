@@ -85,6 +85,24 @@ def test_outcomes_are_those_of_plain_python(function):
             np.testing.assert_array_equal(rows[side, i, :length], flat)
 
 
+def unwritten(rng, data):
+    part = np.empty(len(data))
+    part[0] = rng.random()
+    return part
+
+
+def test_what_a_run_leaves_unwritten_is_not_what_another_wrote():
+    """Else runs would depend on each other, and the e-value's bet on them would be void."""
+    data = np.zeros(3)
+    mechanism = as_mechanism(unwritten, data)
+    rows = np.empty((2, 50, 3))
+    full_first = as_mechanism(three_arrays, data)
+    full_first.fill_pair(Pair(data, data), generator(1), np.empty((2, 50, 12)), 0, coupled=False)
+    mechanism.fill_pair(Pair(data, data), generator(1), rows, 0, coupled=False)
+    assert np.isnan(rows[:, :, 1:]).all()
+    assert not np.isnan(rows[:, :, 0]).any()
+
+
 def test_an_array_of_impossible_length_is_still_an_error():
     def negative(rng, data):
         return np.empty(int(data[0]))

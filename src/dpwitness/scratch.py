@@ -24,18 +24,22 @@ PARAMETER: Final = PREFIX + "scratch"
 
 
 @inlined
-def taken(scratch: Any, n: int) -> Any:
-    """`np.empty(n)` in scratch memory: a pair of the memory and, in position[1], how much of it is taken."""
+def taken(scratch: Any, n: int, value: float) -> Any:
+    """`np.full(n, value)` in scratch memory: a pair of the memory and, in position[1], how much of it is taken."""
     memory, position = scratch
     first = position[1]
-    if n < 0 or n > len(memory) - first:
-        return np.empty(n)
-    position[1] = first + n
-    return memory[first : first + n]
+    if 0 <= n <= len(memory) - first:
+        position[1] = first + n
+        array = memory[first : first + n]
+    else:
+        array = np.empty(n)
+    for k in range(n):
+        array[k] = value
+    return array
 
 
 def empty(scratch: Any, shape: Any) -> Any:
-    """What `np.empty(shape)` becomes; compiled code only, as the two below."""
+    """What `np.empty(shape)` becomes, full of NaN; compiled code only, as the two below."""
     return np.empty(shape)
 
 
@@ -50,21 +54,16 @@ def full(scratch: Any, shape: Any, value: Any) -> Any:
 
 
 def _taken_zeros(scratch: Any, shape: Any) -> Any:
-    array = taken(scratch, shape)
-    for k in range(shape):
-        array[k] = 0.0
-    return array
+    return taken(scratch, shape, 0.0)
 
 
 def _taken_full(scratch: Any, shape: Any, value: Any) -> Any:
-    array = taken(scratch, shape)
-    for k in range(shape):
-        array[k] = value
-    return array
+    return taken(scratch, shape, value)
 
 
 def _taken_empty(scratch: Any, shape: Any) -> Any:
-    return taken(scratch, shape)
+    # What a run leaves unwritten must not be what another run wrote there: runs would depend on each other.
+    return taken(scratch, shape, np.nan)
 
 
 @overload(empty, jit_options={"forceinline": True})
