@@ -145,6 +145,10 @@ class Box:
         return {"kind": "box", "sides": [side.to_json() for side in self.sides]}
 
 
+#: Up to so many outcomes of a set are compared one by one.
+COMPARED = 5
+
+
 class OutcomeSet:
     """Finitely many outcomes, each a row; equal means equal in every entry, absent ones included."""
 
@@ -186,11 +190,18 @@ class OutcomeSet:
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`."""
-        from dpwitness.kernels import rows_in_set  # numba is imported when first used
+        from dpwitness.kernels import rows_equal, rows_in_set  # numba is imported when first used
 
         width = max(rows.shape[1], self.width, 1)
-        hits = np.empty(len(rows), np.bool_)
-        rows_in_set(widen(rows, width), *self._table(width), hits)
+        rows = widen(rows, width)
+        hits = np.zeros(len(rows), np.bool_)
+        if len(self.rows) > COMPARED:
+            rows_in_set(rows, *self._table(width), hits)
+            return hits
+        members, equal = widen(self.rows, width), np.empty(len(rows), np.bool_)
+        for k in range(len(members)):
+            rows_equal(rows, members, k, equal)
+            hits |= equal
         return hits
 
     def _table(self, width: int) -> tuple[Rows, NDArray[np.int64]]:
