@@ -48,9 +48,10 @@ def curve(
 
     These are the figures of Ding et al. 2018.
 
-    One search serves every test ε of a line, and one fresh sample of `runs` paired runs (more for small ε) tests each
-    event chosen: the p-values of a line depend on each other, as Holm's adjustment allows. Raises `MechanismTimeout` if
-    the runs cannot be done in `max_time`: a p-value for a fixed number of runs cannot be had from fewer.
+    One search serves every test ε of a line, and one fresh sample of `runs` paired runs (by default as many as 80 % of
+    ε takes to exclude) tests each event chosen: the p-values of a line depend on each other, as Holm's adjustment
+    allows. Raises `MechanismTimeout` if the runs cannot be done in `max_time`: a p-value for a fixed number of runs
+    cannot be had from fewer.
     """
     started = time.monotonic()
     if not len(epsilons) or not len(claims):
@@ -75,9 +76,10 @@ def curve(
         powers = [PowerAt(epsilon=float(e), delta=delta) for e in spots]
         pool += [found for power in powers for found in learners[best.place].events(power, most=1)]
         del finalists, learners
-        pool = job.recounted(pair, _different(pool), budget // 6)
+        again = max(budget // 6, 16)
+        pool = job.recounted(pair, _different(pool), again)
         if runs is None:
-            planned = _enough_runs(pool[0].estimate, max(budget // 6, 16), float(epsilon), delta)
+            planned = _enough_runs(pool[0].estimate, again, float(epsilon), delta)
         chosen = [_best_for(test, pool) for test in tests]
         totals: tuple[Counts, ...] = ()
         for totals in confirm(

@@ -23,7 +23,7 @@ from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pair, Relation, as_input
 from dpwitness.objectives import BoundAt, Objective
 from dpwitness.runs import PLAYOFF, default_workers, ordered, tally
-from dpwitness.search import Entry, Promising, playoff, search
+from dpwitness.search import Entry, Promising, estimated, playoff, search
 from dpwitness.target import target_of
 from dpwitness.witness import Witness
 
@@ -124,18 +124,17 @@ class Job:
         """The same events with estimates from search runs that none of them was chosen by."""
         fresh = []
         for number, found in enumerate(pool):
-            n10, n11, n01, _ = tally(
+            cells = tally(
                 self.mechanism,
                 pair.swapped() if found.swapped else pair,
                 found.event,
-                max(runs, 16),
+                runs,
                 seed=self.seed,
                 key=(PLAYOFF, RECOUNT, number),
                 workers=self.workers,
                 deadline=self.deadline,
-            ) / max(runs, 16)
-            estimate = Estimate(p=float(n10 + n11), q=float(n01 + n11), both=float(n11))
-            fresh.append(replace(found, estimate=estimate))
+            )
+            fresh.append(replace(found, estimate=estimated(cells)))
         return fresh
 
     def witness(self, claim: Claim, alpha: float, pair: Pair, found: Found, counts: Counts) -> Witness:

@@ -212,7 +212,7 @@ def _grow_box(sample: Sample, first: Interval, swapped: bool, objective: Objecti
 
 
 def _best_sets(table: Table, objective: Objective) -> list[Trial]:
-    """The best sets of whole outcomes: one outcome, and prefixes by likelihood ratio."""
+    """The best sets of whole outcomes: single ones, and prefixes by likelihood ratio."""
     trials: list[Trial] = []
     for swapped in (False, True):
         hits, others = (table.others, table.hits) if swapped else (table.hits, table.others)

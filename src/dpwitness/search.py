@@ -212,15 +212,19 @@ def playoff(
     return min(good, key=lambda entry: entry.found.event.size), spent
 
 
-def _counted(found: Found, cells: NDArray[np.int64], objective: Objective) -> Found:
-    """An event with the estimate and the value of fresh counts, in the order of `tally`."""
+def estimated(cells: NDArray[np.int64]) -> Estimate:
+    """The shares that counts show, in the order of `tally`."""
     n10, n11, n01, _ = cells
     runs = int(cells.sum())
-    p, q, both = float((n10 + n11) / runs), float((n01 + n11) / runs), float(n11 / runs)
-    value, sure = (
-        float(objective(np.array([p]), np.array([q]), runs, caution, np.array([both]))[0]) for caution in (CAUTION, 3.0)
-    )
-    return replace(found, estimate=Estimate(p=p, q=q, both=both), value=value, sure=sure)
+    return Estimate(p=float((n10 + n11) / runs), q=float((n01 + n11) / runs), both=float(n11 / runs))
+
+
+def _counted(found: Found, cells: NDArray[np.int64], objective: Objective) -> Found:
+    """An event with the estimate and the value of fresh counts."""
+    estimate, runs = estimated(cells), int(cells.sum())
+    p, q, both = np.array([estimate.p]), np.array([estimate.q]), np.array([estimate.both])
+    value, sure = (float(objective(p, q, runs, caution, both)[0]) for caution in (CAUTION, 3.0))
+    return replace(found, estimate=estimate, value=value, sure=sure)
 
 
 def _refuse_constant(mechanism: Mechanism, arms: Sequence[_Arm]) -> None:
