@@ -123,6 +123,7 @@ def curve_text(result: Curve) -> str:
     ]
     widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
     text = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)]
-    runs = result.lines[0].counts[0].runs
+    each = [f"{line.counts[0].runs:,}" for line in result.lines]
+    runs = each[0] if len(set(each)) == 1 else " / ".join(each)
     title = f"p-values of {result.mechanism}({parameters(result.parameters)})"
-    return "\n".join([title, *text, f"{runs:,} paired runs a line; {result.seconds:.1f} s; seed {result.seed}"])
+    return "\n".join([title, *text, f"{runs} paired runs a line; {result.seconds:.1f} s; seed {result.seed}"])
