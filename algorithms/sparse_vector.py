@@ -1,7 +1,6 @@
 """The sparse vector technique and the broken variants of it that Lyu, Su & Li (2017) collected.
 
-All compare noisy answers with one noisy threshold, ⊤ (1) for "at least", ⊥ (0) for "below". Answers behind the last
-one given are NaN, that is, absent.
+All compare noisy answers with one noisy threshold, ⊤ (1) for "at least", ⊥ (0) for "below".
 """
 
 import numpy as np
@@ -28,7 +27,7 @@ def svt(
     sensitivity: float = 1.0,
 ) -> Answers:
     """Sparse vector technique: ⊤ or ⊥ for each query until `cutoff` ⊤'s."""
-    answers = np.full(len(queries), np.nan)
+    answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
     count = 0
     for i in range(len(queries)):
@@ -36,7 +35,7 @@ def svt(
             answers[i] = True
             count += 1
             if count >= cutoff:
-                break
+                return answers[: i + 1]
         else:
             answers[i] = False
     return answers
@@ -99,7 +98,7 @@ def isvt3(
     sensitivity: float = 1.0,
 ) -> Answers:
     """Noise that does not grow with the bound on the number of ⊤'s."""
-    answers = np.full(len(queries), np.nan)
+    answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 4 * sensitivity / epsilon)
     count = 0
     for i in range(len(queries)):
@@ -108,7 +107,7 @@ def isvt3(
             answers[i] = True
             count += 1
             if count >= cutoff:
-                break
+                return answers[: i + 1]
         else:
             answers[i] = False
     return answers
@@ -129,7 +128,7 @@ def isvt4(
     sensitivity: float = 1.0,
 ) -> Answers:
     """Releases the noisy answer instead of ⊤."""
-    answers = np.full(len(queries), np.nan)
+    answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
     count = 0
     for i in range(len(queries)):
@@ -138,7 +137,7 @@ def isvt4(
             answers[i] = noisy_answer  # the defect: the very number that was compared
             count += 1
             if count >= cutoff:
-                break
+                return answers[: i + 1]
         else:
             answers[i] = False
     return answers
@@ -159,7 +158,7 @@ def svt_single_noise(
     sensitivity: float = 1.0,
 ) -> Answers:
     """Query noise of half the scale that queries of either direction need."""
-    answers = np.full(len(queries), np.nan)
+    answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
     count = 0
     for i in range(len(queries)):
@@ -168,7 +167,7 @@ def svt_single_noise(
             answers[i] = True
             count += 1
             if count >= cutoff:
-                break
+                return answers[: i + 1]
         else:
             answers[i] = False
     return answers

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from dpwitness.adapters import PythonMechanism, as_mechanism
+from dpwitness.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, SlowMechanism
 from dpwitness.mechanism import CompiledMechanism, Signature
 from dpwitness.neighbours import as_input
@@ -11,7 +12,7 @@ from dpwitness.noise import exponential, gaussian, geometric, laplace
 DATA = as_input([1.0, 2.0])
 
 
-def rows_of(function, n=3, width=6, data=DATA, **settings):
+def rows_of(function, n=3, width=8, data=DATA, **settings):
     mechanism = as_mechanism(function, data, **settings)
     rows = np.empty((n, width))
     length = mechanism.fill(data, np.random.default_rng(0), rows, 0)
@@ -55,24 +56,40 @@ def perhaps(rng, data):
     return None
 
 
+def lists_of_any_length(rng, data):
+    return data[:1], data
+
+
+def special(rng, data):
+    zero = data[0] - 1.0
+    return np.array([zero / (zero * 1.0 + 0.0) if zero > 0 else np.nan, -zero, np.inf, -np.inf, zero])
+
+
+def large(rng, data):
+    return 2**53 + 1, -(2**53) - 1
+
+
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (flag, [1]),
+        (flag, [TRUE]),
         (number, [3]),
-        (pair, [1, 2.5]),
-        (nested, [1, 1, 2, 4, 5]),
-        (listed, [0, 1]),
+        (pair, [TRUE, 2.5]),
+        (nested, [1, 2, 1, 2, 2, 4, 5]),  # a nested sequence is its length and its entries
+        (listed, [FALSE, TRUE]),
         (array, [2, 4]),
-        (nothing, []),
-        (perhaps, []),
+        (nothing, [NONE]),
+        (perhaps, [NONE]),
+        (lists_of_any_length, [1, 1, 2, 1, 2]),
+        (special, [NOT_A_NUMBER, NEGATIVE_ZERO, np.inf, -np.inf, 0]),
+        (large, [2.0**53, 1, -(2.0**53) - 2**11, 2047]),
     ],
 )
 def test_outputs_become_rows_compiled_and_in_python_alike(function, expected):
     mechanism, rows, length = rows_of(function)
     assert isinstance(mechanism, CompiledMechanism)
     assert length == len(expected)
-    expected = [*expected, *[np.nan] * (6 - len(expected))]
+    expected = [*expected, *[np.nan] * (8 - len(expected))]
     assert np.array_equal(rows, [expected] * 3, equal_nan=True)
     plain = PythonMechanism(Signature.of(function, {}))
     plain.fill(DATA, np.random.default_rng(0), rows, 0)

@@ -7,8 +7,10 @@ import warnings
 import numpy as np
 import pytest
 
-from dpwitness.adapters import as_mechanism
-from dpwitness.mechanism import CompiledMechanism
+from dpwitness.adapters import _flat, as_mechanism
+from dpwitness.encoding import NOT_A_NUMBER, entries
+from dpwitness.errors import CompiledDiffers
+from dpwitness.mechanism import CompiledMechanism, Signature
 from dpwitness.neighbours import Pair
 from dpwitness.runs import generator
 from dpwitness.scratch import SIZE, with_scratch
@@ -74,15 +76,16 @@ def test_outcomes_are_those_of_plain_python(function):
         warnings.simplefilter("error")  # numba must not refuse
         mechanism = as_mechanism(function, data)
     assert with_scratch(function)
-    rows = np.empty((2, 5, 12))
+    rows = np.empty((2, 5, 16))
     length = mechanism.fill_pair(Pair(data, data + 1), generator(3), rows, 0, coupled=False)
     rng = generator(3)
     for i in range(5):
         for side in range(2):
             out = function(rng, data + side)
-            flat = np.concatenate([np.ravel(part) for part in (out if isinstance(out, tuple) else (out,))])
-            assert len(flat) == length
-            np.testing.assert_array_equal(rows[side, i, :length], flat)
+            parts = out if isinstance(out, tuple | list | np.ndarray) else (out,)
+            row = [number for entry in _flat(parts) for number in entries(entry)]
+            assert len(row) == length
+            assert rows[side, i, :length].tolist() == row
 
 
 def unwritten(rng, data):
@@ -94,13 +97,15 @@ def unwritten(rng, data):
 def test_what_a_run_leaves_unwritten_is_not_what_another_wrote():
     """Else runs would depend on each other, and the e-value's bet on them would be void."""
     data = np.zeros(3)
-    mechanism = as_mechanism(unwritten, data)
+    with pytest.warns(CompiledDiffers, match="unwritten runs as plain Python: compiled by numba, run 0"):
+        as_mechanism(unwritten, data)  # in Python there is something in such an array, so Python is what is tested
+    mechanism = CompiledMechanism(Signature.of(unwritten, {}))
     rows = np.empty((2, 50, 3))
     full_first = as_mechanism(three_arrays, data)
-    full_first.fill_pair(Pair(data, data), generator(1), np.empty((2, 50, 12)), 0, coupled=False)
+    full_first.fill_pair(Pair(data, data), generator(1), np.empty((2, 50, 16)), 0, coupled=False)
     mechanism.fill_pair(Pair(data, data), generator(1), rows, 0, coupled=False)
-    assert np.isnan(rows[:, :, 1:]).all()
-    assert not np.isnan(rows[:, :, 0]).any()
+    assert (rows[:, :, 1:] == NOT_A_NUMBER).all()
+    assert (0 <= rows[:, :, 0]).all()
 
 
 def test_an_array_of_impossible_length_is_still_an_error():

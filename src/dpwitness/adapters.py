@@ -1,6 +1,5 @@
 """The callables that are no plain compilable functions, and the choice between all kinds."""
 
-import hashlib
 import inspect
 import math
 import numbers
@@ -12,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from dpwitness.claim import Claim
-from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
+from dpwitness.compare import first_difference
+from dpwitness.encoding import array_rows, entries
+from dpwitness.errors import CompiledDiffers, InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
 from dpwitness.mechanism import CompiledMechanism, Mechanism, Refused, Rows, Signature, raised
-from dpwitness.neighbours import Data, Pairs, pairs
+from dpwitness.neighbours import Data, Pair, Pairs, pairs
 
 Outcome = Callable[[Any], Any]
 
@@ -30,11 +31,15 @@ def as_mechanism(
     parameters: Mapping[str, Any] | None = None,
     epsilon: float | None = None,
     outcome: Outcome | None = None,
+    neighbour: Data | None = None,
+    interpreted: bool = False,
 ) -> Mechanism:
     """Whatever the user has, as a `Mechanism`; compiled where numba can, tried out on one run of `data`.
 
-    Warns `SlowMechanism` where numba refuses a plain function. Raises `InvalidParameter`, `MechanismRaised` and
-    `InvalidOutcome`.
+    Compiled code is used only if it gives the outcomes that plain Python gives from the same seeds, on both inputs
+    where `neighbour` is given; `interpreted` uses plain Python in any case. Warns `SlowMechanism` where numba refuses a
+    plain function, `CompiledDiffers` where it makes something else of it. Raises `InvalidParameter`, `MechanismRaised`
+    and `InvalidOutcome`.
     """
     if isinstance(function, Mechanism):
         return function
@@ -48,13 +53,22 @@ def as_mechanism(
         vectorised.fill(data, trial, rows, 0)
         return vectorised
     reason = None
-    if outcome is None and compilable:
+    if outcome is None and compilable and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
             compiled.fill(data, trial, rows, 0)
-            return compiled
         except Refused as error:
             reason = _reason(error)
+        else:
+            compiled.plain = PythonMechanism(signature.interpreted())
+            pair = Pair(data, data if neighbour is None else neighbour)
+            difference = first_difference(compiled, compiled.plain, pair)
+            if difference is None:
+                return compiled
+            warnings.warn(difference, CompiledDiffers, stacklevel=2)
+            interpreted = True
+    if interpreted and compilable:
+        signature = signature.interpreted()
     plain = PythonMechanism(signature, outcome)
     plain.fill(data, trial, rows, 0)  # the first run may import and build what the others use
     started = time.perf_counter()
@@ -238,34 +252,33 @@ class PythonMechanism(Mechanism):
             )
         if value is not None:
             self._shape = shape
-        entries = _flat(value) if several else [value]
-        row[:] = np.nan
-        for j, entry in enumerate(entries):
-            number = self._number(entry, j, output, run)
-            if j < len(row):
-                row[j] = number
-        return 0 if value is None else len(entries)
+        encoded: list[float] = []
+        for j, entry in enumerate(_flat(value) if several else [value]):
+            encoded += self._entries(entry, j, output, run)
+        length = min(len(encoded), len(row))
+        row[:length] = encoded[:length]
+        row[length:] = np.nan
+        return len(encoded)
 
-    def _number(self, entry: Any, j: int, output: Any, run: int) -> float:
-        if entry is None:
-            return np.nan
-        if isinstance(entry, str):
-            kind, number = "text", _code(entry)
-            self._labels[number] = entry
-        elif isinstance(entry, bool | np.bool_ | numbers.Real):
-            kind, number = "a number", float(entry)
-        else:
+    def _entries(self, entry: Any, j: int, output: Any, run: int) -> list[float]:
+        try:
+            encoded = entries(entry)
+        except TypeError as error:
             raise InvalidOutcome(
                 f"{self.name} returned {output!r} on run {run}: return a number, a flag, text or a list of such, "
                 "or pass outcome= to turn outputs into numbers"
-            )
-        before = self._kinds.setdefault(j, kind)
-        if before != kind:
-            raise InvalidOutcome(
-                f"{self.name} returned {output!r} on run {run}: value {j + 1} is {kind}, but was {before} before; "
-                "always return the same kind of output"
-            )
-        return number
+            ) from error
+        if entry is not None:
+            kind = "text" if isinstance(entry, str) else "a number"
+            if kind == "text":
+                self._labels[encoded[0]] = entry
+            before = self._kinds.setdefault(j, kind)
+            if before != kind:
+                raise InvalidOutcome(
+                    f"{self.name} returned {output!r} on run {run}: value {j + 1} is {kind}, but was {before} before; "
+                    "always return the same kind of output"
+                )
+        return encoded
 
 
 class VectorisedMechanism(PythonMechanism):
@@ -287,11 +300,12 @@ class VectorisedMechanism(PythonMechanism):
                     f"{self.name} returned an array of shape {output.shape} for {n} runs from {start} on: "
                     "return one row for each run"
                 )
-            values = output.reshape(n, -1)
-            width = min(values.shape[1], rows.shape[1])
-            rows[:, :width] = values[:, :width]
-            rows[:, width:] = np.nan
-            return self.check_length(values.shape[1], start)
+            values = array_rows(output.reshape(n, -1))
+            if values is not None:
+                width = min(values.shape[1], rows.shape[1])
+                rows[:, :width] = values[:, :width]
+                rows[:, width:] = np.nan
+                return self.check_length(values.shape[1], start)
         if not hasattr(output, "__len__") or len(output) != n:
             raise InvalidOutcome(
                 f"{self.name} returned {output!r:.80} for {n} runs from {start} on: return one for each"
@@ -300,16 +314,11 @@ class VectorisedMechanism(PythonMechanism):
 
 
 def _flat(value: Any) -> list[Any]:
-    """The entries of a sequence, nested ones in order."""
-    entries: list[Any] = []
+    """The entries of a sequence in order; a nested sequence is its length and its entries."""
+    found: list[Any] = []
     for item in value.tolist() if isinstance(value, np.ndarray) else value:
         if isinstance(item, tuple | list | np.ndarray):
-            entries.extend(_flat(item))
+            found += [len(item), *_flat(item)]
         else:
-            entries.append(item)
-    return entries
-
-
-def _code(text: str) -> float:
-    """A whole number below 2^53 for a text: the same in every process, so that counts can be merged."""
-    return float(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()[:6]))
+            found.append(item)
+    return found

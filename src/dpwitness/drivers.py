@@ -5,15 +5,20 @@ mechanism gets such a module, in a file named by a fingerprint of the mechanism 
 itself does not notice when a callee changes).
 """
 
+import atexit
 import hashlib
 import importlib.util
+import math
 import os
+import shutil
+import stat
 import sys
 import tempfile
 import types as pytypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numba
 import numpy as np
@@ -21,13 +26,18 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from dpwitness import scratch
+from dpwitness import encoding, noise, scratch
+from dpwitness.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE, WHOLE
+from dpwitness.jit import inlined
+from dpwitness.reach import digest, is_numba, rebuilt
+
+LOW_MASK: Final = (1 << LOW_BITS) - 1
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
 
 With `coupled`, both sides of a paired run start from the same state of the generator, and the next run starts
-behind the draws of both: state[3] is SFC64's counter of draws. `position` holds the number of the run and how much it
-has taken of the scratch memory.
+behind the draws of both: state[3] is SFC64's counter of draws, state[4] the half of a word that 32-bit draws leave.
+`position` holds the number of the run and how much it has taken of the scratch memory.
 """
 from dpwitness.drivers import WAITING, borrow, place
 import numba, numpy
@@ -35,9 +45,10 @@ import numba, numpy
 mechanism = WAITING.pop("{key}")
 
 
-@numba.njit(nogil=True, cache=True)
-def fill(rng, state, coupled, inputs, parameters, rows, position, memory):
-    generator, pair, scratch = borrow(rng), borrow(inputs), (borrow(memory), borrow(position))
+@numba.njit(nogil=True, cache={cache})
+def fill(rng, state, coupled, data, neighbour, parameters, rows, position, memory):
+    generator, scratch = borrow(rng), (borrow(memory), borrow(position))
+    pair = (borrow(data), borrow(neighbour))
     before, after = numpy.empty(5, numpy.uint64), numpy.empty(5, numpy.uint64)
     runs = rows.shape[0] // 2
     longest = 0
@@ -56,9 +67,12 @@ def fill(rng, state, coupled, inputs, parameters, rows, position, memory):
                 for k in range(5):
                     after[k] = state[k]
                     state[k] = before[k]
-        if coupled and after[3] > state[3]:
-            for k in range(5):
-                state[k] = after[k]
+        if coupled:
+            if after[3] > state[3]:
+                for k in range(5):
+                    state[k] = after[k]
+            # The half word that one side has left the other may have used: the next run must not see it.
+            state[4] = 0
     return longest
 '''
 
@@ -106,51 +120,108 @@ def place(rows: Any, i: int, j: int, value: Any) -> int:
     raise NotImplementedError
 
 
-def nothing(rows: Any, i: Any, j: Any, value: Any) -> Any:
-    """An output with no value: the row goes on where it was."""
-    return j
+@inlined
+def real(x: Any) -> Any:
+    """A float as an entry: NaN and −0 have values of their own."""
+    if x < 0 or x > 0:  # one branch for nearly all
+        return x
+    if x != x:
+        return NOT_A_NUMBER
+    return NEGATIVE_ZERO if math.copysign(1.0, x) < 0 else 0.0
 
 
 @overload(place, jit_options={"forceinline": True})
 def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
-    if isinstance(value, types.Number | types.Boolean):
+    if isinstance(value, types.Integer) and _untyped(value).bitwidth == 64:
 
-        def number(rows: Any, i: Any, j: Any, value: Any) -> Any:
+        def whole(rows: Any, i: Any, j: Any, value: Any) -> Any:
+            if -WHOLE < value < WHOLE:
+                if j < rows.shape[1]:
+                    rows[i, j] = value
+                return j + 1
+            if j < rows.shape[1]:
+                rows[i, j] = value >> LOW_BITS << LOW_BITS
+            if j + 1 < rows.shape[1]:
+                rows[i, j + 1] = value & LOW_MASK
+            return j + 2
+
+        return whole
+    if isinstance(value, types.Integer):
+
+        def small(rows: Any, i: Any, j: Any, value: Any) -> Any:
             if j < rows.shape[1]:
                 rows[i, j] = value
             return j + 1
 
+        return small
+    if isinstance(value, types.Float):
+
+        def number(rows: Any, i: Any, j: Any, value: Any) -> Any:
+            if j < rows.shape[1]:
+                rows[i, j] = real(value)
+            return j + 1
+
         return number
+    if isinstance(value, types.Boolean):
+
+        def flag(rows: Any, i: Any, j: Any, value: Any) -> Any:
+            if j < rows.shape[1]:
+                rows[i, j] = TRUE if value else FALSE
+            return j + 1
+
+        return flag
     if isinstance(value, types.NoneType):
+
+        def nothing(rows: Any, i: Any, j: Any, value: Any) -> Any:
+            if j < rows.shape[1]:
+                rows[i, j] = NONE
+            return j + 1
+
         return nothing
     if isinstance(value, types.Optional):
 
         def optional(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            return j if value is None else place(rows, i, j, present(value))  # type: ignore[call-arg]  # numba gives the typing context
+            return place(rows, i, j, None) if value is None else place(rows, i, j, present(value))  # type: ignore[call-arg]  # numba gives the typing context
 
         return optional
-    if isinstance(value, types.Array) and value.ndim == 1 and isinstance(value.dtype, types.Number | types.Boolean):
+    if isinstance(value, types.Array) and value.ndim == 1 and isinstance(value.dtype, types.Float):
         # The common case by itself: one call an entry would cost 20 ns each.
         def array(rows: Any, i: Any, j: Any, value: Any) -> Any:
             for k in range(min(len(value), rows.shape[1] - j)):
-                rows[i, j + k] = value[k]
+                rows[i, j + k] = real(value[k])
             return j + len(value)
 
         return array
-    if isinstance(value, types.List | types.ListType | types.UniTuple):
+    if (isinstance(value, types.Array) and value.ndim == 1) or isinstance(
+        value, types.List | types.ListType | types.UniTuple
+    ):
+        nested = isinstance(value.dtype, types.Array | types.List | types.ListType | types.BaseTuple)
 
         def sequence(rows: Any, i: Any, j: Any, value: Any) -> Any:
             for k in range(len(value)):
+                if nested:
+                    j = place(rows, i, j, len(value[k]))
                 j = place(rows, i, j, value[k])
             return j
 
         return sequence
     if isinstance(value, types.BaseTuple):
         if len(value) == 0:
-            return nothing
 
-        def several(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            return place(rows, i, place(rows, i, j, value[0]), value[1:])
+            def empty(rows: Any, i: Any, j: Any, value: Any) -> Any:
+                return j
+
+            return empty
+        nested = isinstance(_untyped(value)[0], types.Array | types.List | types.ListType | types.BaseTuple)
+        if nested:
+
+            def several(rows: Any, i: Any, j: Any, value: Any) -> Any:
+                return place(rows, i, place(rows, i, place(rows, i, j, len(value[0])), value[0]), value[1:])
+
+        else:
+
+            def several(rows: Any, i: Any, j: Any, value: Any) -> Any:
+                return place(rows, i, place(rows, i, j, value[0]), value[1:])
 
         return several
     return None
@@ -161,14 +232,12 @@ def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable
 
     `arguments`: the expressions to call it with, in order. Numba compiles, and may refuse, when it is first called.
     """
-    function = getattr(mechanism, "py_func", mechanism)  # a dispatcher stays what its author made of it
-    dispatcher = mechanism if function is not mechanism else numba.njit(nogil=True, forceinline=True)(mechanism)
     call = ", ".join(arguments)
-    key, stable = fingerprint(function, call)
-    folder = cache_folder() if stable else Path(tempfile.mkdtemp(prefix="dpwitness-"))
+    key, kept = fingerprint(mechanism, call)
+    folder = cache_folder() if kept else private_folder()
     name = f"_dpwitness_driver_{key}"
     path = folder / f"{name}.py"
-    text = DRIVER.format(key=key, arguments=call)
+    text = DRIVER.format(key=key, arguments=call, cache=kept and folder != private_folder())
     if not path.exists() or path.read_text() != text:
         partial = path.with_suffix(f".{os.getpid()}.tmp")
         partial.write_text(text)
@@ -177,7 +246,7 @@ def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {path}")
     module = importlib.util.module_from_spec(spec)
-    WAITING[key] = dispatcher
+    WAITING[key] = machine_code(mechanism)
     # numba unpickles cached code by module name.
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -185,81 +254,73 @@ def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable
     return fill
 
 
+def machine_code(mechanism: Any) -> Any:
+    """A mechanism as numba is to compile it: anew, with all that it calls, and with bounds checks.
+
+    A numba function that was compiled before holds the globals of then; and out of bounds it reads what lies there.
+    """
+
+    def remake(copy: pytypes.FunctionType, options: dict[str, Any]) -> Any:
+        return numba.jit(**{**options, "boundscheck": True})(copy)
+
+    function = getattr(mechanism, "py_func", mechanism)
+    given = mechanism.targetoptions if is_numba(mechanism) else {"nopython": True, "nogil": True, "forceinline": True}
+    return remake(rebuilt(function, remake), given)
+
+
 def cache_folder() -> Path:
-    """Where driver modules are kept: $DPWITNESS_CACHE_DIR, else the user's cache folder, else a temporary one."""
+    """Where driver modules are kept: $DPWITNESS_CACHE_DIR, else the user's cache folder, else `private_folder`.
+
+    What lies there is executed. So a folder is used only if it is the user's own and no one else may write to it or
+    put another in its place; numba's own setting NUMBA_CACHE_DIR, where given, must be such a folder too.
+    """
     given = os.environ.get("DPWITNESS_CACHE_DIR")
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(given) if given else Path(base) / "dpwitness"
+    if (numbas := numba.config.CACHE_DIR) and not only_ours(Path(numbas)):  # type: ignore[attr-defined]  # set at run time
+        return private_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if only_ours(folder) and os.access(folder, os.W_OK):
             return folder
     except OSError:
         pass  # a read-only home: compile anew in each process rather than refuse to work
-    return Path(tempfile.mkdtemp(prefix="dpwitness-"))
+    return private_folder()
 
 
-def fingerprint(function: Callable[..., Any], call: str) -> tuple[str, bool]:
-    """Hash a function with all that it refers to; and whether that hash will be the same in the next process."""
-    digest = hashlib.sha256()
-    stable = True
-    own = [Path(file).read_bytes() for file in (__file__, scratch.__file__)]
+def only_ours(folder: Path) -> bool:
+    """Whether a folder is the user's own, and nobody but the user and root can change it or what leads to it."""
+    if not hasattr(os, "getuid"):
+        return True  # access lists instead of owners and modes: a user's folders are the user's
+    own = os.getuid()
+    inner = folder.resolve()
+    status = inner.stat()
+    if status.st_uid != own or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return False
+    for outer in inner.parents:
+        status = outer.stat()
+        shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
+        if status.st_uid not in (own, 0) or shared:
+            return False
+    return True
+
+
+@cache
+def private_folder() -> Path:
+    """A folder for this process alone, removed at its end."""
+    folder = tempfile.mkdtemp(prefix="dpwitness-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def fingerprint(mechanism: Callable[..., Any], call: str) -> tuple[str, bool]:
+    """Hash a mechanism with all that it reaches; and whether machine code may be kept under that name."""
+    found = hashlib.sha256()
+    own = [Path(file).read_bytes() for file in (__file__, scratch.__file__, encoding.__file__, noise.__file__)]
     for part in (*own, call, sys.version, numba.__version__, np.__version__):
-        digest.update(repr(part).encode())
-    for part in _parts(function, set()):
-        if part is None:
-            stable = False
-        else:
-            digest.update(part)
-    if not stable:
-        digest.update(os.urandom(16))
-    return digest.hexdigest()[:24], stable
-
-
-def _parts(value: Any, seen: set[int]) -> Iterator[bytes | None]:
-    """Everything that decides what a function does, as bytes; None for what cannot be told."""
-    value = getattr(value, "py_func", value)
-    if isinstance(value, pytypes.FunctionType):
-        if id(value) in seen:
-            return
-        seen.add(id(value))
-        # numba's cached code imports the module by name: of one that only this process knows nothing may be kept.
-        yield f"{value.__module__}.{value.__qualname__}".encode() if value.__module__ in sys.modules else None
-        yield from _parts(value.__code__, seen)
-        yield repr(value.__kwdefaults__).encode()
-        for default in value.__defaults__ or ():
-            yield from _parts(default, seen)
-        for cell in value.__closure__ or ():
-            yield from _parts(cell.cell_contents, seen)
-        for name in sorted(_names(value.__code__)):
-            if name in value.__globals__:
-                yield name.encode()
-                yield from _parts(value.__globals__[name], seen)
-    elif isinstance(value, pytypes.CodeType):
-        yield value.co_code
-        yield repr((value.co_names, value.co_varnames, value.co_freevars)).encode()
-        for constant in value.co_consts:
-            yield from _parts(constant, seen)
-    elif isinstance(value, pytypes.ModuleType):
-        yield f"{value.__name__} {getattr(value, '__version__', '')}".encode()
-        file = getattr(value, "__file__", None)
-        if not hasattr(value, "__version__") and file and file.endswith(".py"):
-            yield Path(file).read_bytes()  # somebody's own helpers: what is called in them may have changed
-    elif isinstance(value, bool | int | float | complex | str | bytes | type(None) | type(...) | range):
-        yield repr(value).encode()
-    elif isinstance(value, tuple | list | frozenset):
-        for item in sorted(value, key=repr) if isinstance(value, frozenset) else value:
-            yield from _parts(item, seen)
-        yield str(len(value)).encode()
-    elif isinstance(value, np.ndarray | np.generic):
-        yield repr((value.dtype, value.shape)).encode()
-        yield value.tobytes()
-    elif isinstance(value, type | pytypes.BuiltinFunctionType | np.ufunc):
-        yield f"{getattr(value, '__module__', '')} {getattr(value, '__qualname__', value.__name__)}".encode()
-    else:
-        yield None
-
-
-def _names(code: pytypes.CodeType) -> set[str]:
-    inner = (constant for constant in code.co_consts if isinstance(constant, pytypes.CodeType))
-    return set(code.co_names).union(*(_names(part) for part in inner))
+        found.update(repr(part).encode())
+    parts, complete = digest(mechanism)
+    found.update(parts)
+    if not complete:
+        found.update(os.urandom(16))
+    return found.hexdigest()[:24], complete

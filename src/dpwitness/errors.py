@@ -15,6 +15,7 @@
         └── InvalidOutcome                it returned something that is not an outcome
 
     SlowMechanism (a UserWarning)         numba refused the mechanism, so it runs as plain Python
+    CompiledDiffers (a UserWarning)       numba made something else of the mechanism, so it runs as plain Python
 
 The command line prints the message of any of these on one line and exits with 2.
 """
@@ -74,3 +75,7 @@ class InvalidOutcome(MechanismError):
 
 class SlowMechanism(UserWarning):
     """The mechanism runs as plain Python because numba could not compile it."""
+
+
+class CompiledDiffers(UserWarning):
+    """Compiled by numba the mechanism gives other outcomes than in Python, so it runs as plain Python."""

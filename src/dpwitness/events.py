@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.encoding import FALSE, TEXTS, TRUE, entry_from_json, entry_to_json
 from dpwitness.errors import InvalidWitness
 
 __all__ = ["Box", "Event", "Interval", "OutcomeSet", "ScoreThreshold", "event_from_json"]
@@ -53,7 +54,7 @@ def _place(coordinate: int, noun: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}".replace("-", "−")
+    return TEXTS.get(value) or f"{value:.4g}".replace("-", "−")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +159,9 @@ class OutcomeSet:
         width = max((len(row) for row in rows), default=0)
         members = np.full((len(rows), width), np.nan)
         for i, row in enumerate(rows):
-            members[i, : len(row)] = row
+            members[i, : len(row)] = [
+                float(e) if not isinstance(e, bool | np.bool_) else TRUE if e else FALSE for e in row
+            ]
         if not len(members):
             raise ValueError("an outcome set needs at least one outcome")
         used = int(np.max(np.sum(np.cumsum(~np.isnan(members[:, ::-1]), axis=1) > 0, axis=1), initial=0))
@@ -217,20 +220,19 @@ class OutcomeSet:
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """As in `Event`: ⊥ and ⊤ for flags."""
-        flags = bool(np.all(np.isnan(self.rows) | (self.rows == 0) | (self.rows == 1)))
+        flags = bool(np.all(np.isnan(self.rows) | np.isin(self.rows, (0, 1, FALSE, TRUE))))
         texts = [_outcome(row, flags, label) for row in self.rows]
         if len(texts) == 1:
             only = self.rows[0]
-            if flags and len(only) > 1 and not np.isnan(only).any() and only[-1] == 1 and not only[:-1].any():
+            if flags and len(only) > 1 and not np.isnan(only).any() and only[-1] >= 1 and (only[:-1] < 0.5).all():
                 return f"{noun}s {texts[0][:-1]} then ⊤"
             return f"{noun}s {texts[0]}" if len(only) > 1 else f"{noun} {texts[0]}"
         shown = ", ".join(texts[:8])
         return f"one of {len(texts)} outcomes: {shown}{', …' if len(texts) > 8 else ''}"
 
     def to_json(self) -> dict[str, Any]:
-        """As in `Event`; an absent entry is null."""
-        rows = [[None if np.isnan(entry) else float(entry) for entry in row] for row in self.rows]
-        return {"kind": "outcomes", "rows": rows}
+        """As in `Event`; an absent entry is null, what is no number as in `encoding.entry_to_json`."""
+        return {"kind": "outcomes", "rows": [[entry_to_json(entry) for entry in row] for row in self.rows.tolist()]}
 
 
 def _outcome(row: Rows, flags: bool, label: Label | None) -> str:
@@ -239,7 +241,7 @@ def _outcome(row: Rows, flags: bool, label: Label | None) -> str:
         return "nothing"
     entries = row[: present[-1] + 1]
     if flags:
-        return "".join("·" if np.isnan(entry) else "⊤" if entry else "⊥" for entry in entries)
+        return "".join("·" if np.isnan(entry) else "⊤" if entry >= 1 else "⊥" for entry in entries)
     texts = [(label(entry) if label else None) or ("·" if np.isnan(entry) else _number(entry)) for entry in entries]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
@@ -324,7 +326,7 @@ def event_from_json(value: Any) -> Event:
             case "box":
                 return Box(tuple(_interval(side) for side in value["sides"]))
             case "outcomes":
-                return OutcomeSet([[np.nan if e is None else _finite(e) for e in row] for row in value["rows"]])
+                return OutcomeSet(np.array(_padded(value["rows"])))
             case "score":
                 return ScoreThreshold(
                     [_index(c) for c in value["coordinates"]],
@@ -338,6 +340,12 @@ def event_from_json(value: Any) -> Event:
         if isinstance(error, InvalidWitness):
             raise
         raise InvalidWitness(f"event of kind {value.get('kind')!r} is damaged: {error}") from error
+
+
+def _padded(rows: Sequence[Sequence[Any]]) -> list[list[float]]:
+    """Rows of JSON as rows of one width."""
+    width = max((len(row) for row in rows), default=0)
+    return [[entry_from_json(entry) for entry in (*row, *[None] * (width - len(row)))] for row in rows]
 
 
 def _interval(value: Mapping[str, Any]) -> Interval:

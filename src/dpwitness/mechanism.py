@@ -8,7 +8,7 @@ import ctypes
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -94,6 +94,13 @@ class Signature:
             bound[self.size] = size
         return bound
 
+    def interpreted(self) -> "Signature":
+        """The same with the function as the interpreter runs it, and with it all numba functions that it reaches."""
+        from dpwitness.reach import rebuilt
+
+        plain: Any = getattr(self.function, "py_func", self.function)
+        return replace(self, function=rebuilt(plain, lambda copy, options: copy, keep=frozenset()))
+
 
 def takes(function: Any, name: str) -> bool:
     """Whether a function has a parameter of that name."""
@@ -160,6 +167,8 @@ class CompiledMechanism(Mechanism):
 
     shard = 16_384
     threads = True
+    #: The same function as the interpreter runs it: what compiled outcomes are compared with.
+    plain: Mechanism | None = None
 
     def __init__(self, signature: Signature) -> None:
         from dpwitness.scratch import SIZE, with_scratch  # numba is imported when first used
@@ -193,13 +202,13 @@ class CompiledMechanism(Mechanism):
     def fill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
         """As in `Mechanism`; coupled runs need an SFC64 generator."""
         position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
-        inputs = np.stack([pair.data, pair.neighbour])
-        inputs.flags.writeable = False
+        # Apart, not in one block: an index out of bounds must not reach the other input.
+        inputs = [given[()] if given.ndim == 0 else given for given in (pair.data, pair.neighbour)]
         runs = rows.shape[1]
         state = sfc64_state(rng) if coupled else np.zeros(5, np.uint64)
         try:
             both = rows.reshape(2 * runs, -1)
-            length = self._fill(rng, state, coupled, inputs, self._values, both, position, np.empty(self._scratch))
+            length = self._fill(rng, state, coupled, *inputs, self._values, both, position, np.empty(self._scratch))
         except Exception as error:
             at = int(position[0])
             if at == NOT_STARTED:  # no run had begun: it was the compiler that raised

@@ -1,0 +1,130 @@
+"""What a run returned, as a row of numbers that keeps whatever tells it from other outcomes.
+
+A number is itself. What is no number, and what a float cannot tell apart, has a value of its own:
+
+========================  =====================================================================================
+``True``, ``False``       `TRUE`, `FALSE`: next to 1 and 0, so that cuts between the two work as for numbers
+``-0.0``                  `NEGATIVE_ZERO`, the largest number below 0 that is not subnormal
+NaN                       `NOT_A_NUMBER`; a row's own NaN says that there is no entry
+``None``                  `NONE`
+a whole number ≥ 2^53     two entries: the number without its last 11 bits, and these bits (see `WHOLE`)
+text                      a whole number below 2^48, its hash
+a nested sequence         its length, then its entries
+========================  =====================================================================================
+
+A run of numbers is one entry a number; what is not there lies behind the end. Two outcomes that differ in Python
+become two rows, but for hashes. Compiled code writes the same rows (see `drivers.place`).
+"""
+
+import hashlib
+import math
+import numbers
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+TINY: Final = float(np.finfo(np.float64).tiny)
+TRUE: Final = float(np.nextafter(1.0, 2.0))
+FALSE: Final = TINY
+NEGATIVE_ZERO: Final = -TINY
+#: Below every number that a mechanism returns, −∞ apart.
+NOT_A_NUMBER: Final = -1.75e308
+NONE: Final = -1.70e308
+#: From here on a float does not hold every whole number: the last `LOW_BITS` bits get an entry of their own.
+WHOLE: Final = 2**53
+LOW_BITS: Final = 11
+
+#: How each special value is said, and written as JSON.
+TEXTS: Final = {TRUE: "⊤", FALSE: "⊥", NEGATIVE_ZERO: "−0", NOT_A_NUMBER: "nan", NONE: "None"}
+_JSON: Final[dict[float, bool | str]] = {
+    TRUE: True,
+    FALSE: False,
+    NEGATIVE_ZERO: "-0.0",
+    NOT_A_NUMBER: "nan",
+    NONE: "none",
+    math.inf: "inf",
+    -math.inf: "-inf",
+}
+_FROM_JSON: Final = {text: value for value, text in _JSON.items() if isinstance(text, str)}
+
+Rows = NDArray[np.float64]
+
+
+def entries(value: Any) -> list[float]:
+    """The entries of one number, flag, text or None. Raises `TypeError` for anything else."""
+    if value is None:
+        return [NONE]
+    if isinstance(value, bool | np.bool_):
+        return [TRUE if value else FALSE]
+    if isinstance(value, str):
+        return [text_code(value)]
+    if isinstance(value, numbers.Integral):
+        return _whole(int(value))
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        if math.isnan(number):
+            return [NOT_A_NUMBER]
+        return [NEGATIVE_ZERO if number == 0 and math.copysign(1, number) < 0 else number]
+    raise TypeError(f"{value!r} is no number, flag, text or None")
+
+
+def _whole(value: int) -> list[float]:
+    if abs(value) < WHOLE:
+        return [float(value)]
+    if -(2**63) <= value < 2**64:
+        return [float(value >> LOW_BITS << LOW_BITS), float(value & (1 << LOW_BITS) - 1)]
+    # Larger than any fixed-width integer: as near as a float comes, and a hash.
+    nearest = float(value) if value.bit_length() < 1024 else math.copysign(math.inf, value)
+    return [nearest, text_code(str(value))]
+
+
+def array_rows(values: NDArray[Any]) -> Rows | None:
+    """Rows of an (n, k) array of flags or numbers at once; None where a number takes two entries."""
+    if values.dtype.kind == "b":
+        return np.where(values, TRUE, FALSE)
+    if values.dtype.kind in "iu":
+        low, high = (values.min(initial=0), values.max(initial=0))
+        return None if int(high) >= WHOLE or int(low) <= -WHOLE else values.astype(np.float64)
+    rows = values.astype(np.float64)
+    rows[np.isnan(rows)] = NOT_A_NUMBER
+    rows[(rows == 0) & np.signbit(rows)] = NEGATIVE_ZERO
+    return rows
+
+
+def text_code(text: str) -> float:
+    """A whole number below 2^48 for a text: the same in every process, so that counts can be merged."""
+    return float(int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest()))
+
+
+def entry_to_json(entry: float) -> float | bool | str | None:
+    """One entry of a row as a JSON value: null where there is none, true and false, infinities as texts."""
+    return None if math.isnan(entry) else _JSON.get(entry, entry)
+
+
+def entry_from_json(value: Any) -> float:
+    """The reverse of `entry_to_json`, of a value that nobody has checked. Raises `ValueError`."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    if isinstance(value, str) and value in _FROM_JSON:
+        return _FROM_JSON[value]
+    if isinstance(value, str) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} must be a finite number, true, false, null or one of {', '.join(_FROM_JSON)}")
+    return float(value)
+
+
+def same_outcome(row: Rows, other: Rows) -> bool:
+    """Whether two rows are one outcome: flags, whole numbers and lengths exactly, reals to a relative 10⁻⁹.
+
+    Compiled exponentials and logarithms may differ from Python's in the last place.
+    """
+    for a, b in zip(row.tolist(), other.tolist(), strict=True):
+        if a == b or (math.isnan(a) and math.isnan(b)):
+            continue
+        if a in TEXTS or b in TEXTS or not abs(a - b) <= 1e-9 * max(abs(a), abs(b)):
+            return False
+        if a == math.floor(a) and b == math.floor(b):
+            return False
+    return True
