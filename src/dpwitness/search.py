@@ -8,6 +8,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.encoding import NONE, NOT_A_NUMBER
 from dpwitness.errors import InvalidOutcome, MechanismTimeout
 from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, learn_events, slack
@@ -231,7 +232,7 @@ def _refuse_constant(mechanism: Mechanism, arms: Sequence[_Arm]) -> None:
     """Raise `InvalidOutcome` for a mechanism that returns nothing but NaN, or always the same."""
     parts = [part for arm in arms for part in (arm.x, arm.y)]
     total = sum(map(len, parts))
-    if all(np.isnan(part).all() for part in parts):
+    if all((np.isnan(part) | (part == NOT_A_NUMBER) | (part == NONE)).all() for part in parts):
         raise InvalidOutcome(
             f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
         )
