@@ -5,19 +5,22 @@ machine code. None of it may change what is tested unseen.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwitness.encoding import TEXTS, Rows, same_outcome
 from dpwitness.errors import MechanismError
 from dpwitness.mechanism import CompiledMechanism, Mechanism
-from dpwitness.neighbours import Pair
+from dpwitness.neighbours import Data, Pair
 
 #: Paired runs that are compared before a mechanism is used, fewer where they take longer than so many seconds.
 RUNS: Final = 16
 SECONDS: Final = 0.25
+#: Runs with the event on D alone, and on D′, that are compared before a verdict.
+EACH: Final = 8
 
 
 def first_difference(
@@ -31,21 +34,50 @@ def first_difference(
         own.bit_generator.state = rng.bit_generator.state
         rows = _fill(compiled, pair, rng, 1, coupled=False)
         for side, given in enumerate((pair.data, pair.neighbour)):
-            if difference := _difference(compiled, plain, Pair(given, given), own, rows[side], run):
+            if difference := _difference(compiled, plain, given, own, rows[side], run):
                 return difference
         if time.perf_counter() - began > SECONDS:
             break
     return None
 
 
-def difference_in_runs(
-    compiled: CompiledMechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator, runs: Sequence[int]
+def difference_in_event(
+    compiled: CompiledMechanism,
+    plain: Mechanism,
+    pair: Pair,
+    contains: Callable[[Rows], NDArray[np.bool_]],
+    streams: Iterable[np.random.Generator],
 ) -> str | None:
-    """Compare chosen runs, by their numbers in the coupled stream of `rng`; as `first_difference`."""
+    """Compare runs that fell into an event, found at the beginning of coupled streams; as `first_difference`.
+
+    Compiled code that is wrong on rare paths alone is caught where it matters: in the runs that are evidence.
+    """
+    began = time.perf_counter()
+    for rng in streams:
+        start = rng.bit_generator.state
+        rows = _fill(compiled, pair, rng, compiled.shard, coupled=True)
+        here, there = contains(rows[0]), contains(rows[1])
+        chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
+        rng.bit_generator.state = start
+        if difference := _difference_in_runs(compiled, plain, pair, rng, sorted(chosen), began + SECONDS):
+            return difference
+        if chosen or time.perf_counter() - began > SECONDS:
+            break
+    return None
+
+
+def _difference_in_runs(
+    compiled: CompiledMechanism,
+    plain: Mechanism,
+    pair: Pair,
+    rng: np.random.Generator,
+    runs: Sequence[int],
+    deadline: float,
+) -> str | None:
+    """Compare the runs of these numbers in the coupled stream of `rng`."""
     own = np.random.Generator(np.random.SFC64())
     done = 0
-    began = time.perf_counter()
-    for run in sorted(runs):
+    for run in runs:
         if run > done:
             _fill(compiled, pair, rng, run - done, coupled=True)
         state = rng.bit_generator.state
@@ -53,9 +85,9 @@ def difference_in_runs(
         done = run + 1
         for side, given in enumerate((pair.data, pair.neighbour)):
             own.bit_generator.state = state  # both sides of a coupled run begin alike
-            if difference := _difference(compiled, plain, Pair(given, given), own, rows[side], run):
+            if difference := _difference(compiled, plain, given, own, rows[side], run):
                 return difference
-        if time.perf_counter() - began > SECONDS:
+        if time.perf_counter() > deadline:
             break
     return None
 
@@ -73,20 +105,20 @@ def _fill(mechanism: Mechanism, pair: Pair, rng: np.random.Generator, n: int, *,
 
 
 def _difference(
-    compiled: CompiledMechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator, row: Rows, run: int
+    compiled: CompiledMechanism, plain: Mechanism, data: Data, rng: np.random.Generator, row: Rows, run: int
 ) -> str | None:
-    """Run `pair.data` once in Python and compare."""
+    """Run once in Python and compare."""
     expected = np.empty((1, row.shape[1]))
     try:
         with np.errstate(all="ignore"):  # a hash that wraps on purpose is no error in compiled code either
-            length = plain.fill(pair.data, rng, expected, run)
+            length = plain.fill(data, rng, expected, run)
     except MechanismError as error:
         shown = str(error)
     else:
         if length <= row.shape[1] and same_outcome(row[0], expected[0]):
             return None
         shown = _shown(expected[0])
-    given = np.array2string(np.asarray(pair.data), threshold=12, separator=", ")
+    given = np.array2string(np.asarray(data), threshold=12, separator=", ")
     return (
         f"{compiled.name} runs as plain Python: compiled by numba, run {run} on the input {given} gave "
         f"{_shown(row[0])}, in Python: {shown}"

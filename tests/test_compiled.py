@@ -1,0 +1,487 @@
+"""What is compiled is what was given, its runs are independent of each other, and nobody else's code is executed."""
+
+import enum
+import importlib
+import math
+import os
+import subprocess
+import sys
+import types
+
+import numba
+import numpy as np
+import pytest
+
+from dpwitness import NotRefuted, Violation, bound, check, pairs
+from dpwitness.adapters import PythonMechanism, as_mechanism
+from dpwitness.compare import difference_in_event
+from dpwitness.drivers import cache_folder, only_ours, private_folder
+from dpwitness.errors import CompiledDiffers, MechanismRaised
+from dpwitness.events import Interval
+from dpwitness.mechanism import CompiledMechanism, Signature, sfc64_state
+from dpwitness.neighbours import Pair
+from dpwitness.reach import digest, names, rebuilt
+from dpwitness.runs import confirm, generator, sample
+
+PAIR = pairs(([0], [1])).given[0]
+
+
+# Samplers that use the generator in different ways on the two inputs; each has one law on both.
+
+
+def geometric_or_coins(rng, data):
+    if data[0] == 0:
+        return rng.geometric(0.5)
+    k = 1
+    while rng.integers(0, 2) == 0:
+        k += 1
+    return k
+
+
+def coin_or_number(rng, data):
+    if data[0] == 0:
+        return rng.integers(0, 2)
+    return 1 if rng.random() < 0.5 else 0
+
+
+def half_words(rng, data):
+    return rng.integers(0, 1 << 20) >> 19
+
+
+def permuted(rng, data):
+    if data[0] == 0:
+        return rng.permutation(2)[0]
+    return rng.integers(0, 2)
+
+
+def shuffled(rng, data):
+    values = np.arange(2)
+    if data[0] == 0:
+        rng.shuffle(values)
+    elif rng.random() < 0.5:
+        values[0] = 1
+    return values[0]
+
+
+def single_precision(rng, data):
+    if data[0] == 0:
+        return 1 if rng.random(dtype=np.float32) < 0.5 else 0
+    return 1 if rng.random() < 0.5 else 0
+
+
+def rejection(rng, data):
+    if data[0] == 0:
+        while True:
+            k = rng.integers(0, 8)
+            if k < 6:
+                return k % 2
+    return rng.integers(0, 2)
+
+
+def thousands_on_one_input(rng, data):
+    if data[0] == 1:
+        for _ in range(1999):
+            rng.integers(0, 2)
+    return rng.integers(0, 2)
+
+
+def no_draw_on_one_input(rng, data):
+    # The law on D′ = 0 is a constant that D never shows either: both are 0.
+    return 0 if data[0] == 1 else 0 * rng.integers(0, 2)
+
+
+def sparse(rng, data):
+    if rng.random() < 0.01:
+        return rng.integers(0, 2)
+    return rng.integers(0, 2) if data[0] == 0 else (1 if rng.random() < 0.5 else 0)
+
+
+SAMPLERS = [
+    geometric_or_coins,
+    coin_or_number,
+    half_words,
+    permuted,
+    shuffled,
+    single_precision,
+    rejection,
+    thousands_on_one_input,
+    sparse,
+]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_coupled_runs_do_not_depend_on_each_other(sampler):
+    """Lag-1 correlation of X within 4 standard errors of 0, of a run's sides with the next run's too."""
+    mechanism = as_mechanism(sampler, PAIR.data)
+    assert isinstance(mechanism, CompiledMechanism)
+    runs = 20_000 if sampler is thousands_on_one_input else 200_000
+    left, right = (rows[:, 0] > 0.5 for rows in sample(mechanism, PAIR, runs, seed=3, key=(0,)))
+    if sampler is geometric_or_coins:
+        left, right = (rows[:, 0] > 1.5 for rows in sample(mechanism, PAIR, runs, seed=3, key=(0,)))
+    assert abs(left.mean() - 0.5) < 5 * 0.5 / math.sqrt(runs)
+    assert abs(right.mean() - 0.5) < 5 * 0.5 / math.sqrt(runs)
+    x = left.astype(float) - right
+    for a, b in ((x, x), (left, left), (right, right), (left, right), (right, left)):
+        a, b = (v - v.mean() for v in (a.astype(float), b.astype(float)))
+        scale = math.sqrt(float((a**2).mean() * (b**2).mean()))
+        if scale > 0:
+            assert abs(float((a[:-1] * b[1:]).mean())) / scale < 4.5 / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("sampler", [geometric_or_coins, coin_or_number])
+def test_an_exactly_private_sampler_is_not_accused(sampler):
+    """These two were convicted for nearly every seed: the half of a word that one side had used came again."""
+    for seed in range(10):
+        settings = {"neighbours": pairs(([0], [1])), "seed": seed, "search_runs": 20_000}
+        verdict = check(sampler, claim=0.5, max_runs=200_000, alpha=1e-6, **settings)
+        assert isinstance(verdict, NotRefuted)
+
+
+def test_a_sampler_without_privacy_loss_has_no_lower_bound():
+    found = bound(
+        geometric_or_coins, epsilon=0.5, neighbours=pairs(([0], [1])), runs=200_000, seed=1, confidence=1 - 1e-6
+    )
+    assert found.epsilon_lower_bound == 0
+
+
+@pytest.mark.parametrize("draws", [(0, 3), (3, 0), (2, 2), (1, 4), (4, 1)])
+def test_the_next_run_starts_behind_both_sides_with_no_half_word(draws):
+    counts = np.array(draws)
+
+    def drawing(rng, data):
+        total = 0
+        for _ in range(data[0]):
+            total += rng.integers(0, 1 << 31)
+        return total
+
+    mechanism = as_mechanism(drawing, counts[:1])
+    rng, state = generator(9), None
+    state = sfc64_state(rng)
+    start = int(state[3])
+    rows = np.empty((2, 1, 2))
+    mechanism.fill_pair(Pair(counts[:1], counts[1:]), rng, rows, 0, coupled=True)
+    # A word serves two draws of 31 bits.
+    assert int(state[3]) == start + (max(draws) + 1) // 2
+    assert int(state[4]) == 0
+    # The words are those of the stream that this generator gives by itself: nothing is skipped, nothing comes twice.
+    fresh = generator(9)
+    fresh.integers(0, 1 << 63, (max(draws) + 1) // 2)
+    assert fresh.bit_generator.state["state"]["state"].tolist() == state[:4].tolist()
+
+
+# The code tested is the code given.
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Writes modules of a package and imports them anew."""
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    folder = tmp_path / "given_package"
+    folder.mkdir()
+
+    def write(**files):
+        for name in [name for name in sys.modules if name.startswith("given_package")]:
+            del sys.modules[name]
+        for name, text in files.items():
+            (folder / f"{name}.py").write_text(text)
+        for cached in folder.glob("__pycache__/*"):
+            cached.unlink()  # two edits within one second have one time stamp
+        (folder / "__init__.py").touch()
+        importlib.invalidate_caches()
+        return importlib.import_module("given_package.mechanism").mechanism
+
+    return write
+
+
+HELPER = (
+    "import numba\nfrom given_package import consts\n@numba.njit{cache}\ndef noise(x):\n    return x + consts.SCALE\n"
+)
+STALE = {
+    "a constant of a module": {
+        "consts": "SCALE = {scale}\n",
+        "mechanism": "from given_package import consts\ndef mechanism(rng, data):\n    return data[0] + consts.SCALE\n",
+    },
+    "a constant of a helper's module": {
+        "consts": "SCALE = {scale}\n",
+        "helpers": HELPER.replace("{cache}", ""),
+        "mechanism": "from given_package import helpers\n"
+        "def mechanism(rng, data):\n    return helpers.noise(data[0] * 1.0)\n",
+    },
+    "a constant of a helper that numba keeps": {
+        "consts": "SCALE = {scale}\n",
+        "helpers": HELPER.replace("{cache}", "(cache=True)"),
+        "mechanism": "from given_package.helpers import noise\n"
+        "def mechanism(rng, data):\n    return noise(data[0] * 1.0)\n",
+    },
+    "a package with a version": {
+        "__init__": "__version__ = '1.0'\nSCALE = {scale}\n",
+        "mechanism": "import given_package\ndef mechanism(rng, data):\n    return data[0] + given_package.SCALE\n",
+    },
+    "a re-export": {
+        "inner": "import numba\n@numba.njit\ndef noise(x):\n    return x + {scale}\n",
+        "helpers": "from given_package.inner import noise\n",
+        "mechanism": "from given_package import helpers\n"
+        "def mechanism(rng, data):\n    return helpers.noise(data[0] * 1.0)\n",
+    },
+    "an enumeration": {
+        "mechanism": "import enum\nclass Scale(enum.IntEnum):\n    NOISE = {scale}\n"
+        "def mechanism(rng, data):\n    return data[0] + Scale.NOISE\n",
+    },
+    "the environment": {
+        "consts": "import os\nSCALE = int(os.environ['GIVEN_SCALE'])\n",
+        "mechanism": "from given_package import consts\ndef mechanism(rng, data):\n    return data[0] + consts.SCALE\n",
+    },
+}
+READ = (
+    "import numpy as np\nfrom dpwitness.adapters import as_mechanism\nfrom given_package.mechanism import mechanism\n"
+    "data = np.array([1])\nrows = np.empty((1, 1))\nmade = as_mechanism(mechanism, data)\n"
+    "made.fill(data, np.random.default_rng(0), rows, 0)\nprint(type(made).__name__, rows[0, 0])\n"
+)
+
+
+@pytest.mark.parametrize("case", STALE)
+def test_edited_code_is_compiled_anew_in_this_process_and_in_the_next(case, package, tmp_path, monkeypatch):
+    answers, others = [], []
+    for scale in (1, 2, 1):
+        monkeypatch.setenv("GIVEN_SCALE", str(scale))
+        function = package(**{name: text.replace("{scale}", str(scale)) for name, text in STALE[case].items()})
+        data, rows = np.array([1]), np.empty((1, 1))
+        mechanism = as_mechanism(function, data)
+        assert isinstance(mechanism, CompiledMechanism)
+        mechanism.fill(data, np.random.default_rng(0), rows, 0)
+        answers.append(rows[0, 0])
+        if case == "a constant of a helper that numba keeps":  # one process more, where it matters most
+            run = subprocess.run([sys.executable, "-c", READ], capture_output=True, text=True, cwd=tmp_path, check=True)
+            others.append(run.stdout.strip())
+    assert answers == [2, 3, 2]
+    assert others in ([], ["CompiledMechanism 2.0", "CompiledMechanism 3.0", "CompiledMechanism 2.0"])
+
+
+def test_a_value_changed_in_this_process_is_the_one_that_is_tested():
+    config = types.ModuleType("config")
+
+    @numba.njit
+    def helper(x):
+        return x + config.SCALE
+
+    def mechanism(rng, data):
+        return helper(data[0]) + config.SCALE
+
+    answers = []
+    for scale in (1.0, 2.0, 10.0):
+        config.SCALE = scale
+        helper.recompile()  # whatever numba made of it before
+        made = as_mechanism(mechanism, np.array([0.0]))
+        assert isinstance(made, CompiledMechanism)
+        rows = np.empty((1, 1))
+        made.fill(np.array([0.0]), np.random.default_rng(0), rows, 0)
+        answers.append(rows[0, 0])
+    assert answers == [2, 4, 20]
+    config.SCALE = 3.0  # now the helper holds 10: neither it nor what was kept may be used
+    rows = np.empty((1, 1))
+    as_mechanism(mechanism, np.array([0.0])).fill(np.array([0.0]), np.random.default_rng(0), rows, 0)
+    assert rows[0, 0] == 6
+
+
+def test_what_cannot_be_told_is_not_kept():
+    class Settings:
+        scale = 1.0
+
+    settings = Settings()
+    whole = types.ModuleType("whole")
+
+    def unknown_object(rng, data):
+        return settings.scale
+
+    def module_as_a_whole(rng, data):
+        return whole
+
+    def known(rng, data):
+        return math.exp(np.float64(data[0])) + len(data)
+
+    assert not digest(unknown_object)[1]
+    assert not digest(module_as_a_whole)[1]
+    assert digest(known) == digest(known)
+    assert digest(known)[1]
+
+
+def test_names_are_read_with_their_attributes():
+    config = types.SimpleNamespace(inner=types.SimpleNamespace(scale=1))
+
+    def function(x):
+        return config.inner.scale + np.exp(x) + sum(math.pi * y for y in range(3))
+
+    found = set(names(function.__code__))
+    assert {("config", "inner", "scale"), ("np", "exp"), ("math", "pi")} <= found
+
+
+def test_enumerations_are_hashed_by_their_members():
+    def of(value):
+        class Scale(enum.IntEnum):
+            NOISE = value
+
+        def mechanism(rng, data):
+            return Scale.NOISE
+
+        return mechanism
+
+    assert digest(of(1))[0] != digest(of(2))[0]
+
+
+def test_the_interpreted_copy_calls_no_compiled_code():
+    @numba.njit
+    def inner(x):
+        return inner(x - 1) + 1 if x > 0 else 0
+
+    @numba.njit
+    def outer(x):
+        return inner(x) * 2
+
+    def mechanism(rng, data):
+        return outer(data[0])
+
+    plain = rebuilt(mechanism, lambda copy, options: copy, keep=frozenset())
+    assert plain(None, [3]) == 6
+    assert not inner.signatures
+    assert not outer.signatures
+
+
+# Compiled code is compared with Python.
+
+
+def wraps(rng, data):
+    x = int(data[0]) << 62
+    return x + x + x + x + rng.integers(0, 2)
+
+
+def true_or_one(rng, data):
+    return True if data[0] > 0 else 1
+
+
+def off_by_one(rng, data):
+    total = 0.0
+    for i in range(len(data)):
+        total += data[i + 1]
+    return total + rng.laplace()
+
+
+def rarely_wrong(rng, data):
+    """Numba's whole numbers wrap; Python's do not."""
+    u = rng.random()
+    if u < 0.002:
+        x = int(data[0]) << 62
+        return x + x + x + x + 0.0
+    return u
+
+
+def test_what_numba_changes_runs_as_python_with_one_warning():
+    with pytest.warns(
+        CompiledDiffers, match=r"wraps runs as plain Python: compiled by numba, run 0 on the input \[1\]"
+    ):
+        mechanism = as_mechanism(wraps, np.array([1]))
+    assert isinstance(mechanism, PythonMechanism)
+    with pytest.warns(CompiledDiffers, match="true_or_one"):
+        as_mechanism(true_or_one, np.array([0]), neighbour=np.array([1]))
+
+
+def test_an_index_out_of_bounds_is_an_error_not_the_neighbours_data():
+    with pytest.raises(MechanismRaised, match="off_by_one raised IndexError"):
+        as_mechanism(off_by_one, np.array([1.0, 2.0]))
+
+
+def test_a_difference_in_the_runs_that_are_evidence_is_found():
+    mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
+    mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 1)), 0)
+    plain = PythonMechanism(mechanism.signature)
+    streams = (generator(1, 1, k) for k in range(4))
+    event = Interval(coordinate=0, low=-1e30, high=0.002)
+    difference = difference_in_event(mechanism, plain, PAIR, event.contains, streams)
+    assert "rarely_wrong runs as plain Python" in difference
+    agreed = Interval(coordinate=0, low=0.5, high=0.502)
+    streams = (generator(1, 1, k) for k in range(4))
+    assert difference_in_event(mechanism, plain, PAIR, agreed.contains, streams) is None
+
+
+def test_numpys_generator_and_numbas_agree_so_compiled_code_is_used():
+    for sampler in SAMPLERS:
+        assert isinstance(as_mechanism(sampler, PAIR.data, neighbour=PAIR.neighbour), CompiledMechanism)
+
+
+# Nobody else's code is executed.
+
+
+def test_a_cache_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypatch):
+    good = tmp_path / "good"
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(good))
+    if only_ours(tmp_path):
+        assert cache_folder() == good
+        assert good.stat().st_mode & 0o077 == 0
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    bad.chmod(0o777)
+    for given in (bad, bad / "inner"):
+        monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(given))
+        assert cache_folder() == private_folder()
+    link = tmp_path / "link"
+    link.symlink_to(bad)
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(link))
+    assert cache_folder() == private_folder()
+    assert private_folder().stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a folder away")
+def test_a_cache_folder_of_another_user_is_not_used(tmp_path, monkeypatch):
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o700)
+    os.chown(theirs, 12345, 12345)
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(theirs))
+    assert cache_folder() == private_folder()
+
+
+def test_a_shared_folder_for_numbas_own_cache_is_not_used(tmp_path, monkeypatch):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(shared))
+    assert cache_folder() == private_folder()
+
+    def mechanism(rng, data):
+        return data[0] + 17.0
+
+    as_mechanism(mechanism, np.array([1.0]))
+    assert not list(shared.iterdir())
+
+
+def test_the_private_folder_is_removed_at_the_end(tmp_path):
+    code = "from dpwitness.drivers import private_folder; print(private_folder())"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert run.stdout.startswith(str(tmp_path))
+    assert not list(tmp_path.glob("dpwitness-*"))
+
+
+def test_a_planted_module_is_not_executed(tmp_path, monkeypatch):
+    """A driver module that says something else than ours is written anew, whoever wrote it."""
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))
+
+    def mechanism(rng, data):
+        return data[0] + 18.0
+
+    as_mechanism(mechanism, np.array([1.0]))
+    for file in cache_folder().glob("_dpwitness_driver_*.py"):
+        file.write_text("raise SystemExit('planted')\n")
+    assert isinstance(as_mechanism(mechanism, np.array([1.0])), CompiledMechanism)
+
+
+def test_a_violation_is_still_found_with_all_of_these_guards():
+    def leaks(rng, data):
+        return data[0] + rng.laplace(0, 0.5)
+
+    verdict = check(leaks, claim=1.0, neighbours=pairs(([0.0], [1.0])), seed=1, max_runs=100_000)
+    assert isinstance(verdict, Violation)
+    *_, (counts,) = confirm(
+        as_mechanism(leaks, np.array([0.0])), verdict.witness.pair, [verdict.witness.event], seed=2, max_runs=50_000
+    )
+    assert counts.n10 > counts.n01
