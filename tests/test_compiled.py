@@ -352,7 +352,7 @@ def test_the_interpreted_copy_calls_no_compiled_code():
 
 def wraps(rng, data):
     x = int(data[0]) << 62
-    return x + x + x + x + rng.integers(0, 2)
+    return x + x + x + x + int(rng.integers(0, 2))
 
 
 def true_or_one(rng, data):

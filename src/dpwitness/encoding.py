@@ -123,7 +123,7 @@ def same_outcome(row: Rows, other: Rows) -> bool:
     for a, b in zip(row.tolist(), other.tolist(), strict=True):
         if a == b or (math.isnan(a) and math.isnan(b)):
             continue
-        if a in TEXTS or b in TEXTS or not abs(a - b) <= 1e-9 * max(abs(a), abs(b)):
+        if a in TEXTS or b in TEXTS or math.isinf(a) or math.isinf(b) or not abs(a - b) <= 1e-9 * max(abs(a), abs(b)):
             return False
         if a == math.floor(a) and b == math.floor(b):
             return False

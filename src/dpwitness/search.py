@@ -232,15 +232,16 @@ def _refuse_constant(mechanism: Mechanism, arms: Sequence[_Arm]) -> None:
     """Raise `InvalidOutcome` for a mechanism that returns nothing but NaN, or always the same."""
     parts = [part for arm in arms for part in (arm.x, arm.y)]
     total = sum(map(len, parts))
-    if all((np.isnan(part) | (part == NOT_A_NUMBER) | (part == NONE)).all() for part in parts):
+    first = parts[0][:1]
+    if not all(
+        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
+    ):
+        return
+    if np.all(np.isnan(first) | (first == NOT_A_NUMBER) | (first == NONE)):
         raise InvalidOutcome(
             f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
         )
-    first = parts[0][:1]
-    if all(
-        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
-    ):
-        raise InvalidOutcome(
-            f"{mechanism.name} returned {first[0].tolist()} on each of its first {total} runs, "
-            "on every input: there is nothing to test"
-        )
+    raise InvalidOutcome(
+        f"{mechanism.name} returned {first[0].tolist()} on each of its first {total} runs, "
+        "on every input: there is nothing to test"
+    )

@@ -1,0 +1,201 @@
+"""Whatever distinguishes two outcomes distinguishes their rows: a mechanism that leaks through it is refuted."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpwitness import NotRefuted, OutcomeSet, Violation, check, pairs
+from dpwitness.adapters import PythonMechanism, VectorisedMechanism, _flat
+from dpwitness.encoding import (
+    FALSE,
+    NEGATIVE_ZERO,
+    NONE,
+    NOT_A_NUMBER,
+    TRUE,
+    array_rows,
+    entries,
+    entry_from_json,
+    entry_to_json,
+    same_outcome,
+    text_code,
+)
+from dpwitness.errors import SlowMechanism
+from dpwitness.events import event_from_json
+from dpwitness.mechanism import Signature
+
+NEIGHBOURS = pairs(([0], [1]))
+
+LEAKS = {
+    "a NaN behind a number": lambda r, leak: [r, math.nan] if leak else [r],
+    "a None behind a number": lambda r, leak: [r, None] if leak else [r],
+    "nothing and a NaN": lambda r, leak: [math.nan] if leak else [],
+    "None and NaN": lambda r, leak: [r, None] if leak else [r, math.nan],
+    "where a nested list ends": lambda r, leak: [[r, 1], [2]] if leak else [[r], [1, 2]],
+    "the sign of zero": lambda r, leak: [r, -0.0] if leak else [r, 0.0],
+    "the sign of zero alone": lambda r, leak: -0.0 if leak else 0.0,
+    "True and 1": lambda r, leak: True if leak else 1,
+    "True and 1 behind a number": lambda r, leak: [r, True] if leak else [r, 1],
+    "False and 0": lambda r, leak: False if leak else 0,
+    "whole numbers beyond 2^53": lambda r, leak: 2**53 + 1 if leak else 2**53,
+    "the largest whole numbers": lambda r, leak: [r, 2**64 - 1] if leak else [r, 2**64 - 2],
+    "whole numbers beyond 64 bits": lambda r, leak: [r, 10**40 + 1] if leak else [r, 10**40],
+    "infinity": lambda r, leak: math.inf if leak else r,
+    "minus infinity": lambda r, leak: -math.inf if leak else r,
+    "the sign of infinity": lambda r, leak: math.inf if leak else -math.inf,
+    "NaN and a number": lambda r, leak: math.nan if leak else r,
+}
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+def test_a_full_leak_is_refuted(kind):
+    leak = LEAKS[kind]
+
+    def mechanism(rng, data):
+        return leak(rng.random(), data[0] == 1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowMechanism)
+        verdict = check(
+            mechanism, claim=1.0, neighbours=NEIGHBOURS, alpha=1e-6, seed=4, search_runs=1_000, max_runs=1_000
+        )
+    assert isinstance(verdict, Violation)
+    json.dumps(verdict.to_json(), allow_nan=False)
+    again = event_from_json(json.loads(json.dumps(verdict.witness.event.to_json(), allow_nan=False)))
+    assert again.to_json() == verdict.witness.event.to_json()
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+def test_the_same_outcomes_without_a_leak_are_not(kind):
+    """Randomised response over the two outcomes: ln(0.6 / 0.4) = 0.405 < 0.5."""
+    leak = LEAKS[kind]
+
+    def mechanism(rng, data):
+        return leak(rng.random(), (rng.random() < 0.6) == (data[0] == 1))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowMechanism)
+        verdict = check(
+            mechanism, claim=0.5, neighbours=NEIGHBOURS, alpha=1e-6, seed=4, search_runs=1_000, max_runs=2_000
+        )
+    assert isinstance(verdict, NotRefuted)
+    json.dumps(verdict.to_json(), allow_nan=False)
+
+
+def infinite_response(rng, data):
+    return np.inf if (rng.random() < 0.7) == (data[0] == 1) else 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_compiled_randomised_response_over_infinity(seed):
+    """ln(0.7 / 0.3) = 0.847."""
+    settings = {"neighbours": NEIGHBOURS, "seed": seed, "search_runs": 20_000, "max_runs": 100_000}
+    assert isinstance(check(infinite_response, claim=0.85, **settings), NotRefuted)
+    assert isinstance(check(infinite_response, claim=0.6, **settings), Violation)
+
+
+scalars = st.one_of(
+    st.none(), st.booleans(), st.floats(), st.integers(), st.integers(-(2**66), 2**66), st.sampled_from([0, 1, -0.0])
+)
+
+
+def alike(a, b):
+    """Whether two outcomes are one to a user: numbers of one value are, whatever their type."""
+    if isinstance(a, list) or isinstance(b, list):
+        return isinstance(a, list) and isinstance(b, list) and len(a) == len(b) and all(map(alike, a, b))
+    if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return a == b and math.copysign(1, a) == math.copysign(1, b)
+
+
+def row(value):
+    return [number for entry in _flat(value) for number in entries(entry)]
+
+
+@given(st.lists(scalars, max_size=4), st.lists(scalars, max_size=4))
+def test_lists_that_differ_have_rows_that_differ(a, b):
+    assert (row(a) == row(b)) == alike(a, b)
+
+
+@given(st.lists(st.lists(scalars, max_size=3), max_size=3), st.lists(st.lists(scalars, max_size=3), max_size=3))
+def test_nested_lists_that_differ_have_rows_that_differ(a, b):
+    assert (row(a) == row(b)) == alike(a, b)
+
+
+@given(st.one_of(st.lists(st.booleans()), st.lists(st.floats()), st.lists(st.integers(-(2**63), 2**63 - 1))))
+def test_arrays_have_the_rows_of_their_entries(values):
+    array = np.array(values).reshape(-1, 1)
+    made = array_rows(array)
+    one_by_one = [entries(value) for value in array[:, 0].tolist()]
+    if made is None:
+        assert any(len(entry) == 2 for entry in one_by_one)
+    else:
+        assert made.tolist() == one_by_one
+
+
+@given(st.one_of(st.sampled_from([TRUE, FALSE, NONE, NOT_A_NUMBER, NEGATIVE_ZERO, math.inf, -math.inf]), st.floats()))
+def test_an_entry_survives_json(entry):
+    again = entry_from_json(json.loads(json.dumps(entry_to_json(entry), allow_nan=False)))
+    assert again == entry or (math.isnan(again) and math.isnan(entry))
+
+
+@pytest.mark.parametrize("value", ["infinity", "yes", [], {}, math.nan, math.inf])
+def test_an_entry_of_json_is_checked(value):
+    with pytest.raises(ValueError, match="must be a finite number, true, false, null or one of"):
+        entry_from_json(value)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-12)], True),
+        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-8)], False),
+        ([2.0**40], [2.0**40 + 1], False),  # counts are compared exactly
+        ([TRUE], [1.0], False),
+        ([FALSE], [0.0], False),
+        ([NEGATIVE_ZERO], [0.0], False),
+        ([np.nan], [NOT_A_NUMBER], False),
+        ([np.nan, np.inf], [np.nan, np.inf], True),
+        ([np.inf], [1e300], False),
+    ],
+)
+def test_compiled_and_interpreted_outcomes_are_compared(a, b, same):
+    assert same_outcome(np.array(a), np.array(b)) is same
+    assert same_outcome(np.array(b), np.array(a)) is same
+
+
+def test_flags_of_an_event_are_flags():
+    event = OutcomeSet([[True, False]])
+    rows = np.array([[TRUE, FALSE], [1.0, 0.0]])
+    assert event.contains(rows).tolist() == [True, False]
+    assert event.to_json()["rows"] == [[True, False]]
+    assert event.describe("answer") == "answers ⊤⊥"
+
+
+def test_vectorised_rows_are_those_of_single_outcomes():
+    def vectorised(rng, data, size):
+        values = np.full((size, 3), -0.0)
+        values[:, 1] = np.nan
+        values[:, 2] = np.inf
+        return values
+
+    rows = np.empty((5, 4))
+    made = VectorisedMechanism(Signature.of(vectorised, {}))
+    assert made.fill(np.array([0]), np.random.default_rng(0), rows, 0) == 3
+    assert rows[0, :3].tolist() == [NEGATIVE_ZERO, NOT_A_NUMBER, math.inf]
+    assert np.isnan(rows[:, 3]).all()
+
+
+def test_texts_have_one_number_in_every_process():
+    assert text_code("yes") == 65_527_842_639_518
+    assert text_code("\ud800") != text_code("\ud801")
+    plain = PythonMechanism(Signature.of(lambda data: "yes", {}))
+    rows = np.empty((1, 1))
+    plain.fill(np.array([0]), np.random.default_rng(0), rows, 0)
+    assert rows[0, 0] == text_code("yes")
