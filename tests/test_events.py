@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpwitness.errors import InvalidWitness
-from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold, event_from_json
+from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold, event_from_json
 from reference import in_set
 
 entry = st.sampled_from([0.0, 1.0, -1.5, 2.0, np.nan])
+reals = st.sampled_from([0.0, 1.0, -1.5, LARGEST, -LARGEST, np.inf, -np.inf, np.nan])
+real_rows = hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=reals)
 rows = hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=entry)
 coordinates = st.integers(0, 3)
 ends = st.lists(st.floats(-3, 3), min_size=2, max_size=2, unique=True).map(sorted)
@@ -19,6 +21,8 @@ intervals = st.one_of(
     st.builds(lambda c, x: Interval(coordinate=c, low=x), coordinates, st.floats(-3, 3)),
     st.builds(lambda c, x: Interval(coordinate=c, high=x), coordinates, st.floats(-3, 3)),
     st.builds(lambda c: Interval(coordinate=c), coordinates),
+    st.builds(lambda c: Interval(coordinate=c, low=np.inf), coordinates),
+    st.builds(lambda c: Interval(coordinate=c, high=-LARGEST), coordinates),
 )
 sets = st.builds(OutcomeSet, rows)
 
@@ -26,7 +30,8 @@ sets = st.builds(OutcomeSet, rows)
 @st.composite
 def scores(draw):
     used = draw(st.lists(coordinates, min_size=1, max_size=4, unique=True))
-    edges = [sorted(draw(st.lists(st.floats(-3, 3), max_size=3, unique=True))) for _ in used]
+    ends = st.one_of(st.floats(-3, 3), st.sampled_from([-np.inf, np.inf]))
+    edges = [sorted(draw(st.lists(ends, max_size=3, unique=True))) for _ in used]
     weights = [draw(st.lists(st.floats(-5, 5), min_size=len(e) + 2, max_size=len(e) + 2)) for e in edges]
     return ScoreThreshold(used, edges, weights, draw(st.floats(-5, 5)))
 
@@ -42,19 +47,27 @@ def test_outcome_sets_compare_whole_rows(members, outcomes):
     assert OutcomeSet(members).contains(outcomes).tolist() == expected
 
 
-@given(intervals, rows)
+@given(intervals, st.one_of(rows, real_rows))
 def test_intervals_are_half_open_and_absent_entries_lie_outside(interval, outcomes):
     def inside(row):
         if interval.coordinate >= len(row) or np.isnan(row[interval.coordinate]):
             return False
-        return interval.low <= row[interval.coordinate] < interval.high or (
-            interval.high == np.inf == row[interval.coordinate]
-        )
+        entry = row[interval.coordinate]
+        return entry >= interval.low and (entry < interval.high or interval.high == np.inf)
 
     assert interval.contains(outcomes).tolist() == [inside(row) for row in outcomes]
 
 
-@given(scores(), rows)
+@pytest.mark.parametrize(("end", "interval"), [(np.inf, {"low": np.inf}), (-np.inf, {"high": -LARGEST})])
+def test_an_interval_may_be_one_infinity(end, interval):
+    """[inf, inf) was refused as empty, so that a mechanism which returns infinities could not be tested."""
+    event = Interval(coordinate=0, **interval)
+    column = np.array([[-np.inf], [-LARGEST], [0.0], [LARGEST], [np.inf], [np.nan]])
+    assert event.contains(column).tolist() == (column[:, 0] == end).tolist()
+    assert event.describe("answer") == f"first answer {'−' if end < 0 else ''}∞"
+
+
+@given(scores(), st.one_of(rows, real_rows))
 def test_scores_add_one_weight_an_entry(event, outcomes):
     def score(row):
         total = 0.0
@@ -109,6 +122,10 @@ def test_events_in_plain_english(event, text):
         ({"kind": "interval", "coordinate": -1, "low": 0, "high": 1}, "damaged"),
         ({"kind": "interval", "coordinate": 0, "low": 1, "high": 1}, "need low < high"),
         ({"kind": "interval", "coordinate": 0, "low": "0", "high": 1}, "finite number"),
+        ({"kind": "interval", "coordinate": 0, "low": "inf", "high": 1}, "need low < high"),
+        ({"kind": "interval", "coordinate": 0, "low": 0, "high": "-inf"}, "finite number"),
+        ({"kind": "interval", "coordinate": 0, "low": ["inf"], "high": None}, "finite number"),
+        ({"kind": "score", "coordinates": [0], "edges": [["inf"] * 2], "weights": [[0] * 4], "threshold": 0}, "edges"),
         ({"kind": "box", "sides": []}, "at least one side"),
         ({"kind": "outcomes", "rows": []}, "at least one outcome"),
         ({"kind": "outcomes"}, "damaged"),

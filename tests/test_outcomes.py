@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
-from dpwitness.learn import Learner, learn_events
-from dpwitness.objectives import GrowthAt
+from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
+from dpwitness.learn import FEW, Learner, learn_events
+from dpwitness.objectives import BoundAt, GrowthAt
 from dpwitness.outcomes import Counter, RowSample, Table, counted, sample_of
 
 EVENTS = [
@@ -95,3 +95,76 @@ def test_tables_and_rows_teach_the_same_event():
     turned = learn_events(y, x, objective)[0]
     assert turned.swapped
     assert turned.estimate.p == pytest.approx(0.3, abs=0.02)
+
+
+def intervals(values, thorough):
+    """The intervals that are tried in a column with these values on both sides."""
+    rows = np.asarray(values, np.float64)[:, None]
+    (column,) = Learner(RowSample(rows, rows), thorough=thorough)._columns
+    return column
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_a_continuous_column_has_no_single_values(thorough):
+    """Few cuts are not few values: the intervals between them were tried as single values, and a lucky one won."""
+    column = intervals(np.random.default_rng(1).normal(size=20_000), thorough)
+    assert not np.any(np.isfinite(column.lows) & np.isfinite(column.highs))
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_few_values_are_taken_one_by_one_however_rare(thorough):
+    values = np.append(np.repeat(np.arange(FEW - 1.0), 500), [99.0, 99.0])
+    column = intervals(np.random.default_rng(2).permutation(values), thorough)
+    single = np.isfinite(column.lows) & np.isfinite(column.highs)
+    assert column.lows[single].tolist() == list(range(FEW - 1))  # 99 is what lies above 98
+    assert column.highs[single].tolist() == [*range(1, FEW - 1), 99.0]
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_a_value_that_a_continuous_column_repeats_is_an_event(thorough):
+    """0 is three times as likely under D; of the numbers around it nothing is to be seen."""
+    rng = np.random.default_rng(3)
+    x, y = (np.where(rng.random(40_000) < share, 0.0, rng.normal(size=40_000))[:, None] for share in (0.3, 0.1))
+    found = learn_events(x, y, GrowthAt(epsilon=0.5), thorough=thorough)[0]
+    assert found.event.contains(np.array([[0.0], [-0.01], [0.01]])).tolist() == [True, False, False]
+    assert found.estimate.p == pytest.approx(0.3, abs=5 * np.sqrt(0.21 / 20_000))
+    assert found.estimate.q == pytest.approx(0.1, abs=5 * np.sqrt(0.09 / 20_000))
+
+
+@pytest.mark.parametrize("size", [2, 300])
+@pytest.mark.parametrize("thorough", [False, True])
+def test_infinite_entries_are_values_like_others(size, thorough):
+    """No interval is empty, each share is that of its interval, and either infinity can be told from all numbers."""
+    rng = np.random.default_rng(4)
+    values = rng.choice([-np.inf, np.inf, LARGEST, *rng.normal(size=size)], 4000)
+    values[rng.random(4000) < 0.3] = np.inf
+    values[rng.random(4000) < 0.2] = -np.inf
+    rows = values[:, None]
+    (column,) = Learner(RowSample(rows, rows), thorough=thorough)._columns
+    assert np.all((column.lows < column.highs) | (column.lows == np.inf))
+    for low, high, p, q in zip(column.lows, column.highs, column.p, column.q, strict=True):
+        event = Interval(coordinate=0, low=low, high=high)
+        assert p == q == event.contains(rows[:2000]).mean()
+    ends = set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
+    assert {(np.inf, np.inf), (-np.inf, -LARGEST)} <= ends
+
+
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+@pytest.mark.parametrize("numbers", ["atom", "continuous"])
+def test_an_infinite_entry_that_gives_the_input_away_is_learned(infinity, numbers):
+    rng = np.random.default_rng(5)
+    other = np.zeros(20_000) if numbers == "atom" else rng.normal(size=20_000)
+    x, y = (np.where(rng.random(20_000) < share, infinity, other)[:, None] for share in (0.3, 0.1))
+    second = np.full((20_000, 1), infinity)  # and a column that is nothing else
+    found = learn_events(np.hstack([x, second]), np.hstack([y, second]), GrowthAt(epsilon=0.5))[0]
+    probe = np.array([[-np.inf, infinity], [-3.0, infinity], [0.0, infinity], [3.0, infinity], [np.inf, infinity]])
+    assert found.event.contains(probe).tolist() == (probe[:, 0] == infinity).tolist()
+
+
+@pytest.mark.parametrize("objective", [GrowthAt(epsilon=1.0, delta=0.1), BoundAt(planned=10_000, log_bar=7, delta=0.1)])
+def test_a_rare_column_with_delta_grows_no_box(objective):
+    """Where the entries are there more rarely than δ nothing can be shown: the box of its best interval is none."""
+    rng = np.random.default_rng(6)
+    x, y = (np.where(rng.random((4000, 2)) < 0.001, rng.normal(size=(4000, 2)), np.nan) for _ in range(2))
+    found = learn_events(x, y, objective)[0]
+    assert found.estimate.p < 0.1 or found.estimate.q > 0.9

@@ -6,30 +6,32 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import dpwitness as dpw
 from dpwitness.adapters import as_mechanism
 from dpwitness.catalog import load
 from dpwitness.curves import CURVE_RUNS, _enough_runs, _most_runs
+from dpwitness.events import Interval
 from dpwitness.evidence import Estimate
-from dpwitness.learn import learn_events
-from dpwitness.neighbours import queries
+from dpwitness.learn import Found, learn_events
+from dpwitness.neighbours import pairs, queries
 from dpwitness.objectives import BoundAt, GrowthAt, PowerAt
 from dpwitness.outcomes import Table
-from dpwitness.search import search
+from dpwitness.search import Entry, playoff, search
 
 BUDGET = 60_000
 
 
-def searched(target, objective, enough=np.inf, epsilon=0.7, seed=1):
+def searched(target, objective, stop_value=np.inf, epsilon=0.7, seed=1):
     relation = queries(10)
     data = next(iter(relation.candidates())).data
     mechanism = as_mechanism(load(target), data, epsilon=epsilon)
     return search(
-        mechanism, relation, objective, centre=0.5, scale=1 / epsilon, seed=seed, budget=BUDGET, enough=enough
+        mechanism, relation, objective, centre=0.5, scale=1 / epsilon, seed=seed, budget=BUDGET, stop_value=stop_value
     )
 
 
 def test_what_ends_the_search_was_counted_on_runs_of_its_own():
-    (only,), spent = searched("isvt3", GrowthAt(epsilon=0.7), enough=1e-4)
+    (only,), spent = searched("isvt3", GrowthAt(epsilon=0.7), stop_value=1e-4)
     fresh = BUDGET // 10
     assert only.certain is not None
     assert spent < BUDGET
@@ -42,10 +44,10 @@ def test_luck_does_not_end_the_search(monkeypatch):
 
     def lucky(x, y, objective, **options):
         (found,) = learn_events(x, y, objective, **options)
-        return [replace(found, value=1.0, sure=1.0)]
+        return [replace(found, value=1.0, lower_value=1.0)]
 
     monkeypatch.setattr("dpwitness.search.learn_events", lucky)
-    finalists, spent = searched("svt", GrowthAt(epsilon=0.7), enough=1e-4)
+    finalists, spent = searched("svt", GrowthAt(epsilon=0.7), stop_value=1e-4)
     assert all(arm.certain is None for arm in finalists)
     assert spent >= BUDGET
 
@@ -72,3 +74,42 @@ def test_a_curve_spends_most_where_little_is_shown_and_least_where_nothing_is():
     assert _enough_runs(Estimate(p=0.01, q=0.01), 10**6, 0.2, 0.0) == CURVE_RUNS
     assert _enough_runs(Estimate(p=0.5, q=0.0), 10**6, 0.2, 0.0) == CURVE_RUNS
     assert _most_runs(0.2) > _most_runs(0.7) > _most_runs(1.0) == _most_runs(1.5) == CURVE_RUNS
+
+
+def test_a_playoff_is_not_won_by_luck():
+    """An event of half of the runs against 20 that are rare, of Laplace noise, where all have the ratio e^0.1.
+
+    So the frequent one promises the largest bound. But in the first round each rare one is seen about 6 times: with
+    shared draws its log ratio has a standard error of √((e^0.1 − 1)/6) = 0.13, and some of the 20 seem to show 0.3.
+    """
+    pair = pairs(([1.0], [0.0])).given[0]
+    mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=0.1)
+    objective = BoundAt(planned=20_000_000, log_bar=math.log(1000))
+    events = [Interval(coordinate=0, low=1 + 10 * rare) for rare in (0.0, *(math.log(3000) - 0.01 * np.arange(20)))]
+    nothing = Estimate(p=0.0, q=0.0)
+    entries = [Entry(pair, Found(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
+    for seed in range(10):
+        winner, _ = playoff(mechanism, entries, objective, seed=seed, budget=4_000_000)
+        assert winner.found.event == events[0]
+
+
+def response(rng, data, infinity, continuous):
+    """Randomised response of ε = 1, its answers ±∞ and 0, or ±∞ and a number that depends on nothing."""
+    truth = rng.random() < math.e / (1 + math.e)
+    if truth == (data[0] == 1):
+        return infinity
+    return rng.normal() if continuous else 0.0
+
+
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+@pytest.mark.parametrize("continuous", [False, True])
+def test_a_mechanism_may_return_infinities(infinity, continuous):
+    settings = {
+        "neighbours": pairs(([0], [1])),
+        "parameters": {"infinity": infinity, "continuous": continuous},
+        "search_runs": 60_000,
+        "max_runs": 300_000,
+    }
+    for seed in range(3):
+        assert isinstance(dpw.check(response, claim=1.0, seed=seed, **settings), dpw.NotRefuted)
+        assert isinstance(dpw.check(response, claim=0.8, seed=seed, **settings), dpw.Violation)

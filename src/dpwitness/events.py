@@ -18,6 +18,8 @@ __all__ = ["Box", "Event", "Interval", "OutcomeSet", "ScoreThreshold", "event_fr
 Rows = NDArray[np.float64]
 Label = Callable[[float], str | None]
 
+#: The largest finite number.
+LARGEST = float(np.finfo(np.float64).max)
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
@@ -59,14 +61,18 @@ def _number(value: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Outcomes whose entry `coordinate` (from 0) is there and lies in [low, high)."""
+    """Outcomes whose entry `coordinate` (from 0) is there and lies in [low, high).
+
+    `low` = −inf means no lower end and `high` = +inf no upper end: infinite entries on that side are in it. So
+    [+inf, +inf] is the one entry +inf, and [−inf, −`LARGEST`) the one entry −inf.
+    """
 
     coordinate: int
     low: float = -np.inf
     high: float = np.inf
 
     def __post_init__(self) -> None:
-        if not (self.coordinate >= 0 and self.low < self.high):
+        if not (self.coordinate >= 0 and (self.low < self.high or self.low == self.high == np.inf)):
             raise ValueError(f"coordinate={self.coordinate!r}, low={self.low!r}, high={self.high!r}: need low < high")
 
     @property
@@ -94,6 +100,10 @@ class Interval:
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """As in `Event`."""
         place = _place(self.coordinate, noun)
+        if self.low == np.inf:
+            return f"{place} ∞"
+        if self.low == -np.inf and self.high == -LARGEST:
+            return f"{place} −∞"
         if self.low == -np.inf:
             return f"{place} present" if self.high == np.inf else f"{place} below {_number(self.high)}"
         if self.high == np.inf:
@@ -101,11 +111,11 @@ class Interval:
         return f"{place} from {_number(self.low)} to below {_number(self.high)}"
 
     def to_json(self) -> dict[str, Any]:
-        """As in `Event`; an infinite end is null."""
+        """As in `Event`; no end is null, the end +inf the text "inf"."""
         return {
             "kind": "interval",
             "coordinate": self.coordinate,
-            "low": None if self.low == -np.inf else self.low,
+            "low": None if self.low == -np.inf else _written(self.low),
             "high": None if self.high == np.inf else self.high,
         }
 
@@ -269,7 +279,7 @@ class ScoreThreshold:
         if not len(self.coordinates) == len(self.edges) == len(self.weights) >= 1:
             raise ValueError("a score needs edges and weights for each of its coordinates")
         for e, w in zip(self.edges, self.weights, strict=True):
-            if len(w) != len(e) + 2 or np.any(np.diff(e) <= 0):
+            if len(w) != len(e) + 2 or not np.all(e[1:] > e[:-1]) or np.isnan(e).any():
                 raise ValueError("a score needs increasing edges and two weights more than edges")
 
     @property
@@ -309,7 +319,7 @@ class ScoreThreshold:
         return {
             "kind": "score",
             "coordinates": list(self.coordinates),
-            "edges": [e.tolist() for e in self.edges],
+            "edges": [[_written(edge) for edge in e.tolist()] for e in self.edges],
             "weights": [w.tolist() for w in self.weights],
             "threshold": self.threshold,
         }
@@ -330,7 +340,7 @@ def event_from_json(value: Any) -> Event:
             case "score":
                 return ScoreThreshold(
                     [_index(c) for c in value["coordinates"]],
-                    [[_finite(e) for e in edges] for edges in value["edges"]],
+                    [[_real(e) for e in edges] for edges in value["edges"]],
                     [[_finite(w) for w in weights] for weights in value["weights"]],
                     _finite(value["threshold"]),
                 )
@@ -352,9 +362,19 @@ def _interval(value: Mapping[str, Any]) -> Interval:
     low, high = value["low"], value["high"]
     return Interval(
         coordinate=_index(value["coordinate"]),
-        low=-np.inf if low is None else _finite(low),
+        low=-np.inf if low is None else _real(low),
         high=np.inf if high is None else _finite(high),
     )
+
+
+def _written(value: float) -> float | str:
+    """A number as JSON has it, which knows no infinities."""
+    return value if np.isfinite(value) else "inf" if value > 0 else "-inf"
+
+
+def _real(value: Any) -> float:
+    """What `_written` wrote."""
+    return {"inf": np.inf, "-inf": -np.inf}[value] if value in ("inf", "-inf") else _finite(value)
 
 
 def _finite(value: Any) -> float:

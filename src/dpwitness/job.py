@@ -79,7 +79,7 @@ class Job:
         return time.monotonic() - self.started
 
     def search(
-        self, objective: Objective, budget: int, progress: Progress | None, enough: float = np.inf
+        self, objective: Objective, budget: int, progress: Progress | None, stop_value: float = np.inf
     ) -> tuple[list[Promising], int]:
         """The best pairs with all outcomes of both sides, and the runs spent."""
         return search(
@@ -91,7 +91,7 @@ class Job:
             scale=self.scale,
             seed=self.seed,
             budget=budget,
-            enough=enough,
+            stop_value=stop_value,
             workers=self.workers,
             deadline=self.started + self.max_time / 2,  # the other half belongs to the proof
             progress=None if progress is None else lambda done: progress("search", done, budget, ""),
@@ -161,7 +161,7 @@ def find(
     runs: int,
     objective: Objective,
     budget: int,
-    enough: float = np.inf,
+    stop_value: float = np.inf,
     progress: Progress | None = None,
 ) -> tuple[Pair, Found, int]:
     """Left of ‖: the best of what the target's attack proposes and of what the search finds; D first."""
@@ -171,11 +171,11 @@ def find(
         entries.append(Entry(candidate.pair, found))
     if entries:
         best, spent = job.playoff([*entries, entries[0]], objective, budget // 4)  # at least two: all are counted
-        if best.found.sure >= enough:
+        if best.found.lower_value >= stop_value:
             return best.pair, best.found, spent
         entries = [best]
     try:
-        finalists, searched = job.search(objective, budget, progress, enough)
+        finalists, searched = job.search(objective, budget, progress, stop_value)
     except MechanismTimeout:
         if not entries:
             raise
@@ -187,8 +187,8 @@ def find(
     entries += certain + job.learned(finalists, learners, objective, most)
     del finalists
     best = certain[0] if certain else max(entries, key=lambda entry: entry.found.value)
-    if len(entries) > 1 and (certain or best.found.sure < enough):
-        plenty = math.isinf(enough) and job.mechanism.threads  # slow code: the budget is all that fits
+    if len(entries) > 1 and (certain or best.found.lower_value < stop_value):
+        plenty = math.isinf(stop_value) and job.mechanism.threads  # slow code: the budget is all that fits
         share = budget // 5 if certain else max(budget, runs // 2 if plenty else 0)
         try:
             best, more = job.playoff(entries, objective, share)

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events import Box, Event, Interval, OutcomeSet, ScoreThreshold
+from dpwitness.events import LARGEST, Box, Event, Interval, OutcomeSet, ScoreThreshold
 from dpwitness.evidence import Estimate
 from dpwitness.objectives import BoundAt, Objective
 from dpwitness.outcomes import RowSample, Sample, Side, Table, sample_of, shrunken_log_ratio
@@ -29,6 +29,8 @@ SLACK = 0.05
 SINGLES = 3
 #: Columns with at most this many different values are taken value by value.
 FEW = 40
+#: Of other columns, the values that at least this share of the runs of a side return.
+ATOM = 1 / 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class Found:
     swapped: bool
     estimate: Estimate
     value: float
-    sure: float = -np.inf  # the value after three standard errors of doubt, not one
+    lower_value: float = -np.inf  # the value lowered by three standard errors, not one
 
 
 def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[Found]:
@@ -64,7 +66,7 @@ class Learner:
         sample = self.sample
         if isinstance(sample, Table) and isinstance(objective, BoundAt):
             # Few events to be lucky with; and what is rare but clear would lose to what is frequent, in so few runs.
-            objective = replace(objective, doubt=0.25)
+            objective = replace(objective, error_factor=0.25)
         columns = _best_intervals(self._columns, objective)
         sets = _best_sets(sample, objective) if isinstance(sample, Table) else []
         trials = [trial for trial in sets if trial.size == 1]  # simplest first
@@ -79,7 +81,7 @@ class Learner:
                 trials += [_tried(score, swapped, sample) for score, swapped in _best_scores(self._scored, objective)]
         p, q, both = (np.array(rates) for rates in zip(*((t.p, t.q, t.both) for t in trials), strict=True))
         values = objective(p, q, sample.tested, 1.0, both)
-        sure = objective(p, q, sample.tested, 3.0, both)
+        lower = objective(p, q, sample.tested, 3.0, both)
         best = float(values.max())
         chosen = int(np.argmax(values >= best - slack(best)))
         order = [chosen, *(int(k) for k in np.argsort(-values, kind="stable") if k != chosen)]
@@ -89,7 +91,7 @@ class Learner:
                 swapped=trials[k].swapped,
                 estimate=Estimate(p=trials[k].p, q=trials[k].q, both=trials[k].both),
                 value=float(values[k]),
-                sure=float(sure[k]),
+                lower_value=float(lower[k]),
             )
             for k in order[:most]
         ]
@@ -126,8 +128,8 @@ def _tried(event: Event, swapped: bool, sample: Sample) -> Trial:
 
 
 def slack(best: float) -> float:
-    """How much less a simpler event may promise: 5 %, of an ε where the claim holds."""
-    return SLACK * (best if best > 0 else 1.0)
+    """How much less a simpler event may promise: 5 %."""
+    return SLACK * abs(best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,28 +145,67 @@ class _Column:
 
 
 def _bin(columns: tuple[list[Side], list[Side]], runs: int, *, thorough: bool = True) -> list[_Column]:
-    """The intervals to try in each column of D and of D′, of `runs` runs each."""
+    """The intervals to try in each column of D and of D′, of `runs` runs each.
+
+    Below and above every cut, and single values: of a column of few different ones all of them, else the frequent ones.
+    """
     shares = SHARES if thorough else COARSE
     binned = []
     for j, sides in enumerate(zip(*columns, strict=True)):
-        spots = [
-            side.values[np.searchsorted(side.upto, shares * (side.upto[-1] - 1), side="right") - 1]
-            for side in sides
-            if len(side.values)
-        ]
-        cuts = np.unique(np.concatenate([*spots, *(side.values[:1] for side in sides)]))
-        if not len(cuts):
+        present = [side for side in sides if len(side.values)]
+        if not present:
             continue
-        lows, highs = [np.full(len(cuts), -np.inf), cuts], [cuts, np.full(len(cuts), np.inf)]
-        if single := len(cuts) <= FEW:  # single values too
-            lows.append(cuts[:-1])
-            highs.append(cuts[1:])
-        rates = []
-        for side in sides:
-            below = side.upto[np.searchsorted(side.values, cuts)] / runs
-            rates.append(np.concatenate([below, side.upto[-1] / runs - below, np.diff(below) if single else []]))
-        binned.append(_Column(j, runs, np.concatenate(lows), np.concatenate(highs), *rates))
+        values = _few_values(present)
+        if values is None:
+            spots = [
+                side.values[np.searchsorted(side.upto, shares * (side.upto[-1] - 1), side="right") - 1]
+                for side in present
+            ]
+            # The least too: it may be an atom that no share meets.
+            cuts = np.unique(np.concatenate([*spots, *(side.values[:1] for side in present)]))
+            # A quantile of a continuous column is no atom: around it there is nothing but a sliver, and luck.
+            frequent = [
+                _runs_between(side, cuts, np.nextafter(cuts, np.inf)) >= ATOM * side.upto[-1] for side in present
+            ]
+            atoms = cuts[np.logical_or.reduce(frequent)]
+        else:
+            cuts = atoms = values
+        lows, highs = _intervals(cuts, atoms, present)
+        p, q = (_runs_between(side, lows, highs) / runs for side in sides)
+        binned.append(_Column(j, runs, lows, highs, p, q))
     return binned
+
+
+def _few_values(sides: Sequence[Side]) -> Floats | None:
+    """The different values of a column, sorted; None if there are more than `FEW`."""
+    different = [side.values[np.append(True, side.values[1:] != side.values[:-1])] for side in sides]
+    if max(len(values) for values in different) > FEW:
+        return None
+    values = np.unique(np.concatenate(different))
+    return values if len(values) <= FEW else None
+
+
+def _intervals(cuts: Floats, atoms: Floats, sides: Sequence[Side]) -> tuple[Floats, Floats]:
+    """Ends of the intervals below and above every cut, and from every atom to the next value; no interval is empty.
+
+    The end +inf of an interval is no end at all: to leave the value +inf out, it ends at the largest finite number.
+    """
+    after = [np.append(side.values, np.inf)[np.searchsorted(side.values, atoms, side="right")] for side in sides]
+    following = np.minimum.reduce(after)
+    # An atom with nothing above it is the interval above its cut.
+    single = (following < np.inf) | any(side.values[-1] == np.inf for side in sides)
+    lows = np.concatenate([np.full(len(cuts), -np.inf), cuts, atoms[single]])
+    ends = np.clip(np.concatenate([cuts, following[single]]), -LARGEST, LARGEST)
+    highs = np.concatenate([ends[: len(cuts)], np.full(len(cuts), np.inf), ends[len(cuts) :]])
+    proper = (lows < highs) | (lows == np.inf) & (highs == np.inf)
+    return lows[proper], highs[proper]
+
+
+def _runs_between(side: Side, lows: Floats, highs: Floats) -> NDArray[np.int64]:
+    """How many runs of a side lie in each of the intervals."""
+    before = np.searchsorted(side.values, lows)
+    behind = np.where(highs == np.inf, len(side.values), np.searchsorted(side.values, highs))
+    return np.asarray(side.upto[behind] - side.upto[before])
 
 
 def _best_intervals(columns: Sequence[_Column], objective: Objective) -> list[tuple[float, Interval, bool]]:
@@ -188,14 +229,13 @@ def _best_intervals(columns: Sequence[_Column], objective: Objective) -> list[tu
 
 def _grow_box(sample: Sample, first: Interval, swapped: bool, objective: Objective) -> Box | None:
     """Add sides to an interval while each makes it clearly better."""
-    sides = {first.coordinate: first}
-    best = -1e9
+    sides, grown, best = {first.coordinate: first}, None, -np.inf
     while len(sides) <= 3:
         box = Box(tuple(sides.values()))
         shares = sample.learned(box)
         p, q = (np.array([share]) for share in (shares[::-1] if swapped else shares))
         value = float(objective(p, q, sample.runs)[0])
-        if value <= best + slack(best):
+        if grown is not None and value <= best + slack(best):
             break
         best, grown = value, box
         columns = _bin(sample.sides(box), sample.runs)
@@ -205,10 +245,10 @@ def _grow_box(sample: Sample, first: Interval, swapped: bool, objective: Objecti
         side = better[0][1]
         old = sides.get(side.coordinate, side)
         low, high = max(old.low, side.low), min(old.high, side.high)
-        if not low < high:
+        if not (low < high or low == high == np.inf):
             break
         sides[side.coordinate] = Interval(coordinate=side.coordinate, low=low, high=high)
-    return grown if grown.sides != (first,) else None
+    return grown if grown is not None and grown.sides != (first,) else None
 
 
 def _best_sets(table: Table, objective: Objective) -> list[Trial]:

@@ -104,9 +104,9 @@ def check(
         )
     job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
     budget = search_budget(job, search_runs, min(usual_search(stated.epsilon), max_runs))
-    objective = GrowthAt(epsilon=stated.epsilon, delta=delta)
+    objective = GrowthAt(epsilon=stated.epsilon, delta=delta, planned=max_runs, log_bar=math.log(1 / alpha))
     # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
-    enough = min(20 * math.log(1 / alpha) / budget, float(growth_rate(1.0, 0.0, stated.epsilon, delta)) / 2)
+    stop_value = min(20 * math.log(1 / alpha) / budget, float(growth_rate(1.0, 0.0, stated.epsilon, delta)) / 2)
     pair, found, spent = find(
         job,
         function=mechanism,
@@ -114,7 +114,7 @@ def check(
         runs=max_runs,
         objective=objective,
         budget=budget,
-        enough=enough,
+        stop_value=stop_value,
         progress=progress,
     )
     return _confirm(job, stated, alpha, pair, found, max_runs, spent, progress)

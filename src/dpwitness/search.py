@@ -24,8 +24,8 @@ ROOM = 1 << 22
 PART = 1 << 17
 #: How many pairs go on to the playoff.
 FINALISTS = 4
-#: Standard errors of doubt in a playoff: few candidates, each counted on runs that it was not chosen by.
-CAUTION = 0.25
+#: By how many standard errors a value in the playoff is lowered: the largest of some 24 noisy values is partly noise.
+STANDARD_ERRORS = 1.0
 
 Progress = Callable[[int], None]
 
@@ -73,7 +73,7 @@ def search(
     scale: float = 1.0,
     seed: int,
     budget: int,
-    enough: float = np.inf,
+    stop_value: float = np.inf,
     coupled: bool = True,
     workers: int = 1,
     deadline: float | None = None,
@@ -82,7 +82,7 @@ def search(
     """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
 
     Returns the finalists, best first, and the paired runs spent, in total about `budget`. A pair whose value surely
-    reaches `enough` ends the search at once; where no value is enough and outcomes repeat, as many runs again are spent
+    reaches `stop_value` ends the search at once; where none is given and outcomes repeat, as many runs again are spent
     on the finalists. Raises `InvalidOutcome` if every run of every pair returned the same.
     """
     numbers = count()
@@ -132,7 +132,7 @@ def search(
     def recount(arm: _Arm) -> None:
         """Try an event that seems good enough on fresh runs: the best of so many looks may be luck."""
         nonlocal spent
-        if arm.found is None or arm.found.sure < enough:
+        if arm.found is None or arm.found.lower_value < stop_value:
             return
         pair = arm.pair.swapped() if arm.found.swapped else arm.pair
         n = max(budget // 10, 64)
@@ -140,7 +140,7 @@ def search(
         cells = tally(mechanism, pair, arm.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline)
         spent += n
         arm.found = _counted(arm.found, cells, objective)
-        arm.certain = arm.found.sure >= enough
+        arm.certain = arm.found.lower_value >= stop_value
 
     def deepened(arm: _Arm, n: int) -> Sample:
         """What was seen of a pair; n fresh runs, which need no room, where outcomes repeat."""
@@ -170,7 +170,7 @@ def search(
         _refuse_constant(mechanism, first)
     found = []
     for arm in arms:
-        more = budget // len(arms) if np.isinf(enough) and mechanism.threads else 0
+        more = budget // len(arms) if np.isinf(stop_value) and mechanism.threads else 0
         seen = deepened(arm, more)
         found.append(Promising(pair=arm.pair, sample=seen, certain=arm.found if arm.certain else None))
     return found, spent
@@ -224,8 +224,8 @@ def _counted(found: Found, cells: NDArray[np.int64], objective: Objective) -> Fo
     """An event with the estimate and the value of fresh counts."""
     estimate, runs = estimated(cells), int(cells.sum())
     p, q, both = np.array([estimate.p]), np.array([estimate.q]), np.array([estimate.both])
-    value, sure = (float(objective(p, q, runs, caution, both)[0]) for caution in (CAUTION, 3.0))
-    return replace(found, estimate=estimate, value=value, sure=sure)
+    value, lower = (float(objective(p, q, runs, errors, both)[0]) for errors in (STANDARD_ERRORS, 3.0))
+    return replace(found, estimate=estimate, value=value, lower_value=lower)
 
 
 def _refuse_constant(mechanism: Mechanism, arms: Sequence[_Arm]) -> None:

@@ -150,7 +150,7 @@ def smallest(
     """
     deadline = time.monotonic() + max_time
     bar = math.log(1 / alpha)
-    objective = GrowthAt(epsilon=claim.epsilon, delta=claim.delta)
+    objective = GrowthAt(epsilon=claim.epsilon, delta=claim.delta, planned=max_runs, log_bar=bar)
     shrinker = _Shrinker(mechanism, objective, bar / (SHARE * max_runs), seed, workers, deadline)
     if mechanism.threads or mechanism.shard > 1000:
         shrinker.runs = MANY
