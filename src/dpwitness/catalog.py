@@ -116,8 +116,8 @@ def _run_file(place: str) -> ModuleType:
     try:
         path = Path(place).resolve()
         there = path.is_file()
-    except OSError as error:
-        raise UnknownTarget(f"cannot read {place}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # a name too long, a folder that is closed, a null byte
+        raise UnknownTarget(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
     if not there:
         raise UnknownTarget(f"there is no file {place}")
     name = f"_dpwitness_file_{path.stem}"
