@@ -53,6 +53,7 @@ class Session:
     refused: str | None = None
     pending: list[dict[str, Any]] = field(default_factory=list)  # of the test that runs, not yet on a report
     records: list[dict[str, Any]] = field(default_factory=list)
+    unwritten: str | None = None  # why there is no report
 
 
 SESSION = pytest.StashKey[Session]()
@@ -127,6 +128,14 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if config.stash[SESSION].seed is None:
         config.stash[SESSION].seed = secrets.randbits(32)
+    if (path := config.stash[SESSION].report) is not None and not worker:
+        from dpwitness.errors import InvalidData
+        from dpwitness.files import check_writable
+
+        try:
+            check_writable(path)
+        except InvalidData as error:
+            raise pytest.UsageError(f"--dp-report: {error}") from error
     config.pluginmanager.register(Gatherer(config.stash[SESSION]), "dpwitness-gatherer")
 
 
@@ -185,15 +194,24 @@ def remembered(config: pytest.Config, tests: int) -> int:
 
 
 def retried(item: pytest.Item) -> bool:
-    """Whether pytest-rerunfailures or flaky would run this test again."""
+    """Whether pytest-rerunfailures, pytest-retry or flaky would run this test again."""
     option = item.config.option
     function = getattr(item, "obj", None)
     return bool(
-        getattr(option, "reruns", None)
-        or getattr(option, "force_flaky", False)
+        any(getattr(option, name, None) for name in ("reruns", "force_reruns", "retries", "force_flaky"))
+        or any(configured(item.config, name) for name in ("reruns", "retries"))
         or item.get_closest_marker("flaky")
         or hasattr(function, "_flaky_max_runs")
     )
+
+
+def configured(config: pytest.Config, name: str) -> bool:
+    """Whether an ini file or `-o` gives a number of retries; the command line's 0 overrides it."""
+    try:
+        value = config.getini(name)
+    except ValueError:  # no plugin that is loaded knows it
+        return False
+    return getattr(config.option, name, None) is None and str(value).strip() not in ("", "0", "None")
 
 
 @pytest.fixture
@@ -249,14 +267,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     shared.records += shared.pending  # of a test that was interrupted
     shared.pending.clear()
     if shared.report is not None:
+        from dpwitness.errors import InvalidData
         from dpwitness.plugin.ledger import write
 
-        write(shared, shared.report)
+        try:
+            write(shared, shared.report)
+        except InvalidData as error:  # a disk that is full by now: the summary still has the verdicts
+            shared.unwritten = f"--dp-report: {error}"
+            session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the ledger, where something was asserted."""
     session = config.stash[SESSION]
+    if session.unwritten:
+        terminalreporter.line(f"ERROR: {session.unwritten}", red=True)
     if session.records:
         from dpwitness.plugin.ledger import lines
 

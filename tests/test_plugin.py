@@ -292,16 +292,45 @@ def test_the_fixture_asked_for_while_a_test_runs_is_refused(project):
     result.stdout.fnmatch_lines(["assert_private was asked for while the test ran*"])
 
 
-@pytest.mark.parametrize("how", ["option", "marker", "flaky"])
-def test_retries_are_refused(project, how):
+@pytest.mark.parametrize("how", ["option", "force", "ini", "override", "marker", "flaky"])
+def test_retries_are_refused(project, pytester, how):
     pytest.importorskip("pytest_rerunfailures")
-    marks = {"marker": "    @pytest.mark.flaky(reruns=3)", "option": "", "flaky": ""}
-    run = project(marks[how], PASSES, "    test_good._flaky_max_runs = 2" if how == "flaky" else "")
-    result = run(*(["--reruns=2"] if how == "option" else []))
+    options = {"option": ["--reruns=2"], "force": ["--force-reruns=2"], "override": ["-o", "reruns=2"]}
+    if how == "ini":
+        pytester.makeini("[pytest]\nreruns = 2\n")
+    run = project(
+        "    @pytest.mark.flaky(reruns=3)" if how == "marker" else "",
+        PASSES,
+        "    test_good._flaky_max_runs = 2" if how == "flaky" else "",
+    )
+    result = run(*options.get(how, []))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         ["ERROR: test_it.py::test_good: a dp test must not be retried: a retry hides violations*"]
     )
+
+
+@pytest.mark.parametrize("ini", ["reruns = 0", "reruns ="])
+def test_no_retries_in_an_ini_file_are_none(project, pytester, ini):
+    pytest.importorskip("pytest_rerunfailures")
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    project(PASSES)().assert_outcomes(passed=1)
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_first_test(project, tmp_path):
+    for place in (tmp_path, tmp_path / "no" / "such" / "report.json"):
+        result = project(PASSES)(f"--dp-report={place}")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["ERROR: --dp-report: cannot write *"])
+        result.stdout.no_fnmatch_line("*passed*")
+
+
+def test_a_report_that_fails_in_the_end_keeps_the_verdicts(project):
+    result = project(PASSES)("--dp-report=/dev/full")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*would have caught*"])
+    result.stdout.fnmatch_lines(["ERROR: --dp-report: cannot write /dev/full: No space left on device*"])
 
 
 def test_retries_of_other_tests_are_none_of_our_business(project):

@@ -3,10 +3,13 @@
 import difflib
 import importlib
 import importlib.util
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from dpwitness.errors import UnknownTarget
@@ -20,7 +23,10 @@ def registered() -> dict[str, EntryPoint]:
 
 
 def load_registered(name: str) -> Callable[..., Any]:
-    """Return the registered target of that name, and nothing else. Raises `UnknownTarget`."""
+    """Return the registered target of that name, and nothing else.
+
+    Raises `UnknownTarget`, also where the package that registers it cannot be imported.
+    """
     points = registered()
     if name not in points:
         near = difflib.get_close_matches(name, points, n=3, cutoff=0.5)
@@ -30,36 +36,44 @@ def load_registered(name: str) -> Callable[..., Any]:
                 "it is not a registered target, so its code is not run unless you name it: give the mechanism yourself"
             )
         raise UnknownTarget(f"unknown target {name!r}: {hint}")
-    return _callable(points[name].load(), name)
+    point = points[name]
+    try:
+        found = point.load()
+    except Exception as error:  # another package's code: it may raise anything
+        owner = f" of {point.dist.name}" if point.dist else ""
+        raise UnknownTarget(f"target {name!r} ({point.value}{owner}) cannot be loaded: {_told(error)}") from error
+    return _callable(found, name)
 
 
 def load(name: str) -> Callable[..., Any]:
-    """Return a registered target, a function of a file or an object of a module; the last two run the user's code.
+    """Return a registered target, or what `load_code` finds. Raises `UnknownTarget`."""
+    if ":" in name:
+        return load_code(name)
+    if Path(name).suffix == ".py":
+        raise UnknownTarget(f"{name} is a file: say which function, {name}:FUNCTION")
+    return load_registered(name)
 
-    Raises `UnknownTarget` where there is no such file, module or function.
+
+def load_code(name: str) -> Callable[..., Any]:
+    """Return the function of a file or the object of a module; this runs the user's code.
+
+    Raises `UnknownTarget` where there is no such file, module or function, or where it raises while it is imported. A
+    `SystemExit` passes.
     """
-    place, colon, attribute = name.rpartition(":")
-    if not colon:
-        if Path(name).suffix == ".py":
-            raise UnknownTarget(f"{name} is a file: say which function, {name}:FUNCTION")
-        return load_registered(name)
-    if place.endswith(".py"):
-        path = Path(place)
-        if not path.is_file():
-            raise UnknownTarget(f"there is no file {place}")
-        module = _run_file(path)
-    else:
-        try:
-            module = importlib.import_module(place)
-        except ImportError as error:
-            raise UnknownTarget(f"cannot import {place}: {error}") from error
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise UnknownTarget(f"{name!r} must be path/file.py:FUNCTION or package.module:OBJECT")
+    module = _run_file(place) if place.endswith(".py") else _import(place)
     found: Any = module
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            names = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            names = [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
             near = difflib.get_close_matches(attribute, names, n=3, cutoff=0.4) or names[:5]
-            raise UnknownTarget(f"{place} has no {attribute!r}; it has: {', '.join(near) or 'no functions'}")
-        found = getattr(found, part)
+            raise UnknownTarget(f"{place} has no {attribute!r}; it has: {', '.join(near) or 'no functions'}") from error
+        except Exception as error:  # a property, or a module's __getattr__
+            raise UnknownTarget(f"{name} cannot be loaded: {_told(error)}") from error
     return _callable(found, name)
 
 
@@ -69,18 +83,55 @@ def _callable(found: Any, name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]  # callable() narrows Any to nothing better
 
 
-def _run_file(path: Path) -> Any:
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def _found_first(folder: str) -> Iterator[None]:
+    """Let imports find a folder first, as when Python runs a file there; afterwards last, for imports while it runs.
+
+    Last, because a file of the user's must not take the place of a library that is imported later.
+    """
+    new = folder not in sys.path
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder in sys.path:  # unless the user's code took it out
+            sys.path.remove(folder)
+        if new:
+            sys.path.append(folder)
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        with _found_first(os.getcwd()):  # as `python -m` does
+            return importlib.import_module(name)
+    except Exception as error:
+        raise UnknownTarget(f"cannot import {name}: {_told(error)}") from error
+
+
+def _run_file(place: str) -> ModuleType:
+    try:
+        path = Path(place).resolve()
+        there = path.is_file()
+    except (OSError, ValueError) as error:  # a name too long, a folder that is closed, a null byte
+        raise UnknownTarget(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
+    if not there:
+        raise UnknownTarget(f"there is no file {place}")
     name = f"_dpwitness_file_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise UnknownTarget(f"{path} cannot be loaded as Python")
+        raise UnknownTarget(f"{place} cannot be loaded as Python")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    sys.path.insert(0, str(path.parent.resolve()))  # as when the file is run: it may import its neighbours
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise UnknownTarget(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
+        with _found_first(str(path.parent)):
+            spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]  # what was cut off in the middle must not be taken for the whole
+        if isinstance(error, Exception):
+            raise UnknownTarget(f"{place} cannot be loaded: {_told(error)}") from error
+        raise
     return module

@@ -3,6 +3,7 @@
 import csv
 import math
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,37 +13,121 @@ import numpy as np
 from dpwitness.errors import InvalidData
 from dpwitness.neighbours import Data, as_input
 
+#: Of temporary files; short, so that a long file name leaves room for the rest.
+PREFIX = ".dpwitness-"
+#: Bytes that are read of one file: a device such as /dev/zero has no end.
+LARGEST = 1 << 28
+#: The process's own open files: what stands under these names must not be replaced, whatever it is.
+STREAMS = ("/dev/std", "/dev/fd/", "/proc/")
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise `InvalidData` now, not after hours of runs, where `write_atomically` could not write.
+
+    That is a folder, a file that must not be written to, or a place whose folder does not exist or must not be written
+    to. Nothing is left behind. A disk may still fill up later.
+    """
+    target, mode, replaceable = _destination(path)
+    if mode is not None and not os.access(target, os.W_OK):
+        raise InvalidData(f"cannot write {path}: Permission denied; choose another place")
+    if replaceable:
+        try:
+            # A real file, since a permission says little of network, read-only and virtual file systems.
+            with tempfile.TemporaryFile(dir=target.parent, prefix=PREFIX):
+                pass
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
     """Write a file so that a reader sees the old content or all of the new, never a part.
 
-    Raises `InvalidData` where the folder does not exist or must not be written to.
+    An existing file keeps its mode, a symbolic link stays and what it points to is written; devices, FIFOs and the
+    process's own streams, which cannot be replaced, are appended to. Raises `InvalidData` where that fails; an old file
+    then stays as it was.
     """
-    target = Path(path)
-    data = content.encode() if isinstance(content, str) else content
+    target, mode, replaceable = _destination(path)
+    # Half of a surrogate pair has no UTF-8 form; as \\udxxx it is what JSON has for it.
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        if replaceable:
+            _replace(target, mode, data)
+        else:
+            with open(os.open(target, os.O_WRONLY | os.O_APPEND), "wb", buffering=0) as stream:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[stream.write(rest) :]
     except OSError as error:
-        raise InvalidData(f"cannot write {path}: {error.strerror or error}; choose another place") from error
+        raise _unwritable(path, error) from error
+
+
+def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
+    """Where to write, the mode of what is there now, and whether a new file may take its place.
+
+    Raises `InvalidData` for a folder, and where there is no folder.
+    """
+    text = os.fspath(path)
+    if not text or "\0" in text:
+        raise InvalidData(f"cannot write {text!r}: give the name of a file")
+    try:
+        mode = os.stat(text).st_mode
+    except FileNotFoundError:
+        mode = None
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    if text.endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
+        raise InvalidData(f"cannot write {path}: it is a folder; give the name of a file")
+    if mode is not None and (not stat.S_ISREG(mode) or text.startswith(STREAMS)):
+        return Path(text), mode, False  # as given: /dev/stdout resolves to a name that may not be opened
+    target = Path(os.path.realpath(text))
+    if not target.parent.is_dir():
+        raise InvalidData(f"cannot write {path}: there is no folder {Path(text).parent}")
+    return target, mode, True
+
+
+def _replace(target: Path, mode: int | None, data: bytes) -> None:
+    """Put a new file in the place of an old one of the given mode, or where there is none."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=PREFIX, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)  # as an ordinary new file; mkstemp makes private ones
+        if mode is None:
+            umask = os.umask(0)
+            os.umask(umask)
+            mode = 0o666 & ~umask  # as an ordinary new file; mkstemp makes private ones
+        Path(name).chmod(mode & 0o777)
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
+def _unwritable(path: str | Path, error: OSError) -> InvalidData:
+    return InvalidData(f"cannot write {path}: {error.strerror or error}; choose another place")
+
+
 def read_text(path: str | Path) -> str:
-    """The text of a file; raises `InvalidData` where it cannot be read."""
+    """The text of a file; raises `InvalidData` where it cannot be read, or has more than `LARGEST` bytes."""
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        with open(path, "rb") as file:
+            data = file.read(LARGEST + 1)
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidData(f"cannot read {path}: it is not UTF-8 text") from error
+    except (OSError, ValueError) as error:  # a ValueError for a name with a null byte
+        reason = error.strerror if isinstance(error, OSError) else None
         raise InvalidData(f"cannot read {path}: {reason or error}") from error
+    if len(data) > LARGEST:
+        raise InvalidData(f"cannot read {path}: it has more than {LARGEST:,} bytes")
+    return text
+
+
+def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
+    """The rows of a CSV file that are not empty, each with the number of its line; raises `InvalidData`."""
+    try:
+        return [(number, row) for number, row in enumerate(csv.reader(read_text(path).splitlines()), 1) if row]
+    except csv.Error as error:
+        raise InvalidData(f"{path} is not CSV: {error}") from error
 
 
 def read_column(path: str | Path, column: str | None = None) -> Data:
@@ -51,7 +136,7 @@ def read_column(path: str | Path, column: str | None = None) -> Data:
     A first line that is not all numbers is a header. Of several columns, where none is named, the one called "count",
     else the last. Raises `InvalidData` for a missing or empty column, for text and for empty cells, with the line.
     """
-    rows = [(number, row) for number, row in enumerate(csv.reader(read_text(path).splitlines()), 1) if row]
+    rows = read_rows(path)
     if not rows:
         raise InvalidData(f"{path} is empty: give a CSV file with one number a line")
     header: list[str] | None = None
@@ -75,6 +160,8 @@ def read_column(path: str | Path, column: str | None = None) -> Data:
         if value is None:
             what = f"{cell!r} is not a finite number" if cell else "there is no value"
             raise InvalidData(f"{path}, line {number}: {what}; every line must hold a number")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InvalidData(f"{path}, line {number}: {value} does not fit into 64 bits; scale the numbers down")
         values.append(value)
     if not values:
         name = f"column {column!r} of {path}" if column else str(path)

@@ -1,6 +1,5 @@
 """A table of people and attributes, kept as distinct rows (profiles) and the number of people who have each."""
 
-import csv
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import read_text
+from dpwitness.files import read_rows
 
 __all__ = ["Table", "parse_value", "read_table"]
 
@@ -130,7 +129,7 @@ def read_table(path: str | Path) -> Table:
 
     Raises `InvalidData`, with the line, for missing values, uneven rows and counts that are no whole numbers.
     """
-    rows = [(number, row) for number, row in enumerate(csv.reader(read_text(path).splitlines()), 1) if row]
+    rows = read_rows(path)
     if len(rows) < 2:
         raise InvalidData(f"{path} holds no table: it needs a header line and at least one row")
     header = [cell.strip() for cell in rows[0][1]]

@@ -1,36 +1,47 @@
-"""The command line: arguments → pipeline → report → exit code (0 not refuted, 1 violated, 2 bad input)."""
+"""The command line: arguments → pipeline → report → exit code.
 
-import contextlib
-import os
+0 not refuted, 1 violated, 2 bad input, 70 an unexpected error, 130 interrupted. Everything that takes time to import is
+imported by `main`, so that an interruption or a failure there ends as it should.
+"""
+
 import sys
-import warnings
 from collections.abc import Sequence
 
-from dpwitness.cli.arguments import parser
-from dpwitness.errors import DPWitnessError
+from dpwitness.cli.console import INTERRUPTED, Interrupts, NoResult, explain, streams, text_of
 
 __all__ = ["main"]
 
-INTERRUPTED = 130
-
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code."""
-    warnings.showwarning = lambda message, *_, **__: print(f"dpwitness: warning: {message}", file=sys.stderr)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError):
-            stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # ⊤ and ε on any terminal
+    """Run one command; return its exit code. An error is one line on stderr, with `--traceback` its traceback too."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    # Read before there is a parser: its modules may be what fails.
+    trace = any(len(text) > 3 and "--traceback".startswith(text) for text in given)
+    with Interrupts() as interrupts, streams():
+        try:
+            code = _run(given, trace)
+        except BaseException as error:
+            interrupts.hold()
+            if interrupts.came:
+                error = KeyboardInterrupt().with_traceback(error.__traceback__)
+            code = explain(error, trace=trace)
+        return INTERRUPTED if interrupts.came else code
+
+
+def _run(given: list[str], trace: bool) -> int:
+    from dpwitness.cli.arguments import parser
+
     try:
-        arguments = parser().parse_args(argv)
+        arguments = parser().parse_args(given)
+    except SystemExit as done:  # of --help and --version
+        return int(done.code or 0)
+    arguments.traceback = trace
+    try:
         code: int = arguments.run(arguments)
-        sys.stdout.flush()
-        return code
-    except DPWitnessError as error:
-        print(f"dpwitness: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("dpwitness: interrupted before anything was confirmed", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of a pipe went away, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INTERRUPTED
+    except SystemExit as error:  # of the user's code, while it was imported or ran
+        named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome")]
+        whose = " or ".join(filter(None, named)) or arguments.command
+        raise NoResult(
+            f"{whose} called sys.exit({text_of(error.code, repr)}): take that out, it ends the check"
+        ) from error
+    return code

@@ -3,9 +3,11 @@
 import argparse
 import json
 import math
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn
 
+from dpwitness.cli.console import show
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.neighbours import Relation, pairs, queries
 
@@ -18,11 +20,27 @@ ATTACKS = (
 
 
 #: JSON has no infinities: as parameters they are these texts.
-INFINITE = ("inf", "-inf")
+INFINITE = ("inf", "-inf", "Infinity", "-Infinity")
+MOST_THREADS = 1024
+LONGEST_TIME = 1e9  # seconds; a lock cannot wait for much longer
+MOST_TESTS = 10_000
+#: Levels of lists in an input or a parameter: as many as a NumPy array may have.
+DEEPEST = 32
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong on one line."""
+    """Says what is wrong on one line; every command has `--traceback`."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        # Suppressed: else the default of the inner parser would overwrite what stands before the command.
+        self.add_argument(
+            "--traceback", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+        )
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help and version so that a failure shows; argparse keeps it to itself."""
+        show(message.rstrip("\n"))
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage; `main` prints one line and exits with 2."""
@@ -45,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     _target(add)
     add.add_argument("--epsilon", type=number, help="the mechanism's ε, and the claim unless --claim")
     add.add_argument("--claim", type=number, help="the claimed ε, where it is not the mechanism's parameter")
-    add.add_argument("--delta", type=number, default=0.0, help="the claimed δ (default 0)")
+    add.add_argument("--delta", type=number, help="the claimed δ, and the mechanism's own (default 0)")
     add.add_argument("--alpha", type=number, default=1e-6, help="probability of a false alarm (default 1e-6)")
     add.add_argument("--max-runs", type=whole, help="paired confirm runs at most")
     add.add_argument("--max-time", type=seconds, default=60.0, help="time for everything, as 60s or 2m (default 60s)")
@@ -57,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     _target(add)
     add.add_argument("--epsilon", type=number, nargs="+", required=True, help="the mechanism's ε: one line each")
     add.add_argument("--claims", type=span, required=True, metavar="FROM:TO:STEP", help="test ε, both ends included")
-    add.add_argument("--delta", type=number, default=0.0, help="the tested δ (default 0)")
+    add.add_argument("--delta", type=number, help="the tested δ, and the mechanism's own (default 0)")
     add.add_argument("--method", choices=("exact", "score"), default="exact", help="the test (default exact)")
     add.add_argument("--runs", type=whole, help="paired confirm runs a line")
     add.add_argument("--max-time", type=seconds, default=600.0, help="time for each line (default 10m)")
@@ -69,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
     add = command.add_parser("bound", help="the largest ε that the mechanism can be shown to exceed")
     _target(add)
     add.add_argument("--epsilon", type=number, required=True, help="the mechanism's ε")
-    add.add_argument("--delta", type=number, default=0.0, help="δ (default 0)")
+    add.add_argument("--delta", type=number, help="δ, and the mechanism's own (default 0)")
     add.add_argument("--confidence", type=number, default=0.999, help="of the bound (default 0.999)")
     add.add_argument("--runs", type=whole, help="paired confirm runs")
     add.add_argument("--max-time", type=seconds, default=600.0, help="time for everything (default 10m)")
@@ -108,6 +126,11 @@ def _target(add: argparse.ArgumentParser) -> None:
     add.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the mechanism (repeatable)"
     )
+    add.add_argument(
+        "--outcome",
+        metavar="FILE.py:FUNCTION",
+        help="what makes numbers, flags or text of an output",
+    )
     group = add.add_argument_group("inputs (default: the target's own relation)")
     group.add_argument(
         "--pair", nargs=2, action="append", metavar=("D", "D′"), help="two neighbouring inputs as JSON (repeatable)"
@@ -121,7 +144,7 @@ def _target(add: argparse.ArgumentParser) -> None:
 
 def _common(add: argparse.ArgumentParser) -> None:
     add.add_argument("--seed", type=whole, help="repeat an earlier run (default: a fresh seed)")
-    add.add_argument("--workers", type=whole, help="threads (default: all cores)")
+    add.add_argument("--workers", type=threads, help="threads (default: all cores)")
     add.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
     add.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
@@ -148,12 +171,25 @@ def whole(text: str) -> int:
     return int(value)
 
 
+def threads(text: str) -> int:
+    """A number of threads."""
+    value = whole(text)
+    if not 1 <= value <= MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"{text!r} must be from 1 to {MOST_THREADS}")
+    return value
+
+
 def seconds(text: str) -> float:
     """A time: 60, 60s, 500ms, 2m or 1h."""
     for unit, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)):
         if text.endswith(unit):
-            return number(text.removesuffix(unit)) * factor
-    return number(text)
+            value = number(text.removesuffix(unit)) * factor
+            break
+    else:
+        value = number(text)
+    if not 0 < value <= LONGEST_TIME:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a positive time of at most {LONGEST_TIME:g} s")
+    return value
 
 
 def span(text: str) -> list[float]:
@@ -166,9 +202,9 @@ def span(text: str) -> list[float]:
     low, high, step = (number(part) for part in parts)
     if not (step > 0 and low <= high):
         raise argparse.ArgumentTypeError(f"{text!r} needs FROM ≤ TO and a positive STEP")
+    if not (high - low) / step < MOST_TESTS:
+        raise argparse.ArgumentTypeError(f"{text!r} makes more than {MOST_TESTS} values")
     steps = math.floor((high - low) / step + 1e-9)
-    if steps > 10_000:
-        raise argparse.ArgumentTypeError(f"{text!r} makes {steps + 1} values: at most 10000")
     return [round(low + k * step, 12) for k in range(steps + 1)]
 
 
@@ -179,10 +215,15 @@ def settings(given: list[str]) -> dict[str, Any]:
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise InvalidParameter(f"--set {item!r} must be NAME=VALUE")
+        if value in INFINITE:
+            found[name] = float(value)
+            continue
         try:
-            found[name] = float(value) if value in INFINITE else json.loads(value)
-        except ValueError:
+            found[name] = _json(value)
+        except NotJSON:
             found[name] = value
+        except ValueError as error:
+            raise InvalidParameter(f"--set {item!r}: {error}") from error
     return found
 
 
@@ -190,7 +231,7 @@ def relation(arguments: argparse.Namespace) -> Relation | None:
     """The relation that the options describe; None leaves it to the target."""
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
     if arguments.pair:
-        if arguments.queries or extras or arguments.data:
+        if arguments.queries is not None or extras or arguments.data is not None:
             raise BadInput(
                 "--pair already says everything about the inputs: leave out --queries, --may-move and --data"
             )
@@ -203,6 +244,55 @@ def relation(arguments: argparse.Namespace) -> Relation | None:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return _json(text, parse_int=_machine_integer)
+    except NotJSON as error:
         raise BadInput(f"--pair {text!r} must be a number or a list in JSON, such as '[1, 1]'") from error
+    except ValueError as error:
+        raise BadInput(f"--pair {text!r}: {error}") from error
+
+
+class NotJSON(Exception):
+    """A text that is no JSON at all."""
+
+
+def _json(text: str, *, parse_int: Callable[[str], int] = int) -> Any:
+    """A JSON value of finite numbers, flags, texts, null and lists of these.
+
+    Raises `NotJSON`, and `ValueError` for JSON of other things.
+    """
+    try:
+        value = json.loads(text, parse_int=parse_int, parse_float=_finite, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        raise NotJSON from error
+    except RecursionError as error:
+        raise ValueError(f"lists are nested deeper than {DEEPEST} levels") from error
+    _check(value, DEEPEST)
+    return value
+
+
+def _check(value: Any, levels: int) -> None:
+    if isinstance(value, dict):
+        raise ValueError("an object must be a number, a text, true, false, null or a list of such")
+    if isinstance(value, list):
+        if not levels:
+            raise ValueError(f"lists are nested deeper than {DEEPEST} levels")
+        for item in value:
+            _check(item, levels - 1)
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is too large for a number of 64 bits")
+    return value
+
+
+def _machine_integer(text: str) -> int:
+    value = int(text)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{text} does not fit into 64 bits")
+    return value

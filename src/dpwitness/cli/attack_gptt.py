@@ -1,17 +1,16 @@
 """`dpwitness attack gptt`: read a histogram's counts through private threshold testing."""
 
 import argparse
-import json
 import math
 import secrets
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpwitness.cli.arguments import number, whole
+from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.progress import live
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.neighbours import Data
@@ -61,8 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     from dpwitness.attacks.adaptive import adaptive_attack
     from dpwitness.attacks.reconstruction import reconstruct, score
     from dpwitness.attacks.threshold_oracle import check_histogram
+    from dpwitness.cli.results import check_places, hand_over
     from dpwitness.files import read_column
-    from dpwitness.report.plots import plot_format
 
     epsilon, epsilon2, repeat = arguments.epsilon, arguments.epsilon2, arguments.repeat
     if not epsilon > 0:
@@ -75,10 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidParameter(f"--copies {arguments.copies} must be from 1 to 10^12")
     if arguments.column and not arguments.data:
         raise InvalidData("--column says which column of --data: give --data FILE.csv too")
-    if arguments.plot:
-        plot_format(arguments.plot)  # before the attacks, not after them
-        if not Path(arguments.plot).resolve().parent.is_dir():
-            raise InvalidData(f"cannot write {arguments.plot}: there is no folder {Path(arguments.plot).parent}")
+    if arguments.seed is not None and arguments.seed < 0:
+        raise InvalidParameter(f"--seed {arguments.seed} must be at least 0")
+    check_places(arguments)  # before the attacks, not after them
     counts = check_histogram(read_column(arguments.data, arguments.column) if arguments.data else visits())
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     started = time.monotonic()
@@ -103,8 +101,6 @@ def run(arguments: argparse.Namespace) -> int:
             queries.append(found.queries)
             if progress is not None:
                 progress("attack", k + 1, repeat, f"{scores[-1][0]:.4f} right")
-    if arguments.plot:
-        _plot(counts, guess, arguments.plot)
     result = {
         "attack": "gptt",
         "data": arguments.data or "randhie mdvis",
@@ -122,8 +118,9 @@ def run(arguments: argparse.Namespace) -> int:
         "seed": seed,
         "seconds": time.monotonic() - started,
     }
-    print(json.dumps(result, ensure_ascii=False, indent=1, allow_nan=False) if arguments.json else _text(result))
-    return 0
+    return hand_over(
+        arguments, NOT_REFUTED, lambda: result, lambda: _text(result), plot=lambda path: _plot(counts, guess, path)
+    )
 
 
 def _summary(values: Sequence[float]) -> dict[str, float | None]:

@@ -1,15 +1,14 @@
 """`dpwitness attack subset-sum`: how much of secret bits their noisy subset sums give away."""
 
 import argparse
-import json
 import secrets
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.cli.console import NOT_REFUTED
+from dpwitness.errors import InvalidParameter
 
 LAWS = ("uniform", "adversarial", "rounding", "binomial")
 ADVERSARIES = ("polynomial", "exponential")
@@ -49,7 +48,8 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """`dpwitness attack subset-sum`; the exit code is 0, or 2 for bad input, which raises."""
     from dpwitness.attacks import subset_sum
-    from dpwitness.report.plots import plot_format
+    from dpwitness.cli.results import check_places, hand_over
+    from dpwitness.report.subset_sum_plot import plot_reconstruction
 
     size, error, law = arguments.size, arguments.error, arguments.law
     subset_sum.check_error(error)
@@ -66,10 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         subset_sum.check_queries(size, queries)
     if arguments.seed is not None and arguments.seed < 0:
         raise InvalidParameter(f"seed={arguments.seed} must be a whole number of at least 0")
-    if arguments.plot:
-        plot_format(arguments.plot)  # before the work, not after it
-        if not Path(arguments.plot).resolve().parent.is_dir():
-            raise InvalidData(f"cannot write {arguments.plot}: there is no folder {Path(arguments.plot).parent}")
+    check_places(arguments)  # before the work, not after it
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     rng = np.random.default_rng(seed)
     secret = rng.integers(0, 2, size)
@@ -100,18 +97,16 @@ def run(arguments: argparse.Namespace) -> int:
         "seed": seed,
         "seconds": seconds,
     }
-    if arguments.plot:
-        from dpwitness.report.subset_sum_plot import plot_reconstruction
-
-        title = f"{right} of {size} bits right; E = {error:g}, {law}"
-        plot_reconstruction(secret, fractions, arguments.plot, title)
-    if arguments.json:
-        if residual is None:
-            result["largest_residual_reason"] = "the exponential adversary solves no program"
-        print(json.dumps(result, ensure_ascii=False, indent=1, allow_nan=False))
-    else:
-        print(_text(result))
-    return 0
+    if residual is None:
+        result["largest_residual_reason"] = "the exponential adversary solves no program"
+    title = f"{right} of {size} bits right; E = {error:g}, {law}"
+    return hand_over(
+        arguments,
+        NOT_REFUTED,
+        lambda: result,
+        lambda: _text(result),
+        plot=lambda path: plot_reconstruction(secret, fractions, path, title),
+    )
 
 
 def _text(result: dict[str, Any]) -> str:

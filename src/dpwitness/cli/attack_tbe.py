@@ -4,16 +4,15 @@ The system is simulated on the data; the attack sees its answers alone. What is 
 """
 
 import argparse
-import json
 import secrets
 import time
 from collections.abc import Iterator
 from itertools import combinations, product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpwitness.cli.arguments import number, whole
-from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.cli.console import NOT_REFUTED
+from dpwitness.errors import InvalidParameter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,9 +77,11 @@ def histogram(arguments: argparse.Namespace) -> int:
     from dpwitness.attacks.averaging import choose_base, recover_histogram
     from dpwitness.attacks.averaging_theory import histogram_bound
     from dpwitness.cli.progress import live
+    from dpwitness.cli.results import check_places, hand_over
     from dpwitness.report.averaging import histogram_text, plot_histogram
 
     started = time.monotonic()
+    check_places(arguments)  # before the attack, not after it
     law, table = _law(arguments), _table(arguments)
     where = _where(arguments.where)
     attribute = arguments.attribute or next(iter(table.values))
@@ -133,10 +134,13 @@ def histogram(arguments: argparse.Namespace) -> int:
         "seed": seed,
         "seconds": time.monotonic() - started,
     }
-    if arguments.plot:
-        plot_histogram(result, arguments.plot)
-    _print(arguments, result, histogram_text)
-    return 0
+    return hand_over(
+        arguments,
+        NOT_REFUTED,
+        lambda: result,
+        lambda: histogram_text(result),
+        plot=lambda path: plot_histogram(result, path),
+    )
 
 
 def parameter(arguments: argparse.Namespace) -> int:
@@ -144,9 +148,11 @@ def parameter(arguments: argparse.Namespace) -> int:
     from dpwitness.attacks.averaging import choose_base
     from dpwitness.attacks.averaging_theory import perturbation_found
     from dpwitness.attacks.perturbation import find_perturbation, find_perturbation_within, usable_conditions
+    from dpwitness.cli.results import check_places, hand_over
     from dpwitness.report.averaging import parameter_text, plot_parameter
 
     started = time.monotonic()
+    check_places(arguments)  # before the attack, not after it
     if not 1 <= arguments.sums <= MOST_SUMS:
         raise InvalidParameter(f"--sums {arguments.sums} must lie between 1 and {MOST_SUMS}")
     law, table = _law(arguments), _table(arguments)
@@ -180,20 +186,18 @@ def parameter(arguments: argparse.Namespace) -> int:
         "seed": seed,
         "seconds": time.monotonic() - started,
     }
-    if arguments.plot:
-        plot_parameter(result, arguments.plot)
-    _print(arguments, result, parameter_text)
-    return 0
+    return hand_over(
+        arguments,
+        NOT_REFUTED,
+        lambda: result,
+        lambda: parameter_text(result),
+        plot=lambda path: plot_parameter(result, path),
+    )
 
 
 def _law(arguments: argparse.Namespace) -> "NoiseLaw":
     from dpwitness.attacks import noise_laws
-    from dpwitness.report.plots import plot_format
 
-    if arguments.plot:  # before the attack, not after it
-        plot_format(arguments.plot)
-        if not Path(arguments.plot).resolve().parent.is_dir():
-            raise InvalidData(f"cannot write {arguments.plot}: there is no folder {Path(arguments.plot).parent}")
     if arguments.noise == "uniform":
         if arguments.scale is not None:
             raise InvalidParameter("--scale says nothing of uniform noise: choose another --noise, or leave it out")
@@ -267,7 +271,3 @@ def _conditions(table: "Table", attribute: str, rng: "np.random.Generator") -> "
     ):
         for one, two in product(table.values[first], table.values[second]):
             yield {first: (one,), second: (two,)}
-
-
-def _print(arguments: argparse.Namespace, result: dict[str, Any], text: Any) -> None:
-    print(json.dumps(result, ensure_ascii=False, indent=1, allow_nan=False) if arguments.json else text(result))

@@ -1,52 +1,55 @@
 """The commands: each takes parsed arguments, prints, and returns an exit code."""
 
 import argparse
-import json
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from dpwitness import curves, pipeline
-from dpwitness.catalog import load, registered
+from dpwitness.catalog import load, load_code, load_registered, registered
 from dpwitness.cli.arguments import relation, settings
+from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say, show
 from dpwitness.cli.progress import live
-from dpwitness.errors import BadInput, InvalidData
-from dpwitness.files import read_column, write_atomically
+from dpwitness.cli.results import as_json, check_places, hand_over
+from dpwitness.errors import BadInput, InvalidData, UnknownTarget
+from dpwitness.files import read_column
 from dpwitness.neighbours import histogram, queries
 from dpwitness.report import text
-from dpwitness.report.plots import plot_curve, plot_format
+from dpwitness.report.plots import plot_curve
 from dpwitness.target import target_of
-from dpwitness.verdict import Violation
+from dpwitness.verdict import Bound, Verdict, Violation
 from dpwitness.witness import Witness
 
 
 def list_targets(arguments: argparse.Namespace) -> int:
     """`dpwitness list`."""
     rows = []
-    for name, point in registered().items():
-        target = target_of(point.load())
+    for name in registered():
+        try:
+            target = target_of(load_registered(name))
+        except (UnknownTarget, SystemExit) as error:  # one broken package must not hide all others
+            say(
+                f"warning: {error}" if isinstance(error, UnknownTarget) else f"warning: target {name!r} exits on import"
+            )
+            continue
         if target is not None:
             rows.append(
                 {"name": name, "claim": target.claim, "true_epsilon": target.true_epsilon, "source": target.source}
             )
     if arguments.json:
-        print(json.dumps(rows, ensure_ascii=False, indent=1))
-        return 0
+        show(as_json(rows))
+        return NOT_REFUTED
     titles = {"name": "TARGET", "claim": "CLAIM", "true_epsilon": "TRUE ε", "source": "SOURCE"}
     widths = {key: max(len(row[key]) for row in (titles, *rows)) for key in titles}
-    for row in (titles, *rows):
-        print("  ".join(row[key].ljust(widths[key]) for key in titles).rstrip())
-    return 0
+    show("\n".join("  ".join(row[key].ljust(widths[key]) for key in titles).rstrip() for row in (titles, *rows)))
+    return NOT_REFUTED
 
 
 def check_target(arguments: argparse.Namespace) -> int:
     """`dpwitness check`."""
-    if arguments.epsilon is None:
-        if arguments.claim is None:
-            raise BadInput("check needs --epsilon, or --claim for a mechanism without a parameter of that name")
-        arguments.epsilon = arguments.claim
+    if arguments.epsilon is None and arguments.claim is None:
+        raise BadInput("check needs --epsilon, or --claim for a mechanism without a parameter of that name")
+    check_places(arguments)
     function, shared = _shared(arguments)
-    _writable(arguments.save)
     with live(arguments) as progress:
         verdict = pipeline.check(
             function,
@@ -58,14 +61,13 @@ def check_target(arguments: argparse.Namespace) -> int:
             **_given(arguments, "max_runs"),
         )
     command = [*_again(arguments), "--seed", str(verdict.seed)]
-    _finish(arguments, verdict.to_json(), text.verdict_text(verdict, reproduce=command))
-    return 1 if isinstance(verdict, Violation) else 0
+    return hand_over(arguments, _code(verdict), verdict.to_json, lambda: text.verdict_text(verdict, reproduce=command))
 
 
 def bound_target(arguments: argparse.Namespace) -> int:
     """`dpwitness bound`."""
+    check_places(arguments)
     function, shared = _shared(arguments)
-    _writable(arguments.save)
     with live(arguments) as progress:
         result = pipeline.bound(
             function,
@@ -75,17 +77,13 @@ def bound_target(arguments: argparse.Namespace) -> int:
             progress=progress,
             **_given(arguments, "runs"),
         )
-    _finish(arguments, result.to_json(), text.bound_text(result))
-    return 0
+    return hand_over(arguments, _code(result), result.to_json, lambda: text.bound_text(result))
 
 
 def curve_target(arguments: argparse.Namespace) -> int:
     """`dpwitness curve`."""
+    check_places(arguments)
     function, shared = _shared(arguments)
-    _writable(arguments.save)
-    if arguments.plot:
-        plot_format(arguments.plot)  # before the runs, not after them
-        _writable(arguments.plot)
     with live(arguments) as progress:
         result = curves.curve(
             function,
@@ -96,17 +94,20 @@ def curve_target(arguments: argparse.Namespace) -> int:
             progress=progress,
             **_given(arguments, "runs"),
         )
-    if arguments.plot:
-        plot_curve(result, arguments.plot)
-    _finish(arguments, result.to_json(), text.curve_text(result))
-    return 0
+    return hand_over(
+        arguments,
+        NOT_REFUTED,
+        result.to_json,
+        lambda: text.curve_text(result),
+        plot=lambda path: plot_curve(result, path),
+    )
 
 
 def replay_witness(arguments: argparse.Namespace) -> int:
     """`dpwitness replay`."""
+    check_places(arguments)
     witness = Witness.load(arguments.witness)
     function = load(arguments.mechanism) if arguments.mechanism else None
-    _writable(arguments.save)
     with live(arguments) as progress:
         verdict = pipeline.replay(
             witness,
@@ -117,13 +118,19 @@ def replay_witness(arguments: argparse.Namespace) -> int:
             workers=arguments.workers,
             progress=progress,
         )
-    _finish(arguments, verdict.to_json(), text.verdict_text(verdict))
-    return 1 if isinstance(verdict, Violation) else 0
+    return hand_over(arguments, _code(verdict), verdict.to_json, lambda: text.verdict_text(verdict))
+
+
+def _code(result: Verdict | Bound) -> int:
+    """The exit code of a result: interrupted, violated, or neither."""
+    if result.ended == "interrupted":
+        return INTERRUPTED
+    return VIOLATED if isinstance(result, Violation) else NOT_REFUTED
 
 
 def _shared(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """The function, and the settings that check, bound and curve take alike."""
-    function = load(arguments.target)
+    function, outcome = load(arguments.target), _outcome(arguments)
     neighbours, data = relation(arguments), None
     if arguments.data:
         data = read_column(arguments.data, arguments.column)
@@ -132,11 +139,10 @@ def _shared(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
             counts = data.dtype.kind == "i" and (data >= 0).all()
             neighbours = histogram(len(data)) if counts else queries(len(data))
             kind = "a histogram, one person more or less in a cell" if counts else "queries, each moving by at most 1"
-            print(f"dpwitness: taking {arguments.data} as {kind}", file=sys.stderr)
+            say(f"taking {arguments.data} as {kind}")
     elif arguments.column:
         raise InvalidData("--column says which column of --data: give --data FILE.csv too")
     shared = {
-        "delta": arguments.delta,
         "neighbours": neighbours,
         "data": data,
         "parameters": settings(arguments.set),
@@ -144,8 +150,15 @@ def _shared(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         "seed": arguments.seed,
         "workers": arguments.workers,
         "reference": arguments.target,
+        "outcome": outcome,
+        **_given(arguments, "delta"),
     }
     return function, shared
+
+
+def _outcome(arguments: argparse.Namespace) -> Callable[[Any], Any] | None:
+    """The function of --outcome; None where it was not given."""
+    return None if arguments.outcome is None else load_code(arguments.outcome)
 
 
 def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
@@ -153,27 +166,17 @@ def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
 
 
-def _writable(path: str | None) -> None:
-    """Raise `InvalidData` now, not after the runs, for a file that cannot be written."""
-    if path is not None and not Path(path).resolve().parent.is_dir():
-        raise InvalidData(f"cannot write {path}: there is no folder {Path(path).parent}")
-
-
-def _finish(arguments: argparse.Namespace, value: dict[str, Any], report: str) -> None:
-    content = json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
-    if arguments.save:
-        write_atomically(arguments.save, content + "\n")
-    print(content if arguments.json else report)
-
-
 def _again(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
-    command = ["dpwitness", "check", arguments.target, "--epsilon", f"{arguments.epsilon:g}"]
-    for name in ("claim", "delta", "alpha", "max_runs", "queries", "may_move", "direction", "data", "column"):
+    command = ["dpwitness", "check", arguments.target]
+    names = ("epsilon", "claim", "delta", "alpha", "max_runs", "max_time")
+    for name in (*names, "queries", "may_move", "direction", "data", "column", "outcome"):
         value = getattr(arguments, name)
-        if value is not None and (name, value) not in (("delta", 0.0), ("alpha", 1e-6)):
-            shown = f"{value:g}" if isinstance(value, float) else str(value)
-            command += [f"--{name.replace('_', '-')}", shown]
+        if value is not None and (name, value) not in (("alpha", 1e-6), ("max_time", 60.0)):
+            command += [
+                f"--{name.replace('_', '-')}",
+                str(value),
+            ]  # of a float all digits, so that it reads back the same
     for pair in arguments.pair or []:
         command += ["--pair", *pair]
     for item in arguments.set:

@@ -11,7 +11,7 @@ from dpwitness.job import Progress
 @contextmanager
 def live(arguments: argparse.Namespace) -> Iterator[Progress | None]:
     """A callback that draws a bar a stage; None where stderr is no terminal or --quiet was given."""
-    if arguments.quiet or not sys.stderr.isatty():
+    if arguments.quiet or sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

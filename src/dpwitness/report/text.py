@@ -17,14 +17,28 @@ def inputs(data: Data, neighbour: Data) -> tuple[str, str]:
     """Both inputs on a line each; of long ones only where they differ."""
     if data.size <= LONGEST:
         return str(data.tolist()), str(neighbour.tolist())
-    places = [int(i) for i in (data != neighbour).nonzero()[0]]
-    shown = ", ".join(f"entry {i + 1}: {data[i]:g} → {neighbour[i]:g}" for i in places[:LONGEST])
+    places = [tuple(map(int, place)) for place in zip(*(data != neighbour).nonzero(), strict=True)]
+    shown = ", ".join(
+        f"entry {_place(place)}: {_number(data[place])} → {_number(neighbour[place])}" for place in places[:LONGEST]
+    )
     more = f" and {len(places) - LONGEST} more" if len(places) > LONGEST else ""
-    return f"{data.size} values, {_short(data)}", f"the same but for {shown}{more}"
+    return f"{'×'.join(map(str, data.shape))} values, {_short(data)}", f"the same but for {shown}{more}"
+
+
+def _place(place: tuple[int, ...]) -> str:
+    """A place counted from 1: 7, or (2, 3) in an array of several dimensions."""
+    counted = [str(index + 1) for index in place]
+    return counted[0] if len(counted) == 1 else f"({', '.join(counted)})"
+
+
+def _number(value: Any) -> str:
+    """A number, with all its digits where six are not enough: two that differ must not look the same."""
+    short = f"{value:g}"
+    return short if float(short) == value else str(value)
 
 
 def _short(data: Data) -> str:
-    return f"[{', '.join(f'{v:g}' for v in data[:6])}, …]"
+    return f"[{', '.join(map(_number, data.ravel()[:6]))}, …]"
 
 
 def rate(hits: int, runs: int) -> str:

@@ -1,0 +1,193 @@
+"""Exit codes, messages of one line, and handing over a result so that no failure hides or invents a violation.
+
+Standard library only: this is loaded before anything that may fail or be interrupted.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
+
+from dpwitness.errors import DPWitnessError
+
+__all__ = [
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "NOT_REFUTED",
+    "UNEXPECTED",
+    "VIOLATED",
+    "Interrupts",
+    "NoResult",
+    "deliver",
+    "explain",
+    "say",
+    "show",
+    "streams",
+    "text_of",
+]
+
+NOT_REFUTED, VIOLATED, BAD_INPUT, UNEXPECTED, INTERRUPTED = 0, 1, 2, 70, 130
+#: Characters of one message: a hostile argument can be long, and is quoted.
+LONGEST = 1_000
+
+
+class NoResult(Exception):
+    """Nobody sees a result, for a reason that is neither bad input nor a defect here: the message says which."""
+
+
+def printable(text: str) -> str:
+    """The text with everything but line ends and printable characters escaped as in JSON.
+
+    A witness file holds texts; a terminal would obey the control characters in them.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def one_line(text: str) -> str:
+    """A message on one line, its middle left out where it is long."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= LONGEST else f"{line[: LONGEST * 2 // 3]} … {line[-LONGEST // 3 :]}"
+
+
+def say(message: str) -> None:
+    """Print one line on standard error."""
+    _to_stderr(f"dpwitness: {one_line(message)}\n")
+
+
+def _to_stderr(text: str) -> None:
+    if sys.stderr is None:
+        return  # closed: there is nobody to tell, and the exit code still holds
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        _discard(sys.stderr)
+
+
+def show(text: str) -> None:
+    """Print a result on standard output, at once. Raises `NoResult`."""
+    if sys.stdout is None:
+        raise NoResult("the result could not be printed: standard output is closed")
+    try:
+        print(printable(text), flush=True)
+    except (OSError, ValueError) as error:  # a full disk, a pipe without a reader, a closed file
+        _discard(sys.stdout)
+        raise NoResult(f"the result could not be printed: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what is left in a broken stream go nowhere: Python's own attempt at exit would change the exit code."""
+    with contextlib.suppress(OSError, ValueError):  # no file behind the stream: nothing is attempted either
+        null = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(null, stream.fileno())
+        finally:
+            os.close(null)
+
+
+@contextlib.contextmanager
+def streams() -> Iterator[None]:
+    """Print ⊤ and ε on any terminal, and each warning on one line, as long as a command runs."""
+    before: list[tuple[Any, str, str]] = []
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # not a file, or a closed one
+            # Arguments that are no UTF-8 come as half surrogate pairs, which nothing can encode.
+            encoding, errors = stream.encoding, stream.errors
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]  # see above
+            before.append((stream, encoding, errors or "strict"))
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            yield
+    finally:
+        for stream, encoding, errors in before:
+            with contextlib.suppress(OSError, ValueError):  # it was closed, or its disk is full
+                stream.reconfigure(encoding=encoding, errors=errors)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    say(f"warning: {message}")
+
+
+class Interrupts:
+    """Remembers that Ctrl-C was pressed: an import or a compiler may make another error of `KeyboardInterrupt`."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._held = False
+        self._before: Any = None
+
+    def __enter__(self) -> "Interrupts":
+        # Elsewhere than in the main thread, or where somebody else handles SIGINT or ignores it, nothing is changed.
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if handler is signal.default_int_handler:
+                self._before = handler
+                signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        self.came = True
+        if not self._held:
+            signal.default_int_handler(number, frame)
+
+    def hold(self) -> None:
+        """From now on only remember: the last message is being printed."""
+        self._held = True
+
+
+def explain(error: BaseException, *, trace: bool) -> int:
+    """Say on one line what went wrong, after the traceback if `trace`; return the exit code."""
+    if trace:
+        _to_stderr("".join(traceback.format_exception(error)))
+    match error:
+        case KeyboardInterrupt():
+            say("interrupted before there was a result")
+            return INTERRUPTED
+        case DPWitnessError():
+            say(f"error: {error}")
+            return BAD_INPUT
+        case NoResult():
+            say(f"error: {error}")
+        case _:
+            what = f"unexpected {type(error).__name__}: {text_of(error)}".removesuffix(": ")
+            say(f"error: {what}; --traceback shows where")
+    return UNEXPECTED
+
+
+def text_of(value: Any, convert: Callable[[Any], str] = str) -> str:
+    """A text for an object of the user's, whose own conversion may fail."""
+    try:
+        return convert(value)
+    except Exception as error:
+        return f"{type(value).__name__} whose text cannot be had ({type(error).__name__})"
+
+
+def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:
+    """Print a result and write its files, each step whatever became of those before it; return the exit code.
+
+    `code` is that of the result. A proved violation stays exit 1 and an interruption 130; of anything else a failure
+    shows: `BAD_INPUT` for a file that could not be written, `UNEXPECTED` for a result that nobody could read.
+    """
+    failures = []
+    for step in steps:
+        try:
+            step()
+        except KeyboardInterrupt:
+            say("interrupted while the result was being written")
+            return INTERRUPTED
+        except BaseException as error:
+            failures.append(explain(error, trace=trace))
+    return code if code in (VIOLATED, INTERRUPTED) else max([code, *failures])

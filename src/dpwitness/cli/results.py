@@ -1,0 +1,45 @@
+"""From a result to stdout and files: places checked before the work, and written after the result is printed."""
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+from dpwitness.cli.console import deliver, show
+from dpwitness.files import check_writable, write_atomically
+from dpwitness.report.plots import plot_format
+
+__all__ = ["as_json", "check_places", "hand_over"]
+
+
+def check_places(arguments: argparse.Namespace) -> None:
+    """Raise `InvalidData` for a --save or --plot that cannot be written, `InvalidParameter` for an unknown format."""
+    if (path := getattr(arguments, "save", None)) is not None:
+        check_writable(path)
+    if (path := getattr(arguments, "plot", None)) is not None:
+        plot_format(path)
+        check_writable(path)
+
+
+def hand_over(
+    arguments: argparse.Namespace,
+    code: int,
+    value: Callable[[], dict[str, Any]],
+    report: Callable[[], str],
+    plot: Callable[[str], object] | None = None,
+) -> int:
+    """Print a result as --json asks, then write --save and --plot; return the exit code (see `deliver`).
+
+    `value` gives it as JSON values, `report` as text, `plot` draws it into a file.
+    """
+    steps: list[Callable[[], object]] = [lambda: show(as_json(value()) if arguments.json else report())]
+    if (save := getattr(arguments, "save", None)) is not None:
+        steps.append(lambda: write_atomically(save, as_json(value()) + "\n"))
+    if plot is not None and arguments.plot is not None:
+        steps.append(lambda: plot(arguments.plot))
+    return deliver(code, *steps, trace=arguments.traceback)
+
+
+def as_json(value: Any) -> str:
+    """JSON as people read it; it has no infinities."""
+    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
