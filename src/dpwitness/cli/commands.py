@@ -106,18 +106,25 @@ def replay_witness(arguments: argparse.Namespace) -> int:
     """`dpwitness replay`."""
     witness = Witness.load(arguments.witness)
     function = load(arguments.mechanism) if arguments.mechanism else None
+    if arguments.column and not arguments.data:
+        raise InvalidData("--column says which column of --data: give --data FILE.csv too")
     _writable(arguments.save)
     with live(arguments) as progress:
         verdict = pipeline.replay(
             witness,
             function,
+            neighbours=relation(arguments),
+            data=read_column(arguments.data, arguments.column) if arguments.data else None,
+            claim=arguments.claim,
+            delta=arguments.delta,
+            alpha=arguments.alpha,
             max_runs=arguments.max_runs,
             max_time=arguments.max_time,
             seed=arguments.seed,
             workers=arguments.workers,
             progress=progress,
         )
-    _finish(arguments, verdict.to_json(), text.verdict_text(verdict))
+    _finish(arguments, verdict.to_json(), text.replay_text(witness, verdict))
     return 1 if isinstance(verdict, Violation) else 0
 
 
