@@ -10,7 +10,7 @@ from dpwitness.target import queries, target
 
 @target(
     claim="epsilon",
-    neighbours=queries(1),
+    neighbours=queries(1, any_length=True),
     source="Dwork, McSherry, Nissim & Smith 2006",
     true_epsilon="ε",
 )
@@ -23,7 +23,7 @@ def laplace_mechanism(
 
 @target(
     claim="epsilon",
-    neighbours=histogram_relation(5),
+    neighbours=histogram_relation(5, any_length=True),
     source="Ding et al. 2018, Alg. 9",
     true_epsilon="ε",
 )
@@ -37,7 +37,7 @@ def histogram(rng: np.random.Generator, counts: NDArray[np.int64], epsilon: floa
 
 @target(
     claim="epsilon",
-    neighbours=histogram_relation(5),
+    neighbours=histogram_relation(5, any_length=True),
     source="Ding et al. 2018, Alg. 10",
     true_epsilon="1/ε",
 )

@@ -14,7 +14,7 @@ Answers = NDArray[np.float64]
 
 @target(
     claim="epsilon",
-    neighbours=queries(10),
+    neighbours=queries(10, any_length=True),
     source="Ding et al. 2018, Alg. 11; Lyu, Su & Li 2017, Alg. 7",
     true_epsilon="ε",
 )
@@ -43,7 +43,7 @@ def svt(
 
 @target(
     claim="epsilon",
-    neighbours=queries(10),
+    neighbours=queries(10, any_length=True),
     source="Ding et al. 2018, Alg. 12 (iSVT 1)",
     true_epsilon="∞",
 )
@@ -64,7 +64,7 @@ def isvt1(
 
 @target(
     claim="epsilon",
-    neighbours=queries(10),
+    neighbours=queries(10, any_length=True),
     source="Ding et al. 2018, Alg. 14 (iSVT 2)",
     true_epsilon="∞ in the number of queries",
 )
@@ -85,7 +85,7 @@ def isvt2(
 
 @target(
     claim="epsilon",
-    neighbours=queries(10),
+    neighbours=queries(10, any_length=True),
     source="Ding et al. 2018, Alg. 13 (iSVT 3)",
     true_epsilon="(1 + 6·cutoff)/4 · ε",
 )
@@ -115,7 +115,7 @@ def isvt3(
 
 @target(
     claim="epsilon",
-    neighbours=queries(10),
+    neighbours=queries(10, any_length=True),
     source="Ding et al. 2018, Alg. 15 (iSVT 4)",
     true_epsilon="∞ in the number of queries",
 )
@@ -145,7 +145,7 @@ def isvt4(
 
 @target(
     claim="epsilon",
-    neighbours=queries(10),
+    neighbours=queries(10, any_length=True),
     source="Chen & Machanavajjhala 2015, Alg. 1, as printed",
     true_epsilon="ε if all queries move the same way; 1.5·ε otherwise",
 )

@@ -15,7 +15,7 @@ Answers = NDArray[np.float64]
 
 @target(
     claim="epsilon1",
-    neighbours=queries(10),
+    neighbours=queries(10, any_length=True),
     source="Chen & Machanavajjhala 2015, Alg. 2",
     true_epsilon="∞",
     attack="dpwitness.attacks.threshold:gptt",
@@ -40,7 +40,7 @@ def gptt(
 
 @target(
     claim="epsilon",
-    neighbours=queries(10),
+    neighbours=queries(10, any_length=True),
     source="Lee & Clifton 2014; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
     attack="dpwitness.attacks.threshold:gptt_lee_clifton",
@@ -62,7 +62,7 @@ def gptt_lee_clifton(
 
 @target(
     claim="epsilon",
-    neighbours=queries(10),
+    neighbours=queries(10, any_length=True),
     source="Chen, Xiao, Zhang & Xu 2015; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
     attack="dpwitness.attacks.threshold:gptt_chen",
@@ -84,7 +84,7 @@ def gptt_chen(
 
 @target(
     claim="epsilon",
-    neighbours=queries(10),
+    neighbours=queries(10, any_length=True),
     source="Stoddard, Chen & Machanavajjhala 2014; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
     attack="dpwitness.attacks.threshold:gptt_stoddard",

@@ -14,14 +14,15 @@ TARGETS = Path(__file__).parents[1] / "algorithms"
 FLOORS = [
     {"errors"},
     {"claim", "neighbours", "jit"},
-    {"counts", "kernels", "noise", "target", "exact", "files", "scratch"},
+    {"counts", "kernels", "noise", "target", "exact", "files", "scratch", "values"},
     {"events", "drivers"},
     {"mechanism", "evidence", "attacks"},
     {"adapters", "runs", "witness", "objectives", "outcomes"},
     {"learn"},
     {"search", "verdict", "catalog"},
     {"job", "report", "shrink"},
-    {"pipeline", "curves"},
+    {"witness_job", "curves"},
+    {"pipeline"},
     {"cli", "plugin"},
     {"__init__", "__main__"},
 ]

@@ -50,7 +50,7 @@ def test_small_witnesses_are_neighbours_of_the_relation(mechanism):
 
 
 def test_histograms_stay_histograms():
-    first = violation(histogram_wrong_scale, epsilon=0.1, neighbours=histogram(5))
+    first = violation(histogram_wrong_scale, epsilon=0.1, neighbours=histogram(5, any_length=True))
     small = shrink(first, histogram_wrong_scale).witness
     assert sorted((small.pair.data.tolist(), small.pair.neighbour.tolist())) == [[0], [1]]
     assert len(f"{small.event.low if math.isfinite(small.event.low) else small.event.high:g}") <= 4
@@ -61,7 +61,8 @@ def first_bit_leaks(rng, data, size):
 
 
 def test_bits():
-    small = shrink(violation(first_bit_leaks, epsilon=1.0, neighbours=bits(6)), first_bit_leaks, neighbours=bits(6))
+    relation = bits(6, any_length=True)
+    small = shrink(violation(first_bit_leaks, epsilon=1.0, neighbours=relation), first_bit_leaks, neighbours=relation)
     assert sorted((small.witness.pair.data.tolist(), small.witness.pair.neighbour.tolist())) == [[0], [1]]
     assert refutes(small)
 

@@ -20,7 +20,7 @@ from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, In
 from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, Learner
 from dpwitness.mechanism import Mechanism, takes
-from dpwitness.neighbours import Data, Pair, Relation, as_input
+from dpwitness.neighbours import Data, Pair, Pairs, Relation, adjacent, as_input, require_adjacent
 from dpwitness.objectives import BoundAt, Objective
 from dpwitness.runs import PLAYOFF, default_workers, ordered, tally
 from dpwitness.search import Entry, Promising, estimated, playoff, search
@@ -34,22 +34,6 @@ MAX_TIME: Final = 60.0
 SEARCH_RUNS: Final = 600_000
 RECOUNT: Final = 1 << 20  # a stream apart from those of the playoff's candidates
 CENTRES: Final = ("threshold", "theta", "T")
-
-
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """The relation of a replay: one pair, nothing to search."""
-
-    pair: Pair
-    noun: str = "value"
-
-    def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Any:
-        """The one pair."""
-        return iter((self.pair,))
-
-    def variations(self, pair: Pair, *, scale: float = 1.0) -> Any:
-        """None."""
-        return iter(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,12 +122,19 @@ class Job:
         return fresh
 
     def witness(self, claim: Claim, alpha: float, pair: Pair, found: Found, counts: Counts) -> Witness:
-        """Everything that is needed to show it again."""
+        """Everything that is needed to show it again.
+
+        Where an attack asked other questions about the given data than they answer themselves, this very pair is all
+        that is known to be neighbouring.
+        """
+        judged = adjacent(self.relation, pair, self.data)
         return Witness(
             mechanism=self.reference,
-            parameters={k: plain(v) for k, v in self.mechanism.signature.parameters.items()},
+            parameters=dict(self.mechanism.signature.parameters),
             claim=claim,
             alpha=alpha,
+            relation=self.relation if judged else Pairs((pair,), self.relation.noun),
+            data=self.data if judged else None,
             pair=pair,
             event=found.event,
             description=found.event.describe(self.relation.noun, self.mechanism.label),
@@ -205,7 +196,11 @@ def _proposed(job: Job, function: Any, claim: Claim, runs: int) -> list[Candidat
         return []
     module, _, name = own.attack.partition(":")
     attack = getattr(import_module(module), name)
-    return list(attack(dict(job.mechanism.signature.parameters), job.data, claim, runs))
+    proposed = list(attack(dict(job.mechanism.signature.parameters), job.data, claim, runs))
+    for candidate in proposed:
+        if not adjacent(job.relation, candidate.pair, job.data):  # about given data other questions may be asked, too
+            require_adjacent(job.relation, candidate.pair, what="the attack's candidate")
+    return proposed
 
 
 def prepare(
@@ -300,12 +295,14 @@ def search_budget(job: Job, given: int | None, usual: int) -> int:
 
 
 def plain(value: Any) -> Any:
-    """A parameter as a JSON value; what is none is shown as text."""
+    """A parameter as a JSON value for people; infinities, and what JSON cannot hold, are texts."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
-    return value if isinstance(value, bool | int | float | str | type(None) | list) else repr(value)
+    return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
 
 
 def _plain_function(function: Any) -> Any:

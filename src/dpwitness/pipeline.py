@@ -4,6 +4,7 @@ claim → neighbours → runs → outcomes → search ‖ fresh runs → counts 
 """
 
 import math
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -14,7 +15,7 @@ from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.adapters import stated_claim
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
-from dpwitness.errors import BudgetTooSmall, InvalidParameter
+from dpwitness.errors import BudgetTooSmall, InvalidParameter, MechanismError, MechanismTimeout
 from dpwitness.evidence import (
     detectable_epsilon,
     epsilon_lower_bound,
@@ -24,7 +25,6 @@ from dpwitness.evidence import (
 )
 from dpwitness.job import (
     MAX_TIME,
-    Fixed,
     Job,
     Progress,
     check_limits,
@@ -36,12 +36,13 @@ from dpwitness.job import (
 )
 from dpwitness.learn import Found
 from dpwitness.mechanism import Mechanism
-from dpwitness.neighbours import Pair, Relation
+from dpwitness.neighbours import Pair, Relation, require_adjacent
 from dpwitness.objectives import BoundAt, GrowthAt
 from dpwitness.runs import confirm
 from dpwitness.shrink import smallest
 from dpwitness.verdict import Bound, NotRefuted, Verdict, Violation
 from dpwitness.witness import Witness
+from dpwitness.witness_job import check_parameters, job_of, relation_of, replayed_claim
 
 __all__ = ["bound", "check", "replay", "shrink"]
 
@@ -235,58 +236,137 @@ def bound(
 
 def replay(
     witness: Witness,
-    mechanism: Callable[..., Any] | Mechanism | None = None,
+    mechanism: Callable[..., Any] | Mechanism | str | None = None,
     *,
+    neighbours: Relation | None = None,
+    data: Any = None,
+    claim: Claim | float | None = None,
+    delta: float | None = None,
+    alpha: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    outcome: OutcomeFunction | None = None,
     max_runs: int | None = None,
     max_time: float = MAX_TIME,
     seed: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Count a witness's event on fresh runs of its pair, at its own claim and alpha: no search, a new seed.
+    """Count a witness's event on fresh runs of its pair: no search, a new seed.
 
-    `mechanism` must be given unless the witness names a bundled target: a witness file is data from somewhere, and
-    never decides which code runs. By default up to ten times the runs that the witness took.
+    Parameters
+    ----------
+    mechanism
+        A callable, or the name of a bundled target; by default the bundled target that the witness names. A witness
+        file is data from somewhere, and never decides which code runs.
+    neighbours, data
+        The relation of the claim, and D, that the pair must belong to; by default those of the witness.
+    claim, delta, alpha
+        What is tested, and the probability of a false alarm; by default those of the witness. The verdict shows them.
+    parameters
+        Of the mechanism, in place of the witness's of the same names.
+    max_runs
+        Paired runs; by default ten times those that the witness took, and at least 100,000.
+    seed
+        Not the witness's own, whose runs would only be repeated.
+
+    Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
+    that does not take the witness's parameters; else as `check`.
     """
-    if mechanism is None:
+    alpha = witness.alpha if alpha is None else alpha
+    check_limits(alpha, 1 if max_runs is None else max_runs, max_time)
+    stated = replayed_claim(witness.claim, claim, delta)
+    needed = runs_needed(stated, alpha)
+    limit = max(10 * witness.counts.runs, 100_000, needed) if max_runs is None else max_runs
+    relation, given = relation_of(witness, neighbours, data)
+    require_adjacent(relation, witness.pair, given, what="the witness's pair")
+    if seed == witness.seed:
+        raise InvalidParameter(f"seed={seed} made this witness: its runs are not fresh; give another seed, or none")
+    while seed is None or seed == witness.seed:
+        seed = secrets.randbits(32)
+    reference = witness.mechanism if mechanism is None else mechanism if isinstance(mechanism, str) else None
+    if reference is not None:
         from dpwitness.catalog import load_registered
 
-        mechanism = load_registered(witness.mechanism)
-    needed = runs_needed(witness.claim, witness.alpha)
-    limit = max(10 * witness.counts.runs, 100_000, needed) if max_runs is None else max_runs
-    check_limits(witness.alpha, limit, max_time)
-    job = prepare(
+        mechanism = load_registered(reference)
+    own = witness.parameters | dict(parameters or {})
+    check_parameters(witness, mechanism, own, parameters or {})
+    job = job_of(
+        witness,
         mechanism,
-        None,
-        Fixed(witness.pair),
-        None,
-        witness.parameters,
-        None,
-        seed,
-        workers,
-        max_time,
-        witness.mechanism,
+        relation,
+        given,
+        parameters=own,
+        outcome=outcome,
+        seed=seed,
+        workers=workers,
+        time=max_time,
+        reference=reference,
     )
     found = Found(event=witness.event, swapped=False, estimate=witness.estimate, value=0.0)
-    return _confirm(job, witness.claim, witness.alpha, witness.pair, found, limit, 0, progress)
+    return _confirm(job, stated, alpha, witness.pair, found, limit, 0, progress)
 
 
-def shrink(violation: Violation, mechanism: Any, *, neighbours: Relation | None = None, **limits: Any) -> Violation:
-    """Make a witness as small as it will go, confirmed on fresh runs; else `violation` comes back as it is."""
-    limits = {"max_runs": CHECK_RUNS, "max_time": SHRINK_TIME, "workers": None, **limits}
+def shrink(
+    violation: Violation,
+    mechanism: Callable[..., Any] | Mechanism,
+    *,
+    neighbours: Relation | None = None,
+    data: Any = None,
+    outcome: OutcomeFunction | None = None,
+    max_runs: int = CHECK_RUNS,
+    max_time: float = SHRINK_TIME,
+    workers: int | None = None,
+) -> Violation:
+    """Make a witness as small as it will go, confirmed on fresh runs; else `violation` comes back as it is.
+
+    Every step stays within the relation of the witness, or within `neighbours`; where the witness has `data`, or where
+    they are given here, its inputs stay as they are and only the event gets simpler. Where the mechanism fails
+    meanwhile, a note of the violation says so. Raises `InvalidNeighbours` for a witness outside of `neighbours`.
+    """
     old, claim, alpha = violation.witness, violation.claim, violation.alpha
+    relation, given = relation_of(old, neighbours, data)
+    require_adjacent(relation, old.pair, given, what="the witness's pair")
     seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
-    given = (neighbours, None, old.parameters, None, seed, limits["workers"], limits["max_time"], old.mechanism)
-    limits["workers"] = (job := prepare(mechanism, None, *given)).workers
-    small = smallest(job.mechanism, job.relation, old.pair, old.event, claim=claim, alpha=alpha, seed=seed, **limits)
-    if small is None:
+    try:
+        job = job_of(
+            old,
+            mechanism,
+            relation,
+            given,
+            parameters=old.parameters,
+            outcome=outcome,
+            seed=seed,
+            workers=workers,
+            time=max_time,
+        )
+        small = smallest(
+            job.mechanism,
+            relation,
+            old.pair,
+            old.event,
+            data=given,
+            claim=claim,
+            alpha=alpha,
+            seed=seed,
+            max_runs=max_runs,
+            max_time=max_time,
+            workers=job.workers,
+        )
+        if small is None:
+            return violation
+        found = Found(event=small.event, swapped=False, estimate=small.estimate, value=math.nan)
+        verdict = _confirm(job, claim, alpha, small.pair, found, max_runs, small.search_runs, None)
+    except MechanismTimeout:
+        return violation  # what was proved stands, whatever the time for making it smaller was
+    except MechanismError as error:
+        return replace(violation, notes=(*violation.notes, f"it could not be made smaller: {error}"))
+    if verdict.ended == "interrupted":
+        raise KeyboardInterrupt
+    if not isinstance(verdict, Violation):
         return violation
-    counts = small.counts
     return replace(
-        violation,
-        witness=job.witness(claim, alpha, small.pair, small.found, counts),
-        log_e_value=small.log_e_value,
-        epsilon_lower_bound=epsilon_lower_bound(counts, delta=claim.delta, alpha=alpha, hint=small.found.estimate),
+        verdict,
         search_runs=violation.search_runs + violation.counts.runs + small.search_runs,
-        seconds=violation.seconds + job.seconds,
+        seconds=violation.seconds + verdict.seconds,
+        notes=violation.notes,
     )

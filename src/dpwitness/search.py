@@ -13,7 +13,7 @@ from dpwitness.errors import InvalidOutcome, MechanismTimeout
 from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, learn_events, slack
 from dpwitness.mechanism import Mechanism, Rows
-from dpwitness.neighbours import Data, Pair, Relation
+from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations
 from dpwitness.objectives import Objective
 from dpwitness.outcomes import Sample, Table, counted, sample_of
 from dpwitness.runs import CERTAIN, PLAYOFF, ordered, sample, stack, tally
@@ -157,13 +157,15 @@ def search(
         spent += parts * each
         return table or rows
 
-    arms = [_Arm(pair, next(numbers)) for pair in relation.candidates(data, centre=centre, scale=scale)]
+    proposed = adjacent_candidates(relation, data, centre=centre, scale=scale)
+    arms = [_Arm(pair, next(numbers)) for pair in proposed]
     first = list(arms)
     if len(arms) > 1:
         arms = halve(arms, budget // 2, FINALISTS)
         _refuse_constant(mechanism, first)
         if not arms[0].certain:
-            arms += [_Arm(v, next(numbers)) for arm in arms[:2] for v in relation.variations(arm.pair, scale=scale)]
+            varied = [v for arm in arms[:2] for v in adjacent_variations(relation, arm.pair, data, scale=scale)]
+            arms += [_Arm(pair, next(numbers)) for pair in varied]
             arms = halve(arms, budget - spent, FINALISTS)
     else:
         arms = halve(arms, budget, 1)

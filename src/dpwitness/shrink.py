@@ -1,6 +1,7 @@
-"""The smallest witness that still refutes on fresh runs: fewer coordinates, smaller round numbers, a simpler event.
+"""The smallest candidate that promises to refute: fewer coordinates, smaller round numbers, a simpler event.
 
-Each step is tried on search runs of its own, which are then thrown away; the last is confirmed on fresh runs.
+Each step is tried on search runs of its own, which are then thrown away. Nothing is confirmed here: what comes out is a
+candidate like that of any search, and `pipeline.shrink` confirms it like any other.
 """
 
 import math
@@ -12,15 +13,15 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.claim import Claim
-from dpwitness.counts import Counts
-from dpwitness.errors import MechanismError
+from dpwitness.errors import MechanismError, MechanismTimeout
 from dpwitness.events import Box, Event, Interval, OutcomeSet
-from dpwitness.evidence import Estimate, log_e_value
-from dpwitness.learn import Found, learn_events
+from dpwitness.evidence import Estimate
+from dpwitness.learn import learn_events
 from dpwitness.mechanism import Mechanism, Rows
-from dpwitness.neighbours import Bits, Data, Histogram, Pair, Queries, Relation, as_input
+from dpwitness.neighbours import Data, Pair, Relation
+from dpwitness.neighbours import smaller as smaller_pairs
 from dpwitness.objectives import GrowthAt
-from dpwitness.runs import confirm, sample, tally
+from dpwitness.runs import sample, tally
 
 #: Search runs of one step: compiled or vectorised code, and plain Python.
 MANY: Final = 200_000
@@ -33,14 +34,18 @@ SHARE: Final = 0.5
 _KEY: Final = 1 << 21  # apart from the streams of the search and its playoff
 
 
+#: Of the time: until when inputs are shrunk, and until when the event is; the rest is for the confirm runs.
+INPUTS_UNTIL: Final = 0.5
+EVENT_UNTIL: Final = 0.75
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrunk:
-    """A smaller witness: the pair, the event, and the fresh runs that confirmed it."""
+    """A smaller candidate, D first, not confirmed yet; `search_runs`: the paired runs that it took."""
 
     pair: Pair
-    found: Found
-    counts: Counts
-    log_e_value: float
+    event: Event
+    estimate: Estimate
     search_runs: int
 
 
@@ -103,10 +108,10 @@ class _Shrinker:
             return False  # it rejects such inputs, or the time is over: the pair stays as it was
         return learn_events(x, y, self.objective, thorough=False, most=1)[0].value >= self.needed
 
-    def greedy(self, pair: Pair, moves: Callable[[Pair], Iterator[Pair]]) -> Pair:
+    def greedy(self, pair: Pair, steps: Callable[[Pair], Iterator[Pair]]) -> Pair:
         """Take the first smaller pair that holds, and begin again, until none does or the time is over."""
         while True:
-            for smaller in moves(pair):
+            for smaller in steps(pair):
                 if not self.in_time:
                     return pair
                 if self.holds(smaller):
@@ -136,6 +141,7 @@ def smallest(
     pair: Pair,
     event: Event,
     *,
+    data: Data | None = None,
     claim: Claim,
     alpha: float,
     seed: int,
@@ -143,54 +149,45 @@ def smallest(
     max_time: float,
     workers: int = 1,
 ) -> Shrunk | None:
-    """Shrink a witness that refutes `claim`; None where nothing smaller was confirmed in time.
+    """Shrink what refutes `claim`, by the steps of its relation; None where nothing smaller was found in time.
 
-    Inputs shrink only within relations that say what else is neighbouring: queries, histograms and bits. `seed` must
-    not be that of the runs that made the witness: the result is confirmed at the same `alpha` on fresh runs.
+    Where `data` are given the inputs stay as they are, and only the event gets simpler. The candidate promises to
+    refute within a share of `max_runs`; whether it does is for confirm runs to say, with a `seed` that is not that of
+    the runs which made the witness. Raises `MechanismError` where the mechanism fails on its own inputs.
     """
-    deadline = time.monotonic() + max_time
+    started = time.monotonic()
     bar = math.log(1 / alpha)
     objective = GrowthAt(epsilon=claim.epsilon, delta=claim.delta, planned=max_runs, log_bar=bar)
-    shrinker = _Shrinker(mechanism, objective, bar / (SHARE * max_runs), seed, workers, deadline)
-    if mechanism.threads or mechanism.shard > 1000:
-        shrinker.runs = MANY
-    else:
-        started = time.perf_counter()
-        shrinker.promise(pair, event)
-        cost = (time.perf_counter() - started) / shrinker.runs
-        # A power of ten, as for the search, so that a small change of speed changes nothing.
-        shrinker.runs = int(min(FEW, 10 ** math.floor(math.log10(max_time / STEPS / cost))))
-        if shrinker.runs < LEAST:
-            return None
-    small = pair
-    if isinstance(relation, Queries | Histogram | Bits):
-        small = shrinker.greedy(small, _shorter)
-        if isinstance(relation, Queries):
-            small = shrinker.greedy(small, _calmer)
-        small = shrinker.greedy(small, _rounder)
+    shrinker = _Shrinker(
+        mechanism, objective, bar / (SHARE * max_runs), seed, workers, started + INPUTS_UNTIL * max_time
+    )
     try:
+        if not _affordable(shrinker, pair, event, max_time):
+            return None
+        small = shrinker.greedy(pair, lambda larger: smaller_pairs(relation, larger, data))
+        shrinker.deadline = started + EVENT_UNTIL * max_time
         chosen = _simplest(shrinker, small, event)
-    except MechanismError:
+    except MechanismTimeout:
         return None  # the time is over: the witness there was stays
     if chosen is None:
         return None
     turned, simple, estimate = chosen
     if small is pair and _complexity(simple) > _complexity(event):
         return None
-    counts, log_e = Counts(), 0.0
-    for (counts,) in confirm(
-        mechanism, turned, [simple], seed=seed, max_runs=max_runs, workers=workers, deadline=deadline
-    ):
-        log_e = log_e_value(counts, claim, estimate)
-        if log_e >= bar:
-            return Shrunk(
-                pair=turned,
-                found=Found(event=simple, swapped=False, estimate=estimate, value=math.nan),
-                counts=counts,
-                log_e_value=log_e,
-                search_runs=shrinker.spent,
-            )
-    return None
+    return Shrunk(pair=turned, event=simple, estimate=estimate, search_runs=shrinker.spent)
+
+
+def _affordable(shrinker: _Shrinker, pair: Pair, event: Event, max_time: float) -> bool:
+    """Settle the runs of one step; whether enough steps of enough runs fit into the time."""
+    if shrinker.mechanism.threads or shrinker.mechanism.shard > 1000:
+        shrinker.runs = MANY
+        return True
+    started = time.perf_counter()
+    shrinker.promise(pair, event)
+    cost = (time.perf_counter() - started) / shrinker.runs
+    # A power of ten, as for the search, so that a small change of speed changes nothing.
+    shrinker.runs = int(min(FEW, 10 ** math.floor(math.log10(max_time / STEPS / cost))))
+    return shrinker.runs >= LEAST
 
 
 def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, Event, Estimate] | None:
@@ -208,52 +205,6 @@ def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, Even
                 return pair, rounder, its_estimate
         return pair, candidate, estimate
     return None
-
-
-def _shorter(pair: Pair) -> Iterator[Pair]:
-    """Without some of the coordinates: halves, quarters, … single ones."""
-    size = pair.data.size
-    if pair.data.ndim != 1:
-        return
-    chunk = size // 2
-    while chunk:
-        for start in range(0, size, chunk):
-            keep = np.ones(size, bool)
-            keep[start : start + chunk] = False
-            if np.any(pair.data[keep] != pair.neighbour[keep]):
-                yield _pair(pair.data[keep], pair.neighbour[keep])
-        chunk //= 2
-
-
-def _calmer(pair: Pair) -> Iterator[Pair]:
-    """With one coordinate fewer that differs."""
-    for i in np.flatnonzero(pair.data != pair.neighbour):
-        changed = pair.neighbour.copy()
-        changed[i] = pair.data[i]
-        if np.any(changed != pair.data):
-            yield _pair(pair.data, changed)
-
-
-def _rounder(pair: Pair) -> Iterator[Pair]:
-    """Nearer to zero, or on rounder numbers; what differs keeps its difference."""
-    base = np.minimum(pair.data, pair.neighbour)
-    shifts = [base, np.full_like(base, base.min() if base.min() > 0 else base.max())]
-    shifts += [np.where(np.arange(base.size) == i, base, 0) for i in range(base.size if base.size <= 16 else 0)]
-    shifts += [np.where(np.abs(base) >= 2, base - np.round(base / 2), 0), base - np.round(base)]
-    for shift in shifts:
-        smaller = _pair(pair.data - shift, pair.neighbour - shift)
-        if _numbers(smaller) < _numbers(pair):
-            yield smaller
-
-
-def _numbers(pair: Pair) -> tuple[float, int]:
-    """How large, then how long, the numbers of a pair are; less is better."""
-    digits = sum(len(f"{value:g}") for side in (pair.data, pair.neighbour) for value in side.ravel())
-    return float(np.abs(pair.data).sum() + np.abs(pair.neighbour).sum()), digits
-
-
-def _pair(data: Data, neighbour: Data) -> Pair:
-    return Pair(as_input(data), as_input(neighbour), "shrunk")
 
 
 def _parts(event: Event) -> list[Event]:

@@ -25,6 +25,7 @@ class Outcome:
     reproducible: bool
     seconds: float
     ended: str  # why the confirm runs ended: "refuted", "runs", "time" or "interrupted"
+    notes: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Counts:

@@ -13,16 +13,26 @@ import numpy as np
 
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
-from dpwitness.errors import BadInput, InvalidWitness
+from dpwitness.errors import BadInput, InvalidNeighbours, InvalidWitness
 from dpwitness.events import Event, event_from_json
 from dpwitness.evidence import Estimate
 from dpwitness.files import read_text, write_atomically
-from dpwitness.neighbours import Pair, as_input
+from dpwitness.neighbours import (
+    Data,
+    Pair,
+    Relation,
+    adjacent,
+    as_input,
+    relation_from_json,
+    relation_to_json,
+)
+from dpwitness.values import Unreadable, value_from_json, value_to_json
 
 if TYPE_CHECKING:
     from dpwitness.verdict import Verdict
 
-FORMAT = "dpwitness-witness/1"
+FORMAT = "dpwitness-witness/2"
+EARLIER = "dpwitness-witness/1"
 
 
 def versions() -> dict[str, str]:
@@ -42,6 +52,8 @@ class Witness:
 
     `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are those of the confirm
     runs that made it; `estimate` is what the search thought of the event, on which the e-value's bet was placed.
+    `relation` is what calls the pair neighbouring (None: not known, as for a third party's that cannot be written), and
+    `data` the input that was given, which is one of the pair's (None: none was given).
     """
 
     mechanism: str
@@ -54,6 +66,8 @@ class Witness:
     counts: Counts
     estimate: Estimate
     seed: int
+    relation: Relation | None = None
+    data: Data | None = None
     versions: dict[str, str] = field(default_factory=versions)
 
     def to_json(self) -> dict[str, Any]:
@@ -62,9 +76,11 @@ class Witness:
         return {
             "format": FORMAT,
             "mechanism": self.mechanism,
-            "parameters": {k: repr(v) if v in (math.inf, -math.inf) else v for k, v in self.parameters.items()},
+            "parameters": {name: value_to_json(value) for name, value in self.parameters.items()},
             "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta},
             "alpha": self.alpha,
+            "relation": _relation_json(self.relation),
+            "data": None if self.data is None else self.data.tolist(),
             "input": self.pair.data.tolist(),
             "neighbour": self.pair.neighbour.tolist(),
             "label": self.pair.label,
@@ -97,41 +113,76 @@ class Witness:
         """Build a witness from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
         if not isinstance(value, Mapping) or value.get("format") != FORMAT:
             found = value.get("format") if isinstance(value, Mapping) else type(value).__name__
-            raise InvalidWitness(f"this is no witness: its format is {found!r}, not {FORMAT!r}")
+            if found == EARLIER:
+                raise InvalidWitness(
+                    f"this witness has the format {EARLIER!r}, which does not say which inputs are neighbours: make it "
+                    "anew with `dpwitness check … --save FILE`"
+                )
+            raise InvalidWitness(f"this is no witness: its format is {found!r:.80}, not {FORMAT!r}")
         try:
-            data, neighbour = as_input(value["input"]), as_input(value["neighbour"])
-            if data.shape != neighbour.shape:
-                raise ValueError("input and neighbour have different lengths")
-            alpha = _real(value["alpha"], "alpha")
-            if not 0 < alpha < 1:
-                raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
-            if data.dtype != neighbour.dtype:
-                data, neighbour = as_input(data.astype(np.float64)), as_input(neighbour.astype(np.float64))
-            return cls(
-                mechanism=_text(value["mechanism"], "mechanism"),
-                parameters=_parameters(value["parameters"]),
-                claim=Claim(
-                    epsilon=_real(value["claim"]["epsilon"], "epsilon"), delta=_real(value["claim"]["delta"], "delta")
-                ),
-                alpha=alpha,
-                pair=Pair(data, neighbour, _text(value.get("label", "given"), "label")),
-                event=event_from_json(value["event"]),
-                description=_text(value["event"].get("description", ""), "description"),
-                counts=Counts(**{name: _whole(value["counts"][name], name) for name in ("n10", "n11", "n01", "n00")}),
-                estimate=_estimate(value["estimate"]),
-                seed=_whole(value["seed"], "seed"),
-                versions={_text(k, "a name"): _text(v, "a version") for k, v in value.get("versions", {}).items()},
-            )
+            witness = cls._parsed(value)
         except KeyError as error:
             raise InvalidWitness(f"the witness lacks {error}") from error
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise InvalidWitness(f"the witness is damaged: {error}") from error
+        if witness.relation is not None and not adjacent(witness.relation, witness.pair, witness.data):
+            given = "" if witness.data is None else " with the data in the file"
+            raise InvalidWitness(
+                f"the inputs {witness.pair} of the witness are not neighbours under the relation in the file{given}: "
+                f"{witness.relation!s:.200}"
+            )
+        return witness
+
+    @classmethod
+    def _parsed(cls, value: Mapping[str, Any]) -> "Witness":
+        """Each field checked by itself; raises errors of many kinds."""
+        data, neighbour = as_input(value["input"]), as_input(value["neighbour"])
+        if data.shape != neighbour.shape:
+            raise ValueError("input and neighbour have different lengths")
+        alpha = _real(value["alpha"], "alpha")
+        if not 0 < alpha < 1:
+            raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
+        if data.dtype != neighbour.dtype:
+            data, neighbour = as_input(data.astype(np.float64)), as_input(neighbour.astype(np.float64))
+        relation, given = value["relation"], value["data"]
+        return cls(
+            mechanism=_text(value["mechanism"], "mechanism"),
+            parameters=_parameters(value["parameters"]),
+            claim=Claim(
+                epsilon=_real(value["claim"]["epsilon"], "epsilon"), delta=_real(value["claim"]["delta"], "delta")
+            ),
+            alpha=alpha,
+            relation=None if relation is None else relation_from_json(relation),
+            data=None if given is None else as_input(given),
+            pair=Pair(data, neighbour, _text(value.get("label", "given"), "label")),
+            event=event_from_json(value["event"]),
+            description=_text(value["event"].get("description", ""), "description"),
+            counts=Counts(**{name: _whole(value["counts"][name], name) for name in ("n10", "n11", "n01", "n00")}),
+            estimate=_estimate(value["estimate"]),
+            seed=_whole(value["seed"], "seed", 1 << 128),
+            versions={_text(k, "a name"): _text(v, "a version") for k, v in value.get("versions", {}).items()},
+        )
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """The parameters that a file could not hold."""
+        return tuple(name for name, value in self.parameters.items() if isinstance(value, Unreadable))
 
     def replay(self, mechanism: Any = None, **settings: Any) -> "Verdict":
         """Count the event on fresh runs; see `dpwitness.replay`."""
         from dpwitness.pipeline import replay  # the one step upwards: a convenience of the interface
 
         return replay(self, mechanism, **settings)
+
+
+def _relation_json(relation: Relation | None) -> dict[str, Any] | None:
+    """A relation as it can be read back; None for one that only another package could build again."""
+    written = relation_to_json(relation)
+    try:
+        relation_from_json(written)
+    except InvalidNeighbours:
+        return None
+    return written
 
 
 def _estimate(value: Any) -> Estimate:
@@ -146,28 +197,30 @@ def _refuse(name: str) -> float:
 
 
 def _real(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{name}={value!r} must be a finite number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
+        raise ValueError(f"{name}={value!r:.80} must be a finite number")
     return float(value)
 
 
-def _whole(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least 0")
+def _whole(value: Any, name: str, limit: int = 1 << 63) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < limit:
+        raise ValueError(f"{name}={value!r:.80} must be a whole number from 0 to below 2^{limit.bit_length() - 1}")
     return value
 
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name}={value!r} must be text")
+        raise ValueError(f"{name}={value!r:.80} must be text")
     return value
 
 
 def _parameters(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"parameters={value!r} must be an object")
+        raise ValueError(f"parameters={value!r:.80} must be an object")
+    found = {}
     for name, item in value.items():
-        if not isinstance(item, bool | int | float | str | type(None) | list):
-            raise ValueError(f"parameter {name}={item!r} must be a number, a text or a list")
-    # JSON has no infinities; `job.plain` writes them as these texts.
-    return {name: float(item) if item in ("inf", "-inf") else item for name, item in value.items()}
+        try:
+            found[name] = value_from_json(item)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"parameter {name}={item!r:.80} cannot be read: {error}") from error
+    return found

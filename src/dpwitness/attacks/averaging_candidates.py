@@ -21,7 +21,7 @@ def whole_count(parameters: dict[str, Any], data: Data | None, claim: Claim, run
     run.
     """
     suppression, base = int(parameters["suppression"]), int(parameters["base"])
-    table = np.full(base, 10 * suppression) if data is None else np.asarray(data)
+    table = np.full(base, 10 * suppression) if data is None else np.asarray(data).astype(np.int64)
     if table.ndim != 1 or np.count_nonzero(table > suppression) < 2:
         return
     fewer = table.copy()

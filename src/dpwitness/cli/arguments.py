@@ -102,6 +102,10 @@ def parser() -> argparse.ArgumentParser:
         metavar="TARGET",
         help="the mechanism, where the witness names no bundled one: a file never decides which code runs",
     )
+    add.add_argument("--claim", type=number, help="the claimed ε (default the witness's)")
+    add.add_argument("--delta", type=number, help="the claimed δ (default the witness's)")
+    add.add_argument("--alpha", type=number, help="probability of a false alarm (default the witness's)")
+    _inputs(add, "inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)")
     add.add_argument("--max-runs", type=whole, help="paired runs at most (default ten times the witness's)")
     add.add_argument("--max-time", type=seconds, default=60.0, help="time for everything (default 60s)")
     _common(add)
@@ -131,7 +135,11 @@ def _target(add: argparse.ArgumentParser) -> None:
         metavar="FILE.py:FUNCTION",
         help="what makes numbers, flags or text of an output",
     )
-    group = add.add_argument_group("inputs (default: the target's own relation)")
+    _inputs(add, "inputs (default: the target's own relation)")
+
+
+def _inputs(add: argparse.ArgumentParser, title: str) -> None:
+    group = add.add_argument_group(title)
     group.add_argument(
         "--pair", nargs=2, action="append", metavar=("D", "D′"), help="two neighbouring inputs as JSON (repeatable)"
     )

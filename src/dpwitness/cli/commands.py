@@ -108,17 +108,24 @@ def replay_witness(arguments: argparse.Namespace) -> int:
     check_places(arguments)
     witness = Witness.load(arguments.witness)
     function = load(arguments.mechanism) if arguments.mechanism else None
+    if arguments.column and not arguments.data:
+        raise InvalidData("--column says which column of --data: give --data FILE.csv too")
     with live(arguments) as progress:
         verdict = pipeline.replay(
             witness,
             function,
+            neighbours=relation(arguments),
+            data=read_column(arguments.data, arguments.column) if arguments.data else None,
+            claim=arguments.claim,
+            delta=arguments.delta,
+            alpha=arguments.alpha,
             max_runs=arguments.max_runs,
             max_time=arguments.max_time,
             seed=arguments.seed,
             workers=arguments.workers,
             progress=progress,
         )
-    return hand_over(arguments, _code(verdict), verdict.to_json, lambda: text.verdict_text(verdict))
+    return hand_over(arguments, _code(verdict), verdict.to_json, lambda: text.replay_text(witness, verdict))
 
 
 def _code(result: Verdict | Bound) -> int:

@@ -5,6 +5,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from dpwitness.adapters import as_mechanism, carried_neighbours, stated_claim
 from dpwitness.claim import Claim
 from dpwitness.errors import (
     DPWitnessError,
+    InvalidData,
     InvalidNeighbours,
     InvalidParameter,
     MechanismRaised,
@@ -21,10 +23,10 @@ from dpwitness.errors import (
     SlowMechanism,
 )
 from dpwitness.mechanism import Mechanism
-from dpwitness.neighbours import Relation, as_input
+from dpwitness.neighbours import Data, Relation, as_input
 from dpwitness.pipeline import SHRINK_TIME, check, shrink
 from dpwitness.plugin import health
-from dpwitness.plugin.database import Database
+from dpwitness.plugin.database import Database, Known
 from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
 from dpwitness.report.text import verdict_text
 from dpwitness.target import target_of
@@ -108,18 +110,25 @@ class Asserter:
         health.check_outcomes(mechanism, relation, data, suppressed)
         alpha = self._alpha
         limits = {"max_time": settings["max_time"], "workers": self._session.workers}
-        known = self._database.load(self._count, relation)
+        known = self._database.load(self._count, relation, data)
         note = known.note
         if known.witness is not None:
             alpha /= 2  # half for the witness that is known, half for what may be new
-            claim = Claim(epsilon=settings.get("claim", stated.epsilon), delta=stated.delta)
+            today = stated.epsilon if settings.get("claim") is None else settings["claim"]
             replayed = known.replay(
-                mechanism, claim, alpha=alpha, max_runs=settings["max_runs"], seed=self._seed("replay"), **limits
+                mechanism,
+                Claim(epsilon=today, delta=stated.delta),
+                relation=relation,
+                data=data,
+                alpha=alpha,
+                max_runs=settings["max_runs"],
+                seed=self._seed("replay"),
+                **limits,
             )
             if isinstance(replayed, Violation) and known.path is not None:
                 place = self._database.shown(known.path)
-                self._database.mark(known, "refutes")
-                return replayed, f"known from {place}: seen again on fresh runs", True
+                seen = f"known from {place}: seen again on fresh runs"
+                return replayed, _joined(seen, self._marked(known, "refutes")), True
             if replayed is not None and replayed.ended == "interrupted":
                 return replayed, None, True
         try:
@@ -139,27 +148,28 @@ class Asserter:
                 raise
             raise HealthCheckFailed("too_slow", str(error)) from error
         if isinstance(verdict, Violation):
-            first = verdict
-            verdict = shrink(
-                first,
-                mechanism,
-                neighbours=relation,
-                max_runs=settings["max_runs"],
-                max_time=min(SHRINK_TIME, settings["max_time"]),
-                workers=self._session.workers,
-            )
-            saved = self._database.save(self._count, relation, verdict.witness)
-            notes = []
-            if verdict.epsilon_lower_bound < first.epsilon_lower_bound:
-                notes.append(f"before it was made smaller, the witness showed ε ≥ {first.epsilon_lower_bound:.4g}")
-            if saved is not None:
-                notes.append(f"saved in {self._database.shown(saved)}: the next session replays it first")
-            return verdict, "; ".join(notes), False
+            verdict, trouble = _shrunk(verdict, mechanism, settings, self._session.workers)
+            return verdict, _joined(trouble, self._saved(relation, data, verdict)), False
         if verdict.ended != "interrupted":
             if known.witness is not None:
-                note = self._database.mark(known, "fixed")
+                note = self._marked(known, "fixed")
             health.check_verdict(verdict, suppressed)
         return verdict, note, False
+
+    def _saved(self, relation: Relation, data: Data | None, verdict: Violation) -> str | None:
+        """Keep a witness; what to say of it. What was proved stands, whether or not it can be written down."""
+        try:
+            path = self._database.save(self._count, relation, data, verdict.witness)
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            return f"the witness could not be saved: {_told(error)}"
+        return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
+
+    def _marked(self, known: Known, status: str) -> str | None:
+        """Keep a known witness under its present status; what to say of it, the trouble with writing it included."""
+        try:
+            return self._database.mark(known, status)
+        except (OSError, InvalidData) as error:
+            return f"its file could not be marked as {status}: {_told(error)}"
 
     def _record(self, record: dict[str, Any]) -> None:
         """Onto the test's report: for the ledger, and a line for JUnit."""
@@ -181,6 +191,32 @@ class Asserter:
         if note:
             lines.append(f"  {note}")
         return "\n".join(lines)
+
+
+def _shrunk(
+    found: Violation, mechanism: Mechanism, settings: dict[str, Any], workers: int | None
+) -> tuple[Violation, str | None]:
+    """A smaller witness where there is one; whatever happens on the way, what was found stands, and a note says so."""
+    limits = {"max_runs": settings["max_runs"], "max_time": min(SHRINK_TIME, settings["max_time"]), "workers": workers}
+    try:
+        return shrink(found, mechanism, **limits), None
+    except KeyboardInterrupt:
+        return replace(found, ended="interrupted"), None
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # of any kind: what was proved is not lost to it
+        return found, f"the witness could not be made smaller: {_told(error)}"
+
+
+def _told(error: BaseException) -> str:
+    """An error on one line."""
+    text = " ".join(str(error).split()) or "no message"
+    return text if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {text}"
+
+
+def _joined(*notes: str | None) -> str | None:
+    return "; ".join(note for note in notes if note) or None
 
 
 def _relation(function: Any, settings: dict[str, Any]) -> Relation:

@@ -4,7 +4,8 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,12 +14,14 @@ from dpwitness.errors import InvalidWitness, MechanismError
 from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_atomically
 from dpwitness.mechanism import Mechanism
-from dpwitness.neighbours import Relation
+from dpwitness.neighbours import Data, Relation, adjacent, relation_to_json
 from dpwitness.pipeline import replay
 from dpwitness.verdict import Verdict
 from dpwitness.witness import Witness
 
 FORMAT: Final = "dpwitness-database/1"
+#: Candidates that stand for a relation which cannot be written down.
+SHOWN: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +34,23 @@ class Known:
     note: str | None = None
 
     def replay(
-        self, mechanism: Mechanism, claim: Claim, *, alpha: float, max_runs: int, **settings: Any
+        self,
+        mechanism: Mechanism,
+        claim: Claim,
+        *,
+        relation: Relation,
+        data: Data | None,
+        alpha: float,
+        max_runs: int,
+        **settings: Any,
     ) -> Verdict | None:
         """Count its event on fresh runs at the claim of today; None where the mechanism no longer takes its inputs."""
         assert self.witness is not None
-        witness = replace(self.witness, claim=claim, alpha=alpha)
         needed = runs_needed(claim, alpha)
-        runs = max(min(max_runs, max(10 * witness.counts.runs, 100_000)), needed)
+        runs = max(min(max_runs, max(10 * self.witness.counts.runs, 100_000)), needed)
+        settings.update(neighbours=relation, data=data, claim=claim, alpha=alpha, max_runs=runs)
         try:
-            return replay(witness, mechanism, max_runs=runs, **settings)
+            return replay(self.witness, mechanism, **settings)
         except MechanismError:
             return None  # it rejects these inputs now; the check that follows says whether it works at all
 
@@ -63,34 +74,42 @@ class Database:
         digest = hashlib.blake2b(f"{self._test}\0{assertion}".encode(), digest_size=4).hexdigest()
         return self._folder / f"{name}-{digest}.json"
 
-    def load(self, assertion: int, relation: Relation) -> Known:
-        """Read what is saved. Raises `InvalidWitness` for a damaged file."""
+    def load(self, assertion: int, relation: Relation, data: Data | None = None) -> Known:
+        """Read what is saved; it is replayed only as long as its inputs are neighbours by today's relation and data.
+
+        Raises `InvalidWitness` for a damaged file.
+        """
         path = self._path(assertion)
         if path is None or not path.exists():
             return Known()
         try:
             value = json.loads(read_text(path))
             if not isinstance(value, Mapping) or value.get("format") != FORMAT:
-                raise InvalidWitness("it is none of this format")
+                raise InvalidWitness(f"its format is not {FORMAT!r}")
             witness = Witness.from_json(value.get("witness"))
         except (ValueError, RecursionError) as error:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
-        if value.get("neighbours") != _fingerprint(relation):
-            # What was a neighbour then may be none now: a replay could accuse a correct mechanism.
+        # What was a neighbour then may be none now: a replay could accuse a correct mechanism.
+        if value.get("neighbours") != _fingerprint(relation, data):
             return Known(path=path, note=f"{self.shown(path)} is of other neighbours and was not replayed")
+        if not adjacent(relation, witness.pair, data):
+            return Known(path=path, note=f"{self.shown(path)} holds inputs that are no neighbours; it was not replayed")
         return Known(path=path, value=value, witness=witness)
 
-    def save(self, assertion: int, relation: Relation, witness: Witness) -> Path | None:
-        """Keep a witness; return where."""
+    def save(self, assertion: int, relation: Relation, data: Data | None, witness: Witness) -> Path | None:
+        """Keep a witness; return where. Raises `OSError` or `InvalidData` where it cannot be written."""
         path = self._path(assertion)
         if path is None:
             return None
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, self._test, assertion, "refutes", _fingerprint(relation), witness.to_json())
+        _write(path, self._test, assertion, "refutes", _fingerprint(relation, data), witness.to_json())
         return path
 
     def mark(self, known: Known, status: str) -> str | None:
-        """Keep a witness under its present status, "refutes" or "fixed"; return what to report of a fixed one."""
+        """Keep a witness under its present status, "refutes" or "fixed"; return what to report of a fixed one.
+
+        Raises `OSError` or `InvalidData` where it cannot be written.
+        """
         if known.path is None or known.value is None:
             return None
         value = known.value
@@ -113,9 +132,12 @@ def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, 
     write_atomically(path, json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 
-def _fingerprint(relation: Relation) -> str:
-    """What the relation is, as far as its pairs show it."""
-    digest = hashlib.blake2b(type(relation).__name__.encode(), digest_size=8)
-    for pair in relation.candidates():
-        digest.update(repr((pair.data.tolist(), pair.neighbour.tolist())).encode())
-    return digest.hexdigest()
+def _fingerprint(relation: Relation, data: Data | None) -> str:
+    """What the relation is, and D: of a relation that does not write itself down, as far as its pairs show it."""
+    written = relation_to_json(relation)
+    if written is None:
+        candidates = islice(relation.candidates(data), SHOWN)
+        written = {type(relation).__name__: [[pair.data.tolist(), pair.neighbour.tolist()] for pair in candidates]}
+    given = None if data is None else [data.dtype.kind, data.tolist()]
+    text = json.dumps([written, given], sort_keys=True, default=repr)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

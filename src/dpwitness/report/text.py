@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpwitness.claim import Claim
-from dpwitness.neighbours import Data
+from dpwitness.neighbours import Data, Relation
 from dpwitness.verdict import Bound, Curve, NotRefuted, Outcome, Verdict, Violation
 from dpwitness.witness import Witness
 
@@ -96,6 +96,26 @@ def verdict_text(verdict: Verdict, *, reproduce: Sequence[str] = ()) -> str:
     elif reproduce:
         lines.append(f"  reproduce: {shlex.join(reproduce)}")
     return "\n".join(lines)
+
+
+def replay_text(witness: Witness, verdict: Verdict) -> str:
+    """A replay for people: what the witness says, which nobody vouches for, then the verdict on fresh runs."""
+    used, head = verdict.witness.relation, f"{witness.mechanism}({parameters(witness.parameters)})"
+    lines = [
+        f"witness of {head}: claim {witness.claim}, α = {witness.alpha:g}",
+        f"  relation     {_relation(witness.relation)}",
+    ]
+    if witness.data is not None:
+        lines.append(f"  data         {_short(witness.data) if witness.data.size > LONGEST else witness.data.tolist()}")
+    if (verdict.claim, verdict.alpha) != (witness.claim, witness.alpha):
+        lines.append(f"  replayed at  claim {verdict.claim}, α = {verdict.alpha:g}")
+    if str(used) != str(witness.relation) and witness.relation is not used:
+        lines.append(f"  replayed in  {_relation(used)}")
+    return "\n".join([*lines, verdict_text(verdict)])
+
+
+def _relation(relation: Relation | None) -> str:
+    return "not known: its pair is taken as it is" if relation is None else f"{relation!s:.200}"
 
 
 def _dp(claim: Claim) -> str:

@@ -1,0 +1,66 @@
+"""Which inputs a claim calls neighbouring: relations, each a generator of candidate pairs and the judge of any pair.
+
+A relation proposes few pairs that give broken mechanisms away; the search spends runs where they promise most. Every
+pair is used in both directions, so mirror images need not be listed.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.bit_lists import Bits, bits
+from dpwitness.neighbours.given_pairs import Pairs, pairs
+from dpwitness.neighbours.histograms import Histogram, histogram
+from dpwitness.neighbours.pair import Data, Pair, as_input
+from dpwitness.neighbours.query_answers import Queries, queries
+from dpwitness.neighbours.relation import (
+    Relation,
+    adjacent,
+    adjacent_candidates,
+    adjacent_variations,
+    relation_to_json,
+    require_adjacent,
+    same_relation,
+    smaller,
+)
+
+__all__ = [
+    "Bits",
+    "Data",
+    "Histogram",
+    "Pair",
+    "Pairs",
+    "Queries",
+    "Relation",
+    "adjacent",
+    "adjacent_candidates",
+    "adjacent_variations",
+    "as_input",
+    "bits",
+    "histogram",
+    "pairs",
+    "queries",
+    "relation_from_json",
+    "relation_to_json",
+    "require_adjacent",
+    "same_relation",
+    "smaller",
+]
+
+_READERS: Final[dict[str, Callable[[Mapping[str, Any]], Relation]]] = {
+    "queries": Queries.from_json,
+    "histogram": Histogram.from_json,
+    "bits": Bits.from_json,
+    "pairs": Pairs.from_json,
+}
+
+
+def relation_from_json(value: Any) -> Relation:
+    """Build a relation from parsed JSON that nobody has checked; it decides about no code that runs.
+
+    Raises `InvalidNeighbours`.
+    """
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    if not isinstance(kind, str) or kind not in _READERS:
+        raise InvalidNeighbours(f"relation {value!r:.80} must be an object whose kind is one of {', '.join(_READERS)}")
+    return _READERS[kind]({name: item for name, item in value.items() if name != "kind"})

@@ -1,0 +1,102 @@
+"""Explicit pairs: what is neighbouring is said one by one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.pair import Data, Pair, alike, as_input, check_keys, check_noun, holds
+
+__all__ = ["Pairs", "pairs"]
+
+_FIELDS: Final = ("given", "noun")
+#: Pairs that are shown to people one by one.
+SHOWN: Final = 3
+
+Key = tuple[str, tuple[int, ...], bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Exactly the pairs that the user gives, in either direction."""
+
+    given: tuple[Pair, ...]
+    noun: str = "value"
+    _keys: frozenset[Key] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_noun(self.noun)
+        object.__setattr__(self, "_keys", frozenset(_key(pair) for pair in self.given))
+
+    def __str__(self) -> str:
+        """As in a call, shortened."""
+        parts = [f"({str(pair).replace(' and ', ', ')})" for pair in self.given[:SHOWN]]
+        more = [f"and {len(self.given) - SHOWN} more"] if len(self.given) > SHOWN else []
+        return f"pairs({', '.join([*parts, *more])})"
+
+    def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
+        """Yield the given pairs as they are. Raises `InvalidNeighbours` where data are given, too."""
+        if data is not None:
+            raise InvalidNeighbours("explicit pairs already hold the data: give either pairs or data")
+        yield from self.given
+
+    def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
+        """None: the candidates are all there is to try."""
+        return iter(())
+
+    def smaller(self, pair: Pair) -> Iterator[Pair]:
+        """None: what else is neighbouring is not known."""
+        return iter(())
+
+    def contains(self, pair: Pair, data: Data | None = None) -> bool:
+        """Whether it is one of the given pairs, in either direction."""
+        if data is not None and not holds(pair, data):
+            return False
+        return alike(pair) and (_key(pair) in self._keys or _key(pair.swapped()) in self._keys)
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `Relation`; the labels of the pairs are left out."""
+        given = [[pair.data.tolist(), pair.neighbour.tolist()] for pair in self.given]
+        return {"kind": "pairs", "given": given, "noun": self.noun}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Pairs":
+        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
+        check_keys("pairs", value, _FIELDS)
+        given = value["given"]
+        if not isinstance(given, list):
+            raise InvalidNeighbours(f"given={given!r:.80} must be a list of pairs")
+        return cls(pairs(*given).given, value["noun"])
+
+
+def _key(pair: Pair) -> Key:
+    """What two pairs of the same inputs have in common, negative zeros aside."""
+    first, second = pair.data + 0, pair.neighbour + 0
+    return first.dtype.kind, first.shape, first.tobytes(), second.tobytes()
+
+
+def pairs(*given: Sequence[Any]) -> Pairs:
+    """Explicit pairs: `pairs(([1, 1], [2, 0]), …)`. Raises `InvalidNeighbours` for unequal shapes or equal inputs."""
+    found = []
+    for pair in given:
+        if not isinstance(pair, Sequence | np.ndarray) or isinstance(pair, str | bytes):
+            raise InvalidNeighbours(f"a pair is two inputs, not {pair!r:.80}: give pairs((D, D′), …)")
+        if len(pair) != 2:
+            raise InvalidNeighbours(f"a pair is two inputs, not {len(pair)}: {pair!r:.80}")
+        data, neighbour = as_input(pair[0]), as_input(pair[1])
+        if data.shape != neighbour.shape:
+            raise InvalidNeighbours(
+                f"pair {data.tolist()} and {neighbour.tolist()}: the lengths differ "
+                f"({'×'.join(map(str, data.shape)) or 1} and {'×'.join(map(str, neighbour.shape)) or 1}); "
+                "neighbours have the same shape"
+            )
+        if data.dtype != neighbour.dtype:
+            data, neighbour = as_input(data.astype(np.float64)), as_input(neighbour.astype(np.float64))
+        if np.array_equal(data, neighbour):
+            raise InvalidNeighbours(f"pair {data.tolist()}: both inputs are the same, so nothing could ever be found")
+        found.append(Pair(data, neighbour))
+    if not found:
+        raise InvalidNeighbours("no pair was given")
+    return Pairs(tuple(found))

@@ -1,0 +1,116 @@
+"""What a relation is, and the questions that are asked of any of them, a third party's included.
+
+A class of another package needs `noun`, `candidates` and `variations`. Without `contains` no pair is known to be
+adjacent but those it proposes itself; without `smaller` its inputs are never shrunk; without `to_json` a witness file
+holds null for it.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.pair import Data, Pair
+
+#: Candidates that are looked through for a pair, of a relation that has no `contains`.
+LOOKED_THROUGH: Final = 10_000
+
+
+class Relation(Protocol):
+    """What calls two inputs neighbouring; `noun` names one entry of an output for people.
+
+    The search starts from `candidates` and goes on from the best of them to their `variations`; a witness is shrunk by
+    the steps of `smaller`. All of these stay within what `contains` says.
+    """
+
+    @property
+    def noun(self) -> str:
+        """What one entry of an output is called."""
+
+    def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
+        """Pairs to try, the most promising kinds first.
+
+        `data`: D as given by the user, or None; `centre`: the value that the mechanism compares with (a threshold);
+        `scale`: the size of its noise, roughly.
+        """
+
+    def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
+        """Pairs like this one, to try when it turns out well."""
+
+    def smaller(self, pair: Pair) -> Iterator[Pair]:
+        """Shrinking steps: pairs that are simpler to read than this one, the largest steps first."""
+
+    def contains(self, pair: Pair, data: Data | None = None) -> bool:
+        """Whether the claim calls the two inputs adjacent; symmetric in D and D′, and False for equal inputs.
+
+        With `data` one of the two must be it: the same numbers, of the same kind and shape.
+        """
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything needed to build it again, as JSON values; see `relation_from_json`."""
+
+
+def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
+    """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given."""
+    judge = getattr(relation, "contains", None)
+    if judge is not None:
+        return bool(judge(pair, data))
+    return any(_same(pair, proposed) for proposed in islice(relation.candidates(data), LOOKED_THROUGH))
+
+
+def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *, what: str = "the pair") -> None:
+    """Raise `InvalidNeighbours`, which names pair and relation, where `adjacent` is False."""
+    if not adjacent(relation, pair, data):
+        given = "" if data is None else f" with the given data of shape {data.shape}"
+        raise InvalidNeighbours(
+            f"{what} {pair} is not one that {relation!s:.200} calls neighbouring{given}: "
+            "give the relation of the claim, or a pair of it"
+        )
+
+
+def adjacent_candidates(
+    relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
+) -> Iterator[Pair]:
+    """The candidates of a relation. Raises `InvalidNeighbours` at the first that the relation does not contain."""
+    judged = hasattr(relation, "contains")
+    for pair in relation.candidates(data, centre=centre, scale=scale):
+        if judged:
+            require_adjacent(relation, pair, data, what="the candidate")
+        yield pair
+
+
+def adjacent_variations(
+    relation: Relation, pair: Pair, data: Data | None = None, *, scale: float = 1.0
+) -> Iterator[Pair]:
+    """Those variations of a pair that stay in the relation and, where data are given, keep the data."""
+    return (varied for varied in relation.variations(pair, scale=scale) if adjacent(relation, varied, data))
+
+
+def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterator[Pair]:
+    """Shrinking steps of a pair, each within the relation; none where data are given, since these stay as they are."""
+    steps = getattr(relation, "smaller", None)
+    if steps is None or data is not None:
+        return iter(())
+    return (step for step in steps(pair) if adjacent(relation, step))
+
+
+def relation_to_json(relation: Relation | None) -> dict[str, Any] | None:
+    """A relation as JSON values; None for one of another package that cannot be written down."""
+    write = getattr(relation, "to_json", None)
+    return None if write is None else dict(write())
+
+
+def same_relation(first: Relation | None, second: Relation | None) -> bool:
+    """Whether two relations call the same pairs adjacent, as far as what they write of themselves shows it."""
+    written = relation_to_json(first)
+    return first is second or (written is not None and written == relation_to_json(second))
+
+
+def _same(first: Pair, second: Pair) -> bool:
+    """Whether two pairs hold the same two inputs, in either direction."""
+    return any(
+        np.array_equal(first.data, a) and np.array_equal(first.neighbour, b)
+        for a, b in ((second.data, second.neighbour), (second.neighbour, second.data))
+    )
