@@ -13,10 +13,11 @@ TARGETS = Path(__file__).parents[1] / "algorithms"
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
     {"errors"},
-    {"claim", "neighbours", "jit"},
+    {"claim", "neighbours", "jit", "encoding", "reach"},
     {"counts", "kernels", "noise", "target", "exact", "files", "scratch", "values"},
     {"events", "drivers"},
     {"mechanism", "evidence", "attacks"},
+    {"compare"},
     {"adapters", "runs", "witness", "objectives", "outcomes"},
     {"learn"},
     {"search", "verdict", "catalog"},
