@@ -21,6 +21,7 @@ FLOORS = [
     {"learn"},
     {"search", "verdict", "catalog"},
     {"job", "report", "shrink"},
+    {"preparation"},
     {"pipeline", "curves"},
     {"cli", "plugin"},
     {"__init__", "__main__"},

@@ -4,7 +4,7 @@ claim → neighbours → runs → outcomes → search ‖ fresh runs → counts 
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,22 +22,12 @@ from dpwitness.evidence import (
     log_e_value,
     runs_needed,
 )
-from dpwitness.job import (
-    MAX_TIME,
-    Fixed,
-    Job,
-    Progress,
-    check_limits,
-    find,
-    plain,
-    prepare,
-    search_budget,
-    usual_search,
-)
+from dpwitness.job import MAX_TIME, Fixed, Job, Progress, find, plain
 from dpwitness.learn import Found
 from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.objectives import BoundAt, GrowthAt
+from dpwitness.preparation import check_limits, number, prepare, search_budget, usual_search
 from dpwitness.runs import confirm
 from dpwitness.shrink import smallest
 from dpwitness.verdict import Bound, NotRefuted, Verdict, Violation
@@ -57,7 +47,7 @@ def check(
     claim: float | None = None,
     delta: float | None = None,
     d_in: Any = None,
-    neighbours: Relation | None = None,
+    neighbours: Relation | Sequence[Any] | None = None,
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: OutcomeFunction | None = None,
@@ -79,8 +69,14 @@ def check(
     epsilon
         The mechanism's own parameter, where it has one of that name; and the claim, unless `claim` says another. Nats.
         By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.
+    claim
+        The claimed ε where it is not the mechanism's parameter: the mechanism keeps the ε that it has. Nats.
+    delta
+        The claimed δ, and the mechanism's parameter of that name; by default what the object itself claims, else 0.
+    d_in
+        The distance between neighbours that an OpenDP measurement's claim is for.
     neighbours
-        A relation, such as `queries(10)` or `pairs(([1, 1], [2, 0]))`; by default that of a target.
+        A relation, such as `queries(10)`, or a list of pairs, as `[([1, 1], [2, 0])]`; by default that of a target.
     data
         D, around which the relation makes the neighbours.
     alpha
@@ -92,32 +88,64 @@ def check(
 
     Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves.
     """
-    own = stated_claim(mechanism, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in)
-    epsilon, delta = own.epsilon, own.delta
-    stated = own if claim is None else Claim(epsilon=claim, delta=delta)
-    check_limits(alpha, max_runs, max_time)
-    needed = runs_needed(stated, alpha)
+    stated = stated_claim(mechanism, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in)
+    max_runs = check_limits(alpha, max_runs, max_time, progress=progress)
+    enough_runs(stated.claim, alpha, max_runs)
+    job = prepare(
+        mechanism,
+        stated.epsilon,
+        neighbours,
+        data,
+        parameters,
+        outcome,
+        seed,
+        workers,
+        max_time,
+        reference,
+        delta=stated.delta,
+        claim=stated.claim,
+    )
+    return check_job(
+        job, mechanism, stated.claim, alpha=alpha, max_runs=max_runs, search_runs=search_runs, progress=progress
+    )
+
+
+def enough_runs(claim: Claim, alpha: float, max_runs: int) -> None:
+    """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
+    needed = runs_needed(claim, alpha)
     if max_runs < needed:
         raise BudgetTooSmall(
-            f"max_runs={max_runs} is too small: even the clearest violation of {stated} at alpha={alpha:g} needs "
+            f"max_runs={max_runs} is too small: even the clearest violation of {claim} at alpha={alpha:g} needs "
             f"{needed} runs; give at least that many"
         )
-    job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
-    budget = search_budget(job, search_runs, min(usual_search(stated.epsilon), max_runs))
-    objective = GrowthAt(epsilon=stated.epsilon, delta=delta)
+
+
+def check_job(
+    job: Job,
+    function: Callable[..., Any] | Mechanism,
+    claim: Claim,
+    *,
+    alpha: float,
+    max_runs: int,
+    search_runs: int | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """What is left of a check when it is prepared. `function`: the user's own, which may name an attack."""
+    budget = search_budget(job, search_runs, min(usual_search(claim.epsilon), max_runs))
+    objective = GrowthAt(epsilon=claim.epsilon, delta=claim.delta)
     # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
-    enough = min(20 * math.log(1 / alpha) / budget, float(growth_rate(1.0, 0.0, stated.epsilon, delta)) / 2)
+    enough = min(20 * math.log(1 / alpha) / budget, float(growth_rate(1.0, 0.0, claim.epsilon, claim.delta)) / 2)
     pair, found, spent = find(
         job,
-        function=mechanism,
-        claim=stated,
+        function=function,
+        claim=claim,
         runs=max_runs,
         objective=objective,
         budget=budget,
         enough=enough,
         progress=progress,
     )
-    return _confirm(job, stated, alpha, pair, found, max_runs, spent, progress)
+    return _confirm(job, claim, alpha, pair, found, max_runs, spent, progress)
 
 
 def _confirm(
@@ -176,10 +204,10 @@ def bound(
     mechanism: Callable[..., Any] | Mechanism,
     *,
     epsilon: float,
-    delta: float = 0.0,
+    delta: float | None = None,
     confidence: float = 0.999,
     runs: int = BOUND_RUNS,
-    neighbours: Relation | None = None,
+    neighbours: Relation | Sequence[Any] | None = None,
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: OutcomeFunction | None = None,
@@ -195,12 +223,27 @@ def bound(
     Searches for the event whose lower bound promises most at `runs` paired confirm runs, then spends all of them on it.
     Other parameters and errors as in `check`.
     """
+    stated = stated_claim(mechanism, epsilon=epsilon, delta=delta)
+    delta = stated.claim.delta
     claim = Claim(epsilon=0.0, delta=delta)
-    if not 0 < confidence < 1:
+    if not 0 < number("confidence", confidence) < 1:
         raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
     alpha = 1 - confidence
-    check_limits(alpha, runs, max_time)
-    job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
+    runs = check_limits(alpha, runs, max_time, "runs", progress)
+    job = prepare(
+        mechanism,
+        epsilon,
+        neighbours,
+        data,
+        parameters,
+        outcome,
+        seed,
+        workers,
+        max_time,
+        reference,
+        delta=stated.delta,
+        claim=stated.claim,
+    )
     budget = search_budget(job, search_runs, min(max(runs // 4, 100_000), 8_000_000))
     planned = runs if job.mechanism.threads else min(runs, 4 * budget)  # of slow code what fits in the time
     objective = BoundAt(planned=planned, log_bar=math.log(1 / alpha), delta=delta)
@@ -254,7 +297,7 @@ def replay(
         mechanism = load_registered(witness.mechanism)
     needed = runs_needed(witness.claim, witness.alpha)
     limit = max(10 * witness.counts.runs, 100_000, needed) if max_runs is None else max_runs
-    check_limits(witness.alpha, limit, max_time)
+    limit = check_limits(witness.alpha, limit, max_time)
     job = prepare(
         mechanism,
         None,

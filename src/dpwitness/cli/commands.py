@@ -41,10 +41,8 @@ def list_targets(arguments: argparse.Namespace) -> int:
 
 def check_target(arguments: argparse.Namespace) -> int:
     """`dpwitness check`."""
-    if arguments.epsilon is None:
-        if arguments.claim is None:
-            raise BadInput("check needs --epsilon, or --claim for a mechanism without a parameter of that name")
-        arguments.epsilon = arguments.claim
+    if arguments.epsilon is None and arguments.claim is None:
+        raise BadInput("check needs --epsilon, or --claim for a mechanism without a parameter of that name")
     function, shared = _shared(arguments)
     _writable(arguments.save)
     with live(arguments) as progress:
@@ -168,10 +166,21 @@ def _finish(arguments: argparse.Namespace, value: dict[str, Any], report: str) -
 
 def _again(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
-    command = ["dpwitness", "check", arguments.target, "--epsilon", f"{arguments.epsilon:g}"]
-    for name in ("claim", "delta", "alpha", "max_runs", "queries", "may_move", "direction", "data", "column"):
+    command = ["dpwitness", "check", arguments.target]
+    for name in (
+        "epsilon",
+        "claim",
+        "delta",
+        "alpha",
+        "max_runs",
+        "queries",
+        "may_move",
+        "direction",
+        "data",
+        "column",
+    ):
         value = getattr(arguments, name)
-        if value is not None and (name, value) not in (("delta", 0.0), ("alpha", 1e-6)):
+        if value is not None and (name, value) != ("alpha", 1e-6):
             shown = f"{value:g}" if isinstance(value, float) else str(value)
             command += [f"--{name.replace('_', '-')}", shown]
     for pair in arguments.pair or []:
