@@ -22,14 +22,15 @@ FLOORS = [
     {"learn"},
     {"search", "verdict", "catalog"},
     {"job", "report", "shrink"},
-    {"witness_job", "curves"},
-    {"pipeline"},
+    {"preparation"},
+    {"pipeline", "curves"},
+    {"rerun"},
     {"cli", "plugin"},
     {"__init__", "__main__"},
 ]
 FLOOR = {room: k for k, rooms in enumerate(FLOORS) for room in rooms}
 #: A convenience of the interface: `Witness.replay()` reaches upstairs when it is called.
-EXCEPTIONS = {("witness", "pipeline"), ("witness", "verdict"), ("pipeline", "catalog")}
+EXCEPTIONS = {("witness", "rerun"), ("witness", "verdict"), ("rerun", "catalog")}
 
 
 def imports(path):

@@ -9,7 +9,7 @@ from dpwitness import Violation, bits, check, histogram, pairs, queries
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
 from dpwitness.evidence import log_e_value
-from dpwitness.pipeline import replay, shrink
+from dpwitness.rerun import replay, shrink
 
 ALPHA = 1e-6
 

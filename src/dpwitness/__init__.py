@@ -22,8 +22,8 @@ _HOMES = {
     "histogram": "neighbours",
     "pairs": "neighbours",
     "queries": "neighbours",
-    "replay": "pipeline",
-    "shrink": "pipeline",
+    "replay": "rerun",
+    "shrink": "rerun",
     "target": "target",
 }
 
@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     from dpwitness.errors import DPWitnessError
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
     from dpwitness.neighbours import bits, histogram, pairs, queries
-    from dpwitness.pipeline import bound, check, replay, shrink
+    from dpwitness.pipeline import bound, check
+    from dpwitness.rerun import replay, shrink
     from dpwitness.target import target
     from dpwitness.verdict import Bound, Curve, NotRefuted, Violation
     from dpwitness.witness import Witness

@@ -6,6 +6,7 @@ import numbers
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ def as_mechanism(
     *,
     parameters: Mapping[str, Any] | None = None,
     epsilon: float | None = None,
+    delta: float | None = None,
     outcome: Outcome | None = None,
     neighbour: Data | None = None,
     interpreted: bool = False,
@@ -45,7 +47,7 @@ def as_mechanism(
         return function
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     called = function if compilable else _called(function)
-    signature = Signature.of(called, parameters or {}, epsilon)
+    signature = Signature.of(called, parameters or {}, epsilon, delta)
     trial = np.random.default_rng(0)
     rows = np.empty((1, 8))
     if signature.size is not None:
@@ -127,8 +129,19 @@ def _is_measurement(thing: Any) -> bool:
 
 
 def _carried(value: Any, carrier: str) -> Any:
-    """An input as OpenDP wants it: by its carrier type, such as f64, i32 or Vec<f64>."""
-    kind: Callable[[Any], Any] = float if "f64" in carrier or "f32" in carrier else int
+    """An input as OpenDP wants it: by its carrier type, such as f64, i32, bool or Vec<f64>."""
+    entry = carrier.removeprefix("Vec<").removesuffix(">")
+    kind: Callable[[Any], Any]
+    if entry in ("f32", "f64"):
+        kind = float
+    elif entry == "bool":
+        kind = bool
+    elif entry[:1] in ("i", "u") and (entry[1:].isdigit() or entry[1:] == "size"):
+        kind = int
+    else:
+        raise InvalidParameter(
+            f"the measurement takes {carrier}, which cannot be made from numbers: wrap it in a function that makes it"
+        )
     if carrier.startswith("Vec<"):
         return [kind(entry) for entry in np.atleast_1d(value).tolist()]
     if np.size(value) != 1:
@@ -146,7 +159,11 @@ def carried_claim(thing: Any, *, d_in: Any = None) -> Claim | None:
             raise InvalidClaim(
                 "an OpenDP measurement claims an ε for a distance between inputs: give d_in=…, or epsilon=…"
             )
-        loss = thing.map(d_in)
+        try:
+            loss = thing.map(d_in)
+        except Exception as error:  # whatever OpenDP raises for a distance of the wrong type or sign
+            said = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({said})") from error
         measure = str(thing.output_measure)
         if isinstance(loss, int | float) and measure.startswith("MaxDivergence"):
             return Claim(epsilon=float(loss))
@@ -154,13 +171,22 @@ def carried_claim(thing: Any, *, d_in: Any = None) -> Claim | None:
             return Claim(epsilon=float(loss[0]), delta=float(loss[1]))
         raise InvalidClaim(
             f"the measurement states its loss as {measure} ({loss!r}), not as (ε, δ): give epsilon=… and delta=…, "
-            "or convert it with OpenDP's make_fixed_delta"
+            "or convert it with OpenDP's make_fix_delta"
         )
     epsilon = getattr(thing, "epsilon", None)
     if (callable(thing) and inspect.isroutine(thing)) or not isinstance(epsilon, numbers.Real):
         return None
     delta = getattr(thing, "delta", 0.0)
     return Claim(epsilon=float(epsilon), delta=float(delta) if isinstance(delta, numbers.Real) else 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """The claim to test, and what goes to parameters of the mechanism that are named after ε and δ."""
+
+    claim: Claim
+    epsilon: float | None  # nats; None leaves the mechanism its own
+    delta: float | None
 
 
 def stated_claim(
@@ -170,20 +196,47 @@ def stated_claim(
     delta: float | None = None,
     claim: float | None = None,
     d_in: Any = None,
-) -> Claim:
-    """The (ε, δ) that a mechanism runs with: as given, else `claim`, else as the object carries it.
+) -> Stated:
+    """What is said of a mechanism: as given, else as the object carries it.
 
-    Raises `InvalidClaim` where there is none.
+    `epsilon` is the mechanism's own parameter and the claim; `claim` is the claim alone. What is not given of ε and δ
+    comes from the object. Raises `InvalidClaim` where there is no claim, and `InvalidParameter` for a distance `d_in`
+    that is given to something else than an OpenDP measurement.
     """
-    if epsilon is None:
-        epsilon = claim
-    if epsilon is not None:
-        return Claim(epsilon=epsilon, delta=delta or 0.0)
-    carried = carried_claim(thing, d_in=d_in)
-    if carried is None:
-        name = getattr(thing, "__name__", type(thing).__name__)
-        raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
-    return carried if delta is None else Claim(epsilon=carried.epsilon, delta=delta)
+    name = getattr(thing, "__name__", type(thing).__name__)
+    if d_in is not None and not _is_measurement(thing):
+        raise InvalidParameter(f"d_in={d_in!r} is for OpenDP measurements, and {name} is none: leave it out")
+    for key, value in (("epsilon", epsilon), ("claim", claim)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
+            raise InvalidClaim(f"{key}={value!r} must be a number")
+    if epsilon is not None and not 0 < epsilon <= 700:
+        raise InvalidClaim(f"epsilon={epsilon!r} must be positive and finite (at most 700)")
+    given = claim if claim is not None else epsilon
+    if given is None:
+        carried = carried_claim(thing, d_in=d_in)
+        if carried is None:
+            raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
+        tested = Claim(epsilon=carried.epsilon, delta=carried.delta if delta is None else delta)
+    else:
+        tested = Claim(epsilon=given, delta=_carried_delta(thing, d_in) if delta is None else delta)
+    return Stated(claim=tested, epsilon=None if epsilon is None else float(epsilon), delta=delta)
+
+
+def _carried_delta(thing: Any, d_in: Any) -> float:
+    """The δ that an object carries, for a claim whose ε was given; 0 where it carries none.
+
+    Raises `InvalidClaim` for a measurement that is not pure and cannot say its δ: tested at δ = 0 it would be accused
+    of what it never claimed.
+    """
+    if not _is_measurement(thing):
+        carried = carried_claim(thing)
+        return 0.0 if carried is None else carried.delta
+    measure = str(thing.output_measure)
+    if measure.startswith("MaxDivergence"):
+        return 0.0
+    if d_in is None:
+        raise InvalidClaim(f"the measurement's loss is {measure}, which is not ε alone: give delta=…, or d_in=…")
+    return carried_claim(thing, d_in=d_in).delta  # type: ignore[union-attr]  # of a measurement there is one
 
 
 def carried_neighbours(thing: Any) -> Pairs | None:

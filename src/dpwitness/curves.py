@@ -3,25 +3,28 @@
 import math
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.adapters import Outcome as OutcomeFunction
+from dpwitness.adapters import stated_claim
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
 from dpwitness.errors import InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate, holm, p_value
-from dpwitness.job import Progress, check_limits, plain, prepare, search_budget, usual_search
+from dpwitness.job import Progress, plain
 from dpwitness.learn import Found, Learner
 from dpwitness.mechanism import EPSILON_NAMES, Mechanism
 from dpwitness.neighbours import Relation
 from dpwitness.objectives import BoundAt, PowerAt
+from dpwitness.preparation import check_limits, number, prepare, search_budget, usual_search, whole
 from dpwitness.runs import confirm
 from dpwitness.verdict import Curve, Line
 
 CURVE_RUNS: Final = 1_500_000
+METHODS: Final = ("exact", "score")
 CLEAR: Final = 7.5  # standard errors; a p-value of 10⁻⁶ takes 4.8
 
 
@@ -30,10 +33,10 @@ def curve(
     *,
     epsilons: Sequence[float],
     claims: Sequence[float],
-    delta: float = 0.0,
+    delta: float | None = None,
     method: str = "exact",
     runs: int | None = None,
-    neighbours: Relation | None = None,
+    neighbours: Relation | Sequence[Any] | None = None,
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: OutcomeFunction | None = None,
@@ -54,16 +57,34 @@ def curve(
     cannot be had from fewer.
     """
     started = time.monotonic()
-    if not len(epsilons) or not len(claims):
-        raise InvalidParameter("a curve needs at least one epsilon and at least one claim")
-    check_limits(0.5, 1 if runs is None else runs, max_time)
-    tests = [Claim(epsilon=float(e), delta=delta) for e in claims]
+    given = check_limits(0.5, 1 if runs is None else runs, max_time, "runs", progress)
+    runs = None if runs is None else given
+    if method not in METHODS:
+        raise InvalidParameter(f"method={method!r} must be one of {', '.join(METHODS)}")
+    # Before the first line is run: a mistake in the last ε must not cost the others.
+    stated = [stated_claim(mechanism, epsilon=e, delta=delta) for e in _several("epsilons", epsilons)]
+    delta = stated[0].claim.delta
+    tests = [Claim(epsilon=e, delta=delta) for e in _several("claims", claims)]
     lines = []
-    seed = secrets.randbits(32) if seed is None else seed
-    for epsilon in epsilons:
-        planned = _most_runs(float(epsilon)) if runs is None else runs
-        job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
-        budget = search_budget(job, search_runs, min(usual_search(float(epsilon)), planned))
+    seed = secrets.randbits(32) if seed is None else whole("seed", seed, 0, (1 << 128) - 1)
+    for one in stated:
+        epsilon = one.claim.epsilon
+        planned = _most_runs(epsilon) if runs is None else runs
+        job = prepare(
+            mechanism,
+            epsilon,
+            neighbours,
+            data,
+            parameters,
+            outcome,
+            seed,
+            workers,
+            max_time,
+            reference,
+            delta=one.delta,
+            claim=one.claim,
+        )
+        budget = search_budget(job, search_runs, min(usual_search(epsilon), planned))
         wide = BoundAt(planned=planned, log_bar=math.log(1e6), delta=delta)
         finalists, spent = job.search(wide, budget, progress)
         learners = [Learner(arm.sample) for arm in finalists]
@@ -79,7 +100,7 @@ def curve(
         again = max(budget // 6, 16)
         pool = job.recounted(pair, _different(pool), again)
         if runs is None:
-            planned = _enough_runs(pool[0].estimate, again, float(epsilon), delta)
+            planned = _enough_runs(pool[0].estimate, again, epsilon, delta)
         chosen = [_best_for(test, pool) for test in tests]
         totals: tuple[Counts, ...] = ()
         for totals in confirm(
@@ -105,7 +126,7 @@ def curve(
         ]
         lines.append(
             Line(
-                epsilon=float(epsilon),
+                epsilon=epsilon,
                 test_epsilons=tuple(t.epsilon for t in tests),
                 p_values=tuple(values),
                 adjusted=tuple(holm(values)),
@@ -125,6 +146,16 @@ def curve(
         reproducible=job.mechanism.reproducible,
         seconds=time.monotonic() - started,
     )
+
+
+def _several(name: str, values: Any) -> list[float]:
+    """A list of numbers that was given under a name. Raises `InvalidParameter`."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidParameter(f"{name}={values!r:.80} must be a list of numbers")
+    found = [number(f"{name}: one of them", value) for value in values]
+    if not found:
+        raise InvalidParameter(f"{name}={values!r:.80} is empty: a curve needs at least one epsilon and one claim")
+    return found
 
 
 def _different(pool: Sequence[Found]) -> list[Found]:

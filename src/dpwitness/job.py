@@ -1,9 +1,8 @@
-"""What check, bound, curve and replay share: a mechanism made ready, and everything left of ‖."""
+"""What check, bound, curve and replay share: a mechanism made ready (see `preparation`), and everything left of ‖."""
 
 import math
-import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -11,18 +10,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.adapters import Outcome as OutcomeFunction
-from dpwitness.adapters import as_mechanism, carried_neighbours
 from dpwitness.attacks.candidate import Candidate
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
-from dpwitness.errors import BudgetTooSmall, InvalidClaim, InvalidNeighbours, InvalidParameter, MechanismTimeout
+from dpwitness.errors import MechanismTimeout
 from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, Learner
-from dpwitness.mechanism import Mechanism, takes
-from dpwitness.neighbours import Data, Pair, Pairs, Relation, adjacent, as_input, require_adjacent
+from dpwitness.mechanism import Mechanism
+from dpwitness.neighbours import Data, Pair, Pairs, Relation, adjacent, require_adjacent
 from dpwitness.objectives import BoundAt, Objective
-from dpwitness.runs import PLAYOFF, default_workers, ordered, tally
+from dpwitness.runs import PLAYOFF, ordered, tally
 from dpwitness.search import Entry, Promising, estimated, playoff, search
 from dpwitness.target import target_of
 from dpwitness.witness import Witness
@@ -31,9 +28,7 @@ from dpwitness.witness import Witness
 Progress = Callable[[str, int, int, str], None]
 
 MAX_TIME: Final = 60.0
-SEARCH_RUNS: Final = 600_000
 RECOUNT: Final = 1 << 20  # a stream apart from those of the playoff's candidates
-CENTRES: Final = ("threshold", "theta", "T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +56,10 @@ class Job:
     def seconds(self) -> float:
         """The time spent."""
         return time.monotonic() - self.started
+
+    def restarted(self) -> "Job":
+        """The same, with all of its time to spend."""
+        return replace(self, started=time.monotonic())
 
     def search(
         self, objective: Objective, budget: int, progress: Progress | None, stop_value: float = np.inf
@@ -191,7 +190,7 @@ def find(
 
 def _proposed(job: Job, function: Any, claim: Claim, runs: int) -> list[Candidate]:
     """What the attack that a target names proposes; nothing where the user says which inputs are neighbours."""
-    own = target_of(_plain_function(function))
+    own = target_of(plain_function(function))
     if own is None or own.attack is None or not job.own_relation:
         return []
     module, _, name = own.attack.partition(":")
@@ -201,97 +200,6 @@ def _proposed(job: Job, function: Any, claim: Claim, runs: int) -> list[Candidat
         if not adjacent(job.relation, candidate.pair, job.data):  # about given data other questions may be asked, too
             require_adjacent(job.relation, candidate.pair, what="the attack's candidate")
     return proposed
-
-
-def prepare(
-    function: Callable[..., Any] | Mechanism,
-    epsilon: float | None,
-    neighbours: Relation | None,
-    data: Any,
-    parameters: Mapping[str, Any] | None,
-    outcome: OutcomeFunction | None,
-    seed: int | None,
-    workers: int | None,
-    max_time: float,
-    reference: str | None,
-) -> Job:
-    """Match function, parameters, relation and data; compile; draw a seed where none is given."""
-    started = time.monotonic()
-    if epsilon is not None and not 0 < epsilon <= 700:
-        raise InvalidClaim(f"epsilon={epsilon!r} must be positive and finite (at most 700)")
-    if workers is not None and workers < 1:
-        raise InvalidParameter(f"workers={workers!r} must be at least 1")
-    if seed is not None and not 0 <= seed < 1 << 128:
-        raise InvalidParameter(f"seed={seed!r} must be a whole number of at least 0")
-    own = target_of(_plain_function(function))
-    relation = neighbours or (own.neighbours if own else carried_neighbours(_plain_function(function)))
-    if relation is None:
-        name = getattr(function, "__name__", "the mechanism")
-        raise InvalidNeighbours(
-            f"{name} does not say which inputs are neighbours: give neighbours=queries(…), histogram(…), bits(…) or "
-            "pairs(…) (command line: --pair, --queries or --data)"
-        )
-    given = None if data is None else as_input(data)
-    first = next(iter(relation.candidates(given)), None)
-    if first is None:
-        raise InvalidNeighbours("the relation proposes no pair of inputs")
-    given_parameters = dict(parameters or {})
-    if own is not None and epsilon is not None and own.claim not in given_parameters and takes(function, own.claim):
-        given_parameters[own.claim] = epsilon  # a target whose ε has another name
-    mechanism = as_mechanism(function, first.data, parameters=given_parameters, epsilon=epsilon, outcome=outcome)
-    own_values = mechanism.signature.parameters
-    centre = next((float(own_values[name]) for name in CENTRES if isinstance(own_values.get(name), int | float)), 0.0)
-    return Job(
-        mechanism=mechanism,
-        reference=reference or _reference(function),
-        relation=relation,
-        own_relation=neighbours is None,
-        data=given,
-        centre=centre,
-        scale=1.0 if epsilon is None else 1 / epsilon,
-        seed=secrets.randbits(32) if seed is None else seed,
-        workers=workers or default_workers(),
-        started=started,
-        max_time=max_time,
-    )
-
-
-def check_limits(alpha: float, runs: int, max_time: float) -> None:
-    """Raise where a level, a number of runs or a time makes no sense."""
-    if not 0 < alpha < 1:
-        raise InvalidParameter(f"alpha={alpha!r} must lie between 0 and 1")
-    if not runs >= 1:
-        raise BudgetTooSmall(f"{runs!r} runs are too few: give at least 1")
-    if not max_time > 0:
-        raise InvalidParameter(f"max_time={max_time!r} must be a positive number of seconds")
-
-
-def usual_search(epsilon: float) -> int:
-    """Search runs for a claim: a violation by a given share of ε is the harder to see, the smaller ε is."""
-    return int(SEARCH_RUNS * min(max(0.7 / max(epsilon, 1e-9), 1.0), 4.0))
-
-
-def search_budget(job: Job, given: int | None, usual: int) -> int:
-    """Search runs: as given; as usual for compiled code; for slow code what fits in a quarter of the time."""
-    if given is not None:
-        if given < 1:
-            raise BudgetTooSmall(f"search_runs={given!r} must be at least 1")
-        return given
-    if job.mechanism.threads:
-        return usual
-    data = next(iter(job.relation.candidates(job.data))).data
-    rows = np.empty((16 if job.mechanism.shard < 1000 else 1000, max(job.mechanism.width, 8)))
-    began = time.perf_counter()
-    times: list[float] = []
-    while not times or (len(times) < 5 and time.perf_counter() - began < 0.05):
-        started = time.perf_counter()
-        job.mechanism.fill(data, np.random.default_rng(0), rows, 0)
-        times.append(time.perf_counter() - started)
-    cost = 2 * min(times) / len(rows)  # the least: a busy machine must not change the search
-    # Rounded to a power of ten, so that a small change of speed does not change the search.
-    share = 4 if job.mechanism.shard >= 1000 else 8  # plain Python slows down most when the machine is busy
-    fits = 10 ** math.floor(math.log10(max(job.max_time / share / cost, 1)))
-    return int(min(usual, max(fits, 64)))
 
 
 def plain(value: Any) -> Any:
@@ -305,13 +213,6 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
 
 
-def _plain_function(function: Any) -> Any:
+def plain_function(function: Any) -> Any:
     """The user's own callable behind a `Mechanism`."""
     return function.signature.function if isinstance(function, Mechanism) else function
-
-
-def _reference(function: Any) -> str:
-    function = _plain_function(function)
-    function = getattr(function, "py_func", function)
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', '?')}:{name}"

@@ -20,6 +20,7 @@ from dpwitness.neighbours import Data, Pair
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
 SIZE_NAMES: Final = frozenset({"size", "n_samples"})
 EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
+DELTA_NAMES: Final = frozenset({"delta"})
 #: A longer output is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
 
@@ -45,11 +46,18 @@ class Signature:
     parameters: dict[str, Any]
 
     @classmethod
-    def of(cls, function: Callable[..., Any], given: Mapping[str, Any], epsilon: float | None = None) -> "Signature":
+    def of(
+        cls,
+        function: Callable[..., Any],
+        given: Mapping[str, Any],
+        epsilon: float | None = None,
+        delta: float | None = None,
+    ) -> "Signature":
         """Match a function with the parameters given for it.
 
-        `epsilon` goes to a parameter of that name where there is one. Raises `InvalidParameter` for a parameter that
-        the function lacks, for one that it needs, and for a function without data.
+        `epsilon` and `delta` go to parameters of these names that are not among those given.
+        Raises `InvalidParameter` for a parameter that the function lacks, for one that it needs, and for a function
+        without data.
         """
         plain = getattr(function, "py_func", function)
         name = getattr(plain, "__name__", type(plain).__name__)
@@ -77,8 +85,9 @@ class Signature:
             known = ", ".join(own) or "none of its own"
             raise InvalidParameter(f"{name} has no parameter {unknown[0]!r}; it takes: {known}")
         values = {key: given.get(key, default) for key, default in own.items()}
-        for key in EPSILON_NAMES & set(own) - set(given):
-            values[key] = values[key] if epsilon is None else float(epsilon)
+        for names, value in ((EPSILON_NAMES, epsilon), (DELTA_NAMES, delta)):
+            if value is not None:
+                values.update({key: float(value) for key in names & set(own) - set(given)})
         missing = [key for key, value in values.items() if value is inspect.Parameter.empty]
         if missing:
             raise InvalidParameter(f"{name} needs a value for {missing[0]!r}: give {missing[0]}=…")

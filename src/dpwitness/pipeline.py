@@ -4,18 +4,14 @@ claim → neighbours → runs → outcomes → search ‖ fresh runs → counts 
 """
 
 import math
-import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
-
-import numpy as np
 
 from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.adapters import stated_claim
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
-from dpwitness.errors import BudgetTooSmall, InvalidParameter, MechanismError, MechanismTimeout
+from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import (
     detectable_epsilon,
     epsilon_lower_bound,
@@ -23,32 +19,19 @@ from dpwitness.evidence import (
     log_e_value,
     runs_needed,
 )
-from dpwitness.job import (
-    MAX_TIME,
-    Job,
-    Progress,
-    check_limits,
-    find,
-    plain,
-    prepare,
-    search_budget,
-    usual_search,
-)
+from dpwitness.job import MAX_TIME, Job, Progress, find, plain
 from dpwitness.learn import Found
 from dpwitness.mechanism import Mechanism
-from dpwitness.neighbours import Pair, Relation, require_adjacent
+from dpwitness.neighbours import Pair, Relation
 from dpwitness.objectives import BoundAt, GrowthAt
+from dpwitness.preparation import check_limits, number, prepare, search_budget, usual_search
 from dpwitness.runs import confirm
-from dpwitness.shrink import smallest
 from dpwitness.verdict import Bound, NotRefuted, Verdict, Violation
-from dpwitness.witness import Witness
-from dpwitness.witness_job import check_parameters, job_of, relation_of, replayed_claim
 
-__all__ = ["bound", "check", "replay", "shrink"]
+__all__ = ["bound", "check"]
 
 CHECK_RUNS: Final = 4_000_000
 BOUND_RUNS: Final = 20_000_000
-SHRINK_TIME: Final = 10.0
 
 
 def check(
@@ -58,7 +41,7 @@ def check(
     claim: float | None = None,
     delta: float | None = None,
     d_in: Any = None,
-    neighbours: Relation | None = None,
+    neighbours: Relation | Sequence[Any] | None = None,
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: OutcomeFunction | None = None,
@@ -80,8 +63,14 @@ def check(
     epsilon
         The mechanism's own parameter, where it has one of that name; and the claim, unless `claim` says another. Nats.
         By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.
+    claim
+        The claimed ε where it is not the mechanism's parameter: the mechanism keeps the ε that it has. Nats.
+    delta
+        The claimed δ, and the mechanism's parameter of that name; by default what the object itself claims, else 0.
+    d_in
+        The distance between neighbours that an OpenDP measurement's claim is for.
     neighbours
-        A relation, such as `queries(10)` or `pairs(([1, 1], [2, 0]))`; by default that of a target.
+        A relation, such as `queries(10)`, or a list of pairs, as `[([1, 1], [2, 0])]`; by default that of a target.
     data
         D, around which the relation makes the neighbours.
     alpha
@@ -93,35 +82,67 @@ def check(
 
     Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves.
     """
-    own = stated_claim(mechanism, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in)
-    epsilon, delta = own.epsilon, own.delta
-    stated = own if claim is None else Claim(epsilon=claim, delta=delta)
-    check_limits(alpha, max_runs, max_time)
-    needed = runs_needed(stated, alpha)
+    stated = stated_claim(mechanism, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in)
+    max_runs = check_limits(alpha, max_runs, max_time, progress=progress)
+    enough_runs(stated.claim, alpha, max_runs)
+    job = prepare(
+        mechanism,
+        stated.epsilon,
+        neighbours,
+        data,
+        parameters,
+        outcome,
+        seed,
+        workers,
+        max_time,
+        reference,
+        delta=stated.delta,
+        claim=stated.claim,
+    )
+    return check_job(
+        job, mechanism, stated.claim, alpha=alpha, max_runs=max_runs, search_runs=search_runs, progress=progress
+    )
+
+
+def enough_runs(claim: Claim, alpha: float, max_runs: int) -> None:
+    """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
+    needed = runs_needed(claim, alpha)
     if max_runs < needed:
         raise BudgetTooSmall(
-            f"max_runs={max_runs} is too small: even the clearest violation of {stated} at alpha={alpha:g} needs "
+            f"max_runs={max_runs} is too small: even the clearest violation of {claim} at alpha={alpha:g} needs "
             f"{needed} runs; give at least that many"
         )
-    job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
-    budget = search_budget(job, search_runs, min(usual_search(stated.epsilon), max_runs))
-    objective = GrowthAt(epsilon=stated.epsilon, delta=delta, planned=max_runs, log_bar=math.log(1 / alpha))
+
+
+def check_job(
+    job: Job,
+    function: Callable[..., Any] | Mechanism,
+    claim: Claim,
+    *,
+    alpha: float,
+    max_runs: int,
+    search_runs: int | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """What is left of a check when it is prepared. `function`: the user's own, which may name an attack."""
+    budget = search_budget(job, search_runs, min(usual_search(claim.epsilon), max_runs))
+    objective = GrowthAt(epsilon=claim.epsilon, delta=claim.delta, planned=max_runs, log_bar=math.log(1 / alpha))
     # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
-    stop_value = min(20 * math.log(1 / alpha) / budget, float(growth_rate(1.0, 0.0, stated.epsilon, delta)) / 2)
+    stop_value = min(20 * math.log(1 / alpha) / budget, float(growth_rate(1.0, 0.0, claim.epsilon, claim.delta)) / 2)
     pair, found, spent = find(
         job,
-        function=mechanism,
-        claim=stated,
+        function=function,
+        claim=claim,
         runs=max_runs,
         objective=objective,
         budget=budget,
         stop_value=stop_value,
         progress=progress,
     )
-    return _confirm(job, stated, alpha, pair, found, max_runs, spent, progress)
+    return confirm_job(job, claim, alpha, pair, found, max_runs, spent, progress)
 
 
-def _confirm(
+def confirm_job(
     job: Job,
     claim: Claim,
     alpha: float,
@@ -177,10 +198,10 @@ def bound(
     mechanism: Callable[..., Any] | Mechanism,
     *,
     epsilon: float,
-    delta: float = 0.0,
+    delta: float | None = None,
     confidence: float = 0.999,
     runs: int = BOUND_RUNS,
-    neighbours: Relation | None = None,
+    neighbours: Relation | Sequence[Any] | None = None,
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: OutcomeFunction | None = None,
@@ -196,12 +217,27 @@ def bound(
     Searches for the event whose lower bound promises most at `runs` paired confirm runs, then spends all of them on it.
     Other parameters and errors as in `check`.
     """
+    stated = stated_claim(mechanism, epsilon=epsilon, delta=delta)
+    delta = stated.claim.delta
     claim = Claim(epsilon=0.0, delta=delta)
-    if not 0 < confidence < 1:
+    if not 0 < number("confidence", confidence) < 1:
         raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
     alpha = 1 - confidence
-    check_limits(alpha, runs, max_time)
-    job = prepare(mechanism, epsilon, neighbours, data, parameters, outcome, seed, workers, max_time, reference)
+    runs = check_limits(alpha, runs, max_time, "runs", progress)
+    job = prepare(
+        mechanism,
+        epsilon,
+        neighbours,
+        data,
+        parameters,
+        outcome,
+        seed,
+        workers,
+        max_time,
+        reference,
+        delta=stated.delta,
+        claim=stated.claim,
+    )
     budget = search_budget(job, search_runs, min(max(runs // 4, 100_000), 8_000_000))
     planned = runs if job.mechanism.threads else min(runs, 4 * budget)  # of slow code what fits in the time
     objective = BoundAt(planned=planned, log_bar=math.log(1 / alpha), delta=delta)
@@ -231,142 +267,4 @@ def bound(
         reproducible=job.mechanism.reproducible,
         seconds=job.seconds,
         ended=ended,
-    )
-
-
-def replay(
-    witness: Witness,
-    mechanism: Callable[..., Any] | Mechanism | str | None = None,
-    *,
-    neighbours: Relation | None = None,
-    data: Any = None,
-    claim: Claim | float | None = None,
-    delta: float | None = None,
-    alpha: float | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    outcome: OutcomeFunction | None = None,
-    max_runs: int | None = None,
-    max_time: float = MAX_TIME,
-    seed: int | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> Verdict:
-    """Count a witness's event on fresh runs of its pair: no search, a new seed.
-
-    Parameters
-    ----------
-    mechanism
-        A callable, or the name of a bundled target; by default the bundled target that the witness names. A witness
-        file is data from somewhere, and never decides which code runs.
-    neighbours, data
-        The relation of the claim, and D, that the pair must belong to; by default those of the witness.
-    claim, delta, alpha
-        What is tested, and the probability of a false alarm; by default those of the witness. The verdict shows them.
-    parameters
-        Of the mechanism, in place of the witness's of the same names.
-    max_runs
-        Paired runs; by default ten times those that the witness took, and at least 100,000.
-    seed
-        Not the witness's own, whose runs would only be repeated.
-
-    Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
-    that does not take the witness's parameters; else as `check`.
-    """
-    alpha = witness.alpha if alpha is None else alpha
-    check_limits(alpha, 1 if max_runs is None else max_runs, max_time)
-    stated = replayed_claim(witness.claim, claim, delta)
-    needed = runs_needed(stated, alpha)
-    limit = max(10 * witness.counts.runs, 100_000, needed) if max_runs is None else max_runs
-    relation, given = relation_of(witness, neighbours, data)
-    require_adjacent(relation, witness.pair, given, what="the witness's pair")
-    if seed == witness.seed:
-        raise InvalidParameter(f"seed={seed} made this witness: its runs are not fresh; give another seed, or none")
-    while seed is None or seed == witness.seed:
-        seed = secrets.randbits(32)
-    reference = witness.mechanism if mechanism is None else mechanism if isinstance(mechanism, str) else None
-    if reference is not None:
-        from dpwitness.catalog import load_registered
-
-        mechanism = load_registered(reference)
-    own = witness.parameters | dict(parameters or {})
-    check_parameters(witness, mechanism, own, parameters or {})
-    job = job_of(
-        witness,
-        mechanism,
-        relation,
-        given,
-        parameters=own,
-        outcome=outcome,
-        seed=seed,
-        workers=workers,
-        time=max_time,
-        reference=reference,
-    )
-    found = Found(event=witness.event, swapped=False, estimate=witness.estimate, value=0.0)
-    return _confirm(job, stated, alpha, witness.pair, found, limit, 0, progress)
-
-
-def shrink(
-    violation: Violation,
-    mechanism: Callable[..., Any] | Mechanism,
-    *,
-    neighbours: Relation | None = None,
-    data: Any = None,
-    outcome: OutcomeFunction | None = None,
-    max_runs: int = CHECK_RUNS,
-    max_time: float = SHRINK_TIME,
-    workers: int | None = None,
-) -> Violation:
-    """Make a witness as small as it will go, confirmed on fresh runs; else `violation` comes back as it is.
-
-    Every step stays within the relation of the witness, or within `neighbours`; where the witness has `data`, or where
-    they are given here, its inputs stay as they are and only the event gets simpler. Where the mechanism fails
-    meanwhile, a note of the violation says so. Raises `InvalidNeighbours` for a witness outside of `neighbours`.
-    """
-    old, claim, alpha = violation.witness, violation.claim, violation.alpha
-    relation, given = relation_of(old, neighbours, data)
-    require_adjacent(relation, old.pair, given, what="the witness's pair")
-    seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
-    try:
-        job = job_of(
-            old,
-            mechanism,
-            relation,
-            given,
-            parameters=old.parameters,
-            outcome=outcome,
-            seed=seed,
-            workers=workers,
-            time=max_time,
-        )
-        small = smallest(
-            job.mechanism,
-            relation,
-            old.pair,
-            old.event,
-            data=given,
-            claim=claim,
-            alpha=alpha,
-            seed=seed,
-            max_runs=max_runs,
-            max_time=max_time,
-            workers=job.workers,
-        )
-        if small is None:
-            return violation
-        found = Found(event=small.event, swapped=False, estimate=small.estimate, value=math.nan)
-        verdict = _confirm(job, claim, alpha, small.pair, found, max_runs, small.search_runs, None)
-    except MechanismTimeout:
-        return violation  # what was proved stands, whatever the time for making it smaller was
-    except MechanismError as error:
-        return replace(violation, notes=(*violation.notes, f"it could not be made smaller: {error}"))
-    if verdict.ended == "interrupted":
-        raise KeyboardInterrupt
-    if not isinstance(verdict, Violation):
-        return violation
-    return replace(
-        verdict,
-        search_runs=violation.search_runs + violation.counts.runs + small.search_runs,
-        seconds=violation.seconds + verdict.seconds,
-        notes=violation.notes,
     )

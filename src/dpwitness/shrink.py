@@ -1,7 +1,7 @@
 """The smallest candidate that promises to refute: fewer coordinates, smaller round numbers, a simpler event.
 
 Each step is tried on search runs of its own, which are then thrown away. Nothing is confirmed here: what comes out is a
-candidate like that of any search, and `pipeline.shrink` confirms it like any other.
+candidate like that of any search, and `rerun.shrink` confirms it like any other.
 """
 
 import math

@@ -170,7 +170,7 @@ class Witness:
 
     def replay(self, mechanism: Any = None, **settings: Any) -> "Verdict":
         """Count the event on fresh runs; see `dpwitness.replay`."""
-        from dpwitness.pipeline import replay  # the one step upwards: a convenience of the interface
+        from dpwitness.rerun import replay  # the one step upwards: a convenience of the interface
 
         return replay(self, mechanism, **settings)
 

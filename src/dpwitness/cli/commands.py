@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from dpwitness import curves, pipeline
+from dpwitness import curves, pipeline, rerun
 from dpwitness.catalog import load, load_code, load_registered, registered
 from dpwitness.cli.arguments import relation, settings
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say, show
@@ -111,7 +111,7 @@ def replay_witness(arguments: argparse.Namespace) -> int:
     if arguments.column and not arguments.data:
         raise InvalidData("--column says which column of --data: give --data FILE.csv too")
     with live(arguments) as progress:
-        verdict = pipeline.replay(
+        verdict = rerun.replay(
             witness,
             function,
             neighbours=relation(arguments),

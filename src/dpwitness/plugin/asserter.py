@@ -11,29 +11,25 @@ from typing import Any
 import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
-from dpwitness.adapters import as_mechanism, carried_neighbours, stated_claim
-from dpwitness.claim import Claim
+from dpwitness.adapters import stated_claim
 from dpwitness.errors import (
     DPWitnessError,
     InvalidData,
-    InvalidNeighbours,
     InvalidParameter,
     MechanismRaised,
     MechanismTimeout,
     SlowMechanism,
 )
 from dpwitness.mechanism import Mechanism
-from dpwitness.neighbours import Data, Relation, as_input
-from dpwitness.pipeline import SHRINK_TIME, check, shrink
+from dpwitness.neighbours import Data, Relation
+from dpwitness.pipeline import check_job, enough_runs
 from dpwitness.plugin import health
 from dpwitness.plugin.database import Database, Known
 from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
+from dpwitness.preparation import check_limits, prepare
 from dpwitness.report.text import verdict_text
-from dpwitness.target import target_of
+from dpwitness.rerun import SHRINK_TIME, shrink
 from dpwitness.verdict import NotRefuted, Verdict, Violation
-
-#: Settings that go to `check` as they are.
-PASSED = ("claim", "data", "max_runs", "max_time", "search_runs")
 
 
 class Asserter:
@@ -103,10 +99,27 @@ class Asserter:
         suppressed = {*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress}
         health.check_names(suppressed)
         stated = stated_claim(function, **{key: settings.get(key) for key in ("epsilon", "delta", "claim", "d_in")})
-        relation = _relation(function, settings)
-        data = None if settings.get("data") is None else as_input(settings["data"])
+        max_runs = check_limits(self._alpha, settings["max_runs"], settings["max_time"])
+        enough_runs(stated.claim, self._alpha, max_runs)
+        with warnings.catch_warnings():
+            # Whether it is too slow to be tested is for the health checks to say.
+            warnings.simplefilter("ignore", SlowMechanism)
+            job = prepare(
+                function,
+                stated.epsilon,
+                settings.get("neighbours"),
+                settings.get("data"),
+                settings.get("parameters"),
+                settings.get("outcome"),
+                self._seed("check"),
+                self._session.workers,
+                settings["max_time"],
+                None,
+                delta=stated.delta,
+                claim=stated.claim,
+            )
+        mechanism, relation, data = job.mechanism, job.relation, job.data
         health.check_inputs(relation, data, suppressed)
-        mechanism = _mechanism(function, relation, settings, stated)
         health.check_outcomes(mechanism, relation, data, suppressed)
         alpha = self._alpha
         limits = {"max_time": settings["max_time"], "workers": self._session.workers}
@@ -114,14 +127,13 @@ class Asserter:
         note = known.note
         if known.witness is not None:
             alpha /= 2  # half for the witness that is known, half for what may be new
-            today = stated.epsilon if settings.get("claim") is None else settings["claim"]
             replayed = known.replay(
                 mechanism,
-                Claim(epsilon=today, delta=stated.delta),
+                stated.claim,
                 relation=relation,
                 data=data,
                 alpha=alpha,
-                max_runs=settings["max_runs"],
+                max_runs=max_runs,
                 seed=self._seed("replay"),
                 **limits,
             )
@@ -132,16 +144,13 @@ class Asserter:
             if replayed is not None and replayed.ended == "interrupted":
                 return replayed, None, True
         try:
-            verdict = check(
-                mechanism,
-                epsilon=stated.epsilon,
-                delta=stated.delta,
-                # A target's own relation is left to it: then its attack may propose inputs too.
-                neighbours=settings.get("neighbours") or (None if target_of(function) else relation),
+            verdict = check_job(
+                job.restarted(),
+                function,
+                stated.claim,
                 alpha=alpha,
-                seed=self._seed("check"),
-                workers=self._session.workers,
-                **{key: settings[key] for key in PASSED if settings.get(key) is not None},
+                max_runs=max_runs,
+                search_runs=settings.get("search_runs"),
             )
         except MechanismTimeout as error:
             if "too_slow" in suppressed:
@@ -217,31 +226,3 @@ def _told(error: BaseException) -> str:
 
 def _joined(*notes: str | None) -> str | None:
     return "; ".join(note for note in notes if note) or None
-
-
-def _relation(function: Any, settings: dict[str, Any]) -> Relation:
-    own = target_of(function)
-    relation: Relation | None = settings.get("neighbours") or (own.neighbours if own else carried_neighbours(function))
-    if relation is None:
-        raise InvalidNeighbours(
-            "which inputs are neighbours? give neighbours=queries(…), histogram(…), bits(…) or pairs(…), in the call "
-            "or in @pytest.mark.dp(neighbours=…)"
-        )
-    return relation
-
-
-def _mechanism(function: Any, relation: Relation, settings: dict[str, Any], stated: Claim) -> Mechanism:
-    data = None if settings.get("data") is None else as_input(settings["data"])
-    first = next(iter(relation.candidates(data)), None)
-    if first is None:
-        raise InvalidNeighbours("the relation proposes no pair of inputs")
-    with warnings.catch_warnings():
-        # Whether it is too slow to be tested is for the health checks to say.
-        warnings.simplefilter("ignore", SlowMechanism)
-        return as_mechanism(
-            function,
-            first.data,
-            parameters=settings.get("parameters"),
-            epsilon=stated.epsilon,
-            outcome=settings.get("outcome"),
-        )

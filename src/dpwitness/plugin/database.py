@@ -15,7 +15,7 @@ from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_atomically
 from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Data, Relation, adjacent, relation_to_json
-from dpwitness.pipeline import replay
+from dpwitness.rerun import replay
 from dpwitness.verdict import Verdict
 from dpwitness.witness import Witness
 
