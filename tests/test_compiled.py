@@ -22,91 +22,9 @@ from dpwitness.mechanism import CompiledMechanism, Signature, sfc64_state
 from dpwitness.neighbours import Pair
 from dpwitness.reach import digest, names, rebuilt
 from dpwitness.runs import confirm, generator, sample
+from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
 PAIR = pairs(([0], [1])).given[0]
-
-
-# Samplers that use the generator in different ways on the two inputs; each has one law on both.
-
-
-def geometric_or_coins(rng, data):
-    if data[0] == 0:
-        return rng.geometric(0.5)
-    k = 1
-    while rng.integers(0, 2) == 0:
-        k += 1
-    return k
-
-
-def coin_or_number(rng, data):
-    if data[0] == 0:
-        return rng.integers(0, 2)
-    return 1 if rng.random() < 0.5 else 0
-
-
-def half_words(rng, data):
-    return rng.integers(0, 1 << 20) >> 19
-
-
-def permuted(rng, data):
-    if data[0] == 0:
-        return rng.permutation(2)[0]
-    return rng.integers(0, 2)
-
-
-def shuffled(rng, data):
-    values = np.arange(2)
-    if data[0] == 0:
-        rng.shuffle(values)
-    elif rng.random() < 0.5:
-        values[0] = 1
-    return values[0]
-
-
-def single_precision(rng, data):
-    if data[0] == 0:
-        return 1 if rng.random(dtype=np.float32) < 0.5 else 0
-    return 1 if rng.random() < 0.5 else 0
-
-
-def rejection(rng, data):
-    if data[0] == 0:
-        while True:
-            k = rng.integers(0, 8)
-            if k < 6:
-                return k % 2
-    return rng.integers(0, 2)
-
-
-def thousands_on_one_input(rng, data):
-    if data[0] == 1:
-        for _ in range(1999):
-            rng.integers(0, 2)
-    return rng.integers(0, 2)
-
-
-def no_draw_on_one_input(rng, data):
-    # The law on D′ = 0 is a constant that D never shows either: both are 0.
-    return 0 if data[0] == 1 else 0 * rng.integers(0, 2)
-
-
-def sparse(rng, data):
-    if rng.random() < 0.01:
-        return rng.integers(0, 2)
-    return rng.integers(0, 2) if data[0] == 0 else (1 if rng.random() < 0.5 else 0)
-
-
-SAMPLERS = [
-    geometric_or_coins,
-    coin_or_number,
-    half_words,
-    permuted,
-    shuffled,
-    single_precision,
-    rejection,
-    thousands_on_one_input,
-    sparse,
-]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -485,3 +403,20 @@ def test_a_violation_is_still_found_with_all_of_these_guards():
         as_mechanism(leaks, np.array([0.0])), verdict.witness.pair, [verdict.witness.event], seed=2, max_runs=50_000
     )
     assert counts.n10 > counts.n01
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
+    """A folder that vanishes behind our back, as one that is cleaned while a check runs."""
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))
+
+    def mechanism(rng, data):
+        return data[0] + 19.0
+
+    made = CompiledMechanism(Signature.of(mechanism, {}))
+    for file in sorted((tmp_path / "cache").rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    (tmp_path / "cache").rmdir()
+    (tmp_path / "cache").touch()  # a file: no folder can be made here, not even by root
+    rows = np.empty((1, 1))
+    made.fill(np.array([1.0]), np.random.default_rng(0), rows, 0)
+    assert rows[0, 0] == 20

@@ -227,21 +227,19 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
     return None
 
 
-def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable[..., int]:
+def load_driver(mechanism: Callable[..., Any], arguments: list[str], *, keep: bool = True) -> Callable[..., int]:
     """Return the `fill` of a mechanism (see `DRIVER`), from the cache where it is there.
 
-    `arguments`: the expressions to call it with, in order. Numba compiles, and may refuse, when it is first called.
+    `arguments`: the expressions to call it with, in order. `keep`: whether machine code may be kept on disk. Numba
+    compiles, and may refuse, when it is first called.
     """
     call = ", ".join(arguments)
-    key, kept = fingerprint(mechanism, call)
-    folder = cache_folder() if kept else private_folder()
+    key, complete = fingerprint(mechanism, call)
     name = f"_dpwitness_driver_{key}"
-    path = folder / f"{name}.py"
-    text = DRIVER.format(key=key, arguments=call, cache=kept and folder != private_folder())
-    if not path.exists() or path.read_text() != text:
-        partial = path.with_suffix(f".{os.getpid()}.tmp")
-        partial.write_text(text)
-        partial.replace(path)
+    try:
+        path = _written(cache_folder() if keep and complete else private_folder(), name, key, call)
+    except OSError:  # a full disk, or a folder that has just been removed
+        path = _written(private_folder(), name, key, call)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {path}")
@@ -252,6 +250,17 @@ def load_driver(mechanism: Callable[..., Any], arguments: list[str]) -> Callable
     spec.loader.exec_module(module)
     fill: Callable[..., int] = module.fill
     return fill
+
+
+def _written(folder: Path, name: str, key: str, call: str) -> Path:
+    """The file of a driver module; one that says something else is written anew."""
+    path = folder / f"{name}.py"
+    text = DRIVER.format(key=key, arguments=call, cache=folder != private_folder())
+    if not path.exists() or path.read_text() != text:
+        partial = path.with_suffix(f".{os.getpid()}.tmp")
+        partial.write_text(text)
+        partial.replace(path)
+    return path
 
 
 def machine_code(mechanism: Any) -> Any:

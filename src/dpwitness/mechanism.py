@@ -190,6 +190,7 @@ class CompiledMechanism(Mechanism):
         self._values = tuple(np.asarray(v) if isinstance(v, list) else v for v in signature.parameters.values())
         self._arguments = [names[key] for key in signature.order]
         self._scratch = SIZE
+        self._keep = True
         self._redirected = with_scratch(signature.function)
         self._load()
 
@@ -197,9 +198,9 @@ class CompiledMechanism(Mechanism):
         from dpwitness.drivers import load_driver
 
         if self._redirected:
-            self._fill = load_driver(self._redirected, ["scratch", *self._arguments])
+            self._fill = load_driver(self._redirected, ["scratch", *self._arguments], keep=self._keep)
         else:
-            self._fill = load_driver(self.signature.function, self._arguments)
+            self._fill = load_driver(self.signature.function, self._arguments, keep=self._keep)
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """As in `Mechanism`; for a few runs, since it makes as many again that it throws away."""
@@ -221,6 +222,10 @@ class CompiledMechanism(Mechanism):
         except Exception as error:
             at = int(position[0])
             if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
+                if isinstance(error, OSError) and self._keep:  # the cache is full, or was removed: do without
+                    self._keep = False
+                    self._load()
+                    return self.fill_pair(pair, rng, rows, start, coupled=coupled)
                 if self._redirected:
                     self._redirected = None
                     self._load()
