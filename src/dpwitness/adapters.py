@@ -228,7 +228,7 @@ class PythonMechanism(Mechanism):
 
     def _write(self, output: Any, row: Rows, run: int) -> int:
         """One output as a row of numbers."""
-        value = output if self._outcome is None else self._outcome(output)
+        value = output if self._outcome is None else self._summarised(output, run)
         several = isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim > 0)
         shape = "a sequence" if several else "one value"
         if value is not None and self._shape not in (None, shape):
@@ -245,6 +245,17 @@ class PythonMechanism(Mechanism):
             if j < len(row):
                 row[j] = number
         return 0 if value is None else len(entries)
+
+    def _summarised(self, output: Any, run: int) -> Any:
+        """What the user's `outcome` makes of an output. Raises `InvalidOutcome` where that raises."""
+        assert self._outcome is not None
+        try:
+            return self._outcome(output)
+        except Exception as error:
+            raise InvalidOutcome(
+                f"outcome= raised {type(error).__name__} ({error}) for {output!r:.80}, which {self.name} returned on "
+                f"run {run}: return a number, a flag, text or a list of such for every output"
+            ) from error
 
     def _number(self, entry: Any, j: int, output: Any, run: int) -> float:
         if entry is None:
@@ -312,4 +323,4 @@ def _flat(value: Any) -> list[Any]:
 
 def _code(text: str) -> float:
     """A whole number below 2^53 for a text: the same in every process, so that counts can be merged."""
-    return float(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()[:6]))
+    return float(int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()[:6]))
