@@ -530,6 +530,8 @@ def test_the_printed_command_has_all_digits_and_limits(give, capsys):
         (["--max-time", "1e308h"], "must be a positive time"),
         (["--outcome", "x"], "must be path/file.py:FUNCTION"),
         (["--save", ""], "give the name of a file"),
+        (["--method=--"], "'--method=--' has no value"),
+        (["--set=--"], "'--set=--' has no value"),
     ],
 )
 def test_values_of_the_wrong_kind(capsys, options, message):

@@ -11,6 +11,7 @@ import math
 import os
 import pickle
 import random
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -289,7 +290,7 @@ def damaged(rng, value):
         if isinstance(at, dict) and rng.random() < 0.3:
             del at[key]
             return value
-        at[key] = rng.choice(VALUES)
+        at[key] = deepcopy(rng.choice(VALUES))
         if not isinstance(value, dict):
             return value
     return value
