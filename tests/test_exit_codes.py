@@ -55,11 +55,15 @@ def leaks_at_times(rng, data, delta=0.0, size=1):
     import numpy as np
     return np.where(rng.random(size) < delta, data[0], -1.0)
 
+class Wrapped:
+    def __init__(self, value):
+        self.value = value
+
 def wrapped(rng, data, epsilon):
-    return {"value": data[0] + rng.laplace(0, 1 / epsilon)}
+    return Wrapped(data[0] + rng.laplace(0, 1 / epsilon))
 
 def unwrap(outcome):
-    return outcome["value"]
+    return outcome.value
 """
 
 

@@ -34,11 +34,15 @@ import numpy as np
 def noisy(rng, data, epsilon, size, shift=0.0):
     return np.sum(data) + shift + rng.laplace(0, 1 / epsilon, size)
 
+class Wrapped:
+    def __init__(self, value):
+        self.value = value
+
 def plain(rng, data, epsilon):
-    return {"value": float(np.sum(data)) + rng.laplace(0, 1 / epsilon)}
+    return Wrapped(float(np.sum(data)) + rng.laplace(0, 1 / epsilon))
 
 def value(outcome):
-    return outcome["value"]
+    return outcome.value
 
 def raises(rng, data):
     raise ValueError("no\\nluck \\x1b[2J")
