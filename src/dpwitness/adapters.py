@@ -295,7 +295,7 @@ class PythonMechanism(Mechanism):
 
     def _write(self, output: Any, row: Rows, run: int) -> int:
         """One output as a row of numbers."""
-        value = output if self._outcome is None else self._outcome(output)
+        value = output if self._outcome is None else self._summarised(output, run)
         several = isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim > 0)
         shape = "a sequence" if several else "one value"
         if value is not None and self._shape not in (None, shape):
@@ -312,6 +312,17 @@ class PythonMechanism(Mechanism):
         row[:length] = encoded[:length]
         row[length:] = np.nan
         return len(encoded)
+
+    def _summarised(self, output: Any, run: int) -> Any:
+        """What the user's `outcome` makes of an output. Raises `InvalidOutcome` where that raises."""
+        assert self._outcome is not None
+        try:
+            return self._outcome(output)
+        except Exception as error:
+            raise InvalidOutcome(
+                f"outcome= raised {type(error).__name__} ({error}) for {output!r:.80}, which {self.name} returned on "
+                f"run {run}: return a number, a flag, text or a list of such for every output"
+            ) from error
 
     def _entries(self, entry: Any, j: int, output: Any, run: int) -> list[float]:
         try:

@@ -78,7 +78,7 @@ def load_code(name: str) -> Callable[..., Any]:
 
 
 def _callable(found: Any, name: str) -> Callable[..., Any]:
-    if not callable(found):
+    if not (callable(found) or hasattr(found, "randomise") or hasattr(found, "add_noise")):
         raise UnknownTarget(f"{name} is no function but {type(found).__name__}")
     return found  # type: ignore[no-any-return]  # callable() narrows Any to nothing better
 

@@ -29,10 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str], trace: bool) -> int:
-    from dpwitness.cli.arguments import parser
+    from dpwitness.cli.arguments import parse
 
     try:
-        arguments = parser().parse_args(given)
+        arguments = parse(given)
     except SystemExit as done:  # of --help and --version
         return int(done.code or 0)
     arguments.traceback = trace

@@ -119,6 +119,15 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def parse(given: list[str]) -> argparse.Namespace:
+    """Parse a command line; a parsed one has `run`. Raises `BadInput`."""
+    top = parser()
+    for text in given:
+        if text.startswith("--") and text.endswith("=--"):  # argparse takes this for an option without a value
+            top.error(f"{text!r} has no value")
+    return top.parse_args(given)
+
+
 def _version() -> str:
     from importlib.metadata import version
 

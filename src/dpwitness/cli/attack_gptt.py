@@ -16,6 +16,7 @@ from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.neighbours import Data
 
 SMALL = 5
+SMALLEST_EPSILON = 1e-12  # the noise of a smaller one does not fit into whole numbers of 64 bits
 
 
 def add(subparsers: Any) -> None:
@@ -64,10 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
     from dpwitness.files import read_column
 
     epsilon, epsilon2, repeat = arguments.epsilon, arguments.epsilon2, arguments.repeat
-    if not epsilon > 0:
-        raise InvalidParameter(f"--epsilon {epsilon:g} must be positive")
-    if not epsilon2 > 0:
-        raise InvalidParameter(f"--epsilon2 {epsilon2:g} must be positive, or inf for no noise on the queries")
+    if not epsilon >= SMALLEST_EPSILON:
+        raise InvalidParameter(f"--epsilon {epsilon:g} must be at least {SMALLEST_EPSILON:g}")
+    if not epsilon2 >= SMALLEST_EPSILON:
+        raise InvalidParameter(
+            f"--epsilon2 {epsilon2:g} must be at least {SMALLEST_EPSILON:g}, or inf for no noise on the queries"
+        )
     if not 1 <= repeat <= 1_000_000:
         raise InvalidParameter(f"--repeat {repeat} must be from 1 to 1000000")
     if arguments.copies is not None and not 1 <= arguments.copies <= 10**12:
