@@ -1,15 +1,23 @@
-"""Witnesses get smaller and still refute, on runs of their own."""
+"""Witnesses get smaller and still refute, on runs of their own, and never leave the claim."""
 
+import ast
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpwitness import Violation, bits, check, histogram, pairs, queries
+import dpwitness
+from dpwitness import Interval, NotRefuted, Violation, bits, check, histogram, pairs, queries
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
-from dpwitness.evidence import log_e_value
+from dpwitness.errors import InvalidNeighbours, MechanismRaised
+from dpwitness.evidence import Estimate, log_e_value
+from dpwitness.neighbours import Pair, as_input
 from dpwitness.rerun import replay, shrink
+from dpwitness.runs import confirm
+from dpwitness.shrink import smallest
 
 ALPHA = 1e-6
 
@@ -100,3 +108,166 @@ def test_the_same_seed_gives_the_same_small_witness_and_no_run_twice():
 def test_without_time_the_witness_stays():
     first = violation(isvt2, epsilon=1.0, claim=0.2)
     assert shrink(first, isvt2, max_time=1e-9) is first
+
+
+def leaks_the_sum(rng, data, size):
+    return data.sum() + rng.normal(0, 0.05, size=size)
+
+
+def refuted(pair, relation, data=None, mechanism=leaks_the_sum):
+    """A violation of claim 1 by a given pair and the event that its sum shows, found by no search."""
+    first = check(mechanism, claim=1.0, neighbours=pairs(pair), alpha=ALPHA, seed=5, search_runs=2_000)
+    assert isinstance(first, Violation)
+    given = None if data is None else as_input(data)
+    pair = Pair(*map(as_input, pair))
+    return replace(first, witness=replace(first.witness, pair=pair, relation=relation, data=given))
+
+
+@pytest.mark.parametrize(
+    ("pair", "relation", "expected"),
+    [
+        (([1, 1, 1], [0, 1, 1]), bits(3), ([0, 0, 0], [1, 0, 0])),
+        (([1, 1, 1], [0, 1, 1]), bits(3, any_length=True), ([0], [1])),
+        (([10, 10, 0], [10, 10, 1]), histogram(3), ([0, 0, 0], [0, 0, 1])),
+        (([10, 10, 1], [10, 10, 0]), histogram(3, any_length=True), ([0], [1])),
+        (([7, 7], [8, 7]), queries(2), ([0, 0], [1, 0])),
+        (([7.0, 7.5], [8.0, 8.5]), queries(2), ([0.0, 0.0], [0.0, 1.0])),
+        (([7.0, 7.5], [8.0, 7.5]), queries(2, may_move="one"), ([0.0, 0.0], [1.0, 0.0])),
+        (([7.0, 7.5], [8.0, 8.5]), queries(2, direction="up", any_length=True), ([0.0], [1.0])),
+        (([7, 7], [8, 7]), pairs(([7, 7], [8, 7])), ([7, 7], [8, 7])),
+        (([7, 7], [8, 7]), None, ([7, 7], [8, 7])),
+    ],
+)
+def test_shrunk_inputs_stay_in_the_relation_and_of_their_kind(pair, relation, expected):
+    small = shrink(refuted(pair, relation), leaks_the_sum).witness
+    assert relation is None or relation.contains(small.pair)
+    assert repr(sorted((small.pair.data.tolist(), small.pair.neighbour.tolist()))) == repr(sorted(expected))
+
+
+@pytest.mark.parametrize(
+    ("pair", "relation"),
+    [(([10], [11]), queries(1, any_length=True)), (([10, 3], [10, 4]), histogram(2)), (([1, 1], [1, 0]), bits(2))],
+)
+@pytest.mark.parametrize("where", ["witness", "call"])
+def test_given_data_stay_as_they_are(pair, relation, where):
+    data = pair[0]
+    first = refuted(pair, relation, data if where == "witness" else None)
+    small = shrink(first, leaks_the_sum, data=data if where == "call" else None).witness
+    assert data in (small.pair.data.tolist(), small.pair.neighbour.tolist())
+    assert relation.contains(small.pair, as_input(data))
+    assert small.data.tolist() == data
+
+
+def test_shrinking_under_another_relation_must_contain_the_witness():
+    first = refuted(([5.0, 5.0], [6.0, 5.0]), queries(2))
+    for other, data in ((bits(2), None), (queries(2, 0.5), None), (queries(3), None), (queries(2), [1.0, 1.0])):
+        with pytest.raises(InvalidNeighbours, match="the witness's pair"):
+            shrink(first, leaks_the_sum, neighbours=other, data=data)
+
+
+def mean(rng, data, size):
+    """1-DP for ten bits and no fewer: a bit moves the mean by 1/len."""
+    return data.sum() / len(data) + rng.laplace(0, 0.1, size=size)
+
+
+def mean_too_precise(rng, data, size):
+    return data.sum() / len(data) + rng.laplace(0, 0.03, size=size)
+
+
+def test_a_claim_about_ten_bits_is_never_judged_by_fewer():
+    """The mean of one bit with Lap(0.1) is 10-DP: a witness of one bit would accuse the correct mechanism of ten."""
+    small = shrink(violation(mean_too_precise, claim=1.0, neighbours=bits(10)), mean_too_precise).witness
+    assert small.pair.data.size == 10
+    assert isinstance(replay(small, mean, seed=3), NotRefuted)
+    # What would happen otherwise: the claim is not about any number of bits.
+    shorter = replace(small, relation=None, pair=Pair(as_input([1]), as_input([0])))
+    event = Interval(coordinate=0, low=0.5)
+    accused = replay(replace(shorter, event=event, estimate=Estimate(p=1.0, q=0.0)), mean, seed=3)
+    assert isinstance(accused, Violation)
+
+
+def test_shrinking_proves_nothing_by_itself():
+    """Counts come from one place: what shrinking finds is a candidate, confirmed like any other."""
+    source = Path(dpwitness.__file__).parent
+    users = set()
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "dpwitness.runs":
+                users |= {path.stem for name in node.names if name.name == "confirm"}
+    assert users == {"pipeline", "curves"}
+    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    small = shrink(first, isvt2)
+    found = small.witness
+    mechanism = dpwitness.adapters.as_mechanism(isvt2, found.pair.data, epsilon=1.0)
+    *_, (last,) = confirm(mechanism, found.pair, [found.event], seed=small.seed, max_runs=small.counts.runs)
+    assert last == small.counts  # those of the confirm streams of its own seed, and nothing else
+    assert small.seed != first.seed
+
+
+def test_a_candidate_that_does_not_refute_leaves_the_violation(monkeypatch):
+    first = violation(isvt2, epsilon=1.0, claim=0.2)
+
+    def unlucky(*arguments, **settings):
+        found = smallest(*arguments, **settings)
+        return replace(found, event=Interval(coordinate=0, low=1e9))
+
+    monkeypatch.setattr(dpwitness.pipeline, "smallest", unlucky)
+    assert shrink(first, isvt2) is first
+
+
+class Breaks:
+    """Works for so many calls, then raises."""
+
+    def __init__(self, error, calls):
+        self.error, self.left = error, calls
+
+    def __call__(self, rng, data, size):
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+        return data.sum() + rng.normal(0, 0.05, size=size)
+
+
+def test_a_violation_outlives_a_mechanism_that_fails_while_it_is_shrunk():
+    first = refuted(([7.0, 7.5], [8.0, 8.5]), queries(2))
+    after = shrink(first, Breaks(OSError("disk gone"), 1))
+    assert after == replace(first, notes=after.notes)
+    (note,) = after.notes
+    assert note.startswith("it could not be made smaller: Breaks raised OSError (disk gone)")
+    trial = shrink(first, Breaks(OSError("disk gone"), 0))
+    assert trial.notes == ("it could not be made smaller: " + str(_raised(first)),)
+
+
+def _raised(first):
+    with pytest.raises(MechanismRaised) as caught:
+        check(Breaks(OSError("disk gone"), 0), claim=1.0, neighbours=pairs((first.witness.pair.data, [8.0, 8.5])))
+    return caught.value
+
+
+def test_an_interrupt_while_shrinking_is_no_verdict(monkeypatch):
+    first = refuted(([7.0, 7.5], [8.0, 8.5]), queries(2))
+    with pytest.raises(KeyboardInterrupt):
+        shrink(first, Breaks(KeyboardInterrupt(), 1))
+
+    def interrupted(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dpwitness.pipeline, "confirm", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        shrink(first, leaks_the_sum)
+
+
+def test_outcomes_are_summarised_as_they_were_for_the_check():
+    def report(rng, data):
+        return {"sum": data.sum() + rng.normal(0, 0.05)}
+
+    def told(outcome):
+        return outcome["sum"]
+
+    limits = {"max_runs": 20_000, "max_time": 1.0}
+    settings = {"claim": 1.0, "neighbours": queries(2), "alpha": ALPHA, "seed": 5, "search_runs": 2_000}
+    first = check(report, outcome=told, **settings)
+    assert isinstance(first, Violation)
+    small = shrink(first, report, outcome=told, **limits)
+    assert small.notes == ()  # without `outcome` the mechanism returns what is no outcome, and a note says so
+    assert isinstance(replay(first.witness, report, outcome=told, seed=9), Violation)

@@ -86,7 +86,8 @@ class Bits:
                 return False
         elif not self.any_length and pair.data.size != self.length:
             return False
-        return _are_bits(pair.data) and _are_bits(pair.neighbour) and np.count_nonzero(pair.data != pair.neighbour) == 1
+        flipped = int(np.count_nonzero(pair.data != pair.neighbour))
+        return flipped == 1 and _are_bits(pair.data) and _are_bits(pair.neighbour)
 
     def to_json(self) -> dict[str, Any]:
         """As in `Relation`."""

@@ -61,8 +61,10 @@ def _too_large(values: Any, array: Data) -> bool:
     """
     if array.dtype.kind == "u":
         return bool(np.any(array > LARGEST))
-    suspicious = array.dtype.kind == "O" or (array.dtype.kind == "f" and bool(np.any(np.abs(array) > LARGEST)))
-    if not suspicious or (isinstance(values, np.ndarray) and array.dtype.kind == "f"):
+    floats = array.dtype.kind == "f"
+    if floats and (isinstance(values, np.ndarray) or not np.any(np.abs(array) >= 2.0**63)):
+        return False
+    if not floats and array.dtype.kind != "O":
         return False
     entries = np.array(values, object).ravel().tolist()
     return bool(entries) and all(isinstance(entry, int) for entry in entries)

@@ -1,5 +1,6 @@
 """Answers to queries of a given sensitivity: what threshold mechanisms and noise addition take."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -51,7 +52,7 @@ class Queries:
     def __post_init__(self) -> None:
         check_length(self.length)
         number = isinstance(self.sensitivity, int | float) and not isinstance(self.sensitivity, bool)
-        if not (number and 0 < self.sensitivity < float("inf")):
+        if not (number and 0 < self.sensitivity <= sys.float_info.max):
             raise InvalidNeighbours(f"sensitivity={self.sensitivity!r} must be positive and finite")
         if self.may_move not in ("all", "one"):
             raise InvalidNeighbours(f"may_move={self.may_move!r} must be 'all' or 'one'")
@@ -167,7 +168,8 @@ class Queries:
 
     def to_json(self) -> dict[str, Any]:
         """As in `Relation`."""
-        return {"kind": "queries", **{name: getattr(self, name) for name in _FIELDS}}
+        values = {name: getattr(self, name) for name in _FIELDS}
+        return {"kind": "queries", **values, "sensitivity": float(self.sensitivity)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Queries":

@@ -5,6 +5,7 @@ adjacent but those it proposes itself; without `smaller` its inputs are never sh
 holds null for it.
 """
 
+import json
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -105,7 +106,11 @@ def relation_to_json(relation: Relation | None) -> dict[str, Any] | None:
 def same_relation(first: Relation | None, second: Relation | None) -> bool:
     """Whether two relations call the same pairs adjacent, as far as what they write of themselves shows it."""
     written = relation_to_json(first)
-    return first is second or (written is not None and written == relation_to_json(second))
+    # As texts: 1 and 1.0 are equal, but integers and floats are different inputs.
+    return first is second or (
+        written is not None
+        and json.dumps(written, sort_keys=True) == json.dumps(relation_to_json(second), sort_keys=True)
+    )
 
 
 def _same(first: Pair, second: Pair) -> bool:

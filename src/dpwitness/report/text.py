@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpwitness.claim import Claim
-from dpwitness.neighbours import Data, Relation
+from dpwitness.neighbours import Data, Relation, same_relation
 from dpwitness.verdict import Bound, Curve, NotRefuted, Outcome, Verdict, Violation
 from dpwitness.witness import Witness
 
@@ -109,7 +109,7 @@ def replay_text(witness: Witness, verdict: Verdict) -> str:
         lines.append(f"  data         {_short(witness.data) if witness.data.size > LONGEST else witness.data.tolist()}")
     if (verdict.claim, verdict.alpha) != (witness.claim, witness.alpha):
         lines.append(f"  replayed at  claim {verdict.claim}, α = {verdict.alpha:g}")
-    if str(used) != str(witness.relation) and witness.relation is not used:
+    if witness.relation is not None and not same_relation(used, witness.relation):
         lines.append(f"  replayed in  {_relation(used)}")
     return "\n".join([*lines, verdict_text(verdict)])
 
