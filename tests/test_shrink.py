@@ -211,7 +211,7 @@ def test_a_candidate_that_does_not_refute_leaves_the_violation(monkeypatch):
         found = smallest(*arguments, **settings)
         return replace(found, event=Interval(coordinate=0, low=1e9))
 
-    monkeypatch.setattr(dpwitness.pipeline, "smallest", unlucky)
+    monkeypatch.setattr(dpwitness.rerun, "smallest", unlucky)
     assert shrink(first, isvt2) is first
 
 

@@ -4,8 +4,24 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
+
+from dpwitness.clock import COMPILING
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Listener(event.Listener):
+    """Tells the stopwatch when numba compiles; a function that another one calls is compiled within it."""
+
+    def on_start(self, event: Any) -> None:
+        COMPILING.start()
+
+    def on_end(self, event: Any) -> None:
+        COMPILING.stop()
+
+
+event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]  # numba has no types
 
 
 def compiled(function: F) -> F:

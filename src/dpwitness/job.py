@@ -12,6 +12,7 @@ import numpy as np
 
 from dpwitness.attacks.candidate import Candidate
 from dpwitness.claim import Claim
+from dpwitness.clock import Deadline
 from dpwitness.counts import Counts
 from dpwitness.errors import MechanismTimeout
 from dpwitness.evidence import Estimate
@@ -44,22 +45,24 @@ class Job:
     scale: float
     seed: int
     workers: int
-    started: float
+    began: float  # when the preparation began, by `time.monotonic`
+    deadline: Deadline
     max_time: float
 
     @property
-    def deadline(self) -> float:
-        """The end of the time, by `time.monotonic`."""
-        return self.started + self.max_time
+    def seconds(self) -> float:
+        """The time spent, preparing and compiling included."""
+        return time.monotonic() - self.began
 
     @property
-    def seconds(self) -> float:
-        """The time spent."""
-        return time.monotonic() - self.started
+    def search_deadline(self) -> Deadline:
+        """The end of the search: the other half of the time belongs to the proof."""
+        return self.deadline.earlier(self.max_time / 2)
 
     def restarted(self) -> "Job":
         """The same, with all of its time to spend."""
-        return replace(self, started=time.monotonic())
+        now = time.monotonic()
+        return replace(self, began=now, deadline=Deadline(now + self.max_time))
 
     def search(
         self, objective: Objective, budget: int, progress: Progress | None, stop_value: float = np.inf
@@ -76,7 +79,7 @@ class Job:
             budget=budget,
             stop_value=stop_value,
             workers=self.workers,
-            deadline=self.started + self.max_time / 2,  # the other half belongs to the proof
+            deadline=self.search_deadline,
             progress=None if progress is None else lambda done: progress("search", done, budget, ""),
         )
 
@@ -100,7 +103,7 @@ class Job:
             seed=self.seed,
             budget=budget,
             workers=self.workers,
-            deadline=self.started + self.max_time / 2,
+            deadline=self.search_deadline,
         )
 
     def recounted(self, pair: Pair, pool: Sequence[Found], runs: int) -> list[Found]:

@@ -14,6 +14,7 @@ import numpy as np
 from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.adapters import as_mechanism, carried_neighbours
 from dpwitness.claim import Claim
+from dpwitness.clock import Deadline
 from dpwitness.errors import BadInput, BudgetTooSmall, InvalidNeighbours, InvalidParameter
 from dpwitness.job import Job, Progress, plain_function
 from dpwitness.mechanism import Mechanism, takes
@@ -48,7 +49,7 @@ def prepare(
     `claim` is what will be tested, by which the size of the noise is guessed where no `epsilon` is given. Raises
     `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves on its first run.
     """
-    started = time.monotonic()
+    began = time.monotonic()
     workers = None if workers is None else whole("workers", workers, 1, MOST_WORKERS)
     seed = secrets.randbits(32) if seed is None else whole("seed", seed, 0, (1 << 128) - 1)
     if outcome is not None and not callable(outcome):
@@ -77,6 +78,7 @@ def prepare(
     )
     own_values = mechanism.signature.parameters
     centre = next((float(own_values[name]) for name in CENTRES if isinstance(own_values.get(name), int | float)), 0.0)
+    seconds = min(float(max_time), LONGEST_TIME)
     noise = claim.epsilon if epsilon is None and claim is not None else epsilon
     return Job(
         mechanism=mechanism,
@@ -88,8 +90,10 @@ def prepare(
         scale=1 / noise if noise else 1.0,
         seed=seed,
         workers=workers or default_workers(),
-        started=started,
-        max_time=min(float(max_time), LONGEST_TIME),
+        began=began,
+        # From here on: what it took to read, compile and try out the mechanism is not taken from its runs.
+        deadline=Deadline(time.monotonic() + seconds),
+        max_time=seconds,
     )
 
 
@@ -194,7 +198,8 @@ def search_budget(job: Job, given: int | None, usual: int) -> int:
     if job.mechanism.threads:
         return usual
     data = next(iter(job.relation.candidates(job.data))).data
-    rows = np.empty((16 if job.mechanism.shard < 1000 else 1000, max(job.mechanism.width, 8)))
+    some = min(job.mechanism.shard, 16) if job.mechanism.shard < 1000 else 1000
+    rows = np.empty((some, max(job.mechanism.width, 8)))
     began = time.perf_counter()
     times: list[float] = []
     while not times or (len(times) < 5 and time.perf_counter() - began < 0.05):

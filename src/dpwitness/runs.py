@@ -4,6 +4,7 @@ A shard is a fixed number of paired runs with a seed of its own, so that the sam
 the number of workers. Results are handed out in the order of the shards; memory does not grow with their number.
 """
 
+import math
 import os
 import queue
 import threading
@@ -16,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.clock import Deadline
 from dpwitness.counts import Counts
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event, widen
@@ -23,6 +25,9 @@ from dpwitness.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
 
 T = TypeVar("T")
+
+#: Seconds that threads are waited for after Ctrl-C: a shard of almost any mechanism ends in that time.
+INTERRUPTED = 0.5
 
 # Each role draws from streams of its own: (role, …). The search's own keys begin with the number of a pair.
 SEARCH, CONFIRM = 0, 1
@@ -50,23 +55,27 @@ def sample(
     key: tuple[int, ...],
     coupled: bool = True,
     workers: int = 1,
-    deadline: float | None = None,
+    deadline: Deadline | float | None = None,
+    partial_too: bool = False,
 ) -> tuple[Rows, Rows]:
     """Outcomes of n paired search runs as rows of one width for each side, NaN behind the end of each.
 
-    `key` names the stream. Raises `MechanismTimeout` when the deadline (of `time.monotonic`) passes first.
+    `key` names the stream. Raises `MechanismTimeout` when the deadline (a number is one of `time.monotonic`) passes
+    first; with `partial_too` only if no shard was done by then, else the rows of those that were come back.
     """
     size = mechanism.shard
     width = max(pair.data.size, mechanism.width, 1)
     while True:
         needed = 1
-        parts = []
+        parts: list[Rows] = []
         tasks = (
             partial(_rows, mechanism, pair, (seed, SEARCH, *key, k), min(size, n - k * size), width, k * size, coupled)
             for k in range(-(-n // size))
         )
         for part in ordered(tasks, workers if mechanism.threads else 1, deadline):
             if part is None:
+                if partial_too and parts:
+                    break
                 raise MechanismTimeout(
                     f"{mechanism.name} did not finish {n} search runs in time: give more time, or fewer runs"
                 )
@@ -103,13 +112,14 @@ def confirm(
     max_runs: int,
     coupled: bool = True,
     workers: int = 1,
-    deadline: float | None = None,
+    deadline: Deadline | float | None = None,
 ) -> Iterator[tuple[Counts, ...]]:
     """Counts of each event so far, after every shard of fresh paired runs, up to `max_runs`.
 
     The pair and the events are fixed here, before the first run is drawn; this is the only maker of `Counts`. With
     `coupled` the sides of a run share their random draws: the e-value needs runs independent of each other, not sides.
-    Ends early when the deadline (of `time.monotonic`) passes; raises `MechanismTimeout` if no shard was done by then.
+    Ends early when the deadline (a number is one of `time.monotonic`) passes; raises `MechanismTimeout` if no shard was
+    done by then.
     """
     size = mechanism.shard
     shards = -(-max_runs // size)
@@ -138,7 +148,7 @@ def tally(
     seed: int,
     key: tuple[int, ...],
     workers: int = 1,
-    deadline: float | None = None,
+    deadline: Deadline | float | None = None,
 ) -> NDArray[np.int64]:
     """The four cells (1,0), (1,1), (0,1), (0,0) of an event in n paired search runs.
 
@@ -199,15 +209,18 @@ def _cells(
     return totals
 
 
-def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | None = None) -> Iterator[T | None]:
+def ordered(
+    tasks: Iterable[Callable[[], T]], workers: int, deadline: Deadline | float | None = None
+) -> Iterator[T | None]:
     """Run tasks on `workers` threads and yield their results in order; None, once, when the deadline passes.
 
     The threads are daemons: a mechanism that hangs in compiled code can't be stopped, but it can't keep the process
     alive either. All others are waited for: a thread that is still in a library's code when the interpreter ends can
     take the process down with it.
     """
-    hung = False
-    if workers <= 1 and deadline is None:
+    until = Deadline(deadline) if isinstance(deadline, int | float) else deadline
+    patience = math.inf  # seconds that are waited for threads in the end
+    if workers <= 1 and until is None:
         for task in tasks:
             yield task()
         return
@@ -242,20 +255,28 @@ def ordered(tasks: Iterable[Callable[[], T]], workers: int, deadline: float | No
             if not boxes:
                 return
             try:
-                left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-                result, error = boxes[0].get(timeout=left)
+                result, error = boxes[0].get(timeout=None if until is None else until.left)
             except queue.Empty:
-                hung = True
+                if until is not None and until.left > 0:  # compiling has moved it
+                    continue
+                patience = 0.0
                 yield None
                 return
             boxes.popleft()
             if error is not None:
                 raise error
             yield result
+    except KeyboardInterrupt:
+        patience = INTERRUPTED  # a mechanism that hangs must not keep whoever interrupted it
+        raise
+    except GeneratorExit:
+        # Nobody wants more. What hangs is left behind when its time is over, as it would have been.
+        patience = math.inf if until is None else until.left
+        raise
     finally:
         over.set()  # what nobody waits for any more must not go on: a slow mechanism would run beside the next one
         for _ in threads:
             waiting.put(None)
-        if not hung:
-            for thread in threads:
-                thread.join()
+        end = time.monotonic() + patience
+        for thread in threads if patience else []:
+            thread.join(None if patience == math.inf else max(end - time.monotonic(), 0.0))

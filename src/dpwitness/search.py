@@ -8,6 +8,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.clock import Deadline
 from dpwitness.encoding import NONE, NOT_A_NUMBER
 from dpwitness.errors import InvalidOutcome, MechanismTimeout
 from dpwitness.evidence import Estimate
@@ -76,28 +77,34 @@ def search(
     stop_value: float = np.inf,
     coupled: bool = True,
     workers: int = 1,
-    deadline: float | None = None,
+    deadline: Deadline | float | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[Promising], int]:
     """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
 
     Returns the finalists, best first, and the paired runs spent, in total about `budget`. A pair whose value surely
     reaches `stop_value` ends the search at once; where none is given and outcomes repeat, as many runs again are spent
-    on the finalists. Raises `InvalidOutcome` if every run of every pair returned the same.
+    on the finalists. At the deadline it ends with what was drawn until then. Raises `InvalidOutcome` if every run of
+    every pair returned the same, and `MechanismTimeout` if no run was done in time.
     """
     numbers = count()
     spent = 0
+    late = False
 
     def halve(arms: list[_Arm], budget: int, keep: int) -> list[_Arm]:
         """Few runs for all, twice the runs for the better half, and so on; the same total in every round."""
-        nonlocal spent
+        nonlocal spent, late
         rounds = max((len(arms) - 1) // keep, 0).bit_length() + 1
         for _ in range(rounds):
             spread = len(arms) >= workers and mechanism.threads
             share = max(budget // (rounds * len(arms)), 8)
 
-            def grow(arm: _Arm, share: int = share, alone: bool = not spread, ranked: bool = len(arms) > 1) -> int:
+            # Nothing is written to the arm here: a thread that is left behind at the deadline must change nothing.
+            def grown(
+                arm: _Arm, share: int = share, alone: bool = not spread, ranked: bool = len(arms) > 1
+            ) -> tuple[int, int, Rows, Rows, Found | None]:
                 n = max(min(share, ROOM // (2 * max(arm.pair.data.size, 1)) - len(arm.x)), 0)
+                x, y, drawn = arm.x, arm.y, 0
                 if n:
                     new = sample(
                         mechanism,
@@ -108,21 +115,37 @@ def search(
                         coupled=coupled,
                         workers=workers if alone else 1,
                         deadline=deadline if alone else None,
+                        partial_too=True,
                     )
-                    arm.x, arm.y = stack([arm.x, new[0]]), stack([arm.y, new[1]])
-                    arm.turns += 1
-                if ranked:
-                    (arm.found,) = learn_events(arm.x, arm.y, objective, thorough=False, most=1)
-                return n
+                    x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
+                found = learn_events(x, y, objective, thorough=False, most=1)[0] if ranked else arm.found
+                return n, drawn, x, y, found
 
-            for n in ordered(
-                (partial(grow, arm) for arm in arms), workers if spread else 1, deadline if spread else None
-            ):
-                if n is None:
-                    raise MechanismTimeout(f"{mechanism.name} did not finish the search in time: give more time")
-                spent += n
-                if progress is not None:
-                    progress(spent)
+            tasks = (partial(grown, arm) for arm in arms)
+            results = ordered(tasks, workers if spread else 1, deadline if spread else None)
+            try:
+                for arm in arms:
+                    result = next(results)
+                    if result is None:
+                        late = True
+                        break
+                    n, drawn, arm.x, arm.y, arm.found = result
+                    arm.turns += n > 0
+                    spent += drawn
+                    if progress is not None:
+                        progress(spent)
+                    if drawn < n:
+                        late = True
+                        break
+            except MechanismTimeout:
+                late = True
+            if late:
+                seen = sorted((arm for arm in arms if len(arm.x)), key=lambda arm: -arm.value)
+                if not seen:
+                    raise MechanismTimeout(
+                        f"{mechanism.name} did not finish one run of the search in time: give more time"
+                    )
+                return seen[:keep]
             arms = sorted(arms, key=lambda arm: -arm.value)[: max((len(arms) + 1) // 2, keep)]
             recount(arms[0])
             if arms[0].certain:
@@ -131,13 +154,17 @@ def search(
 
     def recount(arm: _Arm) -> None:
         """Try an event that seems good enough on fresh runs: the best of so many looks may be luck."""
-        nonlocal spent
+        nonlocal spent, late
         if arm.found is None or arm.found.lower_value < stop_value:
             return
         pair = arm.pair.swapped() if arm.found.swapped else arm.pair
         n = max(budget // 10, 64)
         key = (CERTAIN, arm.index, arm.turns)
-        cells = tally(mechanism, pair, arm.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline)
+        try:
+            cells = tally(mechanism, pair, arm.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline)
+        except MechanismTimeout:
+            late = True
+            return
         spent += n
         arm.found = _counted(arm.found, cells, objective)
         arm.certain = arm.found.lower_value >= stop_value
@@ -146,14 +173,17 @@ def search(
         """What was seen of a pair; n fresh runs, which need no room, where outcomes repeat."""
         nonlocal spent
         rows = sample_of(arm.x, arm.y)
-        if not isinstance(rows, Table) or n <= len(arm.x):
+        if late or not isinstance(rows, Table) or n <= len(arm.x):
             return rows
         parts = 2 * -(-n // (2 * PART))
         each = -(-n // parts)
         draw = partial(
             sample, mechanism, arm.pair, each, seed=seed, coupled=coupled, workers=workers, deadline=deadline
         )
-        table = counted((draw(key=(arm.index, arm.turns + turn)) for turn in range(parts)), rows.width, n)
+        try:
+            table = counted((draw(key=(arm.index, arm.turns + turn)) for turn in range(parts)), rows.width, n)
+        except MechanismTimeout:
+            return rows
         spent += parts * each
         return table or rows
 
@@ -162,14 +192,14 @@ def search(
     first = list(arms)
     if len(arms) > 1:
         arms = halve(arms, budget // 2, FINALISTS)
-        _refuse_constant(mechanism, first)
-        if not arms[0].certain:
+        _refuse_constant(mechanism, first, late)
+        if not arms[0].certain and not late:
             varied = [v for arm in arms[:2] for v in adjacent_variations(relation, arm.pair, data, scale=scale)]
             arms += [_Arm(pair, next(numbers)) for pair in varied]
             arms = halve(arms, budget - spent, FINALISTS)
     else:
         arms = halve(arms, budget, 1)
-        _refuse_constant(mechanism, first)
+        _refuse_constant(mechanism, first, late)
     found = []
     for arm in arms:
         more = budget // len(arms) if np.isinf(stop_value) and mechanism.threads else 0
@@ -186,7 +216,7 @@ def playoff(
     seed: int,
     budget: int,
     workers: int = 1,
-    deadline: float | None = None,
+    deadline: Deadline | float | None = None,
 ) -> tuple[Entry, int]:
     """The best of several pairs with events, each counted on search runs of its own; halving again.
 
@@ -230,12 +260,15 @@ def _counted(found: Found, cells: NDArray[np.int64], objective: Objective) -> Fo
     return replace(found, estimate=estimate, value=value, lower_value=lower)
 
 
-def _refuse_constant(mechanism: Mechanism, arms: Sequence[_Arm]) -> None:
-    """Raise `InvalidOutcome` for a mechanism that returns nothing but NaN, or always the same."""
-    parts = [part for arm in arms for part in (arm.x, arm.y)]
+def _refuse_constant(mechanism: Mechanism, arms: Sequence[_Arm], late: bool) -> None:
+    """Raise `InvalidOutcome` for a mechanism that returns nothing but NaN, or always the same.
+
+    Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance.
+    """
+    parts = [part for arm in arms for part in (arm.x, arm.y) if len(part)]
     total = sum(map(len, parts))
     first = parts[0][:1]
-    if not all(
+    if late or not all(
         part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
     ):
         return
