@@ -389,7 +389,7 @@ def test_no_damaged_database_crashes(place):
     """A file of the plugin's database is data too."""
     relation = dpw.queries(1)
     database = Database(place, "database", "test_it.py::test_it")
-    path = database.save(1, relation, dpw.Witness.load("witness.json"))
+    path = database.save(1, relation, None, dpw.Witness.load("witness.json"))
     assert database.load(1, relation).witness is not None
     known = json.loads(path.read_text())
     refused = 0

@@ -331,7 +331,7 @@ def test_an_attack_stays_in_the_relation_of_its_target():
     from dpwitness.target import target
 
     name = f"{threshold.__name__}:gptt_chen"
-    relation = queries(10, 0.25, any_length=True)
+    relation = queries(10, may_move="one", any_length=True)
 
     @target(claim="epsilon", neighbours=relation, source="made up", attack=name)
     def thresholds(rng, queries, epsilon, threshold=0.5, sensitivity=1.0):
