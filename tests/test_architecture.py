@@ -20,7 +20,7 @@ FLOORS = [
     {"adapters", "runs", "witness", "objectives", "outcomes"},
     {"learn"},
     {"search", "verdict", "catalog"},
-    {"job", "report", "shrink"},
+    {"job", "report", "shrinking"},
     {"witness_job", "curves"},
     {"pipeline"},
     {"cli", "plugin"},

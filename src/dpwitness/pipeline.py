@@ -39,7 +39,7 @@ from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Pair, Relation, require_adjacent
 from dpwitness.objectives import BoundAt, GrowthAt
 from dpwitness.runs import confirm
-from dpwitness.shrink import smallest
+from dpwitness.shrinking import smallest
 from dpwitness.verdict import Bound, NotRefuted, Verdict, Violation
 from dpwitness.witness import Witness
 from dpwitness.witness_job import check_parameters, job_of, relation_of, replayed_claim
