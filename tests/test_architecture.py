@@ -21,7 +21,7 @@ FLOORS = [
     {"adapters", "runs", "witness", "objectives", "outcomes"},
     {"learn"},
     {"search", "verdict", "catalog"},
-    {"job", "report", "shrink"},
+    {"job", "report", "shrinking"},
     {"preparation"},
     {"pipeline", "curves"},
     {"rerun"},

@@ -107,6 +107,45 @@ def test_a_users_own_function(capsys, mine):
     assert "as a histogram" in err
 
 
+def test_replay_shows_what_the_witness_says_and_what_is_tested(capsys, tmp_path):
+    saved = tmp_path / "result.json"
+    run(capsys, "check", "isvt1", "--epsilon", 0.7, "--seed", 1, "--save", saved)
+    code, out, _ = run(capsys, "replay", saved)
+    assert code == 1
+    assert out.startswith("witness of isvt1(epsilon=0.7, threshold=0.5, sensitivity=1): claim ε = 0.7, α = 1e-06\n")
+    assert "  relation     queries(10, any_length=True)\nVIOLATED" in out
+    assert "input D      [" in out
+    more = ("--claim", 30, "--delta", 0.1, "--alpha", 0.01, "--queries", 10, "--max-runs", "5e4")
+    code, out, _ = run(capsys, "replay", saved, *more)
+    assert code == 0
+    assert "  replayed at  claim (ε = 30, δ = 0.1), α = 0.01\n  replayed in  queries(10)\nNOT REFUTED" in out
+    assert json.loads(run(capsys, "replay", saved, *more, "--json")[1])["claim"] == {"epsilon": 30.0, "delta": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--queries", 9], "is not one that queries(9) calls neighbouring"),
+        (["--pair", "[0]", "[1]"], "is not one that pairs(([0], [1])) calls neighbouring"),
+        (["--queries", 10, "--direction", "up"], "is not one that queries(10, direction='up') calls neighbouring"),
+        (["--seed", 1], "seed=1 made this witness"),
+        (["--mechanism", "histogram"], "histogram has no parameter 'threshold', which the witness gives to isvt1"),
+        (["--claim", -1], "epsilon=-1.0"),
+        (["--alpha", 0], "alpha=0.0 must lie between 0 and 1"),
+        (["--column", "a"], "give --data"),
+    ],
+)
+def test_what_a_replay_refuses(capsys, tmp_path, options, message):
+    saved = tmp_path / "result.json"
+    pair = ("--pair", json.dumps([0.0] * 10), json.dumps([1.0] + [-1.0] * 9))
+    run(capsys, "check", "isvt1", "--epsilon", 0.7, *pair, "--seed", 1, "--max-runs", "5e4", "--save", saved)
+    code, out, err = run(capsys, "replay", saved, *options)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
 def test_replay_of_a_users_own_function_asks_for_it(capsys, mine):
     run(capsys, "check", "mine.py:noisy_sum", "--epsilon", 1, "--pair", "[0]", "[5]", "--save", "w.json")
     code, _, err = run(capsys, "replay", "w.json")

@@ -9,6 +9,7 @@ import pytest
 
 import dpwitness as dpw
 import dpwitness.plugin.asserter
+import dpwitness.plugin.database
 import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
 from dpwitness.evidence import log_e_value
 from dpwitness.witness import Witness
@@ -471,6 +472,124 @@ def test_a_witness_of_other_neighbours_is_not_replayed(project, pytester):
     result = run("--dp-seed=2")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["    .dpwitness/* is of other neighbours and was not replayed"])
+
+
+MEAN = """
+    def mean(rng, bits, size):
+        return bits.sum() / len(bits) + rng.laplace(0, 0.03, size=size)
+
+    def test_mean(assert_private):
+        assert_private(mean, epsilon=1.0, neighbours=dpw.bits(10))
+"""
+
+
+def test_a_witness_never_accuses_the_repaired_mechanism(project, pytester):
+    """1/(10ε) is enough noise for ten bits, not for one: shrunk to fewer bits, the witness would lie for ever."""
+    run = project(MEAN)
+    run().assert_outcomes(failed=1)
+    (path,) = saved(pytester)
+    assert len(json.loads(path.read_text())["witness"]["input"]) == 10
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("0.03", "0.1"))
+    for seed in (2, 3):
+        run(f"--dp-seed={seed}").assert_outcomes(passed=1)
+
+
+COUNTED = """
+    def counted(rng, counts, size):
+        return counts[0] + rng.laplace(0, 0.5, size=size)
+
+    def test_counted(assert_private):
+        assert_private(counted, epsilon=1.0, neighbours=dpw.histogram(2), data=[10, 3])
+"""
+
+
+def test_a_witness_keeps_the_data_and_is_replayed_with_the_same_data_only(project, pytester):
+    run = project(COUNTED)
+    run().assert_outcomes(failed=1)
+    (path,) = saved(pytester)
+    value = json.loads(path.read_text())["witness"]
+    assert value["data"] == [10, 3]
+    assert [10, 3] in (value["input"], value["neighbour"])
+    run("--dp-seed=2").stdout.fnmatch_lines(["E *known from .dpwitness/*: seen again on fresh runs"])
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("[10, 3]", "[9, 3]").replace("0, 0.5,", "0, 1.0,"))
+    passed = run("--dp-seed=3")
+    passed.assert_outcomes(passed=1)
+    passed.stdout.fnmatch_lines(["    .dpwitness/* is of other neighbours and was not replayed"])
+
+
+def test_saved_inputs_that_are_no_neighbours_are_not_replayed(project, pytester):
+    run = project(FAILS)
+    run()
+    (path,) = saved(pytester)
+    value = json.loads(path.read_text())
+    value["witness"] |= {"relation": None, "input": [0.0], "neighbour": [50.0]}
+    path.write_text(json.dumps(value))
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
+    result = run("--dp-seed=2")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["    .dpwitness/* holds inputs that are no neighbours; it was not replayed"])
+
+
+def test_the_claim_of_today_is_replayed(project, pytester):
+    """The mechanism is 2-DP: a witness against claim 1 refutes it as long as that is the claim."""
+    run = project(FAILS)
+    run().assert_outcomes(failed=1)
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("bad, epsilon=1.0, neighbours", "bad, epsilon=1.0, claim=2.0, neighbours"))
+    result = run("--dp-seed=2")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["    fixed: the witness in .dpwitness/* no longer refutes; it is kept and replayed"])
+
+
+def test_a_witness_that_cannot_be_saved_still_fails_the_test(project, pytester, monkeypatch):
+    run = project(FAILS)
+    (pytester.path / ".dpwitness").write_text("a file where the folder should be")
+    result = run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *VIOLATED: bad(epsilon=1) is not 1-DP", "E *the witness could not be saved: *"])
+    (pytester.path / ".dpwitness").unlink()
+    run().assert_outcomes(failed=1)
+    (path,) = saved(pytester)
+    path.write_text(path.read_text().replace('"refutes"', '"fixed"'))
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(dpwitness.plugin.database, "write_atomically", full)
+    again = run("--dp-seed=2")
+    again.assert_outcomes(failed=1)
+    again.stdout.fnmatch_lines(["E *known from .dpwitness/*could not be marked as refutes: OSError: *No space left*"])
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
+    path.write_text(path.read_text().replace('"fixed"', '"refutes"'))
+    run("--dp-seed=3").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("error", [OSError("disk gone"), SystemExit(0), KeyboardInterrupt()])
+def test_a_violation_outlives_what_fails_while_it_is_shrunk(monkeypatch, error):
+    found = dpw.check(noisy, epsilon=1.0, claim=0.1, neighbours=dpw.queries(1), seed=1, max_runs=50_000)
+
+    def fails(*arguments, **settings):
+        raise error
+
+    monkeypatch.setattr(dpwitness.plugin.asserter, "shrink", fails)
+    kept, note = dpwitness.plugin.asserter._shrunk(found, noisy, {"max_runs": 50_000, "max_time": 1.0}, 1)
+    assert isinstance(kept, dpw.Violation)
+    assert kept.witness is found.witness
+    if isinstance(error, KeyboardInterrupt):
+        assert kept.ended == "interrupted"  # recorded as violated, then the session ends
+    else:
+        assert note == f"the witness could not be made smaller: {type(error).__name__}: {error}"
+
+
+def test_one_bound_on_a_page(project):
+    """The bounds before and after shrinking would hold together only at twice the stated level."""
+    result = project(FAILS)()
+    assert sum(" ε ≥ " in line for line in result.outlines if line.startswith("E ")) == 1
+    result.stdout.no_fnmatch_line("*before it was made smaller*")
 
 
 def test_the_database_can_be_moved_and_disabled(project, pytester):

@@ -17,7 +17,7 @@ from dpwitness.evidence import Estimate, log_e_value
 from dpwitness.neighbours import Pair, as_input
 from dpwitness.rerun import replay, shrink
 from dpwitness.runs import confirm
-from dpwitness.shrink import smallest
+from dpwitness.shrinking import smallest
 
 ALPHA = 1e-6
 

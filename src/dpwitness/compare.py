@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpwitness.encoding import TEXTS, Rows, same_outcome
 from dpwitness.errors import MechanismError
-from dpwitness.mechanism import CompiledMechanism, Mechanism
+from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Data, Pair
 
 #: Paired runs that are compared before a mechanism is used, fewer where they take longer than so many seconds.
@@ -24,7 +24,7 @@ EACH: Final = 8
 
 
 def first_difference(
-    compiled: CompiledMechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator | None = None
+    compiled: Mechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator | None = None
 ) -> str | None:
     """Compare runs of both inputs; say in one line how the first differs, None where all are the same."""
     rng = rng or np.random.Generator(np.random.SFC64(0))
@@ -42,7 +42,7 @@ def first_difference(
 
 
 def difference_in_event(
-    compiled: CompiledMechanism,
+    compiled: Mechanism,
     plain: Mechanism,
     pair: Pair,
     contains: Callable[[Rows], NDArray[np.bool_]],
@@ -67,7 +67,7 @@ def difference_in_event(
 
 
 def _difference_in_runs(
-    compiled: CompiledMechanism,
+    compiled: Mechanism,
     plain: Mechanism,
     pair: Pair,
     rng: np.random.Generator,
@@ -105,7 +105,7 @@ def _fill(mechanism: Mechanism, pair: Pair, rng: np.random.Generator, n: int, *,
 
 
 def _difference(
-    compiled: CompiledMechanism, plain: Mechanism, data: Data, rng: np.random.Generator, row: Rows, run: int
+    compiled: Mechanism, plain: Mechanism, data: Data, rng: np.random.Generator, row: Rows, run: int
 ) -> str | None:
     """Run once in Python and compare."""
     expected = np.empty((1, row.shape[1]))

@@ -12,7 +12,8 @@
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
         ├── MechanismTimeout              it did not return in time
-        └── InvalidOutcome                it returned something that is not an outcome
+        ├── InvalidOutcome                it returned something that is not an outcome
+        └── CompiledDisagrees             compiled it gave other outcomes than in Python; the caller goes on in Python
 
     SlowMechanism (a UserWarning)         numba refused the mechanism, so it runs as plain Python
     CompiledDiffers (a UserWarning)       numba made something else of the mechanism, so it runs as plain Python
@@ -71,6 +72,10 @@ class MechanismTimeout(MechanismError):
 
 class InvalidOutcome(MechanismError):
     """The mechanism returned something that is not an outcome."""
+
+
+class CompiledDisagrees(MechanismError):
+    """Compiled by numba the mechanism gave another outcome than in Python: what was counted is not to be used."""
 
 
 class SlowMechanism(UserWarning):

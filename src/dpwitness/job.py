@@ -13,14 +13,16 @@ import numpy as np
 from dpwitness.attacks.candidate import Candidate
 from dpwitness.claim import Claim
 from dpwitness.clock import Deadline
+from dpwitness.compare import difference_in_event, first_difference
 from dpwitness.counts import Counts
-from dpwitness.errors import MechanismTimeout
+from dpwitness.errors import CompiledDisagrees, MechanismTimeout
+from dpwitness.events import Event
 from dpwitness.evidence import Estimate
 from dpwitness.learn import Found, Learner
 from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Data, Pair, Pairs, Relation, adjacent, require_adjacent
 from dpwitness.objectives import BoundAt, Objective
-from dpwitness.runs import PLAYOFF, ordered, tally
+from dpwitness.runs import CONFIRM, PLAYOFF, generator, ordered, tally
 from dpwitness.search import Entry, Promising, estimated, playoff, search
 from dpwitness.target import target_of
 from dpwitness.witness import Witness
@@ -29,6 +31,8 @@ from dpwitness.witness import Witness
 Progress = Callable[[str, int, int, str], None]
 
 MAX_TIME: Final = 60.0
+#: Shards of confirm runs in which runs with the event are looked for, to compare them with Python.
+COMPARED_SHARDS: Final = 4
 RECOUNT: Final = 1 << 20  # a stream apart from those of the playoff's candidates
 
 
@@ -58,6 +62,22 @@ class Job:
     def search_deadline(self) -> Deadline:
         """The end of the search: the other half of the time belongs to the proof."""
         return self.deadline.earlier(self.max_time / 2)
+
+    def require_agreement(self, pair: Pair, event: Event | None = None) -> None:
+        """Compare compiled code with Python on a pair: in its first runs, or in confirm runs that fell into an event.
+
+        Raises `CompiledDisagrees` where an outcome differs. Nothing to do for mechanisms that run as Python.
+        """
+        compiled, plain = self.mechanism, self.mechanism.plain
+        if plain is None:
+            return
+        if event is None:
+            difference = first_difference(compiled, plain, pair)
+        else:
+            streams = (generator(self.seed, CONFIRM, shard) for shard in range(COMPARED_SHARDS))
+            difference = difference_in_event(compiled, plain, pair, event.contains, streams)
+        if difference is not None:
+            raise CompiledDisagrees(difference)
 
     def restarted(self) -> "Job":
         """The same, with all of its time to spend."""

@@ -126,6 +126,8 @@ class Mechanism(ABC):
     shard: int
     #: Whether several threads may run it at the same time.
     threads: bool
+    #: The same function as the interpreter runs it, where compiled outcomes must be compared with it.
+    plain: "Mechanism | None" = None
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
@@ -176,8 +178,6 @@ class CompiledMechanism(Mechanism):
 
     shard = 16_384
     threads = True
-    #: The same function as the interpreter runs it: what compiled outcomes are compared with.
-    plain: Mechanism | None = None
 
     def __init__(self, signature: Signature) -> None:
         from dpwitness.scratch import SIZE, with_scratch  # numba is imported when first used

@@ -5,9 +5,10 @@ import math
 import numbers
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -15,12 +16,21 @@ from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.adapters import as_mechanism, carried_neighbours
 from dpwitness.claim import Claim
 from dpwitness.clock import Deadline
-from dpwitness.errors import BadInput, BudgetTooSmall, InvalidNeighbours, InvalidParameter
+from dpwitness.errors import (
+    BadInput,
+    BudgetTooSmall,
+    CompiledDiffers,
+    CompiledDisagrees,
+    InvalidNeighbours,
+    InvalidParameter,
+)
 from dpwitness.job import Job, Progress, plain_function
 from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Relation, as_input, pairs
 from dpwitness.runs import default_workers
 from dpwitness.target import target_of
+
+T = TypeVar("T")
 
 SEARCH_RUNS: Final = 600_000
 CENTRES: Final = ("threshold", "theta", "T")
@@ -42,6 +52,7 @@ def prepare(
     *,
     delta: float | None = None,
     claim: Claim | None = None,
+    interpreted: bool = False,
 ) -> Job:
     """Match function, parameters, relation and data; compile; draw a seed where none is given.
 
@@ -75,6 +86,7 @@ def prepare(
         delta=delta,
         outcome=outcome,
         neighbour=first.neighbour,
+        interpreted=interpreted,
     )
     own_values = mechanism.signature.parameters
     centre = next((float(own_values[name]) for name in CENTRES if isinstance(own_values.get(name), int | float)), 0.0)
@@ -95,6 +107,18 @@ def prepare(
         deadline=Deadline(time.monotonic() + seconds),
         max_time=seconds,
     )
+
+
+def compiled_first(ready: Callable[[bool], Job], work: Callable[[Job], T]) -> T:
+    """Work with a job made ready; once more in plain Python where compiled code turns out to give other outcomes.
+
+    `ready`: makes the job, of the interpreted mechanism where it is told so. Warns `CompiledDiffers`.
+    """
+    try:
+        return work(ready(False))
+    except CompiledDisagrees as error:
+        warnings.warn(str(error), CompiledDiffers, stacklevel=3)
+    return work(ready(True))
 
 
 def _relation(function: Any, given: Relation | Sequence[Any] | None) -> Relation:

@@ -18,7 +18,7 @@ from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pairs, Relation, as_input, require_adjacent
 from dpwitness.pipeline import CHECK_RUNS, confirm_job
 from dpwitness.preparation import check_limits, prepare
-from dpwitness.shrink import smallest
+from dpwitness.shrinking import smallest
 from dpwitness.verdict import Verdict, Violation
 from dpwitness.witness import Witness
 

@@ -1,8 +1,8 @@
 """Two neighbouring inputs, an event and counts: JSON in, JSON out, never pickle."""
 
 import json
-import math
 import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -197,7 +197,7 @@ def _refuse(name: str) -> float:
 
 
 def _real(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         raise ValueError(f"{name}={value!r:.80} must be a finite number")
     return float(value)
 
