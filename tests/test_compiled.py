@@ -420,3 +420,24 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
     rows = np.empty((1, 1))
     made.fill(np.array([1.0]), np.random.default_rng(0), rows, 0)
     assert rows[0, 0] == 20
+
+
+def wrong_where_it_matters(rng, data):
+    """Compiled, whole numbers wrap in one run of 200 on D′ alone; in Python both inputs have one law."""
+    u = rng.random()
+    if u < 0.005:
+        x = int(data[0]) << 62
+        return 1.0 if float(x + x) < 0 else 0.0
+    return 0.0 if u < 0.5 else 0.5
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_nobody_is_accused_of_what_numba_made_of_a_rare_path():
+    """What the first runs do not show is seen in the runs that are evidence; then plain Python is checked."""
+    settings = {"neighbours": pairs(([0], [1])), "seed": 3, "search_runs": 20_000, "max_runs": 20_000}
+    mechanism = as_mechanism(wrong_where_it_matters, PAIR.data, neighbour=PAIR.neighbour)
+    assert isinstance(mechanism, CompiledMechanism)  # the first runs do not show it
+    with pytest.warns(CompiledDiffers, match="wrong_where_it_matters runs as plain Python"):
+        verdict = check(wrong_where_it_matters, claim=0.5, alpha=1e-3, **settings)
+    assert isinstance(verdict, NotRefuted)

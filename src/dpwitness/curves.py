@@ -9,17 +9,17 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.adapters import Outcome as OutcomeFunction
-from dpwitness.adapters import stated_claim
+from dpwitness.adapters import Stated, stated_claim
 from dpwitness.claim import Claim
 from dpwitness.counts import Counts
 from dpwitness.errors import InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate, holm, p_value
-from dpwitness.job import Progress, plain
+from dpwitness.job import Job, Progress, plain
 from dpwitness.learn import Found, Learner
 from dpwitness.mechanism import EPSILON_NAMES, Mechanism
 from dpwitness.neighbours import Relation
 from dpwitness.objectives import BoundAt, PowerAt
-from dpwitness.preparation import check_limits, number, prepare, search_budget, usual_search, whole
+from dpwitness.preparation import check_limits, compiled_first, number, prepare, search_budget, usual_search, whole
 from dpwitness.runs import confirm
 from dpwitness.verdict import Curve, Line
 
@@ -68,83 +68,105 @@ def curve(
     lines = []
     seed = secrets.randbits(32) if seed is None else whole("seed", seed, 0, (1 << 128) - 1)
     for one in stated:
-        epsilon = one.claim.epsilon
-        planned = _most_runs(epsilon) if runs is None else runs
-        job = prepare(
-            mechanism,
-            epsilon,
-            neighbours,
-            data,
-            parameters,
-            outcome,
-            seed,
-            workers,
-            max_time,
-            reference,
-            delta=one.delta,
-            claim=one.claim,
-        )
-        budget = search_budget(job, search_runs, min(usual_search(epsilon), planned))
-        wide = BoundAt(planned=planned, log_bar=math.log(1e6), delta=delta)
-        finalists, spent = job.search(wide, budget, progress)
-        learners = [Learner(arm.sample) for arm in finalists]
-        entries = job.learned(finalists, learners, wide, most=3)
-        best, more = job.playoff(entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
-        spent += more
-        # A handful of events serves all test ε: the largest bound, and what is best at a few ε on the way.
-        spots = np.unique(np.quantile([t.epsilon for t in tests], (0, 0.25, 0.5, 0.75, 1), method="nearest"))
-        pair, pool = best.pair, [best.found]
-        powers = [PowerAt(epsilon=float(e), delta=delta) for e in spots]
-        pool += [found for power in powers for found in learners[best.place].events(power, most=1)]
-        del finalists, learners
-        again = max(budget // 6, 16)
-        pool = job.recounted(pair, _different(pool), again)
-        if runs is None:
-            planned = _enough_runs(pool[0].estimate, again, epsilon, delta)
-        chosen = [_best_for(test, pool) for test in tests]
-        totals: tuple[Counts, ...] = ()
-        for totals in confirm(
-            job.mechanism,
-            pair,
-            [found.event for found in pool],
-            seed=job.seed,
-            max_runs=planned,
-            workers=job.workers,
-            coupled=False,  # Fisher's test asks for independent sides
-            deadline=job.deadline,
-        ):
-            if progress is not None:
-                progress("confirm", totals[0].runs, planned, f"ε = {epsilon:g}")
-        if not totals or totals[0].runs < planned:
-            raise MechanismTimeout(
-                f"{job.mechanism.name} did not finish {planned} runs in {max_time:g} s: give fewer, or more time"
+
+        def ready(interpreted: bool, one: Stated = one) -> Job:
+            return prepare(
+                mechanism,
+                one.claim.epsilon,
+                neighbours,
+                data,
+                parameters,
+                outcome,
+                seed,
+                workers,
+                max_time,
+                reference,
+                delta=one.delta,
+                claim=one.claim,
+                interpreted=interpreted,
             )
-        counts = [totals[k].swapped() if pool[k].swapped else totals[k] for k in chosen]
-        values = [
-            p_value(c, test, method=method, seed=seed + i)
-            for i, (c, test) in enumerate(zip(counts, tests, strict=True))
-        ]
-        lines.append(
-            Line(
-                epsilon=epsilon,
-                test_epsilons=tuple(t.epsilon for t in tests),
-                p_values=tuple(values),
-                adjusted=tuple(holm(values)),
-                events=tuple(pool[k].event.describe(job.relation.noun, job.mechanism.label) for k in chosen),
-                counts=tuple(counts),
-                pair_label=pair.label,
-                search_runs=spent,
-            )
-        )
+
+        def work(job: Job, one: Stated = one) -> tuple[Line, Mechanism]:
+            return _line(job, one.claim.epsilon, tests, method, runs, search_runs, progress), job.mechanism
+
+        line, prepared = compiled_first(ready, work)
+        lines.append(line)
     return Curve(
-        mechanism=job.mechanism.name,
-        parameters={k: plain(v) for k, v in job.mechanism.signature.parameters.items() if k not in EPSILON_NAMES},
+        mechanism=prepared.name,
+        parameters={k: plain(v) for k, v in prepared.signature.parameters.items() if k not in EPSILON_NAMES},
         delta=delta,
         method=method,
         lines=tuple(lines),
         seed=seed,
-        reproducible=job.mechanism.reproducible,
+        reproducible=prepared.reproducible,
         seconds=time.monotonic() - started,
+    )
+
+
+def _line(
+    job: Job,
+    epsilon: float,
+    tests: Sequence[Claim],
+    method: str,
+    runs: int | None,
+    search_runs: int | None,
+    progress: Progress | None,
+) -> Line:
+    """The p-values of all tests for the mechanism as it was prepared; `epsilon`: its own."""
+    delta = tests[0].delta
+    planned = _most_runs(epsilon) if runs is None else runs
+    budget = search_budget(job, search_runs, min(usual_search(epsilon), planned))
+    wide = BoundAt(planned=planned, log_bar=math.log(1e6), delta=delta)
+    finalists, spent = job.search(wide, budget, progress)
+    learners = [Learner(arm.sample) for arm in finalists]
+    entries = job.learned(finalists, learners, wide, most=3)
+    best, more = job.playoff(entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
+    spent += more
+    # A handful of events serves all test ε: the largest bound, and what is best at a few ε on the way.
+    spots = np.unique(np.quantile([t.epsilon for t in tests], (0, 0.25, 0.5, 0.75, 1), method="nearest"))
+    pair, pool = best.pair, [best.found]
+    powers = [PowerAt(epsilon=float(e), delta=delta) for e in spots]
+    pool += [found for power in powers for found in learners[best.place].events(power, most=1)]
+    del finalists, learners
+    again = max(budget // 6, 16)
+    pool = job.recounted(pair, _different(pool), again)
+    if runs is None:
+        planned = _enough_runs(pool[0].estimate, again, epsilon, delta)
+    chosen = [_best_for(test, pool) for test in tests]
+    job.require_agreement(pair)
+    totals: tuple[Counts, ...] = ()
+    for totals in confirm(
+        job.mechanism,
+        pair,
+        [found.event for found in pool],
+        seed=job.seed,
+        max_runs=planned,
+        workers=job.workers,
+        coupled=False,  # Fisher's test asks for independent sides
+        deadline=job.deadline,
+    ):
+        if progress is not None:
+            progress("confirm", totals[0].runs, planned, f"ε = {epsilon:g}")
+    if not totals or totals[0].runs < planned:
+        raise MechanismTimeout(
+            f"{job.mechanism.name} did not finish {planned} runs in {job.max_time:g} s: give fewer, or more time"
+        )
+    for k in set(chosen):
+        job.require_agreement(pair.swapped() if pool[k].swapped else pair, pool[k].event)
+    counts = [totals[k].swapped() if pool[k].swapped else totals[k] for k in chosen]
+    values = [
+        p_value(c, test, method=method, seed=job.seed + i)
+        for i, (c, test) in enumerate(zip(counts, tests, strict=True))
+    ]
+    return Line(
+        epsilon=epsilon,
+        test_epsilons=tuple(t.epsilon for t in tests),
+        p_values=tuple(values),
+        adjusted=tuple(holm(values)),
+        events=tuple(pool[k].event.describe(job.relation.noun, job.mechanism.label) for k in chosen),
+        counts=tuple(counts),
+        pair_label=pair.label,
+        search_runs=spent,
     )
 
 

@@ -24,7 +24,7 @@ from dpwitness.learn import Found
 from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.objectives import BoundAt, GrowthAt
-from dpwitness.preparation import check_limits, number, prepare, search_budget, usual_search
+from dpwitness.preparation import check_limits, compiled_first, number, prepare, search_budget, usual_search
 from dpwitness.runs import confirm
 from dpwitness.verdict import Bound, NotRefuted, Verdict, Violation
 
@@ -85,23 +85,30 @@ def check(
     stated = stated_claim(mechanism, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in)
     max_runs = check_limits(alpha, max_runs, max_time, progress=progress)
     enough_runs(stated.claim, alpha, max_runs)
-    job = prepare(
-        mechanism,
-        stated.epsilon,
-        neighbours,
-        data,
-        parameters,
-        outcome,
-        seed,
-        workers,
-        max_time,
-        reference,
-        delta=stated.delta,
-        claim=stated.claim,
-    )
-    return check_job(
-        job, mechanism, stated.claim, alpha=alpha, max_runs=max_runs, search_runs=search_runs, progress=progress
-    )
+
+    def ready(interpreted: bool) -> Job:
+        return prepare(
+            mechanism,
+            stated.epsilon,
+            neighbours,
+            data,
+            parameters,
+            outcome,
+            seed,
+            workers,
+            max_time,
+            reference,
+            delta=stated.delta,
+            claim=stated.claim,
+            interpreted=interpreted,
+        )
+
+    def work(job: Job) -> Verdict:
+        return check_job(
+            job, mechanism, stated.claim, alpha=alpha, max_runs=max_runs, search_runs=search_runs, progress=progress
+        )
+
+    return compiled_first(ready, work)
 
 
 def enough_runs(claim: Claim, alpha: float, max_runs: int) -> None:
@@ -155,6 +162,7 @@ def confirm_job(
     """Right of ‖: fresh runs of a fixed pair and a fixed event until the claim is refuted or the runs are over."""
     bar = math.log(1 / alpha)
     counts, log_e, ended = Counts(), 0.0, "runs"
+    job.require_agreement(pair)
     try:
         for (counts,) in confirm(
             job.mechanism,
@@ -189,6 +197,7 @@ def confirm_job(
         "ended": ended,
     }
     if log_e >= bar:
+        job.require_agreement(pair, found.event)
         return Violation(**common, seconds=job.seconds)
     detectable = detectable_epsilon(counts, claim, alpha=alpha, hint=found.estimate)
     return NotRefuted(**common, detectable_epsilon=detectable, seconds=job.seconds)
@@ -224,26 +233,48 @@ def bound(
         raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
     alpha = 1 - confidence
     runs = check_limits(alpha, runs, max_time, "runs", progress)
-    job = prepare(
-        mechanism,
-        epsilon,
-        neighbours,
-        data,
-        parameters,
-        outcome,
-        seed,
-        workers,
-        max_time,
-        reference,
-        delta=stated.delta,
-        claim=stated.claim,
-    )
+
+    def ready(interpreted: bool) -> Job:
+        return prepare(
+            mechanism,
+            epsilon,
+            neighbours,
+            data,
+            parameters,
+            outcome,
+            seed,
+            workers,
+            max_time,
+            reference,
+            delta=stated.delta,
+            claim=stated.claim,
+            interpreted=interpreted,
+        )
+
+    def work(job: Job) -> Bound:
+        return _bound_job(job, mechanism, claim, confidence, runs, search_runs, progress)
+
+    return compiled_first(ready, work)
+
+
+def _bound_job(
+    job: Job,
+    function: Callable[..., Any] | Mechanism,
+    claim: Claim,
+    confidence: float,
+    runs: int,
+    search_runs: int | None,
+    progress: Progress | None,
+) -> Bound:
+    """What is left of a bound when it is prepared; `claim`: ε = 0 and the δ."""
+    alpha, delta = 1 - confidence, claim.delta
     budget = search_budget(job, search_runs, min(max(runs // 4, 100_000), 8_000_000))
     planned = runs if job.mechanism.threads else min(runs, 4 * budget)  # of slow code what fits in the time
     objective = BoundAt(planned=planned, log_bar=math.log(1 / alpha), delta=delta)
     pair, found, spent = find(
-        job, function=mechanism, claim=claim, runs=runs, objective=objective, budget=budget, progress=progress
+        job, function=function, claim=claim, runs=runs, objective=objective, budget=budget, progress=progress
     )
+    job.require_agreement(pair)
     counts, ended = Counts(), "runs"
     try:
         for (counts,) in confirm(
@@ -255,6 +286,8 @@ def bound(
     except KeyboardInterrupt:
         ended = "interrupted"  # the bound is valid at any time
     lower = epsilon_lower_bound(counts, delta=delta, alpha=alpha, hint=found.estimate)
+    if lower > 0:
+        job.require_agreement(pair, found.event)
     return Bound(
         mechanism=job.mechanism.name,
         parameters={k: plain(v) for k, v in job.mechanism.signature.parameters.items()},

@@ -17,7 +17,7 @@ from dpwitness.learn import Found
 from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pairs, Relation, as_input, require_adjacent
 from dpwitness.pipeline import CHECK_RUNS, confirm_job
-from dpwitness.preparation import check_limits, prepare
+from dpwitness.preparation import check_limits, compiled_first, prepare
 from dpwitness.shrinking import smallest
 from dpwitness.verdict import Verdict, Violation
 from dpwitness.witness import Witness
@@ -83,20 +83,27 @@ def replay(
         mechanism = load_registered(reference)
     own = witness.parameters | dict(parameters or {})
     _check_parameters(witness, mechanism, own, parameters or {})
-    job = _job_of(
-        witness,
-        mechanism,
-        relation,
-        given,
-        parameters=own,
-        outcome=outcome,
-        seed=seed,
-        workers=workers,
-        time=max_time,
-        reference=reference,
-    )
     found = Found(event=witness.event, swapped=False, estimate=witness.estimate, value=0.0)
-    return confirm_job(job, stated, alpha, witness.pair, found, limit, 0, progress)
+
+    def ready(interpreted: bool) -> Job:
+        return _job_of(
+            witness,
+            mechanism,
+            relation,
+            given,
+            parameters=own,
+            outcome=outcome,
+            seed=seed,
+            workers=workers,
+            time=max_time,
+            reference=reference,
+            interpreted=interpreted,
+        )
+
+    def work(job: Job) -> Verdict:
+        return confirm_job(job, stated, alpha, witness.pair, found, limit, 0, progress)
+
+    return compiled_first(ready, work)
 
 
 def shrink(
@@ -199,6 +206,7 @@ def _job_of(
     workers: int | None,
     time: float,
     reference: str | None = None,
+    interpreted: bool = False,
 ) -> Job:
     """A job about a witness's pair: the mechanism is made ready on the pair, not on a candidate of another shape.
 
@@ -208,7 +216,9 @@ def _job_of(
     named = witness.mechanism.rpartition(":")[2].rpartition(".")[2] == name
     reference = reference or (witness.mechanism if named else None)
     pair = Pairs((witness.pair,), relation.noun)
-    job = prepare(mechanism, None, pair, None, parameters, outcome, seed, workers, time, reference)
+    job = prepare(
+        mechanism, None, pair, None, parameters, outcome, seed, workers, time, reference, interpreted=interpreted
+    )
     return replace(job, relation=relation, data=data)
 
 

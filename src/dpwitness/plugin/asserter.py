@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
 from dpwitness.adapters import stated_claim
+from dpwitness.claim import Claim
 from dpwitness.errors import (
     DPWitnessError,
     InvalidData,
@@ -20,13 +21,14 @@ from dpwitness.errors import (
     MechanismTimeout,
     SlowMechanism,
 )
+from dpwitness.job import Job
 from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Data, Relation
 from dpwitness.pipeline import check_job, enough_runs
 from dpwitness.plugin import health
 from dpwitness.plugin.database import Database, Known
 from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
-from dpwitness.preparation import check_limits, prepare
+from dpwitness.preparation import check_limits, compiled_first, prepare
 from dpwitness.report.text import verdict_text
 from dpwitness.rerun import SHRINK_TIME, shrink
 from dpwitness.verdict import NotRefuted, Verdict, Violation
@@ -101,23 +103,42 @@ class Asserter:
         stated = stated_claim(function, **{key: settings.get(key) for key in ("epsilon", "delta", "claim", "d_in")})
         max_runs = check_limits(self._alpha, settings["max_runs"], settings["max_time"])
         enough_runs(stated.claim, self._alpha, max_runs)
-        with warnings.catch_warnings():
-            # Whether it is too slow to be tested is for the health checks to say.
-            warnings.simplefilter("ignore", SlowMechanism)
-            job = prepare(
-                function,
-                stated.epsilon,
-                settings.get("neighbours"),
-                settings.get("data"),
-                settings.get("parameters"),
-                settings.get("outcome"),
-                self._seed("check"),
-                self._session.workers,
-                settings["max_time"],
-                None,
-                delta=stated.delta,
-                claim=stated.claim,
-            )
+
+        def ready(interpreted: bool) -> Job:
+            with warnings.catch_warnings():
+                # Whether it is too slow to be tested is for the health checks to say.
+                warnings.simplefilter("ignore", SlowMechanism)
+                return prepare(
+                    function,
+                    stated.epsilon,
+                    settings.get("neighbours"),
+                    settings.get("data"),
+                    settings.get("parameters"),
+                    settings.get("outcome"),
+                    self._seed("check"),
+                    self._session.workers,
+                    settings["max_time"],
+                    None,
+                    delta=stated.delta,
+                    claim=stated.claim,
+                    interpreted=interpreted,
+                )
+
+        def work(job: Job) -> tuple[Verdict, str | None, bool]:
+            return self._assert_of(job, function, stated.claim, settings, max_runs, suppressed)
+
+        return compiled_first(ready, work)
+
+    def _assert_of(
+        self,
+        job: Job,
+        function: Any,
+        claim: Claim,
+        settings: dict[str, Any],
+        max_runs: int,
+        suppressed: Collection[str],
+    ) -> tuple[Verdict, str | None, bool]:
+        """What is left of an assertion when it is prepared."""
         mechanism, relation, data = job.mechanism, job.relation, job.data
         health.check_inputs(relation, data, suppressed)
         health.check_outcomes(mechanism, relation, data, suppressed)
@@ -129,7 +150,7 @@ class Asserter:
             alpha /= 2  # half for the witness that is known, half for what may be new
             replayed = known.replay(
                 mechanism,
-                stated.claim,
+                claim,
                 relation=relation,
                 data=data,
                 alpha=alpha,
@@ -147,7 +168,7 @@ class Asserter:
             verdict = check_job(
                 job.restarted(),
                 function,
-                stated.claim,
+                claim,
                 alpha=alpha,
                 max_runs=max_runs,
                 search_runs=settings.get("search_runs"),
