@@ -159,7 +159,9 @@ def _confirm(
         "claim": claim,
         "alpha": alpha,
         "log_e_value": log_e,
-        "epsilon_lower_bound": epsilon_lower_bound(counts, delta=claim.delta, alpha=alpha, hint=found.estimate),
+        "epsilon_lower_bound": epsilon_lower_bound(
+            counts, delta=claim.delta, alpha=alpha, hint=found.estimate, claim_epsilon=claim.epsilon
+        ),
         "witness": job.witness(claim, alpha, pair, found, counts),
         "search_runs": spent,
         "seed": job.seed,
@@ -286,7 +288,9 @@ def shrink(violation: Violation, mechanism: Any, *, neighbours: Relation | None 
         violation,
         witness=job.witness(claim, alpha, small.pair, small.found, counts),
         log_e_value=small.log_e_value,
-        epsilon_lower_bound=epsilon_lower_bound(counts, delta=claim.delta, alpha=alpha, hint=small.found.estimate),
+        epsilon_lower_bound=epsilon_lower_bound(
+            counts, delta=claim.delta, alpha=alpha, hint=small.found.estimate, claim_epsilon=claim.epsilon
+        ),
         search_runs=violation.search_runs + violation.counts.runs + small.search_runs,
         seconds=violation.seconds + job.seconds,
     )
