@@ -83,7 +83,16 @@ def test_delta_is_counted_in():
     pair = dpw.pairs(([0], [1]))
     assert isinstance(dpw.check(bernoulli, epsilon=1.0, neighbours=pair, seed=1), dpw.Violation)
     assert isinstance(dpw.check(bernoulli, epsilon=1.0, delta=0.005, neighbours=pair, seed=1), dpw.Violation)
-    assert isinstance(dpw.check(bernoulli, epsilon=1.0, delta=0.01, neighbours=pair, seed=1), dpw.NotRefuted)
+    passed = dpw.check(bernoulli, epsilon=1.0, delta=0.01, neighbours=pair, seed=1)
+    assert isinstance(passed, dpw.NotRefuted)
+    # Without δ it leaks without limit; with it nothing.
+    assert passed.epsilon_lower_bound == 0
+    bounds = [
+        dpw.bound(bernoulli, epsilon=1.0, delta=d, neighbours=pair, runs=400_000, seed=1).epsilon_lower_bound
+        for d in (0.0, 0.01)
+    ]
+    assert bounds[0] > 3
+    assert bounds[1] == 0
 
 
 def test_the_same_seed_gives_the_same_verdict_for_any_number_of_workers():

@@ -34,6 +34,7 @@ __all__ = [
     "log_e_value",
     "log_mean_e_value",
     "p_value",
+    "rare_event",
     "runs_needed",
 ]
 
@@ -123,16 +124,19 @@ def _log_wealth(counts: Counts, bets: Floats, ratio: Any, delta: float) -> Float
     return np.asarray(sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs, strict=True) if n))
 
 
-def _log_e_values(counts: Counts, epsilons: Floats, delta: float, hint: Estimate | None) -> Floats:
-    """Log e-values against every ε at once."""
+def _log_e_values(
+    counts: Counts, epsilons: Floats, delta: float, hint: Estimate | None, bet_against: float | None = None
+) -> Floats:
+    """Log e-values against every ε at once, at the bets of each ε, or all at those of the ε `bet_against`."""
     ratio = np.exp(epsilons)
-    largest = 1 / (ratio + delta)
+    betting = epsilons if bet_against is None else np.array([bet_against])
+    largest = 1 / (np.exp(betting) + delta)
     spread = _log_wealth(counts, GRID[:, None] * largest, ratio, delta)
     spread = np.broadcast_to(spread, (len(GRID), len(epsilons)))  # no runs: a plain 0
     mixture = np.logaddexp.reduce(spread, axis=0) - math.log(len(GRID))
     if hint is None:
         return np.asarray(mixture)
-    favourite = _log_wealth(counts, best_bet(hint.p, hint.q, epsilons, delta, hint.both), ratio, delta)
+    favourite = _log_wealth(counts, best_bet(hint.p, hint.q, betting, delta, hint.both), ratio, delta)
     return np.asarray(np.logaddexp(mixture, favourite) - math.log(2))
 
 
@@ -166,24 +170,43 @@ def log_mean_e_value(log_e_values: Sequence[float]) -> float:
     return float(np.logaddexp.reduce(np.asarray(log_e_values, np.float64)) - math.log(len(log_e_values)))
 
 
-def epsilon_lower_bound(counts: Counts, *, delta: float = 0.0, alpha: float, hint: Estimate | None = None) -> float:
+def epsilon_lower_bound(
+    counts: Counts,
+    *,
+    delta: float = 0.0,
+    alpha: float,
+    hint: Estimate | None = None,
+    claim_epsilon: float | None = None,
+) -> float:
     """Return the ε (nats) that the mechanism exceeds, with confidence 1 − alpha; 0.0 if none.
 
-    inf{ε : E(ε) < 1/α} over a fixed grid of ε (0.1 % apart, up to about 700), so it is valid at any stopping time and
-    whether or not E falls in ε: to exceed the true ε it must have refuted the next grid point, a true claim. The event
-    and `hint` must have been fixed before these runs. Waudby-Smith & Ramdas (2024), JRSS-B 86(1).
+    The largest point of a fixed grid of ε (0.1 % apart, up to about 700) up to which every point has E(ε) ≥ 1/α, so it
+    is valid at any stopping time and whether or not E falls in ε. Let ε* be the least grid point that is at least the
+    true ε, where the claim is true. To exceed the true ε the bound must be at least ε*, so that E(ε*) ≥ 1/α, which has
+    probability at most α (Ville's inequality). The event and `hint` must have been fixed before these runs.
+    Waudby-Smith & Ramdas (2024), JRSS-B 86(1).
+
+    `claim_epsilon` = c, the ε of a claim that is tested on the same runs and also fixed before them: where c is refuted
+    (`log_e_value` at δ), the bound is at least c. c becomes a point of the grid, and points below it are bet against as
+    c is: λ < 1/(e^c + δ) is admissible for every ε ≤ c, so their E(ε) are e-values all the same; and as
+    X = 1[M(D) ∈ S] − e^ε·1[M(D′) ∈ S] − δ falls in ε, run by run, E(ε) ≥ E(c) for every ε ≤ c, whatever the runs.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
     bar = math.log(1 / alpha)
+    grid, last, bet_against = EPSILONS, 0.0, None
+    if claim_epsilon is not None:
+        if log_e_value(counts, Claim(epsilon=claim_epsilon, delta=delta), hint) >= bar:
+            grid, last = grid[grid > claim_epsilon], claim_epsilon  # and with it every point below
+        else:
+            grid, bet_against = grid[grid < claim_epsilon], claim_epsilon
     # In pieces: the first failure is usually early, and the grid is long.
-    last = 0.0
-    for piece in np.array_split(EPSILONS, 20):
-        refuted = _log_e_values(counts, piece, delta, hint) >= bar
+    for piece in np.array_split(grid, 20):
+        refuted = _log_e_values(counts, piece, delta, hint, bet_against) >= bar
         if not refuted.all():
             first = int(np.argmin(refuted))
             return float(piece[first - 1]) if first else last
-        last = float(piece[-1])
+        last = float(piece[-1]) if len(piece) else last
     return last
 
 
@@ -205,14 +228,22 @@ def runs_needed(claim: Claim, alpha: float) -> int:
 def detectable_epsilon(
     counts: Counts, claim: Claim, *, alpha: float, hint: Estimate | None = None, power: float = 0.95
 ) -> float:
-    """Return the smallest ε′ that this event, this many runs and this α would have refuted with the given power.
+    """Return the smallest ε′ (nats) that this event, this many runs and this α would have refuted with the given power.
 
-    Thought through for a mechanism that falls into the event under D as often as observed, under D′ at the rate
-    (P − δ)·e^−ε′, and under both in proportion. The log e-value is taken as normal around its mean, at the bets that
-    were in force. Infinite if no ε′ would do (the event was never seen, say).
+    It is meant for every mechanism that falls into the event under D as often as observed and under D′ at the rate
+    q = (p − δ)e^−ε′ or less, however its two sides hang together in a paired run: it is computed for the smallest
+    possible share of runs with both sides in the event, max(0, p + q − 1). The log e-value is taken as normal around
+    its mean, at the bets that were in force. Infinite if no ε′ would do (the event was never seen, say).
+
+    Why that share P11 is the worst: for a bet λ the payoffs of the cells are x10 = 1 − δ, x11 = 1 − e^ε − δ,
+    x01 = −e^ε − δ and x00 = −δ, and p and q fix P10 = p − P11, P01 = q − P11 and P00 = 1 − p − q + P11. So with
+    f(x) = log(1 + λx) the derivative of the mean by P11 is f(x11) + f(x00) − f(x10) − f(x01). As x11 + x00 = x10 + x01
+    and x01 ≤ x11, x00 ≤ x10, and f is concave, it is not negative. That of E[f(X)²] is not positive, as f² is convex
+    where 1 + λx ≤ e, which λ ≤ 1/(e^ε + δ) ensures; so where the mean is positive the variance falls in P11, too. A
+    smaller q at the smallest P11 moves runs from (0,1) to (0,0) or from (1,1) to (1,0), where f is larger.
     """
     n = counts.runs
-    p, q = counts.hits / max(n, 1), counts.neighbour_hits / max(n, 1)
+    p = counts.hits / max(n, 1)
     if n == 0 or p <= claim.delta:
         return math.inf
     bar = math.log(1 / alpha)
@@ -222,9 +253,8 @@ def detectable_epsilon(
     margin = float(ndtri(power))
 
     def refuted(epsilon: float) -> bool:
-        rarer = (p - claim.delta) * math.exp(-epsilon)
-        both = counts.n11 / n * min(rarer / q, 1.0) if q > 0 else 0.0
-        cells = np.array(_cells(p, rarer, min(both, rarer)))
+        q = (p - claim.delta) * math.exp(-epsilon)
+        cells = np.array(_cells(p, q, max(p + q - 1, 0.0)))
         mean, square = cells @ payoffs, cells @ payoffs**2
         spread = np.sqrt(np.maximum(square - mean**2, 0.0) * n)
         return bool(np.any(n * mean - margin * spread + log_weights >= bar))
@@ -236,6 +266,19 @@ def detectable_epsilon(
         middle = (low + high) / 2
         low, high = (low, middle) if refuted(middle) else (middle, high)
     return high
+
+
+#: An event seen under D less often than this share of the runs, or this number of times, is a rare tail.
+RARE_SHARE: Final = 0.01
+RARE_HITS: Final = 100
+
+
+def rare_event(counts: Counts) -> bool:
+    """Whether D fell into the event in fewer than 1 % of the runs or fewer than 100 times.
+
+    What a pass says of a rare event it says of a tail of the outcomes; most of them it has not looked at.
+    """
+    return counts.hits < max(RARE_SHARE * counts.runs, RARE_HITS)
 
 
 def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
@@ -294,16 +337,11 @@ def _score_p_value(counts: Counts, claim: Claim, seed: int) -> float:
         )
     else:
         thinned = int(np.random.default_rng(seed).binomial(hits, math.exp(-claim.epsilon)))
-        result = test_proportions_2indep(
-            thinned,
-            n,
-            other,
-            n,
-            value=claim.delta * math.exp(-claim.epsilon),
-            compare="diff",
-            method="score",
-            alternative="larger",
-        )
+        least = claim.delta * math.exp(-claim.epsilon)
+        with np.errstate(divide="ignore", invalid="ignore"):  # it reports the ratio, too, which other = 0 does not have
+            result = test_proportions_2indep(
+                thinned, n, other, n, value=least, compare="diff", method="score", alternative="larger"
+            )
     return float(result.pvalue)
 
 

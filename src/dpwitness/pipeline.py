@@ -189,7 +189,9 @@ def confirm_job(
         "claim": claim,
         "alpha": alpha,
         "log_e_value": log_e,
-        "epsilon_lower_bound": epsilon_lower_bound(counts, delta=claim.delta, alpha=alpha, hint=found.estimate),
+        "epsilon_lower_bound": epsilon_lower_bound(
+            counts, delta=claim.delta, alpha=alpha, hint=found.estimate, claim_epsilon=claim.epsilon
+        ),
         "witness": job.witness(claim, alpha, pair, found, counts),
         "search_runs": spent,
         "seed": job.seed,
