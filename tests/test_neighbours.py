@@ -256,7 +256,11 @@ def test_what_no_claim_calls_adjacent(relation, pair):
 
 def test_rounding_moves_no_pair_out_of_a_relation():
     assert queries(1).contains(pair_of([0.1], [0.1 + 1.0]))
-    assert queries(1, 0.1).contains(pair_of([1e8], [1e8 + 0.1]))
+    coarse = pair_of([1e8], [1e8 + 0.2])
+    assert float(coarse.neighbour[0] - coarse.data[0]) > 0.2 * (1 + 1e-9)  # doubles of that size are 1.5e-8 apart
+    assert queries(1, 0.2).contains(coarse)
+    # Nearer to zero doubles hold the difference exactly, and it is too large.
+    assert all(map(queries(1, 0.2).contains, queries(1, 0.2).smaller(coarse)))
     assert queries(1).contains(pair_of([1e15], [1e15 + 1]))
     with_nan = Pair(np.array([np.nan]), np.array([0.0]))
     assert not queries(1).contains(with_nan)
@@ -302,8 +306,18 @@ class Straying(Foreign):
     def variations(self, pair, *, scale=1.0):
         yield pair_of([0.0], [20.0])
 
+    def smaller(self, pair):
+        yield pair_of([0.0], [0.5])
+        yield pair_of([0.0], [1.0])
+
     def contains(self, pair, data=None):
         return abs(float(pair.data[0] - pair.neighbour[0])) == 1
+
+
+def test_steps_of_a_foreign_relation_that_leave_it_are_not_taken():
+    relation, pair = Straying([1.0]), pair_of([3.0], [4.0])
+    assert [step.neighbour.tolist() for step in smaller(relation, pair)] == [[1.0]]
+    assert not list(smaller(relation, pair, pair.data))
 
 
 def leak(rng, value, size):
