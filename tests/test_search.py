@@ -5,13 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dpwitness as dpw
 from dpwitness.adapters import as_mechanism
 from dpwitness.catalog import load
+from dpwitness.claim import Claim
+from dpwitness.counts import Counts
 from dpwitness.curves import CURVE_RUNS, _enough_runs, _most_runs
 from dpwitness.events import Interval
-from dpwitness.evidence import Estimate
+from dpwitness.evidence import Estimate, detectable_epsilon
 from dpwitness.learn import Found, learn_events
 from dpwitness.neighbours import pairs, queries
 from dpwitness.objectives import BoundAt, GrowthAt, PowerAt
@@ -113,3 +116,55 @@ def test_a_mechanism_may_return_infinities(infinity, continuous):
     for seed in range(3):
         assert isinstance(dpw.check(response, claim=1.0, seed=seed, **settings), dpw.NotRefuted)
         assert isinstance(dpw.check(response, claim=0.8, seed=seed, **settings), dpw.Violation)
+
+
+CLAIMS = [(0.1, 0.0), (1.0, 0.0), (3.0, 0.0), (0.5, 1e-3)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
+@pytest.mark.parametrize("planned", [400_000, 4_000_000])
+def test_where_nothing_grows_the_value_is_what_is_shown_less_what_is_detectable(epsilon, delta, planned):
+    """At the claim itself: minus the detectable excess over ε, which `detectable_epsilon` solves for numerically."""
+    claim = Claim(epsilon=epsilon, delta=delta)
+    objective = GrowthAt(epsilon=epsilon, delta=delta, planned=planned, log_bar=math.log(1e6))
+    for p in (0.99, 0.5, 0.15, 0.02):
+        hits = round(p * planned)
+        hint = Estimate(p=p, q=(p - delta) * math.exp(-epsilon))
+        excess = detectable_epsilon(Counts(n10=hits, n00=planned - hits), claim, alpha=1e-6, hint=hint) - epsilon
+        value = objective(np.array([hint.p]), np.array([hint.q]), 10**15, 0.0)[0]
+        assert value == pytest.approx(-excess, rel=0.25)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
+def test_of_events_at_the_claim_the_frequent_ones_are_preferred_but_not_the_empty_ones(epsilon, delta):
+    """One that is always there detects the smallest excess, but shows no ε: it can't be the best."""
+    p = np.array([1.0, 0.5, 0.1, 0.01, 1e-3, 1e-5, 0.0])
+    q = np.append(1.0, np.maximum(p[1:] - delta, 0.0) * math.exp(-epsilon))
+    values = GrowthAt(epsilon=epsilon, delta=delta)(p, q, 200_000)
+    assert np.all(values < 0)
+    assert np.argmax(values) == 1
+    assert np.all(np.diff(values[1:4]) < 0)
+    assert np.all(np.diff(values[4:]) <= 0)
+    assert values[4] <= values[3]
+
+
+def test_a_lucky_winner_is_counted_again(monkeypatch):
+    """Noise exactly at its claim: among 8 rare events some promise growth by luck, in about half of the searches.
+
+    Counted again a lucky one lasts with the probability that a normal deviate exceeds 1: its value is one standard
+    error lower than what it shows. So may a second one, or a third promise from the start.
+    """
+    pair = pairs(([1.0], [0.0])).given[0]
+    mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=1.0)
+    events = [Interval(coordinate=0, low=1 + rare) for rare in (0.0, *(math.log(100) - 0.01 * np.arange(8)))]
+    nothing = Estimate(p=0.0, q=0.0)
+    entries = [Entry(pair, Found(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
+
+    def lucky(recounts):
+        monkeypatch.setattr("dpwitness.search.RECOUNTS", recounts)
+        searches = (playoff(mechanism, entries, GrowthAt(epsilon=1.0), seed=s, budget=100_000)[0] for s in range(40))
+        return sum(winner.found.value > 0 for winner in searches)
+
+    before = lucky(0)
+    assert before > 10
+    assert lucky(2) <= stats.binom.isf(1e-4, before, 3 * stats.norm.sf(1))

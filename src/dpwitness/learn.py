@@ -61,16 +61,21 @@ class Learner:
     def events(self, objective: Objective, most: int = 4) -> list[Found]:
         """The events that the objective likes best, in either direction.
 
-        The first is the simplest that is nearly as good as the best one; the others follow by value.
+        The first is the simplest that is nearly as good as the best one, the second the best three standard errors
+        lower, in case that the first owes its value to luck; the others follow by value.
         """
         sample = self.sample
         if isinstance(sample, Table) and isinstance(objective, BoundAt):
             # Few events to be lucky with; and what is rare but clear would lose to what is frequent, in so few runs.
             objective = replace(objective, error_factor=0.25)
         columns = _best_intervals(self._columns, objective)
+        # The best of some hundred intervals is the luckiest; so also the best three standard errors lower.
+        careful = _best_intervals(self._columns, objective, 3.0) if self.thorough else []
+        tried = [interval for _, interval, _ in columns[:3]]
         sets = _best_sets(sample, objective) if isinstance(sample, Table) else []
         trials = [trial for trial in sets if trial.size == 1]  # simplest first
         trials += [_tried(interval, swapped, sample) for _, interval, swapped in columns[:3]]
+        trials += [_tried(interval, swapped, sample) for _, interval, swapped in careful[:3] if interval not in tried]
         trials += [trial for trial in sets if trial.size > 1]
         if self.thorough and sample.width > 1:
             for _, interval, swapped in columns[:2]:
@@ -84,7 +89,7 @@ class Learner:
         lower = objective(p, q, sample.tested, 3.0, both)
         best = float(values.max())
         chosen = int(np.argmax(values >= best - slack(best)))
-        order = [chosen, *(int(k) for k in np.argsort(-values, kind="stable") if k != chosen)]
+        order = list(dict.fromkeys([chosen, int(np.argmax(lower)), *map(int, np.argsort(-values, kind="stable"))]))
         return [
             Found(
                 event=trials[k].event(),
@@ -208,12 +213,15 @@ def _runs_between(side: Side, lows: Floats, highs: Floats) -> NDArray[np.int64]:
     return np.asarray(side.upto[behind] - side.upto[before])
 
 
-def _best_intervals(columns: Sequence[_Column], objective: Objective) -> list[tuple[float, Interval, bool]]:
+def _best_intervals(
+    columns: Sequence[_Column], objective: Objective, standard_errors: float = 1.0
+) -> list[tuple[float, Interval, bool]]:
     """The best interval of each column, best column first: its value, itself, and whether D′ plays D."""
     if not columns:
         return []
     p, q = np.concatenate([column.p for column in columns]), np.concatenate([column.q for column in columns])
-    straight, swapped = np.split(objective(np.concatenate([p, q]), np.concatenate([q, p]), columns[0].runs), 2)
+    values = objective(np.concatenate([p, q]), np.concatenate([q, p]), columns[0].runs, standard_errors)
+    straight, swapped = np.split(values, 2)
     found = []
     start = 0
     for column in columns:

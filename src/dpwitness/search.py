@@ -27,6 +27,8 @@ PART = 1 << 17
 FINALISTS = 4
 #: By how many standard errors a value in the playoff is lowered: the largest of some 24 noisy values is partly noise.
 STANDARD_ERRORS = 1.0
+#: How often a winner of the playoff that may owe it to luck is counted again.
+RECOUNTS = 2
 
 Progress = Callable[[int], None]
 
@@ -221,28 +223,49 @@ def playoff(
     """The best of several pairs with events, each counted on search runs of its own; halving again.
 
     Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
-    estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good.
+    estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good. A winner that
+    promises something, but not three standard errors lower, is counted once more; if that was luck, another one wins.
     """
     rounds = max(len(entries) - 1, 0).bit_length()
     spent = 0
-    alive = list(enumerate(entries))
+    latest = list(entries)
+    alive = list(range(len(entries)))
     cells = np.zeros((len(entries), 4), np.int64)
+
+    def count_on(number: int, turn: int, n: int) -> None:
+        """Count an event on n more runs, and value it anew."""
+        nonlocal spent
+        entry = entries[number]
+        pair = entry.pair.swapped() if entry.found.swapped else entry.pair
+        key = (PLAYOFF, number, turn)
+        cells[number] += tally(
+            mechanism, pair, entry.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline
+        )
+        spent += n
+        latest[number] = replace(entry, found=_counted(entry.found, cells[number], objective))
+
+    def value(number: int) -> float:
+        return latest[number].found.value
+
     for turn in range(rounds):
         n = max(budget // (rounds * len(alive)), 8)
-        ranked = []
-        for number, entry in alive:
-            pair = entry.pair.swapped() if entry.found.swapped else entry.pair
-            key = (PLAYOFF, number, turn)
-            cells[number] += tally(
-                mechanism, pair, entry.found.event, n, seed=seed, key=key, workers=workers, deadline=deadline
-            )
-            spent += n
-            ranked.append((number, replace(entry, found=_counted(entry.found, cells[number], objective))))
-        ranked.sort(key=lambda item: -item[1].found.value)
-        alive = ranked[: (len(ranked) + 1) // 2] if turn < rounds - 1 else ranked
-    first = alive[0][1]
-    good = [entry for _, entry in alive if entry.found.value >= first.found.value - slack(first.found.value)]
-    return min(good, key=lambda entry: entry.found.event.size), spent
+        for number in alive:
+            count_on(number, turn, n)
+        alive.sort(key=lambda number: -value(number))
+        if turn < rounds - 1:
+            alive = alive[: (len(alive) + 1) // 2]
+    recounted: set[int] = set()
+    while True:
+        best = value(alive[0])
+        good = [number for number in alive if value(number) >= best - slack(best)]
+        winner = min(good, key=lambda number: latest[number].found.event.size)
+        lucky = latest[winner].found.lower_value <= 0 < value(winner) and winner not in recounted
+        if not lucky or len(recounted) == RECOUNTS:
+            return latest[winner], spent
+        recounted.add(winner)
+        cells[winner] = 0  # the runs by which it won
+        count_on(winner, rounds, max(budget // 5, 8))
+        alive = sorted(range(len(entries)), key=lambda number: -value(number))
 
 
 def estimated(cells: NDArray[np.int64]) -> Estimate:
