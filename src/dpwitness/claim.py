@@ -22,7 +22,10 @@ class Claim:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise InvalidClaim(f"{name}={value!r} must be a number")
-            object.__setattr__(self, name, float(value))  # a NumPy scalar is no JSON value
+            try:
+                object.__setattr__(self, name, float(value))  # a NumPy scalar is no JSON value
+            except OverflowError as error:
+                raise InvalidClaim(f"{name}={value!r:.80} is too large") from error
         # Beyond e^700 a double overflows; no claim of that size says anything.
         if not 0 <= self.epsilon <= 700:
             raise InvalidClaim(f"epsilon={self.epsilon!r} must be a number from 0 to 700")

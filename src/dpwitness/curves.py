@@ -59,7 +59,7 @@ def curve(
     started = time.monotonic()
     given = check_limits(0.5, 1 if runs is None else runs, max_time, "runs", progress)
     runs = None if runs is None else given
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InvalidParameter(f"method={method!r} must be one of {', '.join(METHODS)}")
     # Before the first line is run: a mistake in the last ε must not cost the others.
     stated = [stated_claim(mechanism, epsilon=e, delta=delta) for e in _several("epsilons", epsilons)]

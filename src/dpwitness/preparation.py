@@ -193,7 +193,10 @@ def number(name: str, value: Any) -> float:
     """A setting that must be a number. Raises `InvalidParameter`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidParameter(f"{name}={value!r} must be a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise InvalidParameter(f"{name}={value!r:.80} is too large") from error
 
 
 def check_limits(

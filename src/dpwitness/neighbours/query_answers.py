@@ -54,9 +54,9 @@ class Queries:
         number = isinstance(self.sensitivity, int | float) and not isinstance(self.sensitivity, bool)
         if not (number and 0 < self.sensitivity <= sys.float_info.max):
             raise InvalidNeighbours(f"sensitivity={self.sensitivity!r} must be positive and finite")
-        if self.may_move not in ("all", "one"):
+        if not isinstance(self.may_move, str) or self.may_move not in ("all", "one"):
             raise InvalidNeighbours(f"may_move={self.may_move!r} must be 'all' or 'one'")
-        if self.direction not in ("any", "up"):
+        if not isinstance(self.direction, str) or self.direction not in ("any", "up"):
             raise InvalidNeighbours(f"direction={self.direction!r} must be 'any' or 'up'")
         check_noun(self.noun)
         check_flag("any_length", self.any_length)
