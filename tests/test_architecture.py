@@ -12,7 +12,7 @@ TARGETS = Path(__file__).parents[1] / "algorithms"
 
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
-    {"errors", "clock"},
+    {"errors", "clock", "cache"},
     {"claim", "neighbours", "jit", "encoding", "reach"},
     {"counts", "kernels", "noise", "target", "exact", "files", "scratch", "values"},
     {"events", "drivers"},

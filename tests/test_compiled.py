@@ -14,10 +14,11 @@ import pytest
 
 from dpwitness import NotRefuted, Violation, bound, check, pairs
 from dpwitness.adapters import PythonMechanism, as_mechanism
+from dpwitness.cache import cache_folder, only_ours, private_folder
 from dpwitness.compare import difference_in_event
-from dpwitness.drivers import cache_folder, only_ours, private_folder
 from dpwitness.errors import CompiledDiffers, MechanismRaised
 from dpwitness.events import Interval
+from dpwitness.jit import compiled
 from dpwitness.mechanism import CompiledMechanism, Signature, sfc64_state
 from dpwitness.neighbours import Pair
 from dpwitness.reach import digest, names, rebuilt
@@ -371,9 +372,17 @@ def test_a_shared_folder_for_numbas_own_cache_is_not_used(tmp_path, monkeypatch)
     as_mechanism(mechanism, np.array([1.0]))
     assert not list(shared.iterdir())
 
+    def kernel(x):
+        return x + 1
+
+    assert compiled(kernel)(1) == 2
+    assert not list(shared.iterdir())
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "missing"))
+    assert cache_folder() == private_folder()
+
 
 def test_the_private_folder_is_removed_at_the_end(tmp_path):
-    code = "from dpwitness.drivers import private_folder; print(private_folder())"
+    code = "from dpwitness.cache import private_folder; print(private_folder())"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert run.stdout.startswith(str(tmp_path))
@@ -441,3 +450,13 @@ def test_nobody_is_accused_of_what_numba_made_of_a_rare_path():
     with pytest.warns(CompiledDiffers, match="wrong_where_it_matters runs as plain Python"):
         verdict = check(wrong_where_it_matters, claim=0.5, alpha=1e-3, **settings)
     assert isinstance(verdict, NotRefuted)
+
+
+def test_own_randomness_is_not_what_numba_draws():
+    def draws(data):
+        return data[0] + np.random.standard_normal()  # noqa: NPY002  # as users write it
+
+    with pytest.warns(CompiledDiffers, match="it draws its own randomness"):
+        mechanism = as_mechanism(draws, np.array([1.0]))
+    assert isinstance(mechanism, PythonMechanism)
+    assert not mechanism.reproducible

@@ -67,6 +67,11 @@ def as_mechanism(
             difference = first_difference(compiled, compiled.plain, pair)
             if difference is None:
                 return compiled
+            if signature.generator is None:
+                difference = (
+                    f"{signature.name} runs as plain Python: it draws its own randomness, so what numba makes of it "
+                    "cannot be compared with it; let it take an rng to have it compiled"
+                )
             warnings.warn(difference, CompiledDiffers, stacklevel=2)
             interpreted = True
     if interpreted and compilable:

@@ -5,18 +5,13 @@ mechanism gets such a module, in a file named by a fingerprint of the mechanism 
 itself does not notice when a callee changes).
 """
 
-import atexit
 import hashlib
 import importlib.util
 import math
 import os
-import shutil
-import stat
 import sys
-import tempfile
 import types as pytypes
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +22,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from dpwitness import encoding, noise, scratch
+from dpwitness.cache import cache_folder, private_folder
 from dpwitness.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE, WHOLE
 from dpwitness.jit import inlined
 from dpwitness.reach import digest, is_numba, rebuilt
@@ -275,51 +271,6 @@ def machine_code(mechanism: Any) -> Any:
     function = getattr(mechanism, "py_func", mechanism)
     given = mechanism.targetoptions if is_numba(mechanism) else {"nopython": True, "nogil": True, "forceinline": True}
     return remake(rebuilt(function, remake), given)
-
-
-def cache_folder() -> Path:
-    """Where driver modules are kept: $DPWITNESS_CACHE_DIR, else the user's cache folder, else `private_folder`.
-
-    What lies there is executed. So a folder is used only if it is the user's own and no one else may write to it or
-    put another in its place; numba's own setting NUMBA_CACHE_DIR, where given, must be such a folder too.
-    """
-    given = os.environ.get("DPWITNESS_CACHE_DIR")
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(given) if given else Path(base) / "dpwitness"
-    if (numbas := numba.config.CACHE_DIR) and not only_ours(Path(numbas)):  # type: ignore[attr-defined]  # set at run time
-        return private_folder()
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if only_ours(folder) and os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass  # a read-only home: compile anew in each process rather than refuse to work
-    return private_folder()
-
-
-def only_ours(folder: Path) -> bool:
-    """Whether a folder is the user's own, and nobody but the user and root can change it or what leads to it."""
-    if not hasattr(os, "getuid"):
-        return True  # access lists instead of owners and modes: a user's folders are the user's
-    own = os.getuid()
-    inner = folder.resolve()
-    status = inner.stat()
-    if status.st_uid != own or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return False
-    for outer in inner.parents:
-        status = outer.stat()
-        shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
-        if status.st_uid not in (own, 0) or shared:
-            return False
-    return True
-
-
-@cache
-def private_folder() -> Path:
-    """A folder for this process alone, removed at its end."""
-    folder = tempfile.mkdtemp(prefix="dpwitness-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
 
 
 def fingerprint(mechanism: Callable[..., Any], call: str) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""The one place where numba is imported: how this project compiles."""
+"""How this project compiles its own kernels."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
+from dpwitness.cache import numbas_folder_is_ours
 from dpwitness.clock import COMPILING
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,6 +27,8 @@ event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]  #
 
 def compiled(function: F) -> F:
     """Compile a kernel that holds no GIL; the machine code is kept on disk where a folder for it can be found."""
+    if not numbas_folder_is_ours():
+        return cast(F, numba.njit(nogil=True)(function))
     try:
         return cast(F, numba.njit(nogil=True, cache=True)(function))
     except RuntimeError:  # numba found no writable cache folder: compile anew in each process
