@@ -400,6 +400,17 @@ def test_whole_numbers_beyond_64_bits_are_refused(values):
         as_input(values)
 
 
+def test_messages_are_one_short_line_whatever_was_given():
+    deep = []
+    for _ in range(3_000):
+        deep = [deep]
+    for values in (deep, np.full((50, 50), np.nan), "long" * 1000, 10**5000):
+        with pytest.raises(InvalidNeighbours) as caught:
+            as_input(values)
+        assert len(str(caught.value)) < 200
+        assert "\n" not in str(caught.value)
+
+
 def test_the_largest_whole_numbers_are_kept():
     assert as_input([2**63 - 1, -(2**63)]).tolist() == [2**63 - 1, -(2**63)]
     assert as_input([2.0**63]).tolist() == [2.0**63]

@@ -139,6 +139,7 @@ def broken(**changes):
         (broken(event=[]), "must be an object|damaged"),
         (broken(estimate={"p": 2, "q": 0}), "p=2.0"),
         (broken(mechanism=3), "mechanism=3"),
+        (broken(mechanism="\ud800"), "surrogates not allowed"),
         (broken(versions=[]), "damaged"),
     ],
 )
@@ -201,10 +202,11 @@ def test_arrays_come_back_with_their_dtype(value):
 def test_what_no_file_can_hold_says_so():
     holds_itself = []
     holds_itself.append(holds_itself)
-    for value in (len, {1, 2}, 1j, {1: 2}, b"x", np.array(["x"]), holds_itself):
+    for value in (len, {1, 2}, 1j, {1: 2}, b"x", np.array(["x"]), holds_itself, "\ud800", {"\ud800": 1}):
         written = json.loads(json.dumps(value_to_json(value), allow_nan=False))
         assert "object" in repr(written)
         assert value_to_json(value_from_json(written)) == written
+        json.dumps(written, ensure_ascii=False).encode()
     assert value_from_json({"object": "<built-in>"}) == Unreadable("<built-in>")
 
 

@@ -45,18 +45,23 @@ def value_to_json(value: Any, depth: int = 0) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(float(value))}
-    if value is None or type(value) in (bool, int, float, str):
+    if value is None or type(value) in (bool, int, float) or (type(value) is str and _has_utf8(value)):
         return value
     if depth < DEEPEST:
         if type(value) is list:
             return [value_to_json(item, depth + 1) for item in value]
         if type(value) is tuple:
             return {"tuple": [value_to_json(item, depth + 1) for item in value]}
-        if type(value) is dict and all(type(name) is str for name in value):
+        if type(value) is dict and all(type(name) is str and _has_utf8(name) for name in value):
             return {"dict": {name: value_to_json(item, depth + 1) for name, item in value.items()}}
         if type(value) is np.ndarray and value.dtype.name in _DTYPES:
             return {"array": value_to_json(value.tolist()), "dtype": value.dtype.name}
-    return {"object": value.text if isinstance(value, Unreadable) else repr(value)[:LONGEST]}
+    return {"object": value.text if isinstance(value, Unreadable) else ascii(value)[:LONGEST]}
+
+
+def _has_utf8(text: str) -> bool:
+    """Whether a text can be written to a file: half of a surrogate pair cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def value_from_json(value: Any) -> Any:

@@ -26,6 +26,7 @@ from dpwitness.neighbours import (
     relation_from_json,
     relation_to_json,
 )
+from dpwitness.neighbours.pair import brief
 from dpwitness.values import Unreadable, value_from_json, value_to_json
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Witness:
                     f"this witness has the format {EARLIER!r}, which does not say which inputs are neighbours: make it "
                     "anew with `dpwitness check … --save FILE`"
                 )
-            raise InvalidWitness(f"this is no witness: its format is {found!r:.80}, not {FORMAT!r}")
+            raise InvalidWitness(f"this is no witness: its format is {brief(found)}, not {FORMAT!r}")
         try:
             witness = cls._parsed(value)
         except KeyError as error:
@@ -198,29 +199,30 @@ def _refuse(name: str) -> float:
 
 def _real(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-        raise ValueError(f"{name}={value!r:.80} must be a finite number")
+        raise ValueError(f"{name}={brief(value)} must be a finite number")
     return float(value)
 
 
 def _whole(value: Any, name: str, limit: int = 1 << 63) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < limit:
-        raise ValueError(f"{name}={value!r:.80} must be a whole number from 0 to below 2^{limit.bit_length() - 1}")
+        raise ValueError(f"{name}={brief(value)} must be a whole number from 0 to below 2^{limit.bit_length() - 1}")
     return value
 
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name}={value!r:.80} must be text")
+        raise ValueError(f"{name}={brief(value)} must be text")
+    value.encode()  # half of a surrogate pair could not be written again
     return value
 
 
 def _parameters(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"parameters={value!r:.80} must be an object")
+        raise ValueError(f"parameters={brief(value)} must be an object")
     found = {}
     for name, item in value.items():
         try:
             found[name] = value_from_json(item)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"parameter {name}={item!r:.80} cannot be read: {error}") from error
+            raise ValueError(f"parameter {name}={brief(item)} cannot be read: {error}") from error
     return found

@@ -11,7 +11,7 @@ from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.bit_lists import Bits, bits
 from dpwitness.neighbours.given_pairs import Pairs, pairs
 from dpwitness.neighbours.histograms import Histogram, histogram
-from dpwitness.neighbours.pair import Data, Pair, as_input
+from dpwitness.neighbours.pair import Data, Pair, as_input, brief
 from dpwitness.neighbours.query_answers import Queries, queries
 from dpwitness.neighbours.relation import (
     Relation,
@@ -62,5 +62,5 @@ def relation_from_json(value: Any) -> Relation:
     """
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if not isinstance(kind, str) or kind not in _READERS:
-        raise InvalidNeighbours(f"relation {value!r:.80} must be an object whose kind is one of {', '.join(_READERS)}")
+        raise InvalidNeighbours(f"relation {brief(value)} must be an object whose kind is one of {', '.join(_READERS)}")
     return _READERS[kind]({name: item for name, item in value.items() if name != "kind"})

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.pair import Data, Pair, alike, as_input, check_keys, check_noun, holds
+from dpwitness.neighbours.pair import Data, Pair, alike, as_input, brief, check_keys, check_noun, holds
 
 __all__ = ["Pairs", "pairs"]
 
@@ -67,7 +67,7 @@ class Pairs:
         check_keys("pairs", value, _FIELDS)
         given = value["given"]
         if not isinstance(given, list):
-            raise InvalidNeighbours(f"given={given!r:.80} must be a list of pairs")
+            raise InvalidNeighbours(f"given={brief(given)} must be a list of pairs")
         return cls(pairs(*given).given, value["noun"])
 
 
@@ -82,9 +82,9 @@ def pairs(*given: Sequence[Any]) -> Pairs:
     found = []
     for pair in given:
         if not isinstance(pair, Sequence | np.ndarray) or isinstance(pair, str | bytes):
-            raise InvalidNeighbours(f"a pair is two inputs, not {pair!r:.80}: give pairs((D, D′), …)")
+            raise InvalidNeighbours(f"a pair is two inputs, not {brief(pair)}: give pairs((D, D′), …)")
         if len(pair) != 2:
-            raise InvalidNeighbours(f"a pair is two inputs, not {len(pair)}: {pair!r:.80}")
+            raise InvalidNeighbours(f"a pair is two inputs, not {len(pair)}: {brief(pair)}")
         data, neighbour = as_input(pair[0]), as_input(pair[1])
         if data.shape != neighbour.shape:
             raise InvalidNeighbours(

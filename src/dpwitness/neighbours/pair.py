@@ -40,16 +40,16 @@ def as_input(values: Any) -> Data:
     try:
         array = np.array(values)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise InvalidNeighbours(f"input {values!r:.80} must be a number or a list of numbers of one depth") from error
+        raise InvalidNeighbours(f"input {brief(values)} must be a number or a list of numbers of one depth") from error
     kind = array.dtype.kind
     if _too_large(values, array):
-        raise InvalidNeighbours(f"input {values!r:.80} must hold whole numbers from −2^63 to 2^63 − 1 only")
+        raise InvalidNeighbours(f"input {brief(values)} must hold whole numbers from −2^63 to 2^63 − 1 only")
     if kind not in "biuf":
-        raise InvalidNeighbours(f"input {values!r:.80} must hold numbers only")
+        raise InvalidNeighbours(f"input {brief(values)} must hold numbers only")
     with np.errstate(over="ignore"):  # what a double cannot hold becomes infinite, and is refused
         array = array.astype(np.int64 if kind in "biu" else np.float64)
     if not np.all(np.isfinite(array)):
-        raise InvalidNeighbours(f"input {values!r:.80} must hold finite numbers only")
+        raise InvalidNeighbours(f"input {brief(values)} must hold finite numbers only")
     array.flags.writeable = False
     return array
 
@@ -68,6 +68,14 @@ def _too_large(values: Any, array: Data) -> bool:
         return False
     entries = np.array(values, object).ravel().tolist()
     return bool(entries) and all(isinstance(entry, int) for entry in entries)
+
+
+def brief(value: Any) -> str:
+    """A value of any kind on one short line, for messages."""
+    try:
+        return " ".join(repr(value).split())[:80]
+    except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
+        return f"of type {type(value).__name__}"
 
 
 def make_pair(data: Any, neighbour: Any, label: str) -> Pair:
@@ -113,19 +121,19 @@ def distances(pair: Pair) -> NDArray[np.float64]:
 def check_length(length: Any) -> None:
     """Raise `InvalidNeighbours` unless it is a whole number of at least 1."""
     if isinstance(length, bool) or not (isinstance(length, int) and length >= 1):
-        raise InvalidNeighbours(f"length={length!r} must be a whole number of at least 1")
+        raise InvalidNeighbours(f"length={brief(length)} must be a whole number of at least 1")
 
 
 def check_flag(name: str, value: Any) -> None:
     """Raise `InvalidNeighbours` unless it is True or False."""
     if not isinstance(value, bool):
-        raise InvalidNeighbours(f"{name}={value!r} must be True or False")
+        raise InvalidNeighbours(f"{name}={brief(value)} must be True or False")
 
 
 def check_noun(noun: Any) -> None:
     """Raise `InvalidNeighbours` unless it is a text."""
     if not isinstance(noun, str):
-        raise InvalidNeighbours(f"noun={noun!r} must be a text")
+        raise InvalidNeighbours(f"noun={brief(noun)} must be a text")
 
 
 def check_keys(kind: str, value: Mapping[str, Any], names: tuple[str, ...]) -> None:

@@ -13,6 +13,7 @@ from dpwitness.neighbours.pair import (
     Data,
     Pair,
     alike,
+    brief,
     check_flag,
     check_keys,
     check_length,
@@ -53,11 +54,11 @@ class Queries:
         check_length(self.length)
         number = isinstance(self.sensitivity, int | float) and not isinstance(self.sensitivity, bool)
         if not (number and 0 < self.sensitivity <= sys.float_info.max):
-            raise InvalidNeighbours(f"sensitivity={self.sensitivity!r} must be positive and finite")
+            raise InvalidNeighbours(f"sensitivity={brief(self.sensitivity)} must be positive and finite")
         if not isinstance(self.may_move, str) or self.may_move not in ("all", "one"):
-            raise InvalidNeighbours(f"may_move={self.may_move!r} must be 'all' or 'one'")
+            raise InvalidNeighbours(f"may_move={brief(self.may_move)} must be 'all' or 'one'")
         if not isinstance(self.direction, str) or self.direction not in ("any", "up"):
-            raise InvalidNeighbours(f"direction={self.direction!r} must be 'any' or 'up'")
+            raise InvalidNeighbours(f"direction={brief(self.direction)} must be 'any' or 'up'")
         check_noun(self.noun)
         check_flag("any_length", self.any_length)
 
