@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.noise import laplace
-from dpwitness.target import histogram as histogram_relation
-from dpwitness.target import queries, target
+from dpwitness.targets import histogram as histogram_relation
+from dpwitness.targets import queries, target
 
 
 @target(

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.target import bits as bit_relation
-from dpwitness.target import target
+from dpwitness.targets import bits as bit_relation
+from dpwitness.targets import target
 
 Answers = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.target import helper, histogram, target
+from dpwitness.targets import helper, histogram, target
 
 Counts = NDArray[np.int64]
 Keys = NDArray[np.uint64]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.noise import laplace
-from dpwitness.target import queries, target
+from dpwitness.targets import queries, target
 
 Answers = NDArray[np.float64]
 

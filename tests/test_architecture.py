@@ -14,7 +14,7 @@ TARGETS = Path(__file__).parents[1] / "algorithms"
 FLOORS = [
     {"errors", "clock", "cache"},
     {"claim", "neighbours", "jit", "encoding", "reach"},
-    {"counts", "kernels", "noise", "target", "exact", "files", "scratch", "values"},
+    {"counts", "kernels", "noise", "targets", "exact", "files", "scratch", "values"},
     {"events", "drivers"},
     {"mechanism", "evidence", "attacks"},
     {"compare"},
@@ -73,7 +73,7 @@ def test_attacks_never_import_evidence():
 
 @pytest.mark.parametrize("path", sorted(TARGETS.glob("*.py")), ids=lambda path: path.name)
 def test_targets_import_what_a_user_would(path):
-    assert set(imports(path)) <= {"noise", "target"}
+    assert set(imports(path)) <= {"noise", "targets"}
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             assert {a.name for a in node.names} <= {"numpy", "math"}
@@ -111,3 +111,9 @@ def test_public_names():
         assert getattr(dpwitness, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'prove'"):
         dpwitness.prove  # noqa: B018  # the access itself is the test
+
+
+def test_no_module_hides_a_public_name():
+    """A module of the name of a function takes its place in the package once anything imports it."""
+    modules = {path.stem for path in SOURCE.iterdir()}
+    assert not modules & set(dpwitness.__all__)

@@ -342,7 +342,7 @@ def test_an_attack_stays_in_the_relation_of_its_target():
     from dpwitness.attacks import threshold
     from dpwitness.claim import Claim
     from dpwitness.neighbours import Queries
-    from dpwitness.target import target
+    from dpwitness.targets import target
 
     name = f"{threshold.__name__}:gptt_chen"
     relation = queries(10, may_move="one", any_length=True)

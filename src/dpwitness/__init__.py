@@ -24,7 +24,7 @@ _HOMES = {
     "queries": "neighbours",
     "replay": "rerun",
     "shrink": "rerun",
-    "target": "target",
+    "target": "targets",
 }
 
 __all__ = [  # sorted as people sort, without regard to case
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from dpwitness.neighbours import bits, histogram, pairs, queries
     from dpwitness.pipeline import bound, check
     from dpwitness.rerun import replay, shrink
-    from dpwitness.target import target
+    from dpwitness.targets import target
     from dpwitness.verdict import Bound, Curve, NotRefuted, Violation
     from dpwitness.witness import Witness
 

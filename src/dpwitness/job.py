@@ -24,7 +24,7 @@ from dpwitness.neighbours import Data, Pair, Pairs, Relation, adjacent, require_
 from dpwitness.objectives import BoundAt, Objective
 from dpwitness.runs import CONFIRM, PLAYOFF, generator, ordered, tally
 from dpwitness.search import Entry, Promising, estimated, playoff, search
-from dpwitness.target import target_of
+from dpwitness.targets import target_of
 from dpwitness.witness import Witness
 
 #: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.

@@ -28,7 +28,7 @@ from dpwitness.job import Job, Progress, plain_function
 from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Relation, as_input, pairs
 from dpwitness.runs import default_workers
-from dpwitness.target import target_of
+from dpwitness.targets import target_of
 
 T = TypeVar("T")
 

@@ -21,8 +21,8 @@ from dpwitness.claim import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import OutcomeSet
 from dpwitness.neighbours import Data, Pair, as_input
-from dpwitness.target import bits as bit_relation
-from dpwitness.target import target
+from dpwitness.targets import bits as bit_relation
+from dpwitness.targets import target
 
 __all__ = [
     "Reconstruction",

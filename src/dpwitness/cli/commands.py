@@ -15,7 +15,7 @@ from dpwitness.files import read_column
 from dpwitness.neighbours import histogram, queries
 from dpwitness.report import text
 from dpwitness.report.plots import plot_curve
-from dpwitness.target import target_of
+from dpwitness.targets import target_of
 from dpwitness.verdict import Bound, Verdict, Violation
 from dpwitness.witness import Witness
 
