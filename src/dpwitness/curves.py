@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness import health
 from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.adapters import stated_claim
 from dpwitness.claim import Claim
+from dpwitness.conviction import Shards, examine
 from dpwitness.counts import Counts
 from dpwitness.errors import InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate, holm, p_value
@@ -25,6 +27,7 @@ from dpwitness.verdict import Curve, Line
 
 CURVE_RUNS: Final = 1_500_000
 METHODS: Final = ("exact", "score")
+SUSPICIOUS: Final = 0.01  # a p-value that someone may take for evidence
 CLEAR: Final = 7.5  # standard errors; a p-value of 10⁻⁶ takes 4.8
 
 
@@ -66,6 +69,7 @@ def curve(
     delta = stated[0].claim.delta
     tests = [Claim(epsilon=e, delta=delta) for e in _several("claims", claims)]
     lines = []
+    notes: tuple[str, ...] = ()
     seed = secrets.randbits(32) if seed is None else whole("seed", seed, 0, (1 << 128) - 1)
     for one in stated:
         epsilon = one.claim.epsilon
@@ -84,6 +88,7 @@ def curve(
             delta=one.delta,
             claim=one.claim,
         )
+        notes += health.required(job)
         budget = search_budget(job, search_runs, min(usual_search(epsilon), planned))
         wide = BoundAt(planned=planned, log_bar=math.log(1e6), delta=delta)
         finalists, spent = job.search(wide, budget, progress)
@@ -103,6 +108,7 @@ def curve(
             planned = _enough_runs(pool[0].estimate, again, epsilon, delta)
         chosen = [_best_for(test, pool) for test in tests]
         totals: tuple[Counts, ...] = ()
+        shards = Shards()
         for totals in confirm(
             job.mechanism,
             pair,
@@ -113,6 +119,7 @@ def curve(
             coupled=False,  # Fisher's test asks for independent sides
             deadline=job.deadline,
         ):
+            shards.add(totals)
             if progress is not None:
                 progress("confirm", totals[0].runs, planned, f"ε = {epsilon:g}")
         if not totals or totals[0].runs < planned:
@@ -124,6 +131,8 @@ def curve(
             p_value(c, test, method=method, seed=seed + i)
             for i, (c, test) in enumerate(zip(counts, tests, strict=True))
         ]
+        if min(values) < SUSPICIOUS:
+            notes += examine(job, pair, [found.event for found in pool], shards)
         lines.append(
             Line(
                 epsilon=epsilon,
@@ -145,6 +154,7 @@ def curve(
         seed=seed,
         reproducible=job.mechanism.reproducible,
         seconds=time.monotonic() - started,
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 

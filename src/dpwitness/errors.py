@@ -12,6 +12,7 @@
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
         ├── MechanismTimeout              it did not return in time
+        ├── DependentRuns                 its runs are not independent of each other
         └── InvalidOutcome                it returned something that is not an outcome
 
     SlowMechanism (a UserWarning)         numba refused the mechanism, so it runs as plain Python
@@ -66,6 +67,10 @@ class MechanismRaised(MechanismError):
 
 class MechanismTimeout(MechanismError):
     """The mechanism did not return in time."""
+
+
+class DependentRuns(MechanismError):
+    """The runs of the mechanism are not independent of each other, so counts of them are no evidence."""
 
 
 class InvalidOutcome(MechanismError):

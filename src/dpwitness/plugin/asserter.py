@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
+from dpwitness import health
 from dpwitness.adapters import stated_claim
 from dpwitness.errors import (
     DPWitnessError,
@@ -19,7 +20,6 @@ from dpwitness.errors import (
     SlowMechanism,
 )
 from dpwitness.pipeline import SHRINK_TIME, check_job, enough_runs, shrink
-from dpwitness.plugin import health
 from dpwitness.plugin.database import Database
 from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
 from dpwitness.preparation import check_limits, prepare
@@ -114,8 +114,11 @@ class Asserter:
                 claim=stated.claim,
             )
         mechanism, relation = job.mechanism, job.relation
-        health.check_inputs(relation, job.data, suppressed)
-        health.check_outcomes(mechanism, relation, job.data, suppressed)
+        notes = []
+        for finding in health.early(job):
+            if finding.name not in suppressed:
+                raise HealthCheckFailed(finding.name, finding.text)
+            notes += [finding.text] if finding.name == "input_ignored" else []
         alpha = self._alpha
         limits = {"max_time": settings["max_time"], "workers": self._session.workers}
         known = self._database.load(self._count, relation)
@@ -139,6 +142,7 @@ class Asserter:
                 alpha=alpha,
                 max_runs=max_runs,
                 search_runs=settings.get("search_runs"),
+                notes=tuple(notes),
             )
         except MechanismTimeout as error:
             if "too_slow" in suppressed:
@@ -155,16 +159,18 @@ class Asserter:
                 workers=self._session.workers,
             )
             saved = self._database.save(self._count, relation, verdict.witness)
-            notes = []
+            said = []
             if verdict.epsilon_lower_bound < first.epsilon_lower_bound:
-                notes.append(f"before it was made smaller, the witness showed ε ≥ {first.epsilon_lower_bound:.4g}")
+                said.append(f"before it was made smaller, the witness showed ε ≥ {first.epsilon_lower_bound:.4g}")
             if saved is not None:
-                notes.append(f"saved in {self._database.shown(saved)}: the next session replays it first")
-            return verdict, "; ".join(notes), False
+                said.append(f"saved in {self._database.shown(saved)}: the next session replays it first")
+            return verdict, "; ".join(said), False
         if verdict.ended != "interrupted":
             if known.witness is not None:
                 note = self._database.mark(known, "fixed")
-            health.check_verdict(verdict, suppressed)
+            for finding in health.of_verdict(verdict):
+                if finding.name not in suppressed:
+                    raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False
 
     def _record(self, record: dict[str, Any]) -> None:
