@@ -282,6 +282,11 @@ class PythonMechanism(Mechanism):
         self._kinds: dict[int, str] = {}
         self._labels: dict[float, str] = {}
 
+    @property
+    def outcome(self) -> Outcome | None:
+        """What turns an output into numbers, where the user gave it."""
+        return self._outcome
+
     def label(self, value: float) -> str | None:
         """As in `Mechanism`."""
         return self._labels.get(value)

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness import health
 from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.adapters import Stated, stated_claim
 from dpwitness.claim import Claim
+from dpwitness.conviction import Shards, examine
 from dpwitness.counts import Counts
 from dpwitness.errors import InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate, holm, p_value
@@ -25,6 +27,7 @@ from dpwitness.verdict import Curve, Line
 
 CURVE_RUNS: Final = 1_500_000
 METHODS: Final = ("exact", "score")
+SUSPICIOUS: Final = 0.01  # a p-value that someone may take for evidence
 CLEAR: Final = 7.5  # standard errors; a p-value of 10⁻⁶ takes 4.8
 
 
@@ -66,6 +69,7 @@ def curve(
     delta = stated[0].claim.delta
     tests = [Claim(epsilon=e, delta=delta) for e in _several("claims", claims)]
     lines = []
+    notes: tuple[str, ...] = ()
     seed = secrets.randbits(32) if seed is None else whole("seed", seed, 0, (1 << 128) - 1)
     for one in stated:
 
@@ -86,11 +90,12 @@ def curve(
                 interpreted=interpreted,
             )
 
-        def work(job: Job, one: Stated = one) -> tuple[Line, Mechanism]:
-            return _line(job, one.claim.epsilon, tests, method, runs, search_runs, progress), job.mechanism
+        def work(job: Job, one: Stated = one) -> tuple[Line, tuple[str, ...], Mechanism]:
+            return *_line(job, one.claim.epsilon, tests, method, runs, search_runs, progress), job.mechanism
 
-        line, prepared = compiled_first(ready, work)
+        line, said, prepared = compiled_first(ready, work)
         lines.append(line)
+        notes += said
     return Curve(
         mechanism=prepared.name,
         parameters={k: plain(v) for k, v in prepared.signature.parameters.items() if k not in EPSILON_NAMES},
@@ -100,6 +105,7 @@ def curve(
         seed=seed,
         reproducible=prepared.reproducible,
         seconds=time.monotonic() - started,
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -111,8 +117,9 @@ def _line(
     runs: int | None,
     search_runs: int | None,
     progress: Progress | None,
-) -> Line:
-    """The p-values of all tests for the mechanism as it was prepared; `epsilon`: its own."""
+) -> tuple[Line, tuple[str, ...]]:
+    """The p-values of all tests for the mechanism as it was prepared, and notes; `epsilon`: its own."""
+    notes = health.required(job)
     delta = tests[0].delta
     planned = _most_runs(epsilon) if runs is None else runs
     budget = search_budget(job, search_runs, min(usual_search(epsilon), planned))
@@ -135,6 +142,7 @@ def _line(
     chosen = [_best_for(test, pool) for test in tests]
     job.require_agreement(pair)
     totals: tuple[Counts, ...] = ()
+    shards = Shards()
     for totals in confirm(
         job.mechanism,
         pair,
@@ -145,6 +153,7 @@ def _line(
         coupled=False,  # Fisher's test asks for independent sides
         deadline=job.deadline,
     ):
+        shards.add(totals)
         if progress is not None:
             progress("confirm", totals[0].runs, planned, f"ε = {epsilon:g}")
     if not totals or totals[0].runs < planned:
@@ -158,7 +167,9 @@ def _line(
         p_value(c, test, method=method, seed=job.seed + i)
         for i, (c, test) in enumerate(zip(counts, tests, strict=True))
     ]
-    return Line(
+    if min(values) < SUSPICIOUS:
+        notes += examine(job, pair, [found.event for found in pool], shards)
+    line = Line(
         epsilon=epsilon,
         test_epsilons=tuple(t.epsilon for t in tests),
         p_values=tuple(values),
@@ -168,6 +179,7 @@ def _line(
         pair_label=pair.label,
         search_runs=spent,
     )
+    return line, notes
 
 
 def _several(name: str, values: Any) -> list[float]:

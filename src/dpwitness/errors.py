@@ -12,6 +12,7 @@
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
         ├── MechanismTimeout              it did not return in time
+        ├── DependentRuns                 its runs are not independent of each other
         ├── InvalidOutcome                it returned something that is not an outcome
         └── CompiledDisagrees             compiled it gave other outcomes than in Python; the caller goes on in Python
 
@@ -68,6 +69,10 @@ class MechanismRaised(MechanismError):
 
 class MechanismTimeout(MechanismError):
     """The mechanism did not return in time."""
+
+
+class DependentRuns(MechanismError):
+    """The runs of the mechanism are not independent of each other, so counts of them are no evidence."""
 
 
 class InvalidOutcome(MechanismError):

@@ -5,11 +5,14 @@ claim → neighbours → runs → outcomes → search ‖ fresh runs → counts 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from dpwitness import health
 from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.adapters import stated_claim
 from dpwitness.claim import Claim
+from dpwitness.conviction import Shards, examine, examine_pass
 from dpwitness.counts import Counts
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import (
@@ -80,7 +83,8 @@ def check(
     search_runs
         Paired search runs; they find the event and are then thrown away.
 
-    Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves.
+    Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves: `DependentRuns` where its
+    runs are not independent, so that counts of them are no evidence.
     """
     stated = stated_claim(mechanism, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in)
     max_runs = check_limits(alpha, max_runs, max_time, progress=progress)
@@ -130,8 +134,13 @@ def check_job(
     max_runs: int,
     search_runs: int | None = None,
     progress: Progress | None = None,
+    notes: tuple[str, ...] | None = None,
 ) -> Verdict:
-    """What is left of a check when it is prepared. `function`: the user's own, which may name an attack."""
+    """What is left of a check when it is prepared. `function`: the user's own, which may name an attack.
+
+    `notes`: those of health checks that were done already; None does them here.
+    """
+    notes = health.required(job) if notes is None else notes
     budget = search_budget(job, search_runs, min(usual_search(claim.epsilon), max_runs))
     objective = GrowthAt(epsilon=claim.epsilon, delta=claim.delta, planned=max_runs, log_bar=math.log(1 / alpha))
     # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
@@ -146,7 +155,7 @@ def check_job(
         stop_value=stop_value,
         progress=progress,
     )
-    return confirm_job(job, claim, alpha, pair, found, max_runs, spent, progress)
+    return confirm_job(job, claim, alpha, pair, found, max_runs, spent, progress, notes)
 
 
 def confirm_job(
@@ -158,10 +167,15 @@ def confirm_job(
     max_runs: int,
     spent: int,
     progress: Progress | None,
+    notes: tuple[str, ...] = (),
 ) -> Verdict:
-    """Right of ‖: fresh runs of a fixed pair and a fixed event until the claim is refuted or the runs are over."""
+    """Right of ‖: fresh runs of a fixed pair and a fixed event until the claim is refuted or the runs are over.
+
+    Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
+    """
     bar = math.log(1 / alpha)
     counts, log_e, ended = Counts(), 0.0, "runs"
+    shards = Shards()
     job.require_agreement(pair)
     try:
         for (counts,) in confirm(
@@ -173,6 +187,7 @@ def confirm_job(
             workers=job.workers,
             deadline=job.deadline,
         ):
+            shards.add((counts,))
             log_e = log_e_value(counts, claim, found.estimate)
             if progress is not None:
                 progress("confirm", counts.runs, max_runs, f"log e-value {log_e:.1f} of {bar:.1f}")
@@ -183,6 +198,8 @@ def confirm_job(
             ended = "runs" if counts.runs >= max_runs else "time"
     except KeyboardInterrupt:
         ended = "interrupted"  # what was counted is kept: the e-value is valid at any time
+    if log_e >= bar:
+        notes += examine(job, pair, [found.event], shards)
     common: dict[str, Any] = {
         "mechanism": job.mechanism.name,
         "parameters": {k: plain(v) for k, v in job.mechanism.signature.parameters.items()},
@@ -197,12 +214,16 @@ def confirm_job(
         "seed": job.seed,
         "reproducible": job.mechanism.reproducible,
         "ended": ended,
+        "notes": (*notes, *health.of_counts(counts)),
     }
     if log_e >= bar:
         job.require_agreement(pair, found.event)
         return Violation(**common, seconds=job.seconds)
+    examine_pass(job, shards)
     detectable = detectable_epsilon(counts, claim, alpha=alpha, hint=found.estimate)
-    return NotRefuted(**common, detectable_epsilon=detectable, seconds=job.seconds)
+    verdict = NotRefuted(**common, detectable_epsilon=detectable, seconds=job.seconds)
+    weak = tuple(finding.text for finding in health.of_verdict(verdict))
+    return replace(verdict, notes=(*verdict.notes, *weak))
 
 
 def bound(
@@ -270,6 +291,7 @@ def _bound_job(
 ) -> Bound:
     """What is left of a bound when it is prepared; `claim`: ε = 0 and the δ."""
     alpha, delta = 1 - confidence, claim.delta
+    notes = health.required(job)
     budget = search_budget(job, search_runs, min(max(runs // 4, 100_000), 8_000_000))
     planned = runs if job.mechanism.threads else min(runs, 4 * budget)  # of slow code what fits in the time
     objective = BoundAt(planned=planned, log_bar=math.log(1 / alpha), delta=delta)
@@ -278,10 +300,12 @@ def _bound_job(
     )
     job.require_agreement(pair)
     counts, ended = Counts(), "runs"
+    shards = Shards()
     try:
         for (counts,) in confirm(
             job.mechanism, pair, [found.event], seed=job.seed, max_runs=runs, workers=job.workers, deadline=job.deadline
         ):
+            shards.add((counts,))
             if progress is not None:
                 progress("confirm", counts.runs, runs, "")
         ended = "runs" if counts.runs >= runs else "time"
@@ -290,6 +314,9 @@ def _bound_job(
     lower = epsilon_lower_bound(counts, delta=delta, alpha=alpha, hint=found.estimate)
     if lower > 0:
         job.require_agreement(pair, found.event)
+        notes += examine(job, pair, [found.event], shards)
+    else:
+        examine_pass(job, shards)
     return Bound(
         mechanism=job.mechanism.name,
         parameters={k: plain(v) for k, v in job.mechanism.signature.parameters.items()},
@@ -302,4 +329,5 @@ def _bound_job(
         reproducible=job.mechanism.reproducible,
         seconds=job.seconds,
         ended=ended,
+        notes=(*notes, *health.of_counts(counts)),
     )

@@ -24,6 +24,7 @@ from dpwitness.errors import (
     InvalidNeighbours,
     InvalidParameter,
 )
+from dpwitness.fresh import refuse_inside
 from dpwitness.job import Job, Progress, plain_function
 from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Relation, as_input, pairs
@@ -60,6 +61,7 @@ def prepare(
     `claim` is what will be tested, by which the size of the noise is guessed where no `epsilon` is given. Raises
     `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves on its first run.
     """
+    refuse_inside()
     began = time.monotonic()
     workers = None if workers is None else whole("workers", workers, 1, MOST_WORKERS)
     seed = secrets.randbits(32) if seed is None else whole("seed", seed, 0, (1 << 128) - 1)

@@ -30,7 +30,7 @@ T = TypeVar("T")
 INTERRUPTED = 0.5
 
 # Each role draws from streams of its own: (role, …). The search's own keys begin with the number of a pair.
-SEARCH, CONFIRM = 0, 1
+SEARCH, CONFIRM, HEALTH = 0, 1, 2
 PLAYOFF, CERTAIN = 1 << 20, 1 << 21  # within the search, apart from the numbers of its pairs
 #: Numbers that one side of a block of rows holds: both sides fit a core's cache, and a call's 50 µs are spread thin.
 BLOCK = 1 << 17

@@ -25,7 +25,7 @@ class Outcome:
     reproducible: bool
     seconds: float
     ended: str  # why the confirm runs ended: "refuted", "runs", "time" or "interrupted"
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader should know before trusting it
 
     @property
     def counts(self) -> Counts:
@@ -53,6 +53,7 @@ class Outcome:
             "reproducible": self.reproducible,
             "seconds": round(self.seconds, 3),
             "versions": self.witness.versions,
+            "notes": list(self.notes),
         }
 
 
@@ -107,6 +108,7 @@ class Bound:
     reproducible: bool
     seconds: float
     ended: str
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values."""
@@ -123,6 +125,7 @@ class Bound:
             "reproducible": self.reproducible,
             "seconds": round(self.seconds, 3),
             "versions": self.witness.versions,
+            "notes": list(self.notes),
         }
 
 
@@ -152,6 +155,7 @@ class Curve:
     seed: int
     reproducible: bool
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values."""
@@ -184,4 +188,5 @@ class Curve:
             "seed": self.seed,
             "reproducible": self.reproducible,
             "seconds": round(self.seconds, 3),
+            "notes": list(self.notes),
         }

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
+from dpwitness import health
 from dpwitness.adapters import stated_claim
 from dpwitness.claim import Claim
 from dpwitness.errors import (
@@ -25,7 +26,6 @@ from dpwitness.job import Job
 from dpwitness.mechanism import Mechanism
 from dpwitness.neighbours import Data, Relation
 from dpwitness.pipeline import check_job, enough_runs
-from dpwitness.plugin import health
 from dpwitness.plugin.database import Database, Known
 from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
 from dpwitness.preparation import check_limits, compiled_first, prepare
@@ -140,8 +140,11 @@ class Asserter:
     ) -> tuple[Verdict, str | None, bool]:
         """What is left of an assertion when it is prepared."""
         mechanism, relation, data = job.mechanism, job.relation, job.data
-        health.check_inputs(relation, data, suppressed)
-        health.check_outcomes(mechanism, relation, data, suppressed)
+        notes = []
+        for finding in health.early(job):
+            if finding.name not in suppressed:
+                raise HealthCheckFailed(finding.name, finding.text)
+            notes += [finding.text] if finding.name == "input_ignored" else []
         alpha = self._alpha
         limits = {"max_time": settings["max_time"], "workers": self._session.workers}
         known = self._database.load(self._count, relation, data)
@@ -172,6 +175,7 @@ class Asserter:
                 alpha=alpha,
                 max_runs=max_runs,
                 search_runs=settings.get("search_runs"),
+                notes=tuple(notes),
             )
         except MechanismTimeout as error:
             if "too_slow" in suppressed:
@@ -183,7 +187,9 @@ class Asserter:
         if verdict.ended != "interrupted":
             if known.witness is not None:
                 note = self._marked(known, "fixed")
-            health.check_verdict(verdict, suppressed)
+            for finding in health.of_verdict(verdict):
+                if finding.name not in suppressed:
+                    raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False
 
     def _saved(self, relation: Relation, data: Data | None, verdict: Violation) -> str | None:

@@ -90,6 +90,7 @@ def verdict_text(verdict: Verdict, *, reproduce: Sequence[str] = ()) -> str:
     if verdict.ended in ("time", "interrupted"):
         why = "the time was over" if verdict.ended == "time" else "interrupted"
         lines.append(f"  stopped early: {why}; what was counted is valid")
+    lines += _noted(verdict.notes)
     lines.append(_spent(verdict))
     if not verdict.reproducible:
         lines.append("  the mechanism draws its own randomness: a seed cannot reproduce these counts")
@@ -130,6 +131,10 @@ def _confidence(alpha: float) -> str:
     return f"1 − {alpha:g}"
 
 
+def _noted(notes: Sequence[str]) -> list[str]:
+    return [f"  note: {note}" for note in notes]
+
+
 def _spent(result: Outcome | Bound) -> str:
     runs = result.witness.counts.runs
     return f"  runs: {result.search_runs:,} search, {runs:,} confirm; {result.seconds:.1f} s; seed {result.seed}"
@@ -145,7 +150,7 @@ def bound_text(result: Bound) -> str:
     ]
     if result.ended in ("time", "interrupted"):
         lines.append("  stopped early; the bound is valid for the runs that were counted")
-    return "\n".join([*lines, _spent(result)])
+    return "\n".join([*lines, *_noted(result.notes), _spent(result)])
 
 
 def curve_text(result: Curve) -> str:
@@ -160,4 +165,6 @@ def curve_text(result: Curve) -> str:
     each = [f"{line.counts[0].runs:,}" for line in result.lines]
     runs = each[0] if len(set(each)) == 1 else " / ".join(each)
     title = f"p-values of {result.mechanism}({parameters(result.parameters)})"
-    return "\n".join([title, *text, f"{runs} paired runs a line; {result.seconds:.1f} s; seed {result.seed}"])
+    return "\n".join(
+        [title, *text, *_noted(result.notes), f"{runs} paired runs a line; {result.seconds:.1f} s; seed {result.seed}"]
+    )

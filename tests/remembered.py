@@ -1,0 +1,61 @@
+"""Mechanisms that keep something between runs, in a file that a new process can load; numpy alone, to load it fast."""
+
+import functools
+
+import numpy as np
+
+KEPT = {}
+OFFSET = 100 * np.random.default_rng().laplace()
+CALLS = []
+
+
+def kept(rng, data):
+    """Noise drawn once for every input."""
+    return data[0] + KEPT.setdefault(float(data[0]), rng.laplace())
+
+
+@functools.lru_cache
+def cached_noise(entry):
+    return np.random.default_rng().laplace()
+
+
+def cached(data):
+    return data[0] + cached_noise(float(data[0]))
+
+
+def kept_whole(rng, data, size):
+    """The same for many runs a call; discrete."""
+    return np.full(size, np.round(data[0] + KEPT.setdefault(("whole", float(data[0])), 1e6 * rng.random())))
+
+
+def offset(rng, data, size):
+    """Part of the noise is drawn when the file is imported."""
+    return np.round(data[0] + OFFSET) + rng.integers(0, 2, size)
+
+
+def seeded(data):
+    """Draws the same noise in every run of every process."""
+    return data[0] + np.random.default_rng(0).laplace()
+
+
+def noisy(rng, data, size):
+    """Laplace noise of scale 1/5: as it should be, but for the scale."""
+    return data[0] + rng.laplace(0, 0.2, size)
+
+
+def talkative(data):
+    """Writes to stdout, where the answer of a new process goes."""
+    print("one run")
+    return float(data[0])
+
+
+def leaves(data):
+    raise SystemExit("no more")
+
+
+@functools.wraps(noisy)
+def decorated(rng, data, size):
+    return noisy(rng, data, size)
+
+
+hidden = [lambda data: data[0]]
