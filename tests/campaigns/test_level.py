@@ -1,4 +1,6 @@
-"""How often a claim that holds is refuted, over many seeds: `pytest -m campaign`, $DPWITNESS_SEEDS for their number.
+"""How often a claim that holds is refuted, over many seeds: `pytest -m campaign`.
+
+$DPWITNESS_SEEDS says how many seeds, $DPWITNESS_FIRST_SEED which is the first.
 
 Every mechanism here has a privacy loss of exactly its claim, so an alarm is as likely as it can be.
 """
@@ -21,6 +23,7 @@ from samplers import SAMPLERS
 pytestmark = pytest.mark.campaign
 
 SEEDS = int(os.environ.get("DPWITNESS_SEEDS", "100"))
+FIRST = int(os.environ.get("DPWITNESS_FIRST_SEED", "0"))
 ALPHA = 0.05
 ONE = pairs(([0], [1]))
 #: Randomised response of ε = 1: the probability of the truth.
@@ -141,7 +144,7 @@ def test_a_claim_that_just_holds_is_refuted_no_more_often_than_said(function):
     runs = 2_000 if function in PYTHON else 20_000
     claim = Claim(epsilon=1.0, delta=DELTAS.get(function.__name__, 0.0))
     alarms = 0
-    for seed in range(SEEDS):
+    for seed in range(FIRST, FIRST + SEEDS):
         verdict = check(
             mechanism, claim=1.0, delta=claim.delta, neighbours=ONE, alpha=ALPHA, seed=seed, search_runs=2_000,
             max_runs=runs, workers=1,
@@ -158,7 +161,7 @@ def test_samplers_of_one_law_are_never_refuted(sampler):
     settings = {"neighbours": ONE, "workers": 1, "search_runs": 4_000}
     runs = 2_000 if sampler.__name__ == "thousands_on_one_input" else 40_000
     alarms = above = 0
-    for seed in range(SEEDS):
+    for seed in range(FIRST, FIRST + SEEDS):
         verdict = check(mechanism, claim=0.5, alpha=1e-3, seed=seed, max_runs=runs, **settings)
         alarms += not isinstance(verdict, NotRefuted)
         above += bound(mechanism, epsilon=0.5, seed=seed, runs=runs, **settings).epsilon_lower_bound > 0
