@@ -146,7 +146,24 @@ def test_infinite_entries_are_values_like_others(size, thorough):
         event = Interval(coordinate=0, low=low, high=high)
         assert p == q == event.contains(rows[:2000]).mean()
     ends = set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
-    assert {(np.inf, np.inf), (-np.inf, -LARGEST)} <= ends
+    assert {(np.inf, np.inf), (-np.inf, -LARGEST), (-np.inf, LARGEST)} <= ends  # +∞, −∞, all but +∞
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_a_value_below_infinity_can_be_told_from_infinity(thorough):
+    column = intervals(np.tile([-1.0, 0.0, np.inf], 2000), thorough)
+    assert (0.0, LARGEST) in set(zip(column.lows.tolist(), column.highs.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5, 16])
+def test_the_second_event_is_the_best_three_standard_errors_lower(seed):
+    """In some of these few runs it is not among the two best by one standard error."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.laplace(0, 1, (600, 3)), rng.laplace([1, 0.9, 0.8], 1, (600, 3))
+    found = learn_events(x, y, GrowthAt(epsilon=1.0), most=50)
+    assert len(found) > 3
+    assert max(f.lower_value for f in found) in [f.lower_value for f in found[:2]]
+    assert [f.value for f in found[2:]] == sorted((f.value for f in found[2:]), reverse=True)
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])

@@ -23,7 +23,7 @@ from dpwitness.runs import CERTAIN, PLAYOFF, ordered, sample, stack, tally
 ROOM = 1 << 22
 #: Paired runs that are drawn at a time to be counted.
 PART = 1 << 17
-#: How many pairs go on to the playoff.
+#: How many pairs go on to the playoff; twice as many where nothing ends the search early: a bound has the runs for it.
 FINALISTS = 4
 #: By how many standard errors a value in the playoff is lowered: the largest of some 24 noisy values is partly noise.
 STANDARD_ERRORS = 1.0
@@ -92,6 +92,8 @@ def search(
     numbers = count()
     spent = 0
     late = False
+    thorough = np.isinf(stop_value) and mechanism.threads
+    finalists = 2 * FINALISTS if thorough else FINALISTS
 
     def halve(arms: list[_Arm], budget: int, keep: int) -> list[_Arm]:
         """Few runs for all, twice the runs for the better half, and so on; the same total in every round."""
@@ -193,18 +195,18 @@ def search(
     arms = [_Arm(pair, next(numbers)) for pair in proposed]
     first = list(arms)
     if len(arms) > 1:
-        arms = halve(arms, budget // 2, FINALISTS)
+        arms = halve(arms, budget // 2, finalists)
         _refuse_constant(mechanism, first, late)
         if not arms[0].certain and not late:
             varied = [v for arm in arms[:2] for v in adjacent_variations(relation, arm.pair, data, scale=scale)]
             arms += [_Arm(pair, next(numbers)) for pair in varied]
-            arms = halve(arms, budget - spent, FINALISTS)
+            arms = halve(arms, budget - spent, finalists)
     else:
         arms = halve(arms, budget, 1)
         _refuse_constant(mechanism, first, late)
     found = []
     for arm in arms:
-        more = budget // len(arms) if np.isinf(stop_value) and mechanism.threads else 0
+        more = budget // len(arms) if thorough else 0
         seen = deepened(arm, more)
         found.append(Promising(pair=arm.pair, sample=seen, certain=arm.found if arm.certain else None))
     return found, spent
