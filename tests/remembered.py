@@ -6,7 +6,6 @@ import numpy as np
 
 KEPT = {}
 OFFSET = 100 * np.random.default_rng().laplace()
-CALLS = []
 
 
 def kept(rng, data):
@@ -23,14 +22,25 @@ def cached(data):
     return data[0] + cached_noise(float(data[0]))
 
 
-def kept_whole(rng, data, size):
-    """The same for many runs a call; discrete."""
-    return np.full(size, np.round(data[0] + KEPT.setdefault(("whole", float(data[0])), 1e6 * rng.random())))
-
-
 def offset(rng, data, size):
     """Part of the noise is drawn when the file is imported."""
     return np.round(data[0] + OFFSET) + rng.integers(0, 2, size)
+
+
+def compiled_offset(rng, data):
+    """The same for code that numba compiles: the offset becomes a constant of it."""
+    return np.round(data[0] + OFFSET) + rng.integers(0, 2)
+
+
+SCALE = 0.2
+
+
+def scale():
+    return SCALE
+
+
+def scaled(rng, data):
+    return data[0] + rng.laplace(0, scale())
 
 
 def seeded(data):

@@ -198,16 +198,24 @@ def test_consecutive_runs_of_plain_python_that_share_a_draw():
         dpw.check(shared, claim=1.0, neighbours=PAIR, outcome=float, seed=1, max_time=5.0)
 
 
-@pytest.mark.parametrize("name", ["kept", "cached", "kept_whole", "offset"])
+@pytest.mark.parametrize("name", ["kept", "cached", "offset"])
 def test_noise_that_is_remembered_is_found_by_a_new_process(name):
     limits = {"neighbours": PAIR, "outcome": float_of(name), "seed": 1, "search_runs": 2_000}
     with pytest.raises(DependentRuns, match=rf"{name} remembers its noise: on D′? .* in a new process; draw"):
         dpw.check(getattr(remembered, name), claim=1.0, **limits)
 
 
+def test_noise_that_was_compiled_in_is_found_by_a_new_process():
+    with pytest.raises(DependentRuns, match="compiled_offset remembers its noise: a module-level number or array"):
+        dpw.check(remembered.compiled_offset, seed=1, **LIMITS)
+    assert fresh.same_constants(remembered.scaled)
+    assert fresh.constants(remembered.scaled) not in (None, fresh.constants(remembered.compiled_offset))
+    assert fresh.constants(remembered.noisy) is None
+
+
 def float_of(name):
     """Plain Python where numba would compile it: what is compiled remembers nothing."""
-    return None if name in ("kept_whole", "offset") else float
+    return None if name == "offset" else float
 
 
 def test_a_generator_seeded_inside_is_a_violation_and_the_verdict_says_why():

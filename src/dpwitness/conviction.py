@@ -1,10 +1,12 @@
 """What is asked before a claim is called refuted: whether the runs are independent, and the noise drawn anew.
 
-Compiled code is not asked: it keeps nothing from run to run.
+Compiled code keeps nothing from run to run but the module-level values that were compiled into it: only these are
+compared.
 """
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -88,7 +90,7 @@ def examine(job: Job, pair: Pair, events: Sequence[Event], shards: Shards) -> tu
     """
     mechanism = job.mechanism
     if not isinstance(mechanism, PythonMechanism):
-        return _without_noise(job, pair)
+        return _compiled(job, pair)
     task = partial(_further, job, pair, events)
     seen = next(ordered([task], 1, Deadline(time.monotonic() + PATIENCE)))
     if seen is None:
@@ -97,8 +99,18 @@ def examine(job: Job, pair: Pair, events: Sequence[Event], shards: Shards) -> tu
     return _compared(job, mechanism, pair, events, seen, shards)
 
 
-def _without_noise(job: Job, pair: Pair) -> tuple[str, ...]:
-    """Notes on inputs on which compiled code always returns the same."""
+def _compiled(job: Job, pair: Pair) -> tuple[str, ...]:
+    """Notes on inputs on which compiled code always returns the same.
+
+    Raises `DependentRuns` where a module-level value that it uses is another in a new process.
+    """
+    function = job.mechanism.signature.function
+    with suppress(fresh.CannotLoad):  # a function of this process alone: its constants are what they are
+        if not fresh.same_constants(function):
+            raise DependentRuns(
+                f"{job.mechanism.name} remembers its noise: a module-level number or array that it uses has another "
+                "value in a new process; draw fresh noise for every run"
+            )
     notes = []
     for side, data in enumerate((pair.data, pair.neighbour)):
         rows = np.full((FEW, max(data.size, job.mechanism.width, 1)), np.nan)

@@ -5,6 +5,7 @@ written by the process that started it, and writes what the mechanism returned a
 """
 
 import builtins
+import hashlib
 import importlib
 import importlib.util
 import json
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -135,6 +136,55 @@ def _is_plain(value: Any) -> bool:
 
 def ask(question: Request) -> tuple[Side, Side]:
     """Run the mechanism in a new process. Raises `CannotLoad` where that fails."""
+    left, right = (
+        Side(runs=one["runs"], hits=tuple(one["hits"]), always=None if one["always"] is None else tuple(one["always"]))
+        for one in _told(question)
+    )
+    return left, right
+
+
+def same_constants(function: Any) -> bool:
+    """Whether the module-level numbers and arrays that a function uses are the same in a new process.
+
+    They are compiled into it: noise among them would be the same in every run. True where it uses none. Raises
+    `CannotLoad` where they cannot be read.
+    """
+    here = constants(function)
+    return here is None or _told(place_of(function)) == here
+
+
+def constants(function: Any) -> str | None:
+    """A digest of the module-level numbers and arrays that a function and those it calls use; None without any."""
+    found: dict[str, bytes] = {}
+    seen: set[int] = set()
+
+    def visit(function: FunctionType) -> None:
+        if id(function) in seen or function.__module__.partition(".")[0] == __package__:
+            return  # our own files draw nothing when they are imported
+        seen.add(id(function))
+        for name in _names(function.__code__):
+            value = function.__globals__.get(name)
+            value = getattr(value, "py_func", value)
+            if isinstance(value, FunctionType):
+                visit(value)
+            elif isinstance(value, np.ndarray):
+                found[f"{function.__qualname__} {name}"] = value.tobytes()
+            elif isinstance(value, numbers.Number):
+                found[f"{function.__qualname__} {name}"] = repr(value).encode()
+
+    plain = getattr(function, "py_func", function)
+    if isinstance(plain, FunctionType):
+        visit(plain)
+    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest() if found else None
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*(_names(part) for part in inner))
+
+
+def _told(question: "Request | Place") -> Any:
+    """What a new process answers. Raises `CannotLoad`."""
     head = json.dumps([str(Path(entry or ".").resolve()) for entry in sys.path]).encode()
     try:
         done = subprocess.run(
@@ -155,15 +205,13 @@ def ask(question: Request) -> tuple[Side, Side]:
         raise CannotLoad(f"no new process could be asked ({error})") from error
     if "error" in said:
         raise CannotLoad(f"in a new process: {said['error']}")
-    left, right = (
-        Side(runs=one["runs"], hits=tuple(one["hits"]), always=None if one["always"] is None else tuple(one["always"]))
-        for one in said["sides"]
-    )
-    return left, right
+    return said["answer"]
 
 
-def answer(question: Request) -> list[dict[str, Any]]:
-    """What the new process does: load the function, run it on both inputs, count."""
+def answer(question: Request | Place) -> Any:
+    """What the new process does: load the function, run it on both inputs and count; or read its constants."""
+    if isinstance(question, Place):
+        return constants(_loaded(question))
     function = _loaded(question.function)
     outcome = None if question.outcome is None else _loaded(question.outcome)
     kind = VectorisedMechanism if question.vectorised else PythonMechanism
@@ -244,7 +292,7 @@ def main() -> None:
     os.dup2(2, 1)
     sys.path[:] = json.loads(sys.stdin.buffer.readline())
     try:
-        said: dict[str, Any] = {"sides": answer(pickle.load(sys.stdin.buffer))}
+        said: dict[str, Any] = {"answer": answer(pickle.load(sys.stdin.buffer))}
     except BaseException as error:  # whatever the user's code raises is told, SystemExit included
         said = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
     with os.fdopen(out, "w") as stream:
