@@ -108,8 +108,8 @@ def _compiled(job: Job, pair: Pair) -> tuple[str, ...]:
     with suppress(fresh.CannotLoad):  # a function of this process alone: its constants are what they are
         if not fresh.same_constants(function):
             raise DependentRuns(
-                f"{job.mechanism.name} remembers its noise: a module-level number or array that it uses has another "
-                "value in a new process; draw fresh noise for every run"
+                f"{job.mechanism.name} may remember its noise: a module-level number or array that it uses has another "
+                "value in a new process; draw fresh noise for every run, and give what was changed as a parameter"
             )
     notes = []
     for side, data in enumerate((pair.data, pair.neighbour)):
