@@ -1,4 +1,4 @@
-"""Speed: `pytest benchmarks/bench_speed.py` (pytest-benchmark); compare ratios within one run."""
+"""Speed: `pytest -n 0 benchmarks/bench_speed.py` (pytest-benchmark); compare ratios within one run."""
 
 import math
 
