@@ -464,6 +464,32 @@ def test_the_alpha_of_any_number_of_assertions_is_at_most_that_of_the_test(first
     assert spent == pytest.approx(0.5 / first * (1 - rest), rel=1e-12)
 
 
+def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
+    passed = {"verdict": "not-refuted", "claim": "ε = 1", "alpha": 1e-7, "note": None}
+    records = [
+        {"test": "a", "assertion": 1, **passed, "margin": 20.0, "detectable_epsilon": 1.25},
+        {"test": "a", "assertion": 2, **passed, "margin": 9.04, "detectable_epsilon": None, "note": "seen"},
+        {"test": "b", "assertion": 1, "verdict": "violated", "claim": "ε = 2", "alpha": 3e-7}
+        | {"margin": -5.0, "epsilon_lower_bound": 2.5},
+        {"test": "c", "assertion": 1, "verdict": "unhealthy", "claim": None, "alpha": 1e-7, "reason": "too slow"},
+    ]
+    session = SimpleNamespace(records=records, alpha=1e-6)
+    assert dpwitness.plugin.ledger.lines(session) == [
+        "4 assertions in 3 tests: 1 violated, 2 not refuted, 1 unhealthy; α spent 6e-07 of 1e-06",
+        "smallest margin: 9.0 nats of evidence short of an alarm, a (assertion 2)",
+        "  a: ε = 1, would have caught ε ≥ 1.25 with 95 % power",
+        "  a (assertion 2): ε = 1, would have caught nothing with 95 % power",
+        "    seen",
+        "  b: ε = 2 VIOLATED, ε ≥ 2.5",
+        "  c: too slow",
+    ]
+    session.records = records[2:3]
+    assert dpwitness.plugin.ledger.lines(session) == [
+        "1 assertion in 1 test: 1 violated; α spent 3e-07 of 1e-06",
+        "  b: ε = 2 VIOLATED, ε ≥ 2.5",
+    ]
+
+
 def test_refusals_reach_the_user_under_xdist(project):
     pytest.importorskip("xdist")
     result = project("    @pytest.mark.dp(epsilom=1.0)\n    def test_typo(assert_private): pass\n")(
