@@ -63,7 +63,7 @@ def test_a_sampler_without_privacy_loss_has_no_lower_bound():
     assert found.epsilon_lower_bound == 0
 
 
-@pytest.mark.parametrize("draws", [(0, 3), (3, 0), (2, 2), (1, 4), (4, 1)])
+@pytest.mark.parametrize("draws", [(0, 3), (3, 0), (2, 2), (1, 4), (4, 1), (1, 3), (3, 1)])
 def test_the_next_run_starts_behind_both_sides_with_no_half_word(draws):
     counts = np.array(draws)
 
@@ -86,6 +86,23 @@ def test_the_next_run_starts_behind_both_sides_with_no_half_word(draws):
     fresh = generator(9)
     fresh.integers(0, 1 << 63, (max(draws) + 1) // 2)
     assert fresh.bit_generator.state["state"]["state"].tolist() == state[:4].tolist()
+
+
+def odd_halves(rng, data):
+    """Three draws of 31 bits: one and a half words, so that a half word is left behind each side."""
+    return rng.integers(0, 1 << 31), rng.integers(0, 1 << 31), rng.integers(0, 1 << 31)
+
+
+def test_both_sides_of_a_coupled_run_make_the_same_draws():
+    """A mechanism that ignores its input returns the same on both sides, in every run; and never the same again."""
+    mechanism = as_mechanism(odd_halves, PAIR.data)
+    assert isinstance(mechanism, CompiledMechanism)
+    left, right = sample(mechanism, PAIR, 2_000, seed=3, key=(0,))
+    assert np.array_equal(left, right)
+    assert len(np.unique(left[:, 0])) == 2_000  # 2,000 of 2^31 numbers: two are equal with probability 10⁻³, seed fixed
+    apart = np.empty((2, 2_000, 3))
+    mechanism.fill_pair(PAIR, generator(3), apart, 0, coupled=False)
+    assert len(np.unique(apart[:, :, 0])) == 4_000
 
 
 # The code tested is the code given.

@@ -139,6 +139,42 @@ def test_arrays_have_the_rows_of_their_entries(values):
         assert made.tolist() == one_by_one
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (2**53 - 1, [2**53 - 1]),
+        (1 - 2**53, [1 - 2**53]),
+        (2**53, [2**53, 0]),
+        (-(2**53), [-(2**53), 0]),
+        (2**53 + 2**11 + 3, [2**53 + 2**11, 3]),
+        (-(2**53) - 1, [-(2**53) - 2**11, 2**11 - 1]),
+        (-(2**63), [-(2**63), 0]),
+        (2**64 - 1, [2**64 - 2**11, 2**11 - 1]),
+        (2**64, [2**64, text_code("0x10000000000000000")]),
+        (-(2**63) - 1, [-(2**63), text_code("-0x8000000000000001")]),
+        (16**256, [math.inf, text_code("0x1" + 256 * "0")]),
+        (-(16**5000), [-math.inf, text_code("-0x1" + 5000 * "0")]),
+    ],
+    ids=lambda value: f"{value.bit_length()} bits" if isinstance(value, int) else "",
+)
+def test_large_whole_numbers_are_split_as_compiled_code_splits_them(value, expected):
+    """The last 11 bits apart: v = high + low, 0 <= low < 2^11, high a multiple of 2^11; beyond 64 bits a hash."""
+    assert entries(value) == expected
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u4", "u8", "i8"])
+def test_whole_numbers_of_every_width_are_rows(dtype):
+    assert array_rows(np.array([[0, 1], [2, 3]], dtype)).tolist() == [[0, 1], [2, 3]]
+    assert array_rows(np.empty((0, 2), dtype)).tolist() == []
+
+
+def test_arrays_hold_whole_numbers_up_to_2_to_the_53():
+    for limit in (2**53, -(2**53)):
+        towards_zero = limit - int(math.copysign(1, limit))
+        assert array_rows(np.array([[towards_zero]])).tolist() == [[towards_zero]]
+        assert array_rows(np.array([[limit]])) is None
+
+
 @given(st.one_of(st.sampled_from([TRUE, FALSE, NONE, NOT_A_NUMBER, NEGATIVE_ZERO, math.inf, -math.inf]), st.floats()))
 def test_an_entry_survives_json(entry):
     again = entry_from_json(json.loads(json.dumps(entry_to_json(entry), allow_nan=False)))

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpwitness.algorithms.sparse_vector import svt
+from dpwitness.algorithms.threshold_testing import gptt
 from dpwitness.exact import SCALES, pattern_probability, target_probability
 from reference import sparse_vector
 
@@ -101,3 +103,22 @@ def test_bad_input():
         pattern_probability([1, 0], [0], threshold=0, threshold_scale=1, query_scale=1)
     with pytest.raises(ValueError, match="must be positive"):
         pattern_probability([1], [0], threshold=0, threshold_scale=0, query_scale=1)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "parameters", "scales"),
+    [
+        (svt, {"epsilon": 4.0, "cutoff": 2}, (0.5, 2.0)),  # 2/ε, 4·cutoff/ε: Lyu, Su & Li 2017, Alg. 1
+        (svt, {"epsilon": 4.0, "cutoff": 2, "sensitivity": 2.0}, (1.0, 4.0)),
+        (gptt, {"epsilon1": 1.0, "epsilon2": 2.0}, (1.0, 0.5)),  # 1/ε₁, 1/ε₂: Chen & Machanavajjhala 2015, Alg. 2
+        (gptt, {"epsilon1": 1.0, "epsilon2": 2.0, "sensitivity": 2.0}, (2.0, 1.0)),
+    ],
+)
+def test_a_target_has_the_noise_of_its_paper(mechanism, parameters, scales):
+    """Frequencies of all patterns of two answers within 5 standard errors; noise twice as large is 10 of them off."""
+    n, queries, rng = 4_000, np.array([1.5, 0.0]), np.random.default_rng(1)
+    seen = Counter(tuple(mechanism(rng, queries, **parameters).astype(int).tolist()) for _ in range(n))
+    for pattern in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        b, c = scales
+        p = pattern_probability(pattern, queries, threshold=0.5, threshold_scale=b, query_scale=c)
+        assert abs(seen[pattern] / n - p) < 5 * math.sqrt(p * (1 - p) / n)

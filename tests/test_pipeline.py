@@ -1,11 +1,13 @@
 import math
 import time
+from itertools import islice
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import dpwitness as dpw
+import dpwitness.curves
 from dpwitness.adapters import as_mechanism
 from dpwitness.catalog import load
 from dpwitness.claim import Claim
@@ -216,3 +218,32 @@ def test_a_mechanism_without_noise_is_refuted_at_once():
     verdict = dpw.check(naked, epsilon=5.0, neighbours=dpw.queries(2), seed=1)
     assert isinstance(verdict, dpw.Violation)
     assert verdict.counts.neighbour_hits == 0
+
+
+@pytest.mark.parametrize("shards", [0, 1])
+def test_a_p_value_for_a_fixed_number_of_runs_is_not_had_from_fewer(shards, monkeypatch):
+    """A curve that is cut off by its deadline has no p-values: they hold for the number of runs planned."""
+
+    def noisy(rng, data, epsilon, size):
+        return data[0] + rng.laplace(0, 1 / epsilon, size)
+
+    settings = {"epsilons": [1.0], "claims": [0.5], "neighbours": dpw.pairs(([0.0], [1.0])), "seed": 1}
+    settings |= {"runs": 50_000, "search_runs": 2_000}
+    assert dpw.curve(noisy, **settings).lines[0].counts[0].runs == 50_000
+    monkeypatch.setattr(dpwitness.curves, "confirm", lambda *given, **more: islice(confirm(*given, **more), shards))
+    with pytest.raises(MechanismTimeout, match="noisy did not finish 50000 runs in 600 s: give fewer, or more time"):
+        dpw.curve(noisy, **settings)
+
+
+def test_a_curve_asks_for_independent_sides_for_its_exact_test():
+    """With shared draws the event {u < 0.3} would lie within {u < 0.6}, and one cell would be 0."""
+
+    def coin(rng, data, epsilon):
+        return rng.random() < 0.3 * data[0]
+
+    runs = 20_000
+    found = dpw.curve(coin, epsilons=[1.0], claims=[0.5], neighbours=dpw.pairs(([1.0], [2.0])), seed=1, runs=runs)
+    (counts,) = found.lines[0].counts
+    p, q = counts.hits / runs, counts.neighbour_hits / runs
+    assert {round(10 * p), round(10 * q)} in ({3, 6}, {4, 7})
+    assert abs(counts.n10 / runs - p * (1 - q)) < 5 * math.sqrt(p * (1 - p) * q * (1 - q) / runs)

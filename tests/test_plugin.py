@@ -2,15 +2,20 @@
 without enough noise is refuted within a few thousand runs, and a false alarm has probability 1e-6."""
 
 import json
+import math
 import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import polygamma
 
+import _dpwitness_pytest
 import dpwitness as dpw
 import dpwitness.plugin.asserter
 import dpwitness.plugin.database
 import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
+from _dpwitness_pytest import SESSION
 from dpwitness.evidence import log_e_value
 from dpwitness.witness import Witness
 
@@ -414,6 +419,75 @@ def test_serial_and_two_workers_agree_verdict_for_verdict(project, tmp_path):
         told[options] = sorted(entries, key=lambda entry: entry["test"])
     first, second = told.values()
     assert first == second
+
+
+def test_the_seed_that_a_session_has_drawn_is_that_of_its_workers(pytester):
+    """Of all seeds one in 2^32 would be drawn twice."""
+    controller = pytester.parseconfig()
+    drawn = SimpleNamespace(config=controller, workerinput={})
+    _dpwitness_pytest.pytest_configure(controller)
+    _dpwitness_pytest.pytest_configure_node(drawn)
+    worker = pytester.parseconfig()
+    worker.workerinput = {**drawn.workerinput, "workercount": 2, "workerid": "gw0"}
+    _dpwitness_pytest.pytest_configure(worker)
+    assert worker.stash[SESSION].seed == controller.stash[SESSION].seed
+    given = pytester.parseconfig("--dp-seed=7")
+    _dpwitness_pytest.pytest_configure(given)
+    assert given.stash[SESSION].seed == 7
+
+
+def test_each_role_assertion_test_and_session_has_a_seed_of_its_own(tmp_path):
+    """So that the runs of a replay are not those of the check after it. Eight of 64 bits differ, unless by design."""
+
+    def seed(role, count=1, test="test_it.py::test_a", session=1):
+        item = SimpleNamespace(nodeid=test, config=SimpleNamespace(rootpath=tmp_path))
+        made = dpwitness.plugin.asserter.Asserter(SimpleNamespace(seed=session, database=None), item)
+        made._count = count
+        return made._seed(role)
+
+    found = [seed("check"), seed("replay"), seed("check", count=2), seed("check", test="test_it.py::test_b")]
+    found += [seed("check", session=2), seed("replay", count=2)]
+    assert len(set(found)) == 6
+    assert all(0 <= one < 2**64 for one in found)
+    assert seed("check") == found[0]
+
+
+@pytest.mark.parametrize("first", [1, 5])
+def test_the_alpha_of_any_number_of_assertions_is_at_most_that_of_the_test(first, tmp_path):
+    """Σ 6/(π²k²) = 1 over all k; what comes behind the first K is 6/π² · ψ′(K + 1)."""
+    item = SimpleNamespace(nodeid="test_it.py::test_a", config=SimpleNamespace(rootpath=tmp_path))
+    made = dpwitness.plugin.asserter.Asserter(SimpleNamespace(alpha=0.5, family=first, database=None), item)
+    spent = 0.0
+    for made._count in range(1, 1001):
+        spent += made._alpha
+    rest = 6 / math.pi**2 * float(polygamma(1, 1001))
+    assert spent == pytest.approx(0.5 / first * (1 - rest), rel=1e-12)
+
+
+def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
+    passed = {"verdict": "not-refuted", "claim": "ε = 1", "alpha": 1e-7, "note": None}
+    records = [
+        {"test": "a", "assertion": 1, **passed, "margin": 20.0, "detectable_epsilon": 1.25},
+        {"test": "a", "assertion": 2, **passed, "margin": 9.04, "detectable_epsilon": None, "note": "seen"},
+        {"test": "b", "assertion": 1, "verdict": "violated", "claim": "ε = 2", "alpha": 3e-7}
+        | {"margin": -5.0, "epsilon_lower_bound": 2.5},
+        {"test": "c", "assertion": 1, "verdict": "unhealthy", "claim": None, "alpha": 1e-7, "reason": "too slow"},
+    ]
+    session = SimpleNamespace(records=records, alpha=1e-6)
+    assert dpwitness.plugin.ledger.lines(session) == [
+        "4 assertions in 3 tests: 1 violated, 2 not refuted, 1 unhealthy; α spent 6e-07 of 1e-06",
+        "smallest margin: 9.0 nats of evidence short of an alarm, a (assertion 2)",
+        "  a: ε = 1, would have caught ε ≥ 1.25 with 95 % power",
+        "  a (assertion 2): ε = 1, would have caught nothing with 95 % power",
+        "    seen",
+        "  b: ε = 2 VIOLATED, ε ≥ 2.5",
+        "  c: too slow",
+    ]
+    session.records = records[2:3]
+    assert dpwitness.plugin.ledger.lines(session) == [
+        "1 assertion in 1 test: 1 violated; α spent 3e-07 of 1e-06",
+        "  b: ε = 2 VIOLATED, ε ≥ 2.5",
+    ]
 
 
 def test_refusals_reach_the_user_under_xdist(project):

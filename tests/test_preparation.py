@@ -14,6 +14,7 @@ from dpwitness.errors import (
     InvalidParameter,
     MechanismRaised,
 )
+from dpwitness.job import _proposed
 from dpwitness.neighbours import as_input
 from dpwitness.preparation import prepare
 
@@ -93,6 +94,15 @@ def test_delta_reaches_a_parameter_of_that_name():
     assert values(gaussian, epsilon=1.0) == {"epsilon": 1.0, "delta": 1e-5}
     assert values(gaussian, epsilon=1.0, delta=1e-3) == {"epsilon": 1.0, "delta": 1e-3}
     assert values(gaussian, epsilon=1.0, delta=1e-3, parameters={"delta": 0.1}) == {"epsilon": 1.0, "delta": 0.1}
+    assert values(gaussian, epsilon=1.0, parameters={"epsilon": 2.0}) == {"epsilon": 2.0, "delta": 1e-5}
+
+
+def test_an_attack_proposes_inputs_only_where_the_relation_is_its_targets():
+    """Under another relation its inputs may be no neighbours."""
+    target = load("gptt")
+    for neighbours, proposes in ((None, True), (dpw.queries(3), False)):
+        ready = job(target, epsilon=1.0, neighbours=neighbours)
+        assert bool(list(_proposed(ready, target, Claim(epsilon=1.0), 1_000_000))) is proposes
 
 
 def test_the_whole_check_is_of_the_mechanisms_own_epsilon():

@@ -5,15 +5,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import dpwitness
+import dpwitness.pipeline
 from dpwitness.adapters import as_mechanism
 from dpwitness.catalog import load
 from dpwitness.counts import Counts
 from dpwitness.errors import MechanismRaised, MechanismTimeout
 from dpwitness.events import Interval, OutcomeSet
 from dpwitness.exact import target_probability
-from dpwitness.mechanism import sfc64_state
+from dpwitness.mechanism import Mechanism, Signature, sfc64_state
 from dpwitness.neighbours import pairs
-from dpwitness.runs import confirm, generator, ordered, sample
+from dpwitness.runs import BLOCK, CERTAIN, CONFIRM, PLAYOFF, SEARCH, confirm, generator, ordered, sample, stack, tally
 
 PAIR = pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]
 EVENTS = [OutcomeSet([[0, 0, 1]]), Interval(coordinate=4, low=1.0)]
@@ -45,6 +47,121 @@ def test_search_and_confirm_draw_from_streams_of_their_own():
     other, _ = sample(svt(), PAIR, 1_000, seed=5, key=(1,))
     assert np.array_equal(left, again, equal_nan=True)
     assert not np.array_equal(left, other, equal_nan=True)
+
+
+def test_no_confirm_run_repeats_a_search_run(monkeypatch):
+    """Whatever confirm runs draw is new: of 10⁴ numbers of 53 bits two are equal with probability 10⁻⁸."""
+    drawn, stage = {"search": [], "confirm": [], "after": []}, ["search"]
+
+    def mechanism(rng, data):
+        drawn[stage[0]].append(rng.random())
+        return data[0] + drawn[stage[0]][-1]
+
+    def staged(*given, **settings):
+        stage[0] = "confirm"
+        yield from confirm(*given, **settings)
+        stage[0] = "after"
+
+    monkeypatch.setattr(dpwitness.pipeline, "confirm", staged)
+    settings = {"neighbours": pairs(([0], [1])), "alpha": 1e-100, "search_runs": 500, "max_runs": 1_200, "seed": 5}
+    verdict = dpwitness.check(mechanism, claim=1.0, outcome=float, **settings)
+    assert len(drawn["confirm"]) == len(set(drawn["confirm"])) >= 2 * verdict.counts.runs > 100
+    assert len(drawn["search"]) >= 2 * 500
+    assert not set(drawn["confirm"]) & {*drawn["search"], *drawn["after"]}
+
+
+def test_each_role_and_shard_has_a_stream_of_its_own(monkeypatch):
+    asked = []
+
+    def recorded(seed, *key):
+        asked.append((seed, *key))
+        return generator(seed, *key)
+
+    monkeypatch.setattr(dpwitness.runs, "generator", recorded)
+    mechanism = as_mechanism(load("svt"), PAIR.data, epsilon=0.7)
+    runs = 2 * mechanism.shard + 1
+    sample(mechanism, PAIR, runs, seed=5, key=(0, 0))
+    tally(mechanism, PAIR, EVENTS[0], runs, seed=5, key=(1,))
+    last(confirm(mechanism, PAIR, EVENTS, seed=5, max_runs=runs))
+    assert [key[1] for key in asked] == [SEARCH] * 6 + [CONFIRM] * 3
+    assert len(set(asked)) == 9
+    states = {str(generator(*key).bit_generator.state) for key in asked}
+    assert len(states) == 9
+
+
+def test_a_check_draws_no_stream_twice(monkeypatch):
+    """Pairs, rounds, the runs that choose among finalists, those that estimate the winner, and evidence."""
+    asked = []
+
+    def recorded(seed, *key):
+        asked.append((seed, *key))
+        return generator(seed, *key)
+
+    monkeypatch.setattr(dpwitness.runs, "generator", recorded)
+    verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, seed=5, search_runs=40_000, max_runs=100_000)
+    assert verdict.counts.runs > 0
+    assert PLAYOFF in {key[2] for key in asked if key[1] == SEARCH}
+    assert len(set(asked)) == len(asked)
+    assert PLAYOFF != CERTAIN
+
+
+def test_rows_of_several_rounds_are_kept_together():
+    none, narrow, wide = np.empty((0, 7)), np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]])
+    assert np.array_equal(stack([none, narrow, wide]), [[1, math.nan], [2, math.nan], [3, 4]], equal_nan=True)
+    assert np.array_equal(stack([narrow, none]), narrow)
+
+
+class Recorded(Mechanism):
+    """Says which runs it was asked for, in which blocks."""
+
+    shard = 100_000
+    threads = True
+
+    def __init__(self, width):
+        super().__init__(Signature.of(lambda data: 0, {}))
+        self.width = width
+        self.blocks = []
+
+    def fill(self, data, rng, rows, start):
+        raise NotImplementedError
+
+    def fill_pair(self, pair, rng, rows, start, *, coupled):
+        self.blocks.append((start, rows.shape[1]))
+        rows[:] = 1.0
+        return self.width
+
+
+@pytest.mark.parametrize(("width", "runs", "most"), [(40, 250_001, BLOCK // 40), (10_000, 150, 64), (1, 3, 3)])
+def test_runs_are_counted_in_blocks_of_limited_memory_and_numbered_on(width, runs, most):
+    """The numbers of runs stand in messages, and what compiled and plain code are compared on is found by them."""
+    mechanism = Recorded(width)
+    (counts,) = last(confirm(mechanism, PAIR, [Interval(coordinate=0, low=0.5)], seed=1, max_runs=runs))
+    assert counts == Counts(n10=0, n11=runs, n01=0, n00=0)
+    following = 0
+    for start, rows in mechanism.blocks:
+        assert start == following
+        assert 0 < rows <= most
+        following += rows
+    assert following == runs
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_samples_and_tallies_hold_every_shard(shards):
+    mechanism = as_mechanism(lambda rng, data: data[0] + rng.random(), np.array([0.0]))
+    mechanism.shard = 5
+    pair = pairs(([0.0], [1.0])).given[0]
+    n = 5 * shards - 2
+    left, right = sample(mechanism, pair, n, seed=5, key=(4,))
+    assert left.shape == right.shape == (n, 1)
+    assert len(np.unique(left)) == n
+    for k in range(shards):
+        rows = np.empty((2, min(5, n - 5 * k), 1))
+        mechanism.fill_pair(pair, generator(5, SEARCH, 4, k), rows, 0, coupled=True)
+        assert np.array_equal(rows, [left[5 * k : 5 * k + 5], right[5 * k : 5 * k + 5]])
+    event = Interval(coordinate=0, low=0.5, high=1.5)
+    a, b = event.contains(left), event.contains(right)
+    expected = [np.sum(a & ~b), np.sum(a & b), np.sum(~a & b), np.sum(~a & ~b)]
+    assert tally(mechanism, pair, event, n, seed=5, key=(4,)).tolist() == expected
 
 
 @pytest.mark.parametrize("coupled", [True, False])

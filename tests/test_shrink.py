@@ -2,6 +2,7 @@
 
 import ast
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +10,27 @@ import numpy as np
 import pytest
 
 import dpwitness
-from dpwitness import Interval, NotRefuted, Violation, bits, check, histogram, pairs, queries
+from dpwitness import (
+    Box,
+    Interval,
+    NotRefuted,
+    OutcomeSet,
+    Violation,
+    bits,
+    check,
+    histogram,
+    pairs,
+    queries,
+    shrinking,
+)
+from dpwitness.adapters import PythonMechanism
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
 from dpwitness.errors import InvalidNeighbours, MechanismRaised
-from dpwitness.evidence import Estimate, log_e_value
+from dpwitness.evidence import Estimate, growth_rate, log_e_value
+from dpwitness.mechanism import Signature
 from dpwitness.neighbours import Pair, as_input
+from dpwitness.objectives import GrowthAt
 from dpwitness.rerun import replay, shrink
 from dpwitness.runs import confirm
 from dpwitness.shrinking import smallest
@@ -272,3 +288,95 @@ def test_outcomes_are_summarised_as_they_were_for_the_check():
     # Without `outcome` the mechanism returns what is no outcome, and a note says so.
     assert not any("could not be made smaller" in note for note in small.notes)
     assert isinstance(replay(first.witness, report, outcome=told, seed=9), Violation)
+
+
+def interval(low=-math.inf, high=math.inf, coordinate=0):
+    return Interval(coordinate=coordinate, low=low, high=high)
+
+
+def test_parts_of_an_event_are_simpler_events():
+    assert shrinking._parts(interval(1.0, 2.0, 3)) == [
+        interval(low=1.0, coordinate=3),
+        interval(high=2.0, coordinate=3),
+    ]
+    assert shrinking._parts(interval(low=1.0)) == shrinking._parts(interval(high=1.0)) == []
+    sides = (interval(1.0, 2.0), interval(low=0.0, coordinate=1))
+    assert shrinking._parts(Box(sides)) == list(sides)
+    assert shrinking._parts(OutcomeSet([[1.0]])) == []
+    two = OutcomeSet([[1.0, 2.0], [3.0, 4.0]])
+    assert sorted(part.rows.tolist() for part in shrinking._parts(two)) == [[[1.0, 2.0]], [[3.0, 4.0]]]
+    assert len(shrinking._parts(OutcomeSet([[float(k)] for k in range(20)]))) == 8
+
+
+def test_events_in_order_of_complexity():
+    """One outcome of one number, one bound, an interval, a box of one side, of two, several outcomes."""
+    ordered = [
+        OutcomeSet([[1.0]]),
+        interval(1.0, 2.0),
+        OutcomeSet([[1.0, 2.0, 3.0]]),
+        Box((interval(low=1.0),)),
+        Box((interval(low=1.0), interval(low=1.0, coordinate=1))),
+        OutcomeSet([[1.0], [2.0]]),
+        OutcomeSet([[1.0], [2.0], [3.0]]),
+    ]
+    values = [shrinking._complexity(event) for event in ordered]
+    assert values == sorted(set(values))
+    assert shrinking._complexity(interval(low=1.0)) == shrinking._complexity(interval(high=1.0)) == values[0]
+
+
+def test_bounds_are_rounded_to_one_two_and_three_digits():
+    assert list(shrinking._rounded(interval(low=0.12345))) == [interval(low=b) for b in (0.1, 0.12, 0.123)]
+    assert list(shrinking._rounded(interval(high=98.76))) == [interval(high=b) for b in (100.0, 99.0, 98.8)]
+    # With one digit nothing is left of the interval; with two it is 1.1 to 1.2.
+    assert list(shrinking._rounded(interval(1.12, 1.18))) == [interval(1.1, 1.2)]
+    assert list(shrinking._rounded(interval(low=0.5))) == []
+    box = Box((interval(low=0.11), interval(high=0.26, coordinate=1)))
+    assert list(shrinking._rounded(box)) == [Box((interval(low=0.1), interval(high=0.3, coordinate=1)))]
+    assert list(shrinking._rounded(OutcomeSet([[0.12345]]))) == []
+
+
+def shrinker(mechanism, runs):
+    objective = GrowthAt(epsilon=0.5, delta=0.0, planned=100_000, log_bar=math.log(1e6))
+    made = shrinking._Shrinker(mechanism, objective, needed=0.01, seed=3, workers=1, deadline=time.monotonic() + 1_000)
+    made.runs = runs
+    return made
+
+
+def leaky_coin(rng, data, size):
+    return 1.0 * (rng.random(size) < 0.2 + 0.6 * data[0])
+
+
+def test_what_an_event_promises_is_its_growth_rate_on_runs_of_its_own():
+    """P[1] is 0.8 on D and 0.2 on D′; each estimate within 5 standard errors, no two from the same runs."""
+    pair = Pair(as_input([1]), as_input([0]))
+    made = shrinker(dpwitness.adapters.as_mechanism(leaky_coin, pair.data), 20_000)
+    first, estimate = made.promise(pair, OutcomeSet([[1.0]]))
+    error = 5 * math.sqrt(0.16 / 20_000)
+    assert abs(estimate.p - 0.8) < error
+    assert abs(estimate.q - 0.2) < error
+    assert abs(estimate.both - 0.16) < error
+    assert first == pytest.approx(float(growth_rate(0.8, 0.2, 0.5, 0.0, 0.16)), rel=0.2)
+    assert first < float(growth_rate(estimate.p, estimate.q, 0.5, 0.0, estimate.both)) + 1e-12
+    assert made.promise(pair, OutcomeSet([[1.0]]))[1] != estimate
+    assert (made.steps, made.spent) == (2, 40_000)
+    assert made.holds(pair)
+    assert not made.holds(Pair(pair.data, pair.data))
+    assert (made.steps, made.spent) == (4, 80_000)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "max_time", "runs", "affordable"),
+    # 16 runs in so many seconds; 20 steps in max_time: max_time / 20 / (seconds / 16) runs a step, a power of ten down.
+    [(0.016, 20.0, 1_000, True), (0.016, 19.0, 100, True), (0.16, 20.0, 100, True), (1.6, 20.0, 10, False)],
+)
+def test_runs_of_a_step_are_what_fits_in_the_time(monkeypatch, seconds, max_time, runs, affordable):
+    def plain(rng, data):
+        return data[0] + rng.random()
+
+    pair = Pair(as_input([1]), as_input([0]))
+    made = shrinker(PythonMechanism(Signature.of(plain, {})), 16)
+    clock = iter([5.0, 5.0 + seconds * (1 - 1e-6)])
+    monkeypatch.setattr(shrinking.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(shrinking._Shrinker, "promise", lambda *given: None)
+    assert shrinking._affordable(made, pair, interval(low=1.0), max_time) is affordable
+    assert made.runs == runs

@@ -75,8 +75,8 @@ def _whole(value: int) -> list[float]:
     if -(2**63) <= value < 2**64:
         return [float(value >> LOW_BITS << LOW_BITS), float(value & (1 << LOW_BITS) - 1)]
     # Larger than any fixed-width integer: as near as a float comes, and a hash.
-    nearest = float(value) if value.bit_length() < 1024 else math.copysign(math.inf, value)
-    return [nearest, text_code(str(value))]
+    nearest = float(value) if value.bit_length() < 1024 else math.inf if value > 0 else -math.inf
+    return [nearest, text_code(hex(value))]  # decimal digits are limited to 4,300 by Python
 
 
 def array_rows(values: NDArray[Any]) -> Rows | None:
