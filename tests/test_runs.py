@@ -145,6 +145,29 @@ def test_runs_are_counted_in_blocks_of_limited_memory_and_numbered_on(width, run
     assert following == runs
 
 
+class Widening(Recorded):
+    """Returns three numbers a run, whatever its width was thought to be."""
+
+    def fill_pair(self, pair, rng, rows, start, *, coupled):
+        self.blocks.append((start, rows.shape[2]))
+        rows[:] = rng.random((2, rows.shape[1], 3))[:, :, : rows.shape[2]]
+        return 3
+
+
+def test_rows_that_are_too_narrow_are_made_again_from_the_same_draws():
+    pair, events = pairs(([0.0], [1.0])).given[0], [Interval(coordinate=0, low=0.5), OutcomeSet([[1.0]])]
+    narrow, wide = Widening(1), Widening(3)
+    found = [last(confirm(made, pair, events, seed=1, max_runs=1_000)) for made in (narrow, wide)]
+    assert found[0] == found[1]
+    assert [made.blocks for made in (narrow, wide)] == [[(0, 1), (0, 3)], [(0, 3)]]
+    long = Widening(1)
+    long.shard = BLOCK + 2  # two blocks: the second begins with the width that the first one needed
+    halves, none = last(confirm(long, pair, events, seed=1, max_runs=long.shard))
+    assert long.blocks == [(0, 1), (0, 3), (BLOCK // 2 + 1, 3)]
+    assert abs(halves.hits / halves.runs - 0.5) < 5 * 0.5 / math.sqrt(halves.runs)
+    assert none == Counts(n10=0, n11=0, n01=0, n00=long.shard)
+
+
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_samples_and_tallies_hold_every_shard(shards):
     mechanism = as_mechanism(lambda rng, data: data[0] + rng.random(), np.array([0.0]))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import dpwitness
 from dpwitness import (
@@ -26,6 +27,7 @@ from dpwitness import (
 from dpwitness.adapters import PythonMechanism
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
+from dpwitness.claim import Claim
 from dpwitness.errors import InvalidNeighbours, MechanismRaised
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
 from dpwitness.mechanism import Signature
@@ -380,3 +382,25 @@ def test_runs_of_a_step_are_what_fits_in_the_time(monkeypatch, seconds, max_time
     monkeypatch.setattr(shrinking._Shrinker, "promise", lambda *given: None)
     assert shrinking._affordable(made, pair, interval(low=1.0), max_time) is affordable
     assert made.runs == runs
+
+
+def shows_a_third(rng, data, size):
+    return (rng.random(size) < data.sum() / 3) + rng.normal(0, 0.1, size)
+
+
+def test_where_inputs_stay_the_event_gets_rounder():
+    """The event of one bound keeps one bound: of one digit, and it grows at least half as fast as the best one."""
+    relation = pairs(([1.0], [0.0]))
+    mechanism = dpwitness.adapters.as_mechanism(shows_a_third, relation.given[0].data)
+    limits = {"claim": Claim(epsilon=0.5), "alpha": ALPHA, "seed": 3, "max_runs": 100_000}
+    event = interval(low=0.48765)
+    small = smallest(mechanism, relation, relation.given[0], event, **limits, max_time=1_000.0)
+    assert small.pair == relation.given[0]
+    assert small.event == interval(low=float(f"{small.event.low:.1g}"))
+    q = float(norm.sf(small.event.low, scale=0.1))
+    p = 2 / 3 * q + float(norm.sf(small.event.low - 1, scale=0.1)) / 3
+    assert abs(small.estimate.p - p) < 5 * math.sqrt(p * (1 - p) / shrinking.MANY)
+    assert abs(small.estimate.q - q) < 5 * math.sqrt(q * (1 - q) / shrinking.MANY)
+    assert small.search_runs >= 2 * shrinking.MANY
+    assert small.search_runs % shrinking.MANY == 0
+    assert smallest(mechanism, relation, relation.given[0], event, **limits, max_time=1e-9) is None

@@ -201,3 +201,8 @@ def test_truncated_laws_equal_rounded_samples(made):
 def test_impossible_laws_and_numbers_are_refused(call):
     with pytest.raises(InvalidParameter):
         call()
+
+
+@pytest.mark.parametrize(("mean", "count"), [(0.5, 1), (2.5, 3), (-0.5, 0), (2.49, 2), (-2.51, -3), (3.0, 3)])
+def test_halves_go_up(mean, count):
+    assert nearest(mean) == count
