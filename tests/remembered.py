@@ -43,6 +43,28 @@ def scaled(rng, data):
     return data[0] + rng.laplace(0, scale())
 
 
+def listed(rng, data, memory=[0.0]):  # noqa: B006  # what this is about
+    """Noise that is kept in a parameter."""
+    memory[0] = memory[0] or rng.laplace()
+    return data[0] + memory[0]
+
+
+def leaks_zero(data):
+    """Tells 0 without noise."""
+    if data[0] == 0:
+        return 0.0
+    return data[0] + np.random.laplace()  # noqa: NPY002  # what this is about
+
+
+def often_released(rng, data, size):
+    return np.where(rng.random(size) < 0.7, data, 0.0)
+
+
+def fraction_released(rng, data, size):
+    """Whole noise leaves the fraction as it is."""
+    return data + rng.geometric(0.5, size) - rng.geometric(0.5, size)
+
+
 def seeded(data):
     """Draws the same noise in every run of every process."""
     return data[0] + np.random.default_rng(0).laplace()

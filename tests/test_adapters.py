@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import time
 import warnings
 
@@ -9,10 +10,11 @@ import numba
 import numpy as np
 import pytest
 
-from dpwitness import NotRefuted, Violation, check, pairs, queries
+from dpwitness import NotRefuted, Violation, adapters, check, pairs, queries
 from dpwitness.adapters import as_mechanism, carried_claim, carried_neighbours
 from dpwitness.claim import Claim
 from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
+from dpwitness.mechanism import CompiledMechanism
 from dpwitness.neighbours import as_input
 
 ONE = queries(1)
@@ -238,3 +240,25 @@ def test_very_slow_mechanisms_are_looked_at_after_every_second_run():
     mechanism = as_mechanism(slow, as_input([0.0]), outcome=float)
     assert mechanism.shard == 2
     assert as_mechanism(lambda data: data[0], as_input([0.0]), outcome=float).shard == 32
+
+
+def loops(rng, data):
+    total = 0.0
+    for _ in range(100):
+        total += rng.random()
+    return data[0] + total
+
+
+@pytest.mark.parametrize(("limit", "shard"), [(0.0, 64), (math.inf, 16_384)])
+def test_slow_compiled_code_makes_few_runs_between_two_looks_at_the_clock(limit, shard, monkeypatch):
+    """With shards of 16,384 runs, a search of 1 ms a run ended without any verdict."""
+    monkeypatch.setattr(adapters, "SLOW_COMPILED", limit)
+    mechanism = as_mechanism(loops, np.array([0.0]))
+    assert (type(mechanism), mechanism.shard) == (CompiledMechanism, shard)
+
+
+def test_an_array_without_axes_is_a_number():
+    mechanism = as_mechanism(lambda rng, data: np.array(data[0] + 1), np.array([0.5]), outcome=lambda value: value)
+    rows = np.empty((2, 2))
+    assert mechanism.fill(np.array([0.5]), np.random.default_rng(0), rows, 0) == 1
+    assert rows[:, 0].tolist() == [1.5, 1.5]

@@ -477,3 +477,64 @@ def test_own_randomness_is_not_what_numba_draws():
         mechanism = as_mechanism(draws, np.array([1.0]))
     assert isinstance(mechanism, PythonMechanism)
     assert not mechanism.reproducible
+
+
+def list_or_nothing(rng, data):
+    value = data[0] + rng.laplace(0.0, 1.0)
+    if value < 0:
+        return None
+    return [value, 1.0]
+
+
+def array_or_nothing(rng, data):
+    value = data[0] + rng.laplace(0.0, 1.0)
+    if value < 0:
+        return None
+    both = np.zeros(2)
+    both[0] = value
+    return both
+
+
+@pytest.mark.parametrize("function", [list_or_nothing, array_or_nothing])
+def test_memory_of_an_outcome_that_may_be_missing_is_freed_once(function):
+    mechanism = as_mechanism(function, PAIR.data)
+    assert isinstance(mechanism, CompiledMechanism)
+    rows = np.empty((2, 1))
+    numba.core.runtime.rtsys.initialize(numba.core.registry.cpu_target.target_context)
+    numba.core.runtime.nrt._nrt.memsys_enable_stats()
+    for seed in range(50):
+        before = numba.core.runtime.rtsys.get_allocation_stats()
+        mechanism.fill(PAIR.data, generator(seed), rows, 0)
+        after = numba.core.runtime.rtsys.get_allocation_stats()
+        assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
+
+
+def remembers_in_a_parameter(rng, data, kept=np.zeros(2)):  # noqa: B008  # the default is what is tested
+    if kept[0] == 0.0:
+        kept[0], kept[1] = 1.0, rng.laplace(0.0, 1.0)
+    return data[0] + kept[1]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"kept": np.zeros(2)}])
+def test_no_run_of_compiled_code_can_leave_anything_in_a_parameter(parameters):
+    with pytest.raises(MechanismRaised, match="assignment destination is read-only"):
+        check(remembers_in_a_parameter, claim=1.0, neighbours=pairs(([0], [1])), parameters=parameters, seed=1)
+
+
+SCALE = 1.0
+
+
+def test_a_function_compiled_for_earlier_globals_is_not_kept():
+    """With signatures given it is compiled at once, and does not see that SCALE changes."""
+    scaled = numba.njit("float64(float64)")(lambda value: value * SCALE)
+
+    def released(rng, data):
+        return scaled(data[0])
+
+    lazy = numba.njit(scaled.py_func)
+
+    def compiled_later(rng, data):
+        return lazy(data[0])
+
+    assert not digest(released)[1]
+    assert digest(compiled_later)[1]

@@ -198,10 +198,10 @@ def test_consecutive_runs_of_plain_python_that_share_a_draw():
         dpw.check(shared, claim=1.0, neighbours=PAIR, outcome=float, seed=1, max_time=5.0)
 
 
-@pytest.mark.parametrize("name", ["kept", "cached", "offset"])
+@pytest.mark.parametrize("name", ["kept", "cached", "kept_whole", "offset", "listed"])
 def test_noise_that_is_remembered_is_found_by_a_new_process(name):
     limits = {"neighbours": PAIR, "outcome": float_of(name), "seed": 1, "search_runs": 2_000}
-    with pytest.raises(DependentRuns, match=rf"{name} remembers its noise: on D′? .* in a new process; draw"):
+    with pytest.raises(DependentRuns, match=rf"{name} remembers its noise or .*: on D′? .* in a new process; draw"):
         dpw.check(getattr(remembered, name), claim=1.0, **limits)
 
 
@@ -211,6 +211,30 @@ def test_noise_that_was_compiled_in_is_found_by_a_new_process():
     assert fresh.same_constants(remembered.scaled)
     assert fresh.constants(remembered.scaled) not in (None, fresh.constants(remembered.compiled_offset))
     assert fresh.constants(remembered.noisy) is None
+
+
+def test_what_a_list_remembers_does_not_go_to_the_new_process():
+    given = [0.0]
+    limits = {"neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000, "parameters": {"memory": given}}
+    for _ in range(2):
+        with pytest.raises(DependentRuns, match="listed remembers its noise or a setting"):
+            dpw.check(remembered.listed, claim=1.0, **limits)
+    assert given == [0.0]
+
+
+def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
+    """numba compiles it and draws otherwise, so a copy runs in Python; a new process is asked for the original."""
+    with pytest.warns(dpw.errors.CompiledDiffers):
+        verdict = dpw.check(remembered.leaks_zero, claim=1.0, neighbours=PAIR, seed=1, search_runs=2_000)
+    assert isinstance(verdict, dpw.Violation)
+    assert len(verdict.notes) == 1
+    assert "in a new process too" in verdict.notes[0]
+
+
+@pytest.mark.parametrize("release", [remembered.often_released, remembered.fraction_released])
+def test_a_released_value_that_repeats_is_a_violation_and_not_dependence(release):
+    verdict = dpw.check(release, claim=1.0, neighbours=dpw.pairs((0.123456789012345, 0.52345678901234)), seed=1)
+    assert isinstance(verdict, dpw.Violation)
 
 
 def float_of(name):

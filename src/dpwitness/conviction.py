@@ -41,6 +41,7 @@ PATIENCE: Final = 10.0
 CALLED: Final = 2
 
 ADVICE: Final = "draw fresh noise for every run from the generator given (in a vectorised mechanism: one draw a row)"
+REMEMBERED: Final = "draw fresh noise for every run, and let it read no variable that is set after its file is imported"
 
 Hits = NDArray[np.bool_]
 Shard = tuple[int, int, int]  # hits on D, hits on D′, paired runs
@@ -234,12 +235,13 @@ def _compared(
     never_varies = [side for side in (0, 1) if seen[side].always is not None]
     try:
         question = fresh.request(
-            mechanism.signature.function,
+            mechanism.signature.original or mechanism.signature.function,
             mechanism.outcome,
-            mechanism.signature.parameters,
+            mechanism.signature.given,
             pair,
             [event.to_json() for event in events],
             vectorised=mechanism.signature.size is not None,
+            interpreted=mechanism.signature.original is not None,
             seed=job.seed,
         )
         told = fresh.ask(question)
@@ -257,9 +259,9 @@ def _compared(
         if here.always is not None:
             if here.always != there.always:
                 raise DependentRuns(
-                    f"{name} remembers its noise: on {where} it returned {_shown(here.always)} on every run, "
-                    f"and {_shown(there.always) if there.always is not None else 'various outcomes'} in a new process; "
-                    "draw fresh noise for every run"
+                    f"{name} remembers its noise or a setting: on {where} it returned {_shown(here.always)} "
+                    f"on every run, and {_shown(there.always) if there.always is not None else 'various outcomes'} "
+                    f"in a new process; {REMEMBERED}"
                 )
             notes.append(
                 f"on {where} every run returned {_shown(here.always)}, in a new process too: it adds no noise, or "
@@ -270,8 +272,8 @@ def _compared(
             hits, runs = _side(shards.totals[event], side), shards.totals[event].runs
             if fisher_p_value(hits, runs, there.hits[event], there.runs) < LEVEL / (2 * len(events)):
                 raise DependentRuns(
-                    f"{name} remembers its noise: on {where} the event happened in {hits} of {runs} runs, and in "
-                    f"{there.hits[event]} of {there.runs} in a new process; draw fresh noise for every run"
+                    f"{name} remembers its noise or a setting: on {where} the event happened in {hits} of {runs} runs, "
+                    f"and in {there.hits[event]} of {there.runs} in a new process; {REMEMBERED}"
                 )
     return tuple(notes)
 

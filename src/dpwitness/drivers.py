@@ -103,7 +103,10 @@ def present(typing_context: Any, value: Any) -> Any:
     """The value of an optional that is known to be there."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.cast(builder, arguments[0], value, value.type)
+        inner = context.cast(builder, arguments[0], value, value.type)
+        # The caller gives up one count of what is returned; without one of its own the memory is freed twice.
+        context.nrt.incref(builder, value.type, inner)
+        return inner
 
     return value.type(value), generate
 

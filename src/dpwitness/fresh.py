@@ -63,6 +63,7 @@ class Request:
     outcome: Place | None
     parameters: dict[str, Any]
     vectorised: bool
+    interpreted: bool
     inputs: tuple[Data, Data]
     events: tuple[dict[str, Any], ...]
     seed: int
@@ -107,8 +108,12 @@ def request(
     *,
     vectorised: bool,
     seed: int,
+    interpreted: bool = False,
 ) -> Request:
-    """What to ask a new process of a mechanism. Raises `CannotLoad`."""
+    """What to ask a new process of a mechanism. Raises `CannotLoad`.
+
+    `interpreted`: the interpreter is to run the functions that numba compiles, too.
+    """
     for name, value in parameters.items():
         if not _is_plain(value):
             raise CannotLoad(
@@ -119,6 +124,7 @@ def request(
         outcome=None if outcome is None else place_of(outcome),
         parameters=dict(parameters),
         vectorised=vectorised,
+        interpreted=interpreted,
         inputs=(np.asarray(pair.data), np.asarray(pair.neighbour)),
         events=tuple(events),
         seed=seed,
@@ -215,7 +221,8 @@ def answer(question: Request | Place) -> Any:
     function = _loaded(question.function)
     outcome = None if question.outcome is None else _loaded(question.outcome)
     kind = VectorisedMechanism if question.vectorised else PythonMechanism
-    mechanism = kind(Signature.of(function, question.parameters), outcome)
+    signature = Signature.of(function, question.parameters)
+    mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome)
     events = [event_from_json(event) for event in question.events]
     return [_side(mechanism, data, events, question.seed, side) for side, data in enumerate(question.inputs)]
 

@@ -40,8 +40,6 @@ ROWS: Final = 64
 #: Runs of plain Python on each input; fewer could not tell anything at the level that is asked for.
 RUNS: Final = 248
 FEWEST: Final = 128
-#: Rows that are looked at for digits that repeat.
-REPEATED: Final = 256
 #: Columns that are compared by themselves.
 COLUMNS: Final = 20
 #: Runs of both inputs of a pair from the same random numbers: compiled or vectorised code, and plain Python.
@@ -196,15 +194,6 @@ def stuck_generator(job: Job, seen: Look | None) -> Finding | None:
                     f"{of} comparisons, {where[1]} in {same_far} of {of_far}; draw fresh noise for every run from the "
                     "generator given (in a vectorised mechanism: one draw a row)",
                 )
-    left, right = (rows.reshape(-1, rows.shape[2])[:REPEATED] for rows in sides)
-    for j in range(left.shape[1]):
-        share = _repeated(left[:, j], right[:, j])
-        if share > 0.5:
-            return Finding(
-                "stuck_generator",
-                f"value {j + 1} of what {name} returns looks continuous, but {share:.0%} of {len(left)} runs "
-                "repeat one another: draw fresh noise for every run (in a vectorised mechanism: one draw a row)",
-            )
     return None
 
 
@@ -317,20 +306,6 @@ def of_verdict(verdict: NotRefuted) -> list[Finding]:
             )
         )
     return findings
-
-
-def _repeated(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """The share of runs whose outcome is no round number, came before, and never came on the neighbour.
-
-    A discrete mechanism repeats its outcomes too, but a private one then returns the same ones on both inputs. One
-    that always returns the same has no generator that could be stuck.
-    """
-    values, times = np.unique(left[np.isfinite(left)], return_counts=True)
-    if len(values) < 2:
-        return 0.0
-    irregular = np.array([len(f"{abs(value):.17g}".replace(".", "").lstrip("0")) > 12 for value in values])
-    suspicious = irregular & (times > 1) & ~np.isin(values, right)
-    return float((times[suspicious] - 1).sum() / len(left))
 
 
 def _shown(data: Data) -> str:

@@ -238,4 +238,6 @@ def plain(value: Any) -> Any:
 
 def plain_function(function: Any) -> Any:
     """The user's own callable behind a `Mechanism`."""
-    return function.signature.function if isinstance(function, Mechanism) else function
+    if isinstance(function, Mechanism):
+        return function.signature.original or function.signature.function
+    return function

@@ -8,7 +8,7 @@ import ctypes
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -44,6 +44,10 @@ class Signature:
     data: str
     order: tuple[str, ...]
     parameters: dict[str, Any]
+    #: The user's own function, where `function` is a copy of it that the interpreter runs.
+    original: Callable[..., Any] | None = None
+    #: The parameters as they were given; `parameters` are copies, in which a function may keep something.
+    given: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -92,7 +96,8 @@ class Signature:
         if missing:
             raise InvalidParameter(f"{name} needs a value for {missing[0]!r}: give {missing[0]}=…")
         order = tuple(key for key in declared if key in values or key in (generator, size, data))
-        return cls(function, name, generator, size, data, order, values)
+        copies = {key: _copied(value) for key, value in values.items()}
+        return cls(function, name, generator, size, data, order, copies, given=values)
 
     def bind(self, data: Any, rng: np.random.Generator | None, size: int | None = None) -> dict[str, Any]:
         """Everything to call the function with, by name."""
@@ -108,7 +113,18 @@ class Signature:
         from dpwitness.reach import rebuilt
 
         plain: Any = getattr(self.function, "py_func", self.function)
-        return replace(self, function=rebuilt(plain, lambda copy, options: copy, keep=frozenset()))
+        copy = rebuilt(plain, lambda copy, options: copy, keep=frozenset())
+        return replace(self, function=copy, original=self.original or self.function)
+
+
+def _copied(value: Any) -> Any:
+    """A parameter of which the caller's own stays as it is: lists copied, arrays copied and read-only."""
+    if type(value) in (list, tuple):
+        return type(value)(_copied(item) for item in value)
+    if isinstance(value, np.ndarray):
+        value = value.copy()
+        value.flags.writeable = False
+    return value
 
 
 def takes(function: Any, name: str) -> bool:
@@ -187,7 +203,9 @@ class CompiledMechanism(Mechanism):
         names = {signature.data: "given", **{key: f"parameters[{own.index(key)}]" for key in own}}
         if signature.generator is not None:
             names[signature.generator] = "generator"
-        self._values = tuple(np.asarray(v) if isinstance(v, list) else v for v in signature.parameters.values())
+        self._values = tuple(
+            _copied(np.asarray(v)) if isinstance(v, list) else v for v in signature.parameters.values()
+        )
         self._arguments = [names[key] for key in signature.order]
         self._scratch = SIZE
         self._keep = True

@@ -76,6 +76,8 @@ def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[byt
     """A Python function, or one that numba compiles."""
     if is_numba(value):
         yield repr(sorted((k, str(v)) for k, v in value.targetoptions.items())).encode()
+        if not root and not value._can_compile:
+            yield None  # compiled for the globals of then, which nothing tells
     elif not root:
         yield None  # numba calls no plain function, unless some `overload` says what it is to mean
     function = getattr(value, "py_func", value)
