@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dpwitness import NotRefuted, Violation, adapters, check, pairs, queries
-from dpwitness.adapters import as_mechanism, carried_claim, carried_neighbours
+from dpwitness.adapters import as_mechanism
+from dpwitness.carried import carried_claim, carried_neighbours
 from dpwitness.claim import Claim
 from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
 from dpwitness.mechanism import CompiledMechanism

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwitness import NotRefuted, Violation, bound, check, pairs
-from dpwitness.adapters import carried_claim, carried_neighbours
+from dpwitness.carried import carried_claim, carried_neighbours
 from dpwitness.claim import Claim
 
 LIMITS = {"max_runs": 400_000, "max_time": 20.0, "alpha": 1e-6, "seed": 7}

@@ -16,7 +16,7 @@ FLOORS = [
     {"claim", "neighbours", "jit", "encoding", "reach"},
     {"counts", "kernels", "noise", "targets", "exact", "files", "scratch", "values", "independence"},
     {"events", "drivers"},
-    {"mechanism", "evidence", "attacks"},
+    {"mechanism", "evidence", "attacks", "carried"},
     {"compare"},
     {"adapters", "runs", "witness", "objectives", "outcomes"},
     {"learn"},

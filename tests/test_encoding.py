@@ -27,42 +27,17 @@ from dpwitness.encoding import (
 from dpwitness.errors import SlowMechanism
 from dpwitness.events import event_from_json
 from dpwitness.mechanism import Signature
+from leaks import LEAKS, leaking, responding
 
 NEIGHBOURS = pairs(([0], [1]))
-
-LEAKS = {
-    "a NaN behind a number": lambda r, leak: [r, math.nan] if leak else [r],
-    "a None behind a number": lambda r, leak: [r, None] if leak else [r],
-    "nothing and a NaN": lambda r, leak: [math.nan] if leak else [],
-    "None and NaN": lambda r, leak: [r, None] if leak else [r, math.nan],
-    "where a nested list ends": lambda r, leak: [[r, 1], [2]] if leak else [[r], [1, 2]],
-    "the sign of zero": lambda r, leak: [r, -0.0] if leak else [r, 0.0],
-    "the sign of zero alone": lambda r, leak: -0.0 if leak else 0.0,
-    "True and 1": lambda r, leak: True if leak else 1,
-    "True and 1 behind a number": lambda r, leak: [r, True] if leak else [r, 1],
-    "False and 0": lambda r, leak: False if leak else 0,
-    "whole numbers beyond 2^53": lambda r, leak: 2**53 + 1 if leak else 2**53,
-    "the largest whole numbers": lambda r, leak: [r, 2**64 - 1] if leak else [r, 2**64 - 2],
-    "whole numbers beyond 64 bits": lambda r, leak: [r, 10**40 + 1] if leak else [r, 10**40],
-    "infinity": lambda r, leak: math.inf if leak else r,
-    "minus infinity": lambda r, leak: -math.inf if leak else r,
-    "the sign of infinity": lambda r, leak: math.inf if leak else -math.inf,
-    "NaN and a number": lambda r, leak: math.nan if leak else r,
-}
+SETTINGS = {"neighbours": NEIGHBOURS, "alpha": 1e-6, "seed": 4}
 
 
 @pytest.mark.parametrize("kind", LEAKS)
 def test_a_full_leak_is_refuted(kind):
-    leak = LEAKS[kind]
-
-    def mechanism(rng, data):
-        return leak(rng.random(), data[0] == 1)
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowMechanism)
-        verdict = check(
-            mechanism, claim=1.0, neighbours=NEIGHBOURS, alpha=1e-6, seed=4, search_runs=1_000, max_runs=1_000
-        )
+        verdict = check(leaking, claim=1.0, parameters={"kind": kind}, search_runs=1_000, max_runs=1_000, **SETTINGS)
     assert isinstance(verdict, Violation)
     json.dumps(verdict.to_json(), allow_nan=False)
     again = event_from_json(json.loads(json.dumps(verdict.witness.event.to_json(), allow_nan=False)))
@@ -72,16 +47,9 @@ def test_a_full_leak_is_refuted(kind):
 @pytest.mark.parametrize("kind", LEAKS)
 def test_the_same_outcomes_without_a_leak_are_not(kind):
     """Randomised response over the two outcomes: ln(0.6 / 0.4) = 0.405 < 0.5."""
-    leak = LEAKS[kind]
-
-    def mechanism(rng, data):
-        return leak(rng.random(), (rng.random() < 0.6) == (data[0] == 1))
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowMechanism)
-        verdict = check(
-            mechanism, claim=0.5, neighbours=NEIGHBOURS, alpha=1e-6, seed=4, search_runs=1_000, max_runs=2_000
-        )
+        verdict = check(responding, claim=0.5, parameters={"kind": kind}, search_runs=1_000, max_runs=2_000, **SETTINGS)
     assert isinstance(verdict, NotRefuted)
     json.dumps(verdict.to_json(), allow_nan=False)
 

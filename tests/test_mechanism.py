@@ -4,6 +4,7 @@ import pytest
 
 from dpwitness.adapters import PythonMechanism, as_mechanism
 from dpwitness.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
+from dpwitness.encoding import nested as length_of
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, SlowMechanism
 from dpwitness.mechanism import CompiledMechanism, Signature
 from dpwitness.neighbours import as_input
@@ -75,12 +76,12 @@ def large(rng, data):
         (flag, [TRUE]),
         (number, [3]),
         (pair, [TRUE, 2.5]),
-        (nested, [1, 2, 1, 2, 2, 4, 5]),  # a nested sequence is its length and its entries
+        (nested, [1, length_of(2), 1, 2, length_of(2), 4, 5]),
         (listed, [FALSE, TRUE]),
         (array, [2, 4]),
         (nothing, [NONE]),
         (perhaps, [NONE]),
-        (lists_of_any_length, [1, 1, 2, 1, 2]),
+        (lists_of_any_length, [length_of(1), 1, length_of(2), 1, 2]),
         (special, [NOT_A_NUMBER, NEGATIVE_ZERO, np.inf, -np.inf, 0]),
         (large, [2.0**53, 1, -(2.0**53) - 2**11, 2047]),
     ],

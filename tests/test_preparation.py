@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.adapters import as_mechanism, stated_claim
+from dpwitness.adapters import as_mechanism
+from dpwitness.carried import stated_claim
 from dpwitness.catalog import load
 from dpwitness.claim import Claim
 from dpwitness.errors import (

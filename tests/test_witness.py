@@ -362,3 +362,24 @@ def test_a_parameter_that_no_file_can_hold_is_asked_for(tmp_path):
     with pytest.raises(InvalidParameter, match=r"the parameter law=<ufunc 'sin'> of .* is nothing that"):
         again.replay(noisy)
     assert isinstance(again.replay(noisy, parameters={"law": np.sin}, seed=3), dpw.Violation)
+
+
+def test_a_file_does_not_say_which_inputs_of_a_target_are_adjacent():
+    """Forty people moved at once give any histogram away; its claim is about one."""
+    verdict = dpw.check(load("histogram"), epsilon=1.0, claim=0.5, seed=1)
+    value = verdict.witness.to_json()
+    wide = [[40, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
+    value |= {
+        "mechanism": "histogram",
+        "input": wide[0],
+        "neighbour": wide[1],
+        "relation": {"kind": "pairs", "given": [wide], "noun": "value"},
+        "data": None,
+        "event": {"kind": "interval", "coordinate": 0, "low": 20.0, "high": None, "description": ""},
+        "claim": {"epsilon": 1.0, "delta": 0.0},
+    }
+    forged = dpw.Witness.from_json(value)
+    with pytest.raises(InvalidNeighbours, match="the witness's pair, unless you give its relation"):
+        dpw.replay(forged, max_runs=20_000)
+    told = dpw.replay(forged, neighbours=pairs(wide), max_runs=20_000)  # the user's own word
+    assert isinstance(told, dpw.Violation)

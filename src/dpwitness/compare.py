@@ -24,19 +24,28 @@ EACH: Final = 8
 
 
 def first_difference(
-    compiled: Mechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator | None = None
+    compiled: Mechanism,
+    plain: Mechanism,
+    pair: Pair,
+    rng: np.random.Generator | None = None,
+    *,
+    runs: int = RUNS,
+    seconds: float = SECONDS,
 ) -> str | None:
-    """Compare runs of both inputs; say in one line how the first differs, None where all are the same."""
+    """Compare up to `runs` runs of both inputs in about so many seconds.
+
+    Says in one line how the first that differs does, None where all are the same.
+    """
     rng = rng or np.random.Generator(np.random.SFC64(0))
     own = np.random.Generator(np.random.SFC64())
     began = time.perf_counter()
-    for run in range(RUNS):
+    for run in range(runs):
         own.bit_generator.state = rng.bit_generator.state
         rows = _fill(compiled, pair, rng, 1, coupled=False)
         for side, given in enumerate((pair.data, pair.neighbour)):
             if difference := _difference(compiled, plain, given, own, rows[side], run):
                 return difference
-        if time.perf_counter() - began > SECONDS:
+        if time.perf_counter() - began > seconds:
             break
     return None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpwitness import health
 from dpwitness.adapters import Outcome as OutcomeFunction
-from dpwitness.adapters import Stated, stated_claim
+from dpwitness.carried import Stated, stated_claim
 from dpwitness.claim import Claim
 from dpwitness.conviction import Shards, examine
 from dpwitness.counts import Counts

@@ -119,6 +119,10 @@ def place(rows: Any, i: int, j: int, value: Any) -> int:
     raise NotImplementedError
 
 
+#: `encoding.nested`, compiled.
+nested_length = inlined(encoding.nested)
+
+
 @inlined
 def real(x: Any) -> Any:
     """A float as an entry: NaN and −0 have values of their own."""
@@ -199,7 +203,7 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
         def sequence(rows: Any, i: Any, j: Any, value: Any) -> Any:
             for k in range(len(value)):
                 if nested:
-                    j = place(rows, i, j, len(value[k]))
+                    j = place(rows, i, j, nested_length(len(value[k])))
                 j = place(rows, i, j, value[k])
             return j
 
@@ -215,7 +219,9 @@ def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
         if nested:
 
             def several(rows: Any, i: Any, j: Any, value: Any) -> Any:
-                return place(rows, i, place(rows, i, place(rows, i, j, len(value[0])), value[0]), value[1:])
+                return place(
+                    rows, i, place(rows, i, place(rows, i, j, nested_length(len(value[0]))), value[0]), value[1:]
+                )
 
         else:
 

@@ -9,11 +9,12 @@ NaN                       `NOT_A_NUMBER`; a row's own NaN says that there is no 
 ``None``                  `NONE`
 a whole number ≥ 2^53     two entries: the number without its last 11 bits, and these bits (see `WHOLE`)
 text                      a whole number below 2^48, its hash
-a nested sequence         its length, then its entries
+a nested sequence         a value for its length (`nested`), then its entries
 ========================  =====================================================================================
 
-A run of numbers is one entry a number; what is not there lies behind the end. Two outcomes that differ in Python
-become two rows, but for hashes. Compiled code writes the same rows (see `drivers.place`).
+A run of numbers is one entry a number; what is not there lies behind the end. What a float cannot hold of other kinds
+of numbers (fractions, extended precision) is lost: `outcome=` can keep it. Compiled code writes the same rows (see
+`drivers.place`).
 """
 
 import hashlib
@@ -31,6 +32,8 @@ NEGATIVE_ZERO: Final = -TINY
 #: Below every number that a mechanism returns, −∞ apart.
 NOT_A_NUMBER: Final = -1.75e308
 NONE: Final = -1.70e308
+#: What `nested` multiplies; what comes of it is no number that a mechanism returns either.
+NESTED: Final = -1.2e308
 #: From here on a float does not hold every whole number: the last `LOW_BITS` bits get an entry of their own.
 WHOLE: Final = 2**53
 LOW_BITS: Final = 11
@@ -67,6 +70,11 @@ def entries(value: Any) -> list[float]:
             return [NOT_A_NUMBER]
         return [NEGATIVE_ZERO if number == 0 and math.copysign(1, number) < 0 else number]
     raise TypeError(f"{value!r} is no number, flag, text or None")
+
+
+def nested(length: int) -> float:
+    """The entry that stands before those of a nested sequence of that length, below 2^30."""
+    return NESTED * (1.0 + length * 2.0**-32)
 
 
 def _whole(value: int) -> list[float]:

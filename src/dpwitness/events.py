@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.encoding import FALSE, TEXTS, TRUE, entry_from_json, entry_to_json
+from dpwitness.encoding import FALSE, NESTED, TEXTS, TRUE, entry_from_json, entry_to_json
 from dpwitness.errors import InvalidWitness
 
 __all__ = ["Box", "Event", "Interval", "OutcomeSet", "ScoreThreshold", "event_from_json"]
@@ -56,6 +56,8 @@ def _place(coordinate: int, noun: str) -> str:
 
 
 def _number(value: float) -> str:
+    if value <= NESTED and value not in TEXTS and value != -np.inf:
+        return f"list of {round((value / NESTED - 1) * 2**32)}"
     return TEXTS.get(value) or f"{value:.4g}".replace("-", "−")
 
 
@@ -230,7 +232,9 @@ class OutcomeSet:
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """As in `Event`: ⊥ and ⊤ for flags."""
-        flags = bool(np.all(np.isnan(self.rows) | np.isin(self.rows, (0, 1, FALSE, TRUE))))
+        # One number alone is a number, were it 0 or 1; several are answers.
+        signs = (0, 1, FALSE, TRUE) if self.width > 1 else (FALSE, TRUE)
+        flags = bool(np.all(np.isnan(self.rows) | np.isin(self.rows, signs)))
         texts = [_outcome(row, flags, label) for row in self.rows]
         if len(texts) == 1:
             only = self.rows[0]

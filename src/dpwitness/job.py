@@ -33,6 +33,8 @@ Progress = Callable[[str, int, int, str], None]
 MAX_TIME: Final = 60.0
 #: Shards of confirm runs in which runs with the event are looked for, to compare them with Python.
 COMPARED_SHARDS: Final = 4
+#: Seconds for comparing runs of a pass: 2 % of a check.
+PASS_SECONDS: Final = 0.02
 RECOUNT: Final = 1 << 20  # a stream apart from those of the playoff's candidates
 
 
@@ -63,15 +65,20 @@ class Job:
         """The end of the search: the other half of the time belongs to the proof."""
         return self.deadline.earlier(self.max_time / 2)
 
-    def require_agreement(self, pair: Pair, event: Event | None = None) -> None:
+    def require_agreement(self, pair: Pair, event: Event | None = None, *, longer: bool = False) -> None:
         """Compare compiled code with Python on a pair: in its first runs, or in confirm runs that fell into an event.
+
+        `longer`: in as many runs as fit in `PASS_SECONDS`, for a pass, of which no run is evidence.
 
         Raises `CompiledDisagrees` where an outcome differs. Nothing to do for mechanisms that run as Python.
         """
         compiled, plain = self.mechanism, self.mechanism.plain
         if plain is None:
             return
-        if event is None:
+        if event is None and longer:
+            rng = generator(self.seed, CONFIRM)
+            difference = first_difference(compiled, plain, pair, rng, runs=1 << 20, seconds=PASS_SECONDS)
+        elif event is None:
             difference = first_difference(compiled, plain, pair)
         else:
             streams = (generator(self.seed, CONFIRM, shard) for shard in range(COMPARED_SHARDS))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dpwitness import health
 from dpwitness.adapters import Outcome as OutcomeFunction
-from dpwitness.adapters import stated_claim
+from dpwitness.carried import stated_claim
 from dpwitness.claim import Claim
 from dpwitness.conviction import Shards, examine, examine_pass
 from dpwitness.counts import Counts
@@ -220,6 +220,7 @@ def confirm_job(
         job.require_agreement(pair, found.event)
         return Violation(**common, seconds=job.seconds)
     examine_pass(job, shards)
+    job.require_agreement(pair, longer=True)
     detectable = detectable_epsilon(counts, claim, alpha=alpha, hint=found.estimate)
     verdict = NotRefuted(**common, detectable_epsilon=detectable, seconds=job.seconds)
     weak = tuple(finding.text for finding in health.of_verdict(verdict))

@@ -13,7 +13,8 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 
 from dpwitness.adapters import Outcome as OutcomeFunction
-from dpwitness.adapters import as_mechanism, carried_neighbours
+from dpwitness.adapters import as_mechanism
+from dpwitness.carried import carried_neighbours
 from dpwitness.claim import Claim
 from dpwitness.clock import Deadline
 from dpwitness.errors import (

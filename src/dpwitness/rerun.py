@@ -3,7 +3,7 @@
 import math
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,13 +12,14 @@ from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.claim import Claim
 from dpwitness.errors import InvalidParameter, MechanismError, MechanismTimeout
 from dpwitness.evidence import runs_needed
-from dpwitness.job import MAX_TIME, Job, Progress
+from dpwitness.job import MAX_TIME, Job, Progress, plain_function
 from dpwitness.learn import Found
 from dpwitness.mechanism import Mechanism, takes
 from dpwitness.neighbours import Data, Pairs, Relation, as_input, require_adjacent
 from dpwitness.pipeline import CHECK_RUNS, confirm_job
 from dpwitness.preparation import check_limits, compiled_first, prepare
 from dpwitness.shrinking import smallest
+from dpwitness.targets import target_of
 from dpwitness.verdict import Verdict, Violation
 from dpwitness.witness import Witness
 
@@ -83,6 +84,8 @@ def replay(
         mechanism = load_registered(reference)
     own = witness.parameters | dict(parameters or {})
     _check_parameters(witness, mechanism, own, parameters or {})
+    if neighbours is None:
+        _require_targets_own(witness, mechanism, own)
     found = Found(event=witness.event, swapped=False, estimate=witness.estimate, value=0.0)
 
     def ready(interpreted: bool) -> Job:
@@ -192,6 +195,23 @@ def _relation_of(witness: Witness, neighbours: Relation | None, data: Any) -> tu
     if witness.relation is not None:
         return witness.relation, witness.data if given is None else given
     return Pairs((witness.pair,)), given
+
+
+def _require_targets_own(witness: Witness, mechanism: Any, parameters: Mapping[str, Any]) -> None:
+    """Raise `InvalidNeighbours` for a pair that the relation of a target does not call adjacent.
+
+    A file must not say by itself which inputs a claim calls adjacent: only the user may.
+    """
+    target = target_of(plain_function(mechanism))
+    if target is None:
+        return
+    relation = target.neighbours
+    sensitivity = parameters.get("sensitivity")
+    if isinstance(sensitivity, int | float) and hasattr(relation, "sensitivity") and is_dataclass(relation):
+        relation = replace(relation, sensitivity=float(sensitivity))
+    require_adjacent(
+        relation, witness.pair, what="the witness's pair, unless you give its relation (neighbours=, --pair),"
+    )
 
 
 def _job_of(

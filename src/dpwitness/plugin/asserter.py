@@ -12,7 +12,7 @@ import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
 from dpwitness import health
-from dpwitness.adapters import stated_claim
+from dpwitness.carried import stated_claim
 from dpwitness.claim import Claim
 from dpwitness.errors import (
     DPWitnessError,
