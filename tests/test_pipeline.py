@@ -1,5 +1,6 @@
 import math
 import time
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -247,3 +248,23 @@ def test_a_curve_asks_for_independent_sides_for_its_exact_test():
     p, q = counts.hits / runs, counts.neighbour_hits / runs
     assert {round(10 * p), round(10 * q)} in ({3, 6}, {4, 7})
     assert abs(counts.n10 / runs - p * (1 - q)) < 5 * math.sqrt(p * (1 - p) * q * (1 - q) / runs)
+
+
+def rarely_responds(rng, data):
+    if rng.random() >= 0.004:
+        return 0
+    return 1 if (rng.random() < 0.6) == (data[0] == 1) else 2
+
+
+def test_a_pass_on_a_rare_event_says_so():
+    """Every event that tells the inputs apart happens in less than 1 % of the runs; ln(0.6 / 0.4) = 0.405 < 0.5."""
+    settings = {"neighbours": dpw.pairs(([0], [1])), "seed": 1, "search_runs": 50_000, "max_runs": 50_000}
+    told = dpw.check(rarely_responds, claim=0.5, **settings)
+    assert isinstance(told, dpw.NotRefuted)
+    rare = told.counts.hits < 0.01 * told.counts.runs
+    assert any("rare tail" in note for note in told.notes) is rare
+    # An event of 1 or 2 alone, as somebody's attack might propose it.
+    witness = replace(told.witness, event=Interval(coordinate=0, low=1.5))
+    again = dpw.replay(witness, rarely_responds, seed=5, max_runs=50_000)
+    assert again.counts.hits < 0.01 * again.counts.runs
+    assert any("the event is a rare tail" in note for note in again.notes)

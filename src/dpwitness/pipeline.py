@@ -20,6 +20,7 @@ from dpwitness.evidence import (
     epsilon_lower_bound,
     growth_rate,
     log_e_value,
+    rare_event,
     runs_needed,
 )
 from dpwitness.job import MAX_TIME, Job, Progress, find, plain
@@ -224,6 +225,9 @@ def confirm_job(
     detectable = detectable_epsilon(counts, claim, alpha=alpha, hint=found.estimate)
     verdict = NotRefuted(**common, detectable_epsilon=detectable, seconds=job.seconds)
     weak = tuple(finding.text for finding in health.of_verdict(verdict))
+    if counts.runs and rare_event(counts):
+        seen = f"{counts.hits} of {counts.runs} runs on D"
+        weak += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
     return replace(verdict, notes=(*verdict.notes, *weak))
 
 
