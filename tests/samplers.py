@@ -37,6 +37,12 @@ def shuffled(rng, data):
     return values[0]
 
 
+def chosen(rng, data):
+    if data[0] == 0:
+        return rng.choice(2)
+    return rng.choice(np.array([0, 1, 1, 0]))
+
+
 def single_precision(rng, data):
     if data[0] == 0:
         return 1 if rng.random(dtype=np.float32) < 0.5 else 0
@@ -76,3 +82,5 @@ SAMPLERS = [
     thousands_on_one_input,
     sparse,
 ]
+#: numba has no Generator.choice: this one runs as plain Python.
+PLAIN = [chosen]
