@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.adapters import as_mechanism
-from dpwitness.catalog import load
 from dpwitness.events import OutcomeSet
+from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.runs import confirm, default_workers
 
 SEVEN = ("histogram", "histogram_wrong_scale", "svt", "isvt1", "isvt2", "isvt3", "isvt4")

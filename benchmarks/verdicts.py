@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 import dpwitness as dpw
-from dpwitness.catalog import load
+from dpwitness.mechanisms.catalog import load
 
 RIGHT = ("histogram", "svt", "laplace_mechanism")
 BROKEN = ("isvt1", "isvt2", "isvt3", "isvt4")

@@ -16,7 +16,7 @@ pytest_plugins = ["pytester"]
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The real histograms, which are not part of the package."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    beside = Path(__file__).resolve().parents[1] / "data"
     folder = Path(os.environ.get("DPWITNESS_DATA", beside))
     if not folder.is_dir():
         pytest.skip("the real histograms are not here: set DPWITNESS_DATA")

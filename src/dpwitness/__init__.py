@@ -4,17 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "Bound": "verdict",
+    "Bound": "results.verdict",
     "Box": "events",
     "Claim": "claim",
-    "Curve": "verdict",
+    "Curve": "results.verdict",
     "DPWitnessError": "errors",
     "Interval": "events",
-    "NotRefuted": "verdict",
+    "NotRefuted": "results.verdict",
     "OutcomeSet": "events",
     "ScoreThreshold": "events",
-    "Violation": "verdict",
-    "Witness": "witness",
+    "Violation": "results.verdict",
+    "Witness": "results.witness",
     "bits": "neighbours",
     "bound": "pipeline",
     "check": "pipeline",
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from dpwitness.neighbours import bits, histogram, pairs, queries
     from dpwitness.pipeline import bound, check
     from dpwitness.rerun import replay, shrink
+    from dpwitness.results.verdict import Bound, Curve, NotRefuted, Violation
+    from dpwitness.results.witness import Witness
     from dpwitness.targets import target
-    from dpwitness.verdict import Bound, Curve, NotRefuted, Violation
-    from dpwitness.witness import Witness
 
 
 def __getattr__(name: str) -> Any:

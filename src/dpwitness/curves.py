@@ -8,22 +8,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness import health
-from dpwitness.adapters import Outcome as OutcomeFunction
-from dpwitness.carried import Stated, stated_claim
 from dpwitness.claim import Claim
-from dpwitness.conviction import Shards, examine
 from dpwitness.counts import Counts
 from dpwitness.errors import InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate, holm, p_value
+from dpwitness.health import early as health
+from dpwitness.health.conviction import Shards, examine
 from dpwitness.job import Job, Progress, plain
-from dpwitness.learn import Found, Learner
-from dpwitness.mechanism import EPSILON_NAMES, Mechanism
+from dpwitness.mechanisms.carried import Stated, stated_claim
+from dpwitness.mechanisms.mechanism import EPSILON_NAMES, Mechanism
+from dpwitness.mechanisms.resolve import Outcome as OutcomeFunction
 from dpwitness.neighbours import Relation
-from dpwitness.objectives import BoundAt, PowerAt
 from dpwitness.preparation import check_limits, compiled_first, number, prepare, search_budget, usual_search, whole
+from dpwitness.results.verdict import Curve, Line
 from dpwitness.runs import confirm
-from dpwitness.verdict import Curve, Line
+from dpwitness.search.learners.learn import Found, Learner
+from dpwitness.search.objectives import BoundAt, PowerAt
 
 CURVE_RUNS: Final = 1_500_000
 METHODS: Final = ("exact", "score")

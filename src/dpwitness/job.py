@@ -13,19 +13,19 @@ import numpy as np
 from dpwitness.attacks.candidate import Candidate
 from dpwitness.claim import Claim
 from dpwitness.clock import Deadline
-from dpwitness.compare import difference_in_event, first_difference
 from dpwitness.counts import Counts
 from dpwitness.errors import CompiledDisagrees, MechanismTimeout
 from dpwitness.events import Event
 from dpwitness.evidence import Estimate
-from dpwitness.learn import Found, Learner
-from dpwitness.mechanism import Mechanism
+from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Data, Pair, Pairs, Relation, adjacent, require_adjacent
-from dpwitness.objectives import BoundAt, Objective
+from dpwitness.results.witness import Witness
 from dpwitness.runs import CONFIRM, PLAYOFF, generator, ordered, tally
-from dpwitness.search import Entry, Promising, estimated, playoff, search
+from dpwitness.search.learners.learn import Found, Learner
+from dpwitness.search.objectives import BoundAt, Objective
+from dpwitness.search.search import Entry, Promising, estimated, playoff, search
 from dpwitness.targets import target_of
-from dpwitness.witness import Witness
 
 #: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.
 Progress = Callable[[str, int, int, str], None]

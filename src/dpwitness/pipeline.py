@@ -8,11 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from dpwitness import health
-from dpwitness.adapters import Outcome as OutcomeFunction
-from dpwitness.carried import stated_claim
 from dpwitness.claim import Claim
-from dpwitness.conviction import Shards, examine, examine_pass
 from dpwitness.counts import Counts
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import (
@@ -23,14 +19,18 @@ from dpwitness.evidence import (
     rare_event,
     runs_needed,
 )
+from dpwitness.health import early as health
+from dpwitness.health.conviction import Shards, examine, examine_pass
 from dpwitness.job import MAX_TIME, Job, Progress, find, plain
-from dpwitness.learn import Found
-from dpwitness.mechanism import Mechanism
+from dpwitness.mechanisms.carried import stated_claim
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.resolve import Outcome as OutcomeFunction
 from dpwitness.neighbours import Pair, Relation
-from dpwitness.objectives import BoundAt, GrowthAt
 from dpwitness.preparation import check_limits, compiled_first, number, prepare, search_budget, usual_search
+from dpwitness.results.verdict import Bound, NotRefuted, Verdict, Violation
 from dpwitness.runs import confirm
-from dpwitness.verdict import Bound, NotRefuted, Verdict, Violation
+from dpwitness.search.learners.learn import Found
+from dpwitness.search.objectives import BoundAt, GrowthAt
 
 __all__ = ["bound", "check"]
 
@@ -63,7 +63,7 @@ def check(
     Parameters
     ----------
     mechanism
-        A function of a generator, data and parameters; see `dpwitness.mechanism`.
+        A function of a generator, data and parameters; see `dpwitness.mechanisms.mechanism`.
     epsilon
         The mechanism's own parameter, where it has one of that name; and the claim, unless `claim` says another. Nats.
         By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.

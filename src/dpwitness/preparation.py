@@ -12,9 +12,6 @@ from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
-from dpwitness.adapters import Outcome as OutcomeFunction
-from dpwitness.adapters import as_mechanism
-from dpwitness.carried import carried_neighbours
 from dpwitness.claim import Claim
 from dpwitness.clock import Deadline
 from dpwitness.errors import (
@@ -25,9 +22,12 @@ from dpwitness.errors import (
     InvalidNeighbours,
     InvalidParameter,
 )
-from dpwitness.fresh import refuse_inside
+from dpwitness.health.fresh import refuse_inside
 from dpwitness.job import Job, Progress, plain_function
-from dpwitness.mechanism import Mechanism, takes
+from dpwitness.mechanisms.carried import carried_neighbours
+from dpwitness.mechanisms.mechanism import Mechanism, takes
+from dpwitness.mechanisms.resolve import Outcome as OutcomeFunction
+from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Relation, as_input, pairs
 from dpwitness.runs import default_workers
 from dpwitness.targets import target_of

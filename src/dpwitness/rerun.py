@@ -8,20 +8,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.adapters import Outcome as OutcomeFunction
 from dpwitness.claim import Claim
 from dpwitness.errors import InvalidParameter, MechanismError, MechanismTimeout
 from dpwitness.evidence import runs_needed
 from dpwitness.job import MAX_TIME, Job, Progress, plain_function
-from dpwitness.learn import Found
-from dpwitness.mechanism import Mechanism, takes
+from dpwitness.mechanisms.mechanism import Mechanism, takes
+from dpwitness.mechanisms.resolve import Outcome as OutcomeFunction
 from dpwitness.neighbours import Data, Pairs, Relation, as_input, require_adjacent
 from dpwitness.pipeline import CHECK_RUNS, confirm_job
 from dpwitness.preparation import check_limits, compiled_first, prepare
-from dpwitness.shrinking import smallest
+from dpwitness.results.verdict import Verdict, Violation
+from dpwitness.results.witness import Witness
+from dpwitness.search.learners.learn import Found
+from dpwitness.search.shrinking import smallest
 from dpwitness.targets import target_of
-from dpwitness.verdict import Verdict, Violation
-from dpwitness.witness import Witness
 
 __all__ = ["replay", "shrink"]
 
@@ -79,7 +79,7 @@ def replay(
         seed = secrets.randbits(32)
     reference = witness.mechanism if mechanism is None else mechanism if isinstance(mechanism, str) else None
     if reference is not None:
-        from dpwitness.catalog import load_registered
+        from dpwitness.mechanisms.catalog import load_registered
 
         mechanism = load_registered(reference)
     own = witness.parameters | dict(parameters or {})

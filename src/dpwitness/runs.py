@@ -21,7 +21,7 @@ from dpwitness.clock import Deadline
 from dpwitness.counts import Counts
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event, widen
-from dpwitness.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
 
 T = TypeVar("T")

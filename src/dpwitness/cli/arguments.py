@@ -13,9 +13,9 @@ from dpwitness.neighbours import Relation, pairs, queries
 
 #: Modules with an `add(subparsers)` each, for the attacks that `dpwitness attack` can run.
 ATTACKS = (
-    "dpwitness.cli.attack_gptt",
-    "dpwitness.cli.attack_subset_sum",
-    "dpwitness.cli.attack_tbe",
+    "dpwitness.attacks.threshold_testing.command",
+    "dpwitness.attacks.subset_sum.command",
+    "dpwitness.attacks.table_builder.command",
 )
 
 

@@ -5,19 +5,19 @@ from collections.abc import Callable
 from typing import Any
 
 from dpwitness import curves, pipeline, rerun
-from dpwitness.catalog import load, load_code, load_registered, registered
 from dpwitness.cli.arguments import relation, settings
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say, show
 from dpwitness.cli.progress import live
 from dpwitness.cli.results import as_json, check_places, hand_over
 from dpwitness.errors import BadInput, InvalidData, UnknownTarget
 from dpwitness.files import read_column
+from dpwitness.mechanisms.catalog import load, load_code, load_registered, registered
 from dpwitness.neighbours import histogram, queries
 from dpwitness.report import text
 from dpwitness.report.plots import plot_curve
+from dpwitness.results.verdict import Bound, Verdict, Violation
+from dpwitness.results.witness import Witness
 from dpwitness.targets import target_of
-from dpwitness.verdict import Bound, Verdict, Violation
-from dpwitness.witness import Witness
 
 
 def list_targets(arguments: argparse.Namespace) -> int:

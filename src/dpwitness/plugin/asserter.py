@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
-from dpwitness import health
-from dpwitness.carried import stated_claim
 from dpwitness.claim import Claim
 from dpwitness.errors import (
     DPWitnessError,
@@ -22,8 +20,10 @@ from dpwitness.errors import (
     MechanismTimeout,
     SlowMechanism,
 )
+from dpwitness.health import early as health
 from dpwitness.job import Job
-from dpwitness.mechanism import Mechanism
+from dpwitness.mechanisms.carried import stated_claim
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Data, Relation
 from dpwitness.pipeline import check_job, enough_runs
 from dpwitness.plugin.database import Database, Known
@@ -31,7 +31,7 @@ from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
 from dpwitness.preparation import check_limits, compiled_first, prepare
 from dpwitness.report.text import verdict_text
 from dpwitness.rerun import SHRINK_TIME, shrink
-from dpwitness.verdict import NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 
 
 class Asserter:

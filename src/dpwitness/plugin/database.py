@@ -13,11 +13,11 @@ from dpwitness.claim import Claim
 from dpwitness.errors import InvalidWitness, MechanismError
 from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_atomically
-from dpwitness.mechanism import Mechanism
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Data, Relation, adjacent, relation_to_json
 from dpwitness.rerun import replay
-from dpwitness.verdict import Verdict
-from dpwitness.witness import Witness
+from dpwitness.results.verdict import Verdict
+from dpwitness.results.witness import Witness
 
 FORMAT: Final = "dpwitness-database/1"
 #: Candidates that stand for a relation which cannot be written down.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import write_atomically
-from dpwitness.verdict import Curve
+from dpwitness.results.verdict import Curve
 
 FORMATS = ("svg", "png", "pdf")
 

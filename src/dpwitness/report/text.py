@@ -7,8 +7,8 @@ from typing import Any
 
 from dpwitness.claim import Claim
 from dpwitness.neighbours import Data, Relation, same_relation
-from dpwitness.verdict import Bound, Curve, NotRefuted, Outcome, Verdict, Violation
-from dpwitness.witness import Witness
+from dpwitness.results.verdict import Bound, Curve, NotRefuted, Outcome, Verdict, Violation
+from dpwitness.results.witness import Witness
 
 LONGEST = 12
 

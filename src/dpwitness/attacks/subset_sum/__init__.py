@@ -1,0 +1,1 @@
+"""Reconstruction from subset sums: Dinur & Nissim (2003)."""

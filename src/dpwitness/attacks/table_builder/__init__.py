@@ -1,0 +1,1 @@
+"""Averaging attacks on systems like TableBuilder: Asghar & Kaafar (2020)."""

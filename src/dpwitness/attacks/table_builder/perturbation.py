@@ -1,0 +1,107 @@
+"""The perturbation finder: it finds how large the bounded noise of a system is that does not say so.
+
+Asghar & Kaafar (2020), Algorithm 3, with Remarks 1 and 2. It sees nothing but answers.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.attacks.table_builder.averaging import chosen_values
+from dpwitness.attacks.table_builder.oracle import Oracle
+from dpwitness.attacks.table_builder.table import Where
+from dpwitness.errors import InvalidParameter
+
+__all__ = ["Perturbation", "find_perturbation", "find_perturbation_within", "largest_sum", "usable_conditions"]
+
+Flags = NDArray[np.bool_]
+Wholes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perturbation:
+    """What the perturbation finder found: the guess for r, from how many sums within which bounds."""
+
+    guess: int
+    smallest: int
+    largest: int
+    sums: int
+    queries: int
+
+
+def usable_conditions(
+    oracle: Oracle, attribute: str, pair: tuple[int, int], conditions: Iterable[Where], m: int
+) -> list[Where]:
+    """The first `m` conditions that suit Algorithm 3: no answer is 0, and no two share their contributors.
+
+    Two conditions surely differ where they exclude each other, and where their totals have unequal answers (Lemma 2).
+    """
+    selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
+    selections[[0, 2], pair[0]] = True
+    selections[[1, 2], pair[1]] = True
+    found: list[Where] = []
+    totals: dict[int, list[Where]] = {}
+    for condition in conditions:
+        answers = oracle.ask(attribute, selections, condition)
+        rivals = totals.setdefault(int(answers[2]), [])
+        if answers.all() and all(_exclude(condition, rival) for rival in rivals):
+            rivals.append(condition)
+            found.append(condition)
+            if len(found) == m:
+                break
+    return found
+
+
+def _exclude(first: Where, second: Where) -> bool:
+    return any(set(first[name]).isdisjoint(second[name]) for name in first.keys() & second.keys())
+
+
+def find_perturbation(
+    oracle: Oracle, attribute: str, pair: tuple[int, int], conditions: Sequence[Where]
+) -> Perturbation:
+    """Algorithm 3 with Remarks 1 and 2: two values of an attribute, apart and together, in each sub-population."""
+    selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
+    selections[[0, 2], pair[0]] = True
+    selections[[1, 2], pair[1]] = True
+    answers = np.array([oracle.ask(attribute, selections, where) for where in conditions], np.int64).reshape(-1, 3)
+    return largest_sum(answers)
+
+
+def find_perturbation_within(
+    oracle: Oracle, rng: np.random.Generator, attribute: str, base: Sequence[int] | Wholes, m: int
+) -> Perturbation:
+    """Algorithm 3 in a single attribute: `m` pairs of disjoint sets of values, apart and together.
+
+    No set is asked for twice, so all noises are independent. `base`: positions of values with answers above 0. Asks for
+    fewer pairs where the values allow no more.
+    """
+    base = chosen_values(oracle, attribute, base)
+    if len(base) < 2:
+        raise InvalidParameter(f"attribute {attribute!r}: {len(base)} answers above 0; at least 2 are needed")
+    used: set[bytes] = set()
+    rows: list[Flags] = []
+    for _ in range(50 * m):
+        label = rng.integers(0, 3, len(base))
+        sets = [label == 0, label == 1, label < 2]
+        names = {chosen.tobytes() for chosen in sets}
+        if sets[0].any() and sets[1].any() and not names & used:
+            used |= names
+            rows.extend(sets)
+            if len(rows) == 3 * m:
+                break
+    selections = np.zeros((len(rows), len(oracle.values(attribute))), np.bool_)
+    selections[:, base] = rows
+    return largest_sum(oracle.ask(attribute, selections).reshape(-1, 3))
+
+
+def largest_sum(answers: Wholes) -> Perturbation:
+    """The guess from answers (n₁, n₂, n₁ + n₂), a row a sub-population; shape (sub-populations, 3)."""
+    if not len(answers):
+        raise InvalidParameter("no sub-population has answers above 0 for both values: take other values")
+    sums = answers[:, 0] + answers[:, 1] - answers[:, 2]
+    smallest, largest = int(sums.min()), int(sums.max())
+    # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
+    guess = max(-(smallest // 3), -(-largest // 3))
+    return Perturbation(guess=guess, smallest=smallest, largest=largest, sums=len(sums), queries=answers.size)

@@ -1,0 +1,1 @@
+"""Attacks on private threshold testing: Chen & Machanavajjhala (2015)."""

@@ -1,0 +1,1 @@
+"""What makes a verdict worthless or a false alarm, whatever the claim."""

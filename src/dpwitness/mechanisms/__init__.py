@@ -1,0 +1,1 @@
+"""Mechanisms: whatever can be run becomes rows of outcomes."""

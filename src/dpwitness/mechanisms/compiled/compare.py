@@ -1,0 +1,141 @@
+"""Guards what numba makes of a mechanism: the same seeds run compiled and in Python must give the same outcomes.
+
+Numba checks no types at run time, wraps whole numbers and freezes globals; our driver adds scratch memory and kept
+machine code. None of it may change what is tested unseen.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import MechanismError
+from dpwitness.events.encoding import TEXTS, Rows, same_outcome
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.neighbours import Data, Pair
+
+#: Paired runs that are compared before a mechanism is used, fewer where they take longer than so many seconds.
+RUNS: Final = 16
+SECONDS: Final = 0.25
+#: Runs with the event on D alone, and on D′, that are compared before a verdict.
+EACH: Final = 8
+
+
+def first_difference(
+    compiled: Mechanism,
+    plain: Mechanism,
+    pair: Pair,
+    rng: np.random.Generator | None = None,
+    *,
+    runs: int = RUNS,
+    seconds: float = SECONDS,
+) -> str | None:
+    """Compare up to `runs` runs of both inputs in about so many seconds.
+
+    Says in one line how the first that differs does, None where all are the same.
+    """
+    rng = rng or np.random.Generator(np.random.SFC64(0))
+    own = np.random.Generator(np.random.SFC64())
+    began = time.perf_counter()
+    for run in range(runs):
+        own.bit_generator.state = rng.bit_generator.state
+        rows = _fill(compiled, pair, rng, 1, coupled=False)
+        for side, given in enumerate((pair.data, pair.neighbour)):
+            if difference := _difference(compiled, plain, given, own, rows[side], run):
+                return difference
+        if time.perf_counter() - began > seconds:
+            break
+    return None
+
+
+def difference_in_event(
+    compiled: Mechanism,
+    plain: Mechanism,
+    pair: Pair,
+    contains: Callable[[Rows], NDArray[np.bool_]],
+    streams: Iterable[np.random.Generator],
+) -> str | None:
+    """Compare runs that fell into an event, found at the beginning of coupled streams; as `first_difference`.
+
+    Compiled code that is wrong on rare paths alone is caught where it matters: in the runs that are evidence.
+    """
+    began = time.perf_counter()
+    for rng in streams:
+        start = rng.bit_generator.state
+        rows = _fill(compiled, pair, rng, compiled.shard, coupled=True)
+        here, there = contains(rows[0]), contains(rows[1])
+        chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
+        rng.bit_generator.state = start
+        if difference := _difference_in_runs(compiled, plain, pair, rng, sorted(chosen), began + SECONDS):
+            return difference
+        if chosen or time.perf_counter() - began > SECONDS:
+            break
+    return None
+
+
+def _difference_in_runs(
+    compiled: Mechanism,
+    plain: Mechanism,
+    pair: Pair,
+    rng: np.random.Generator,
+    runs: Sequence[int],
+    deadline: float,
+) -> str | None:
+    """Compare the runs of these numbers in the coupled stream of `rng`."""
+    own = np.random.Generator(np.random.SFC64())
+    done = 0
+    for run in runs:
+        if run > done:
+            _fill(compiled, pair, rng, run - done, coupled=True)
+        state = rng.bit_generator.state
+        rows = _fill(compiled, pair, rng, 1, coupled=True)
+        done = run + 1
+        for side, given in enumerate((pair.data, pair.neighbour)):
+            own.bit_generator.state = state  # both sides of a coupled run begin alike
+            if difference := _difference(compiled, plain, given, own, rows[side], run):
+                return difference
+        if time.perf_counter() > deadline:
+            break
+    return None
+
+
+def _fill(mechanism: Mechanism, pair: Pair, rng: np.random.Generator, n: int, *, coupled: bool) -> Rows:
+    """Outcomes of n paired runs, as wide as they need; shape (2, n, width)."""
+    state = rng.bit_generator.state
+    while True:
+        rows = np.empty((2, n, max(mechanism.width, 1)))
+        longest = mechanism.fill_pair(pair, rng, rows, 0, coupled=coupled)
+        if longest <= rows.shape[2]:
+            return rows
+        mechanism.width = longest
+        rng.bit_generator.state = state
+
+
+def _difference(
+    compiled: Mechanism, plain: Mechanism, data: Data, rng: np.random.Generator, row: Rows, run: int
+) -> str | None:
+    """Run once in Python and compare."""
+    expected = np.empty((1, row.shape[1]))
+    try:
+        with np.errstate(all="ignore"):  # a hash that wraps on purpose is no error in compiled code either
+            length = plain.fill(data, rng, expected, run)
+    except MechanismError as error:
+        shown = str(error)
+    else:
+        if length <= row.shape[1] and same_outcome(row[0], expected[0]):
+            return None
+        shown = _shown(expected[0])
+    given = np.array2string(np.asarray(data), threshold=12, separator=", ")
+    return (
+        f"{compiled.name} runs as plain Python: compiled by numba, run {run} on the input {given} gave "
+        f"{_shown(row[0])}, in Python: {shown}"
+    )
+
+
+def _shown(row: Rows) -> str:
+    """A row for a message."""
+    present = row[: int(np.sum(~np.isnan(row)))].tolist()
+    texts = [TEXTS.get(entry) or f"{entry:.10g}" for entry in present[:12]]
+    return f"({', '.join(texts)}{', …' if len(present) > 12 else ''})"

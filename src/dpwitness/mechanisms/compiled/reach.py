@@ -1,0 +1,219 @@
+"""What a function reaches: every value and function that its code names, through module attributes too.
+
+`digest` hashes it, so that machine code is kept for just that; `rebuilt` makes a copy in which every numba function
+on the way is made anew, so that nothing that was compiled for other values is used.
+"""
+
+import dis
+import enum
+import hashlib
+import sys
+import types as pytypes
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numba
+import numpy as np
+
+#: Packages whose functions are known by name and version.
+KNOWN = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator", "scipy"})
+#: Modules of ours whose compiled functions are part of the driver, which hashes their source.
+OWN = frozenset({"dpwitness.jit", "dpwitness.noise", "dpwitness.mechanisms.compiled.scratch"})
+
+Path = tuple[str, ...]
+EMPTY = object()
+
+
+def is_numba(value: Any) -> bool:
+    """Whether it is a function that numba compiles."""
+    return isinstance(value, numba.core.dispatcher.Dispatcher)
+
+
+def names(code: pytypes.CodeType) -> Iterator[Path]:
+    """Every global or free variable that the code loads, with the attributes read from it: ("config", "SCALE")."""
+    chain: list[str] = []
+    for step in dis.get_instructions(code):
+        if chain and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            chain.append(step.argval)
+        elif step.opname not in ("CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL"):
+            if chain:
+                yield tuple(chain)
+            chain = [step.argval] if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF") else []
+    if chain:
+        yield tuple(chain)
+    for constant in code.co_consts:
+        if isinstance(constant, pytypes.CodeType):
+            yield from names(constant)
+
+
+def variables(function: pytypes.FunctionType) -> dict[str, Any]:
+    """The globals and free variables of a function, by name; `EMPTY` for a variable that is not bound yet."""
+    found = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            found[name] = EMPTY
+    return found
+
+
+def digest(function: Callable[..., Any]) -> tuple[bytes, bool]:
+    """Hash everything that decides what a function does; and whether all of it could be told.
+
+    Where it could not, machine code must not be kept: the same hash may stand for other code next time.
+    """
+    found = hashlib.sha256()
+    complete = True
+    for part in _function(function, set(), root=True):
+        if part is None:
+            complete = False
+        else:
+            found.update(len(part).to_bytes(8, "little") + part)
+    return found.digest(), complete
+
+
+def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[bytes | None]:
+    """A Python function, or one that numba compiles."""
+    if is_numba(value):
+        yield repr(sorted((k, str(v)) for k, v in value.targetoptions.items())).encode()
+        if not root and not value._can_compile:
+            yield None  # compiled for the globals of then, which nothing tells
+    elif not root:
+        yield None  # numba calls no plain function, unless some `overload` says what it is to mean
+    function = getattr(value, "py_func", value)
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    # numba's machine code on disk imports the module by name: of one that only this process knows nothing may be kept.
+    yield f"{function.__module__}.{function.__qualname__}".encode() if function.__module__ in sys.modules else None
+    yield from _code(function.__code__, seen)
+    for part in (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())):
+        yield from _value(part, seen)
+    known = variables(function)
+    for path in sorted(set(names(function.__code__))):
+        if path[0] in known:
+            yield ".".join(path).encode()
+            yield from _reached(known[path[0]], path[1:], seen)
+
+
+def _reached(value: Any, attributes: Path, seen: set[int]) -> Iterator[bytes | None]:
+    """A value, or what is read from it while it is a module."""
+    while isinstance(value, pytypes.ModuleType):
+        if value.__name__.partition(".")[0] in KNOWN:
+            yield f"{value.__name__} {getattr(value, '__version__', '')}".encode()
+            return
+        if not attributes:
+            yield None  # a module as a whole: what is read from it later is not known
+            return
+        value, attributes = getattr(value, attributes[0], EMPTY), attributes[1:]
+    yield from _value(value, seen)
+
+
+def _code(code: pytypes.CodeType, seen: set[int]) -> Iterator[bytes | None]:
+    yield code.co_code
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_flags)).encode()
+    for constant in code.co_consts:
+        yield from _code(constant, seen) if isinstance(constant, pytypes.CodeType) else _value(constant, seen)
+
+
+def _value(value: Any, seen: set[int]) -> Iterator[bytes | None]:
+    """The bytes of a value that numba takes for a constant; None for what cannot be told."""
+    if is_numba(value):
+        yield from _function(value, seen)
+    elif isinstance(value, enum.Enum):
+        yield from _value(type(value), seen)
+        yield value.name.encode()
+    elif isinstance(value, bool | int | float | complex | str | bytes | type(None) | type(...) | range):
+        yield f"{type(value).__name__} {value!r}".encode()
+    elif isinstance(value, tuple | frozenset):
+        yield f"{type(value).__qualname__} {len(value)}".encode()
+        for item in sorted(value, key=repr) if isinstance(value, frozenset) else value:
+            yield from _value(item, seen)
+    elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSU":
+        yield repr((value.dtype.str, value.shape)).encode()
+        yield value.tobytes()
+    elif isinstance(value, type):
+        yield from _class(value, seen)
+    elif isinstance(value, pytypes.BuiltinFunctionType | np.ufunc | numba.types.Type | np.dtype):
+        yield f"{getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)}".encode()
+    elif isinstance(value, pytypes.FunctionType):
+        known = value.__module__.partition(".")[0] in KNOWN or value.__module__ in OWN
+        yield f"{value.__module__}.{value.__qualname__}".encode() if known else None
+    else:
+        yield None
+
+
+def _class(value: type, seen: set[int]) -> Iterator[bytes | None]:
+    yield f"{value.__module__}.{value.__qualname__}".encode()
+    if issubclass(value, enum.Enum):
+        for name, member in value.__members__.items():
+            yield name.encode()
+            yield from _value(member.value, seen)
+    elif issubclass(value, tuple) and hasattr(value, "_fields"):
+        yield repr(value._fields).encode()
+    elif value.__module__.partition(".")[0] not in KNOWN and not issubclass(value, BaseException):
+        yield None
+
+
+Remake = Callable[[pytypes.FunctionType, dict[str, Any]], Any]
+
+
+def rebuilt(function: pytypes.FunctionType, remake: Remake, keep: frozenset[str] = OWN) -> Any:
+    """A copy of a function that calls copies of all numba functions that it reaches, but for those of modules to keep.
+
+    `remake(copy, options)` makes what stands in the place of a function that numba compiles with `options`. The
+    caller's own objects stay as they are.
+    """
+    return _Rebuilder(remake, keep).function(function)
+
+
+class _Rebuilder:
+    def __init__(self, remake: Remake, keep: frozenset[str]) -> None:
+        self._remake = remake
+        self._keep = keep
+        self._made: dict[int, Any] = {}
+
+    def function(self, function: pytypes.FunctionType, options: dict[str, Any] | None = None) -> Any:
+        space = dict(function.__globals__)
+        cells = {name: pytypes.CellType() for name in function.__code__.co_freevars}
+        copy = pytypes.FunctionType(
+            function.__code__, space, function.__name__, function.__defaults__, tuple(cells.values()) or None
+        )
+        copy.__kwdefaults__, copy.__module__, copy.__qualname__ = (
+            function.__kwdefaults__,
+            function.__module__,
+            function.__qualname__,
+        )
+        made = copy if options is None else self._remake(copy, options)
+        self._made[id(function)] = made  # before what it calls: it may call itself
+        known = variables(function)
+        paths: dict[str, set[Path]] = {}
+        for name, *attributes in set(names(function.__code__)):
+            paths.setdefault(name, set()).add(tuple(attributes))
+        for name in {*paths, *cells} & set(known):
+            value = self._value(known[name], paths.get(name, set()))
+            if name in cells:
+                if value is not EMPTY:
+                    cells[name].cell_contents = value
+            else:
+                space[name] = value
+        return made
+
+    def _value(self, value: Any, attributes: set[Path]) -> Any:
+        if is_numba(value) and value._can_compile and value.py_func.__module__ not in self._keep:
+            if id(value.py_func) not in self._made:
+                self.function(value.py_func, value.targetoptions)
+            return self._made[id(value.py_func)]
+        if isinstance(value, pytypes.ModuleType) and value.__name__.partition(".")[0] not in KNOWN:
+            space = {}
+            for name in {path[0] for path in attributes if path}:
+                inner = {path[1:] for path in attributes if path and path[0] == name}
+                old = getattr(value, name, EMPTY)
+                new = self._value(old, inner)
+                if new is not old:
+                    space[name] = new
+            if space:
+                module = pytypes.ModuleType(value.__name__)
+                module.__dict__.update(vars(value) | space)
+                return module
+        return value

@@ -1,0 +1,1 @@
+"""What a check ends with, and its JSON."""

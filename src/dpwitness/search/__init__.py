@@ -1,0 +1,1 @@
+"""Which pair and which event: everything here is heuristic, and never evidence."""

@@ -1,0 +1,1 @@
+"""Which event, given outcomes of both sides."""

@@ -1,0 +1,298 @@
+"""The averaging attacks: what they recover, at which rate, and with how many queries."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from dpwitness.attacks.table_builder import averaging, perturbation
+from dpwitness.attacks.table_builder.noise_laws import NoiseLaw
+from dpwitness.attacks.table_builder.oracle import (
+    BoundedNoisyCounts,
+    GrowingNoisyCounts,
+    KeyedNoisyCounts,
+    LayeredNoisyCounts,
+)
+from dpwitness.attacks.table_builder.table import Table, read_table
+from dpwitness.attacks.table_builder.theory import expected_right, noise_removed, perturbation_found, rounded_error_law
+from dpwitness.errors import InvalidParameter
+
+
+def agrees(hits, runs, p):
+    """A two-sided limit that a right attack breaks with probability 1e-9."""
+    return binom.ppf(0.5e-9, runs, p) <= hits <= binom.isf(0.5e-9, runs, p)
+
+
+def data(name):
+    given_folder = os.environ.get("DPWITNESS_DATA")
+    folder = Path(given_folder) if given_folder else Path(__file__).resolve().parents[2] / "data"
+    if not (folder / name).exists():
+        pytest.skip(f"no {name}: name the folder of the data sets in DPWITNESS_DATA")
+    return read_table(folder / name)
+
+
+class Exact:
+    """An oracle without noise: answers above the suppression are true."""
+
+    def __init__(self, table, suppression=0):
+        self.table, self.suppression, self.asked = table, suppression, 0
+
+    def values(self, attribute):
+        return self.table.values[attribute]
+
+    def ask(self, attribute, selections, where=None):
+        self.asked += len(selections)
+        counts = selections.astype(int) @ self.table.histogram(attribute, where)
+        return np.where(counts > self.suppression, counts, 0)
+
+
+@given(size=st.integers(2, 9), data=st.data())
+@settings(max_examples=80, deadline=None)
+def test_two_partitions_are_different_and_never_too_many(size, data):
+    total = 2 ** (size - 1) - 1  # Lemma 4
+    k = data.draw(st.none() | st.integers(1, 2 * total))
+    sides = averaging.two_partitions(np.random.default_rng(0), size, k)
+    assert len(sides) == (total if k is None else min(k, total))
+    both = {frozenset((row.tobytes(), (~row).tobytes())) for row in sides}
+    assert len(both) == len(sides)
+    assert np.all(sides.any(axis=1))
+    assert not np.any(sides.all(axis=1))
+
+
+@pytest.mark.parametrize("size", [25, 62, 63, 200])
+def test_two_partitions_of_many_values(size):
+    sides = averaging.two_partitions(np.random.default_rng(0), size, 500)
+    assert sides.shape == (500, size)
+    assert len(np.unique(sides, axis=0)) == 500
+    assert not sides[:, -1].any()
+    assert np.all(sides.any(axis=1))
+
+
+@given(counts=st.lists(st.integers(0, 60), min_size=4, max_size=9), seed=st.integers(0, 100))
+@settings(max_examples=60, deadline=None)
+def test_without_noise_everything_is_exact(counts, seed):
+    table = Table.from_counts([20, 30, 25, *counts])
+    oracle = Exact(table, suppression=4)
+    rng = np.random.default_rng(seed)
+    found = averaging.recover_histogram(oracle, rng, "value", [0, 1, 2], 3)
+    assert found.counts == (20, 30, 25, *counts)
+    assert found.queries == oracle.asked
+    assert averaging.recover_value(oracle, rng, "value", 4, [0, 1, 2], 3) == counts[1]
+    assert averaging.recover_value(oracle, rng, "value", 1, [0, 1, 2], 3) == 30
+    assert averaging.subtract(oracle, "value", 4) == counts[1]
+
+
+@pytest.mark.parametrize("system", [BoundedNoisyCounts, KeyedNoisyCounts])
+@pytest.mark.parametrize(("r", "size", "k"), [(2, 6, None), (5, 9, 100)])
+def test_noise_remover_succeeds_as_often_as_equation_5_says(system, r, size, k):
+    table = Table.from_counts([50] * size + [3, 0, 1])
+    runs, hits, shifted = 1000, 0, 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        oracle = system(table, noise=r, suppression=r, rng=rng)
+        found = averaging.remove_noise(oracle, rng, "value", range(size), k, beside=[size, size + 1, size + 2])
+        hits += abs(found.mean - 50 * size - 4) < 0.5
+        shifted += found.count == 50 * size + 5
+        assert found.queries == oracle.asked == 2 * found.partitions
+    assert found.partitions == (31 if k is None else k)
+    assert agrees(hits, runs, noise_removed(r, found.partitions))
+    low, law = rounded_error_law(r, found.partitions)
+    assert agrees(shifted, runs, law[1 - low])
+
+
+def test_histogram_gets_each_value_right_as_often_as_expected():
+    # The base set is counted so well (wrong once in 10⁶ runs) that the noise it shares with the values cannot matter.
+    counts = [200 + i for i in range(8)] + [1, 4, 60, 0]
+    table = Table.from_counts(counts)
+    runs = 500
+    right = np.zeros(12, int)
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        oracle = BoundedNoisyCounts(table, noise=1, suppression=4, rng=rng)
+        found = averaging.recover_histogram(oracle, rng, "value", range(8), 10, base_partitions=127)
+        right += np.array(found.counts) == counts
+        assert found.queries == 12 + 2 * 127 + 12 * 20
+    for value in range(12):
+        assert agrees(right[value], runs, expected_right(1, 10, 127, 1, counts[value] == 0))
+
+
+def test_table_3_of_the_paper_in_small():
+    table = data("adult_age.csv")
+    true = table.histogram("age")
+    assert table.people == 32561
+    rng = np.random.default_rng(1)
+    oracle = KeyedNoisyCounts(table, noise=2, suppression=4, rng=rng)
+    found = averaging.recover_histogram(
+        oracle, rng, "age", table.positions("age", range(17, 28)), 250, base_partitions=1000
+    )
+    # Expected 110.99 of 111 (exact law): two or more wrong has probability below 1e-3.
+    assert np.sum(np.array(found.counts) == true) >= 110
+    assert found.queries == 111 + 2 * 1000 + 111 * 500
+    assert np.sum(np.array(found.noisy) == true) < 80
+
+
+@pytest.mark.parametrize("r", [1, 2, 3])
+def test_perturbation_finder_succeeds_as_often_as_proposition_2_says(r):
+    rng = np.random.default_rng(0)
+    rows = 4000
+    people = {"a": rng.integers(0, 3, rows).tolist(), "b": rng.integers(0, 25, rows).tolist()}
+    table = Table.from_columns(people)
+    conditions = [{"b": [b]} for b in range(25)]
+    m, runs, hits = {1: 2, 2: 5, 3: 12}[r], 1000, 0
+    for seed in range(runs):
+        oracle = BoundedNoisyCounts(table, noise=r, suppression=4, rng=np.random.default_rng(seed))
+        found = perturbation.find_perturbation(oracle, "a", (0, 2), conditions[:m])
+        assert found.guess <= r
+        assert oracle.asked == found.queries == 3 * m
+        hits += found.guess == r
+    assert agrees(hits, runs, perturbation_found(r, m))
+
+
+def test_perturbation_finder_within_one_attribute():
+    table = Table.from_counts([40] * 10 + [0, 2])
+    runs, hits = 1000, 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        oracle = KeyedNoisyCounts(table, noise=2, suppression=4, rng=rng)
+        found = perturbation.find_perturbation_within(oracle, rng, "value", range(10), 6)
+        assert found.sums == 6
+        hits += found.guess == 2
+    assert agrees(hits, runs, perturbation_found(2, 6))
+    few = perturbation.find_perturbation_within(oracle, rng, "value", [0, 1], 6)
+    assert few.sums == 1  # two values allow one sum only
+
+
+def test_usable_conditions_have_answers_and_different_people():
+    table = Table.from_columns({"a": [0, 1] * 30, "b": [0] * 20 + [1] * 36 + [2] * 4, "c": [5] * 20 + [6] * 40})
+    oracle = Exact(table, suppression=4)
+    conditions = [{"b": [0]}, {"c": [5]}, {"b": [1]}, {"b": [2]}, {"b": [0], "c": [6]}]
+    # c = 5 are the people of b = 0; b = 2 is too small; nobody has b = 0 and c = 6.
+    assert perturbation.usable_conditions(oracle, "a", (0, 1), conditions, 9) == [{"b": [0]}, {"b": [1]}]
+    assert perturbation.usable_conditions(oracle, "a", (0, 1), conditions, 1) == [{"b": [0]}]
+
+
+def test_two_values_with_answers_are_enough():
+    counts = [60, 80, 1, 2, 3, 4, 1, 2, 3, 0, 0]
+    table = Table.from_counts(counts)
+    runs, hits = 600, 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        oracle = BoundedNoisyCounts(table, noise=2, suppression=4, rng=rng)
+        found = averaging.count_from_two(oracle, rng, "value", (0, 1), range(2, 11))
+        assert found.partitions <= 63
+        assert found.queries == oracle.asked == 9 * 4 + 2 * found.partitions
+        hits += found.count == sum(counts)
+    # Almost always 6 or 7 of the 7 values are sure: at least 31 partitions, at most 63.
+    assert (
+        binom.ppf(1e-9, runs, noise_removed(2, 31) - 0.03) <= hits <= binom.isf(1e-9, runs, noise_removed(2, 63) + 0.01)
+    )
+
+
+def test_suppressed_people_show_in_a_helpers_answer():
+    table = Table.from_counts([50, 60, 1, 0])
+    seen = 0
+    for seed in range(2000):
+        oracle = BoundedNoisyCounts(table, noise=2, suppression=4, rng=np.random.default_rng(seed))
+        seen += averaging.not_empty(oracle, "value", 2, [0, 1])
+        assert not averaging.not_empty(oracle, "value", 3, [0, 1])
+    # Equal answers: two uniform noises that differ by exactly one, 4 of 25 pairs, for both helpers.
+    assert agrees(seen, 2000, 1 - (4 / 25) ** 2)
+
+
+def test_another_attribute_serves_for_a_lonely_value():
+    rng = np.random.default_rng(2)
+    table = Table.from_columns({"a": [0] * 300 + [1] * 300, "b": rng.integers(0, 9, 600).tolist()})
+    runs, hits = 600, 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        oracle = KeyedNoisyCounts(table, noise=2, suppression=4, rng=rng)
+        found = averaging.count_by_other_attribute(oracle, rng, {"a": [0]}, "b", 60)
+        assert found.queries == oracle.asked == 9 + 120
+        hits += abs(found.mean - 300) < 0.5
+    assert agrees(hits, runs, noise_removed(2, 60))
+
+
+def test_differencing_shows_who_lacks_a_value():
+    # Eleven people in the group; ten have the value, or all eleven.
+    lacking = Table.from_columns({"g": [1] * 11 + [2] * 9, "a": [1] * 10 + [0] * 10})
+    having = Table.from_columns({"g": [1] * 11 + [2] * 9, "a": [1] * 11 + [0] * 9})
+    seen = 0
+    for seed in range(1000):
+        oracle = BoundedNoisyCounts(lacking, noise=2, suppression=4, rng=np.random.default_rng(seed))
+        seen += averaging.shows_absence(oracle, "a", 1, {"g": [1]})
+        oracle = BoundedNoisyCounts(having, noise=2, suppression=4, rng=np.random.default_rng(seed))
+        assert not averaging.shows_absence(oracle, "a", 1, {"g": [1]})
+    assert agrees(seen, 1000, 1 - 4 / 25)
+
+
+def test_subtraction_is_exact_against_suppression_only():
+    table = Table.from_counts([30, 2, 40])
+    assert averaging.subtract(Exact(table, suppression=4), "value", 1) == 2
+    noisy = BoundedNoisyCounts(table, noise=2, suppression=4, rng=np.random.default_rng(0))
+    assert abs(averaging.subtract(noisy, "value", 1) - 2) <= 4
+
+
+def success(system, k, runs=300, **more):
+    """How often a sub-population is counted right."""
+    table = Table.from_columns({"g": [1] * 400 + [2] * 400, "a": [i % 10 for i in range(800)]})
+    hits = 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        oracle = system(table, noise=2, suppression=4, rng=rng, **more)
+        hits += averaging.remove_noise(oracle, rng, "a", range(10), k, where={"g": [1]}).count == 400
+    return hits
+
+
+def test_layers_and_growing_noise_stop_the_noise_remover():
+    assert success(BoundedNoisyCounts, 400) >= binom.ppf(1e-9, 300, noise_removed(2, 400) - 1e-9)
+    # Twice the layer of the sub-population stays: right only where that is 0, and where averages are off by 2 or more.
+    assert success(LayeredNoisyCounts, 400) <= binom.isf(1e-9, 300, 1 / 5 + 0.01)
+    # The i-th noise has variance close to b(b + 1)/3 for b = 2√i: a mean of 2k of them is almost normal.
+    k = 400
+    bound = np.ceil(2 * np.sqrt(np.arange(1, 2 * k + 1)))
+    from scipy.stats import norm
+
+    p = 1 - 2 * norm.sf(0.5, scale=np.sqrt(np.sum(bound * (bound + 1) / 3)) / k)
+    assert p < 0.26
+    assert agrees(success(GrowingNoisyCounts, k), 300, p)
+
+
+def test_a_layer_a_value_stays_in_differences_and_a_layer_a_query_does_not():
+    table = Table.from_columns({"g": [1] * 460 + [2] * 400, "a": [i % 10 for i in range(400)] + [10] * 60 + [0] * 400})
+    hits = {False: 0, True: 0}
+    for seed in range(150):
+        for per_value in hits:
+            rng = np.random.default_rng(seed)
+            oracle = LayeredNoisyCounts(table, noise=1, suppression=4, rng=rng, per_value=per_value)
+            hits[per_value] += averaging.recover_value(oracle, rng, "a", 10, range(10), 500, where={"g": [1]}) == 60
+    two_layers = NoiseLaw(support=(-2, -1, 0, 1, 2), probabilities=(1 / 9, 2 / 9, 3 / 9, 2 / 9, 1 / 9))
+    assert hits[False] >= binom.ppf(1e-9, 150, 1 - 2 * (1 - noise_removed(two_layers, 500)))
+    assert hits[True] <= binom.isf(1e-9, 150, 1 / 3 + 0.01)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda o, rng: averaging.two_partitions(rng, 1), "at least 2"),
+        (lambda o, rng: averaging.two_partitions(rng, 5, 0), "partitions=0"),
+        (lambda o, rng: averaging.two_partitions(rng, 40), "use at most 1048576 of them, not all"),
+        (lambda o, rng: averaging.two_partitions(rng, 40, 10**12), "not 1000000000000"),
+        (lambda o, rng: averaging.remove_noise(o, rng, "height", [0, 1], 3), "no attribute 'height'"),
+        (lambda o, rng: averaging.remove_noise(o, rng, "value", [0, 7], 3), "below 5"),
+        (lambda o, rng: averaging.remove_noise(o, rng, "value", [0, 0], 3), "different"),
+        (lambda o, rng: averaging.recover_histogram(o, rng, "value", [0, 1], 3), "at least 3"),
+        (lambda o, rng: averaging.recover_histogram(o, rng, "value", [0, 1, 4], 3), "above 0"),
+        (lambda o, rng: averaging.count_from_two(o, rng, "value", (0, 1), [3]), "at least 2"),
+        (lambda o, rng: perturbation.find_perturbation(o, "value", (0, 1), []), "no sub-population"),
+        (lambda o, rng: perturbation.find_perturbation_within(o, rng, "value", [0], 3), "at least 2"),
+    ],
+)
+def test_impossible_attacks_say_why(call, message):
+    rng = np.random.default_rng(0)
+    oracle = BoundedNoisyCounts(Table.from_counts([40, 50, 60, 2, 0]), noise=2, suppression=4, rng=rng)
+    with pytest.raises(InvalidParameter, match=message):
+        call(oracle, rng)

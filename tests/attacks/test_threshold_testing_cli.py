@@ -1,0 +1,128 @@
+"""`dpwitness attack gptt` and the benchmark of the paper's tables."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpwitness.attacks.threshold_testing.command import visits
+from dpwitness.cli import main
+
+
+def run(capsys, *arguments):
+    code = main(["attack", "gptt", *arguments])
+    return code, capsys.readouterr()
+
+
+def test_it_runs_without_data_on_an_embedded_histogram(capsys):
+    code, printed = run(capsys, "--epsilon", "1", "--repeat", "3", "--seed", "1", "--json")
+    result = json.loads(printed.out)
+    assert code == 0
+    assert result["cells"] == len(visits()) == 78
+    assert 0 < result["right"]["mean"] < 1
+    assert result["epsilon2"] is None
+    assert result["epsilon2_infinite"]
+
+
+def test_the_embedded_histogram_counts_everybody():
+    from statsmodels.datasets import randhie
+
+    visitors = randhie.load_pandas().data["mdvis"]
+    assert visits().sum() == len(visitors)
+    assert visits()[0] == (visitors == 0).sum()
+
+
+def test_the_adaptive_attack_reads_it_all(capsys):
+    code, printed = run(capsys, "--epsilon", "0.5", "--adaptive", "--repeat", "2", "--seed", "2")
+    assert code == 0
+    assert "adaptive weighing" in printed.out
+    assert "1.0000 ± 0.0000 of 78" in printed.out
+
+
+def test_query_noise_and_copies(capsys):
+    options = ["--epsilon", "1", "--epsilon2", "0.5", "--copies", "5", "--repeat", "1", "--seed", "3", "--json"]
+    result = json.loads(run(capsys, *options)[1].out)
+    assert result["epsilon2"] == 0.5
+    assert result["queries_per_cell"] == 5 * 78
+
+
+def test_the_same_seed_gives_the_same_result(capsys):
+    results = []
+    for _ in range(2):
+        result = json.loads(run(capsys, "--epsilon", "1", "--repeat", "4", "--seed", "4", "--json")[1].out)
+        del result["seconds"]
+        results.append(result)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_it_draws_true_against_guessed(capsys, tmp_path, kind):
+    file = tmp_path / f"plot.{kind}"
+    assert run(capsys, "--epsilon", "1", "--repeat", "1", "--seed", "5", "--plot", str(file))[0] == 0
+    assert file.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("count\n3\n-1\n", "cell 2 holds -1"),
+        ("count\n3\n1.5\n", "cell 2 holds 1.5"),
+        ("cell,count\n1,3\n2,\n", "line 3: there is no value"),
+        ("", "is empty"),
+        ("count\n7\n", "at least 2 cells"),
+    ],
+)
+def test_what_is_no_histogram_is_one_clear_line(capsys, tmp_path, content, message):
+    file = tmp_path / "data.csv"
+    file.write_text(content)
+    code, printed = run(capsys, "--epsilon", "1", "--data", str(file))
+    assert code == 2
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert not printed.out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--epsilon", "0"],
+        ["--epsilon", "-1"],
+        ["--epsilon", "1", "--epsilon2", "0"],
+        ["--epsilon", "1", "--epsilon2", "nan"],
+        ["--epsilon", "1", "--delta", "1"],
+        ["--epsilon", "1", "--repeat", "0"],
+        ["--epsilon", "1", "--copies", "0"],
+        ["--epsilon", "1", "--plot", "plot.txt"],
+        ["--epsilon", "1", "--plot", "no/such/folder/plot.svg"],
+        ["--epsilon", "1", "--column", "x"],
+        ["--epsilon", "1", "--data", "no-such-file.csv"],
+    ],
+)
+def test_bad_options_are_one_clear_line(capsys, options):
+    code, printed = run(capsys, *options)
+    assert code == 2
+    assert printed.err.count("\n") == 1
+
+
+def test_the_benchmark_says_what_it_lacks(tmp_path):
+    script = Path(__file__).resolve().parents[2] / "benchmarks" / "threshold_testing_tables.py"
+    done = subprocess.run(
+        [sys.executable, script],
+        env={"DPWITNESS_DATA": str(tmp_path / "none"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "DPWITNESS_DATA" in done.stderr
+
+
+def test_real_files_are_read(capsys, data_folder):
+    options = ["--epsilon", "1", "--repeat", "1", "--seed", "6", "--json", "--adaptive"]
+    result = json.loads(run(capsys, "--data", str(data_folder / "hepth.csv"), *options)[1].out)
+    assert result["cells"] == 4096
+    assert result["small_cells"] == 1153
+    assert np.isclose(result["right"]["mean"], 1.0, atol=0.01)

@@ -1,0 +1,592 @@
+"""Exit 1 means a violation, exit 0 that none was found, and nothing else does: 2, 70 and 130 are all the rest."""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import dpwitness as dpw
+from dpwitness import pipeline
+from dpwitness.cli import console, main
+from dpwitness.mechanisms.catalog import load
+
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+
+MINE = """
+import os, signal, sys, warnings
+
+def noisy(rng, data, epsilon):
+    return data[0] + rng.laplace(0, 1 / epsilon)
+
+def leaves(rng, data, epsilon):
+    sys.exit(0)
+
+def leaves_in_a_run(rng, data, epsilon, calls=[]):
+    calls.append(None)
+    if len(calls) > 30:
+        sys.exit(0)
+    return rng.random()
+
+def base(rng, data, epsilon):
+    raise BaseException("no luck")
+
+def stops(rng, data, epsilon):
+    os.kill(os.getpid(), signal.SIGINT)
+    return 1.0
+
+def swallows(rng, data, epsilon):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+    except BaseException:
+        raise ValueError("something else") from None
+
+def leaks_at_times(rng, data, delta=0.0, size=1):
+    import numpy as np
+    return np.where(rng.random(size) < delta, data[0], -1.0)
+
+class Wrapped:
+    def __init__(self, value):
+        self.value = value
+
+def wrapped(rng, data, epsilon):
+    return Wrapped(data[0] + rng.laplace(0, 1 / epsilon))
+
+def unwrap(outcome):
+    return outcome.value
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def results():
+    """One of each kind, from few runs; a curve and a bound too."""
+    given = {"epsilon": 1.0, "seed": 1, "max_runs": 20_000}
+    violation = dpw.check(load("laplace_mechanism"), claim=0.1, **given)
+    passed = dpw.check(load("laplace_mechanism"), **given)
+    bound = dpw.bound(load("laplace_mechanism"), epsilon=1.0, runs=20_000, seed=1)
+    curve = dpw.curve(load("laplace_mechanism"), epsilons=[1.0], claims=[0.5, 1.5], runs=20_000, seed=1)
+    assert isinstance(violation, dpw.Violation)
+    assert isinstance(passed, dpw.NotRefuted)
+    return {"violated": violation, "passed": passed, "bound": bound, "curve": curve}
+
+
+@pytest.fixture
+def give(results, monkeypatch):
+    """Let the commands get a result without a run; returns the arguments that ask for it."""
+
+    def arrange(kind, **changes):
+        result = replace(results[kind], **changes)
+        name = kind if kind in ("bound", "curve") else "check"
+        monkeypatch.setattr(pipeline if name != "curve" else dpw.cli.commands.curves, name, lambda *_, **__: result)
+        return [name, "laplace_mechanism", "--epsilon", "1", *(["--claims", "0.5,1.5"] if name == "curve" else [])]
+
+    return arrange
+
+
+def run(capsys, *arguments):
+    code = main([*map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def run_on(monkeypatch, capsys, stream, *arguments):
+    """Run with another standard output."""
+    monkeypatch.setattr(sys, "stdout", stream)
+    code = main([*map(str, arguments)])
+    monkeypatch.undo()
+    return code, capsys.readouterr().err
+
+
+EXPECTED = {"violated": 1, "passed": 0, "bound": 0, "curve": 0}
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_result_and_its_code(give, capsys, kind):
+    code, out, err = run(capsys, *give(kind))
+    assert code == EXPECTED[kind]
+    assert out
+    assert err == ""
+
+
+@pytest.mark.parametrize("kind", ["violated", "passed", "bound"])
+def test_an_interrupted_result_is_printed_and_exits_130(give, capsys, kind):
+    code, out, _ = run(capsys, *give(kind, ended="interrupted"))
+    assert code == 130
+    assert "stopped early" in out
+    assert "runs: " in out
+
+
+@FULL
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_full_disk_hides_no_violation_and_invents_none(give, monkeypatch, capsys, kind):
+    with open("/dev/full", "w") as full:
+        code, err = run_on(monkeypatch, capsys, full, *give(kind))
+    assert code == (1 if kind == "violated" else 70)
+    assert err == "dpwitness: error: the result could not be printed: No space left on device\n"
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_pipe_without_a_reader(give, monkeypatch, capsys, kind):
+    read, write = os.pipe()
+    os.close(read)
+    with contextlib.suppress(BrokenPipeError), os.fdopen(write, "w") as pipe:
+        code, err = run_on(monkeypatch, capsys, pipe, *give(kind))
+    assert code == (1 if kind == "violated" else 70)
+    assert err == "dpwitness: error: the result could not be printed: Broken pipe\n"
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_closed_standard_output(give, monkeypatch, capsys, kind):
+    for stream in (None, closed()):
+        code, err = run_on(monkeypatch, capsys, stream, *give(kind))
+        assert code == (1 if kind == "violated" else 70)
+        assert err.startswith("dpwitness: error: the result could not be printed: ")
+        assert err.count("\n") == 1
+
+
+def closed():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_closed_standard_error_changes_no_code(give, monkeypatch, capsys, kind):
+    for stream in (None, closed()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert main(give(kind)) == EXPECTED[kind]
+        assert main(["check", "nothing", "--epsilon", "1"]) == 2
+    monkeypatch.undo()
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_result_is_printed_before_its_file_fails(give, capsys, tmp_path, monkeypatch, kind):
+    place = tmp_path / "result.json"
+    arguments = give(kind)
+    monkeypatch.setattr(
+        "dpwitness.cli.results.check_writable", lambda path: place.mkdir()
+    )  # after the check, meanwhile
+    code, out, err = run(capsys, *arguments, "--save", place)
+    assert code == (1 if kind == "violated" else 2)
+    assert out
+    assert err == f"dpwitness: error: cannot write {place}: it is a folder; give the name of a file\n"
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_report_that_fails_hides_no_violation(give, capsys, tmp_path, monkeypatch, kind):
+    arguments = give(kind)
+    broken = f"{kind if kind in ('bound', 'curve') else 'verdict'}_text"
+    monkeypatch.setattr(f"dpwitness.report.text.{broken}", lambda *_, **__: 1 / 0)
+    code, out, err = run(capsys, *arguments, "--save", tmp_path / "result.json")
+    assert code == (1 if kind == "violated" else 70)
+    assert out == ""
+    assert err == "dpwitness: error: unexpected ZeroDivisionError: division by zero; --traceback shows where\n"
+    assert json.loads((tmp_path / "result.json").read_text())
+
+
+def test_a_plot_that_fails_comes_after_the_report(give, capsys, tmp_path, monkeypatch):
+    arguments = give("curve")
+    monkeypatch.setattr("dpwitness.cli.commands.plot_curve", lambda *_: 1 / 0)
+    code, out, err = run(capsys, *arguments, "--plot", tmp_path / "curve.svg", "--save", tmp_path / "curve.json")
+    assert code == 70
+    assert out.startswith("p-values of ")
+    assert err.count("\n") == 1
+    assert (tmp_path / "curve.json").exists()
+
+
+@pytest.mark.parametrize("option", ["--save", "--plot"])
+@pytest.mark.parametrize("command", ["check", "bound", "curve", "replay", "gptt", "subset-sum", "tbe-histogram"])
+def test_places_are_checked_before_anything_runs(capsys, mine, option, command):
+    """The mechanism's file leaves a mark when it is loaded."""
+    (mine / "marks.py").write_text("open('mark', 'w').close()\ndef f(rng, data): return 0.0\n")
+    commands = {
+        "check": ["check", "marks.py:f", "--epsilon", "1"],
+        "bound": ["bound", "marks.py:f", "--epsilon", "1"],
+        "curve": ["curve", "marks.py:f", "--epsilon", "1", "--claims", "1"],
+        "replay": ["replay", "mine.py", "--mechanism", "marks.py:f"],
+        "gptt": ["attack", "gptt", "--epsilon", "1"],
+        "subset-sum": ["attack", "subset-sum"],
+        "tbe-histogram": ["attack", "tbe-histogram"],
+    }
+    plots = command == "curve" or commands[command][0] == "attack"
+    if plots != (option == "--plot") and command != "curve":
+        return
+    for place in ("no/such/place.svg", "folder.svg"):
+        Path("folder.svg").mkdir(exist_ok=True)
+        code, out, err = run(capsys, *commands[command], option, place)
+        assert code == 2
+        assert out == ""
+        assert err.startswith(f"dpwitness: error: cannot write {place}: ")
+        assert not Path("mark").exists()
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        ("leaves", "mine.py:leaves called sys.exit(0): take that out, it ends the check"),
+        ("leaves_in_a_run", "mine.py:leaves_in_a_run called sys.exit(0): take that out, it ends the check"),
+        ("base", "unexpected BaseException: no luck; --traceback shows where"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "bound", "curve"])
+@pytest.mark.filterwarnings("default")
+def test_a_mechanism_that_leaves_is_no_pass(capsys, mine, command, function, line):
+    more = ["--claims", "1"] if command == "curve" else []
+    code, out, err = run(capsys, command, f"mine.py:{function}", "--epsilon", 1, "--queries", 1, *more)
+    assert (code, out) == (70, "")
+    assert [text for text in err.splitlines() if "warning: " not in text] == [f"dpwitness: error: {line}"]
+
+
+def test_a_file_that_leaves_when_it_is_loaded(capsys, mine):
+    Path("exits.py").write_text("import sys\nsys.exit()\n")
+    code, out, err = run(capsys, "check", "exits.py:f", "--epsilon", 1)
+    assert (code, out) == (70, "")
+    assert err == "dpwitness: error: exits.py:f called sys.exit(None): take that out, it ends the check\n"
+
+
+@pytest.mark.parametrize("place", [[], ["first"], ["last"]])
+def test_the_traceback_is_shown_when_asked_for(capsys, mine, place):
+    command = ["check", "mine.py:base", "--epsilon", "1", "--queries", "1"]
+    if place:
+        command = ["--traceback", *command] if place == ["first"] else [*command, "--traceback"]
+    code, _, err = run(capsys, *command)
+    assert code == 70
+    assert ("Traceback" in err) == bool(place)
+    assert err.splitlines()[-1] == "dpwitness: error: unexpected BaseException: no luck; --traceback shows where"
+
+
+def test_the_traceback_of_bad_input_too(capsys):
+    code, _, err = run(capsys, "check", "svt", "--epsilon", "0", "--traceback")
+    assert code == 2
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith("dpwitness: error: epsilon=0.0 ")
+
+
+def test_a_warning_turned_into_an_error_is_no_violation(capsys, mine, monkeypatch):
+    monkeypatch.setattr(pipeline, "check", lambda *_, **__: warnings.warn("look out", UserWarning, stacklevel=1))
+    code, out, err = run(capsys, "check", "svt", "--epsilon", 1)
+    assert (code, out) == (70, "")
+    assert err == "dpwitness: error: unexpected UserWarning: look out; --traceback shows where\n"
+
+
+@pytest.mark.parametrize(("error", "text"), [(MemoryError(), "MemoryError;"), (ImportError("x"), "ImportError: x;")])
+def test_other_unexpected_errors(capsys, monkeypatch, error, text):
+    def check(*_, **__):
+        raise error
+
+    monkeypatch.setattr(pipeline, "check", check)
+    code, out, err = run(capsys, "check", "svt", "--epsilon", 1)
+    assert (code, out) == (70, "")
+    assert err == f"dpwitness: error: unexpected {text} --traceback shows where\n"
+
+
+@pytest.mark.filterwarnings("default")
+def test_ctrl_c_in_the_users_code_is_130(capsys, mine):
+    before = signal.getsignal(signal.SIGINT)
+    for function in ("stops", "swallows"):
+        code, out, err = run(capsys, "check", f"mine.py:{function}", "--epsilon", 1, "--queries", 1)
+        assert (code, out) == (130, "")
+        assert err.splitlines()[-1] == "dpwitness: interrupted before there was a result"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_while_a_result_is_written(give, capsys, tmp_path, monkeypatch):
+    arguments = give("passed")
+    monkeypatch.setattr("dpwitness.cli.results.write_atomically", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    code, out, err = run(capsys, *arguments, "--save", tmp_path / "result.json")
+    assert code == 130
+    assert out.startswith("NOT REFUTED")
+    assert err == "dpwitness: interrupted while the result was being written\n"
+
+
+def test_another_thread_may_run_a_command(capsys):
+    codes = []
+    thread = threading.Thread(target=lambda: codes.append(main(["check", "nothing", "--epsilon", "1"])))
+    thread.start()
+    thread.join()
+    assert codes == [2]
+
+
+def test_warnings_and_streams_are_left_as_they_were(capsys):
+    before = warnings.showwarning, warnings.filters[:], sys.stdout.encoding, sys.stdout.errors
+    run(capsys, "check", "nothing", "--epsilon", 1)
+    assert (warnings.showwarning, warnings.filters[:], sys.stdout.encoding, sys.stdout.errors) == before
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            sys.meta_path.remove(self)
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(1000):
+                    pass
+            except KeyboardInterrupt:
+                if sys.argv[2] == "hidden":  # as C code of NumPy does
+                    raise ImportError("a part is missing") from None
+                raise
+
+sys.meta_path.insert(0, Finder())
+from dpwitness.cli import main
+sys.exit(main(["list"]))
+"""
+
+
+def test_as_processes():
+    """Ctrl-C in imports; what is left in a broken stream when Python ends."""
+    script = [sys.executable, "-c", INTERRUPTED_IMPORT]
+    module = [sys.executable, "-m", "dpwitness"]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    cases = [
+        ([*script, "dpwitness.cli.arguments", "seen"], 130, "dpwitness: interrupted before there was a result"),
+        ([*script, "numpy", "hidden"], 130, "dpwitness: interrupted before there was a result"),
+        (
+            ["sh", "-c", f"{' '.join(module)} list >&-"],
+            70,
+            "the result could not be printed: standard output is closed",
+        ),
+    ]
+    if Path("/dev/full").exists():
+        cases.append((["sh", "-c", f"{' '.join(module)} --help >/dev/full"], 70, "No space left on device"))
+        cases.append((["sh", "-c", f"{' '.join(module)} list >/dev/full 2>/dev/full"], 70, ""))
+    started = [(subprocess.Popen(command, **pipes), code, message) for command, code, message in cases]
+    for process, code, message in started:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == code, (process.args, out, err)
+        assert message in err
+        assert err.count("\n") == bool(message), (process.args, err)
+
+
+def test_help_is_printed_whole(capsys):
+    for command in (["--help"], ["check", "--help"], ["attack", "gptt", "--help"]):
+        code, out, _ = run(capsys, *command)
+        assert code == 0
+        assert out.startswith("usage: dpwitness")
+        assert "--traceback" in out
+
+
+def test_texts_of_files_cannot_drive_the_terminal(capsys):
+    console.show("a\x1b[2J\x9b\ud800\nb")
+    assert capsys.readouterr().out == "a\\u001b[2J\\u009b\\ud800\nb\n"
+    assert json.loads(f'"{console.printable(chr(0x9B) + chr(0xE0001))}"') == chr(0x9B) + chr(0xE0001)
+    console.say("long " * 1000 + "\x1b")
+    line = capsys.readouterr().err
+    assert len(line) < 1100
+    assert line.endswith("\\u001b\n")
+
+
+def test_arguments_that_are_no_text(capsys):
+    code, _, err = run(capsys, "check", "\udcff", "--epsilon", 1)
+    assert code == 2
+    assert err == "dpwitness: error: unknown target '\\udcff': `dpwitness list` shows the bundled ones.\n"
+
+
+# What the options mean.
+
+
+DELTA = {
+    "check": (["--claim", 1], lambda value: value["claim"]["delta"]),
+    "bound": ([], lambda value: value["delta"]),
+    "curve": (["--claims", "1"], lambda value: value["delta"]),
+}
+
+
+@pytest.mark.parametrize("command", DELTA)
+def test_delta_reaches_the_claim(capsys, mine, command):
+    """An input given away with probability 0.02 shows at δ = 0, and not at δ = 0.05."""
+    more, told = DELTA[command]
+    found = {}
+    for delta in (None, 0.05):
+        given = [] if delta is None else ["--delta", delta]
+        limit = "--max-runs" if command == "check" else "--runs"
+        arguments = [
+            command,
+            "mine.py:leaks_at_times",
+            "--epsilon",
+            1,
+            "--set",
+            "delta=0.02",
+            *more,
+            *given,
+            limit,
+            "2e4",
+        ]
+        code, out, _ = run(capsys, *arguments, "--pair", "[1]", "[2]", "--seed", 1, "--json")
+        value = json.loads(out)
+        assert told(value) == (delta or 0.0)
+        found[delta] = {
+            "check": lambda value=value, code=code: code == 1,
+            "bound": lambda value=value: value["epsilon_lower_bound"] > 1,
+            "curve": lambda value=value: value["lines"][0]["tests"][0]["p_value"] < 1e-6,
+        }[command]()
+    assert found == {None: True, 0.05: False}
+
+
+@pytest.mark.parametrize("command", ["check", "bound", "curve"])
+def test_delta_is_given_only_where_it_was(give, monkeypatch, command):
+    """An object may carry a δ of its own, and the default must not hide it."""
+    seen = []
+    arguments = give({"check": "passed"}.get(command, command))
+    home = pipeline if command != "curve" else dpw.cli.commands.curves
+    result = getattr(home, command)()
+    monkeypatch.setattr(home, command, lambda *_, **given: seen.append(given) or result)
+    main(arguments)
+    main([*arguments, "--delta", "0.25"])
+    assert "delta" not in seen[0]
+    assert seen[1]["delta"] == 0.25
+
+
+def test_claim_alone_leaves_the_mechanisms_epsilon_to_the_pipeline(give, monkeypatch):
+    seen = []
+    give("passed")
+    result = pipeline.check()
+    monkeypatch.setattr(pipeline, "check", lambda *_, **given: seen.append(given) or result)
+    main(["check", "laplace_mechanism", "--claim", "0.5"])
+    assert (seen[0]["epsilon"], seen[0]["claim"]) == (None, 0.5)
+
+
+@pytest.mark.filterwarnings("default")
+def test_outcome_turns_outputs_into_numbers(capsys, mine):
+    arguments = ["check", "mine.py:wrapped", "--epsilon", 1, "--queries", 1, "--max-runs", 200, "--seed", 1]
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert "outcome" in err
+    code, out, _ = run(capsys, *arguments, "--outcome", "mine.py:unwrap", "--json")
+    assert code == 0
+    assert json.loads(out)["seed"] == 1
+    code, _, err = run(capsys, *arguments, "--outcome", "unwrap")
+    assert code == 2
+    assert "'unwrap' must be path/file.py:FUNCTION" in err
+
+
+@pytest.mark.parametrize("command", ["check", "bound", "curve"])
+def test_outcome_is_passed_on_by_every_command(give, mine, monkeypatch, command):
+    seen = []
+    arguments = give({"check": "passed"}.get(command, command))
+    home = pipeline if command != "curve" else dpw.cli.commands.curves
+    result = getattr(home, command)()
+    monkeypatch.setattr(home, command, lambda *_, **given: seen.append(given["outcome"]) or result)
+    main([*arguments, "--outcome", "mine.py:unwrap"])
+    assert [function.__name__ for function in seen] == ["unwrap"]
+
+
+def test_the_printed_command_has_all_digits_and_limits(give, capsys):
+    arguments = [*give("passed")[:2], "--epsilon", "0.12345678901234567", "--alpha", "1.2345678e-7"]
+    limits = ["--max-time", "2m", "--delta", "0.0123456789", "--max-runs", "1234567"]
+    _, out, _ = run(capsys, *arguments, *limits, "--outcome", __file__ + ":closed")
+    command = out.partition("reproduce: ")[2]
+    for part in (
+        f"--epsilon {0.12345678901234567!r}",
+        "--alpha 1.2345678e-07",
+        "--max-time 120.0",
+        "--delta 0.0123456789",
+        "--max-runs 1234567",
+        f"--outcome {__file__}:closed",
+    ):
+        assert part in command
+    _, out, _ = run(capsys, *give("passed"), "--max-time", "60s")
+    assert "--max-time" not in out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", 'x={"a": 1}'], "an object must be a number, a text"),
+        (["--set", 'x=[[{"a": 1}]]'], "an object must be"),
+        (["--set", "x=NaN"], "NaN is no JSON number"),
+        (["--set", "x=[NaN]"], "NaN is no JSON number"),
+        (["--set", "x=1e999"], "1e999 is too large"),
+        (["--set", "x=" + "[" * 100_000], "nested deeper than 32 levels"),
+        (["--set", "x=" + "[" * 33 + "]" * 33], "nested deeper than 32 levels"),
+        (["--pair", '"a"', '"b"'], "numbers only"),
+        (["--pair", "{}", "{}"], "an object must be"),
+        (["--pair", "NaN", "1"], "NaN is no JSON number"),
+        (["--pair", "[1e999]", "[1]"], "1e999 is too large"),
+        (["--pair", "[" * 100_000, "1"], "nested deeper than 32 levels"),
+        (["--pair", str(2**63), "1"], "does not fit into 64 bits"),
+        (["--pair", str(-(2**63) - 1), "1"], "does not fit into 64 bits"),
+        (["--pair", "[1]", "[2]", "--queries", "0"], "leave out"),
+        (["--workers", "0"], "'0' must be from 1 to 1024"),
+        (["--workers", "1e9"], "must be from 1 to 1024"),
+        (["--max-time", "1e10"], "must be a positive time of at most 1e+09 s"),
+        (["--max-time=-1s"], "must be a positive time"),
+        (["--max-time", "1e308h"], "must be a positive time"),
+        (["--outcome", "x"], "must be path/file.py:FUNCTION"),
+        (["--save", ""], "give the name of a file"),
+        (["--method=--"], "'--method=--' has no value"),
+        (["--set=--"], "'--set=--' has no value"),
+    ],
+)
+def test_values_of_the_wrong_kind(capsys, options, message):
+    code, out, err = run(capsys, "check", "svt", "--epsilon", 1, *options)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+@pytest.mark.parametrize("claims", ["-1e308:1e308:1", "0:1e308:1e-308", "0:1:1e-9"])
+def test_too_many_test_values(capsys, claims):
+    code, _, err = run(capsys, "curve", "svt", "--epsilon", 1, f"--claims={claims}")
+    assert code == 2
+    assert "makes more than 10000 values" in err
+
+
+def test_infinite_parameters_are_texts(give, monkeypatch):
+    seen = []
+    give("passed")
+    result = pipeline.check()
+    monkeypatch.setattr(pipeline, "check", lambda *_, **given: seen.append(given["parameters"]) or result)
+    main(["check", "svt", "--epsilon", "1", "--set", "a=inf", "--set", "b=-Infinity", "--set", "c=[1, null, true]"])
+    assert seen == [{"a": float("inf"), "b": float("-inf"), "c": [1, None, True]}]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--seed", -1], "--seed -1 must be at least 0"),
+        (["--epsilon", "1e-19"], "--epsilon 1e-19 must be at least 1e-12"),
+        (
+            ["--epsilon2", "1e-320"],
+            "--epsilon2 9.99989e-321 must be at least 1e-12, or inf for no noise on the queries",
+        ),
+    ],
+)
+def test_the_attack_on_thresholds_refuses_what_it_cannot_compute(capsys, options, message):
+    code, _, err = run(capsys, "attack", "gptt", "--epsilon", 1, *options)
+    assert code == 2
+    assert err == f"dpwitness: error: {message}\n"
+
+
+def test_inputs_of_two_dimensions_are_shown(capsys, mine):
+    Path("sums.py").write_text("def total(rng, data, epsilon):\n    return data.sum() + rng.laplace(0, 1 / epsilon)\n")
+    arguments = ["check", "sums.py:total", "--epsilon", 1, "--max-runs", 20_000, "--seed", 1]
+    code, out, err = run(capsys, *arguments, "--pair", "[[1,2],[3,4]]", "[[1,2],[3,9]]")
+    assert (code, err) == (1, "")
+    assert "[[1, 2], [3, 9]]" in out
+    large = [[10**15 + i] * 7 for i in range(2)]
+    other = [large[0], [*large[1][:6], large[1][6] + 9]]
+    code, out, err = run(capsys, *arguments, "--pair", json.dumps(large), json.dumps(other))
+    assert (code, err) == (1, "")
+    assert "2×7 values, [1" in out
+    assert "the same but for entry (2, 7): 10000000000000" in out

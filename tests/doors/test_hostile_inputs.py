@@ -1,0 +1,423 @@
+"""Hostile arguments, files and Python values: an error is one line and one of the documented exit codes, never a crash.
+
+Seeded: case k is always the same, and `DPWITNESS_FUZZ_CASE=k` runs it alone. The suite runs 120 cases of each kind;
+`DPWITNESS_FUZZ=3000 pytest tests/doors/test_hostile_inputs.py` runs a campaign.
+"""
+
+import contextlib
+import io
+import json
+import math
+import os
+import pickle
+import random
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+import dpwitness as dpw
+from dpwitness.cli import main
+from dpwitness.errors import DPWitnessError
+from dpwitness.mechanisms.catalog import load
+from dpwitness.plugin.database import Database
+
+CASES = int(os.environ.get("DPWITNESS_FUZZ", "120"))
+ONLY = os.environ.get("DPWITNESS_FUZZ_CASE")
+
+pytestmark = pytest.mark.filterwarnings("default")  # in a command a warning is a line on stderr
+
+MINE = """
+import sys
+import numpy as np
+
+def noisy(rng, data, epsilon, size, shift=0.0):
+    return np.sum(data) + shift + rng.laplace(0, 1 / epsilon, size)
+
+class Wrapped:
+    def __init__(self, value):
+        self.value = value
+
+def plain(rng, data, epsilon):
+    return Wrapped(float(np.sum(data)) + rng.laplace(0, 1 / epsilon))
+
+def value(outcome):
+    return outcome.value
+
+def raises(rng, data):
+    raise ValueError("no\\nluck \\x1b[2J")
+
+def leaves(rng, data):
+    sys.exit(0)
+
+def none(rng, data, size):
+    return [None] * size
+
+def ragged(rng, data):
+    return [1.0] * int(rng.integers(0, 40))
+
+def endless(rng, data):
+    return list(range(20_000))
+
+def text(rng, data):
+    return "\\ud800\\x1b" if rng.random() < 0.5 else ""
+
+def kinds(rng, data):
+    return 1.0 if rng.random() < 0.5 else "one"
+
+def nothing():
+    return 0.0
+
+number = 7
+
+class Odd:
+    epsilon = "one"
+    sensitivity = None
+
+    def randomise(self, value):
+        return value
+
+odd = Odd()
+"""
+#: Would leave a mark if anything imported it, or executed what files hold.
+CANARY = "open('executed', 'w').close()\ndef f(rng, data): return 0.0\n"
+
+
+class Marks:
+    """What a pickle does when it is loaded."""
+
+    def __reduce__(self):
+        return (open, ("executed", "w"))
+
+
+TEXTS = [
+    "", " ", "-", "--", "a", "\0", "\n", "\x1b[2J", "\udcff", "\u202e", "é" * 50, "x" * 5000, "0", "-0", "-1", "1",
+    "0.5", "1e3", "1e-320", "1e400", "-1e400", "9" * 40, "9" * 5000, "nan", "inf", "-inf", "1_0", "0x10", "١", "1e",
+    "1,2", "None", "true", "null", "[]", "{}", "[1", "[[1],[1,2]]", "[NaN]", '"a"', "[" * 500, "[" * 50_000, "%s%n",
+    "$(touch executed)", "`touch executed`", "__import__('os').system('touch executed')", "../canary", ".", "/",
+    "!!python/object/apply:os.system ['touch executed']", "/dev/full", "no/such/file", "mine.py", "é.csv",
+]  # fmt: skip
+NAMES = ["noisy", "plain", "raises", "leaves", "none", "ragged", "endless", "text", "kinds", "nothing"]
+TARGETS = [
+    *(f"mine.py:{name}" for name in (*NAMES, "number", "odd", "odd.randomise", "Odd", "gone")),
+    *("mine:noisy", "mine:", ":noisy", "mine.py:", "a:b:c", "..:f", "os:getcwd", "math:pi", "json:loads", "numpy:sum"),
+    *("laplace_mechanism", "histogram", "bounded_subset_sums", "svt33", "damaged.py:f", "cwd.py:f", "builtins:print"),
+]
+PAIRS = [
+    "[1]",
+    "[2]",
+    "1",
+    "2",
+    "[1,2]",
+    "[1,3]",
+    "[[1,2],[3,4]]",
+    "[[1,2],[3,5]]",
+    "[true]",
+    "[1.5]",
+    "[1e308]",
+    "[-1e308]",
+]
+
+
+def pick(rng, *pools):
+    return rng.choice(rng.choice(pools))
+
+
+def options_of_a_check(rng, command):
+    """Every limit stays small, unless it is refused: a case must end."""
+    small = ["1", "100", "1e2"]
+    refused = ["0", "-1", "1.5", "nan", "inf", "x", "", "1e400"]
+    known = {
+        "--epsilon": [["1", "0.5", "2"], ["0", "-1", "700", "701", "1e-300", "1e308"], TEXTS],
+        "--claim": [["1", "0", "3"], TEXTS],
+        "--delta": [["0", "0.1"], ["1", "-0.1", "0.999999999", "1e-320"], TEXTS],
+        "--alpha": [["1e-6", "0.5"], ["0", "1", "1e-300", "1e-320", "0.9999999999999999"], TEXTS],
+        "--confidence": [["0.9", "0.999"], ["0", "1", "0.9999999999999999", "1e-320"], TEXTS],
+        "--claims": [["1", "0.5:1:0.5", "1,2"], ["1:0:1", "0:1:0", "::", "0:1e308:1e-308", "-1", "1,,2"], TEXTS],
+        "--method": [["exact", "score"], TEXTS],
+        "--set": [
+            ["epsilon=1", "shift=1", "size=3", "rng=1", "data=2", "=", "x=1"],
+            [f"shift={t}" for t in TEXTS],
+            TEXTS,
+        ],
+        "--outcome": [["mine.py:value", "mine.py:raises", "mine:number", "canary"], TEXTS],
+        "--queries": [["1", "3"], refused],
+        "--may-move": [["one", "all"], TEXTS],
+        "--direction": [["up", "any"], TEXTS],
+        "--data": [["counts.csv", "damaged.csv", "folder", "/dev/null", "pickle.csv"], TEXTS],
+        "--column": [["count", "a"], TEXTS],
+        "--seed": [["1", "0"], refused, ["9" * 60]],
+        "--workers": [["1", "2"], refused, ["1e9"]],
+        "--save": [["saved.json", "folder", "link", "/dev/null", "no/such/file"], ["", "\0", "x" * 300, "folder/"]],
+        "--plot": [["saved.svg", "saved.gif", "folder.svg", "no/such.png"], ["", "\0.svg", ".svg", "x" * 300 + ".svg"]],
+        "--max-runs": [small, refused],
+        "--runs": [small, refused],
+        "--max-time": [["2s", "2000ms"], refused, ["1e10", "1e308h", "-1s", "1ns"]],
+    }
+    plain = {
+        "check": ["--epsilon", "--claim", "--delta", "--alpha", "--set", "--outcome", "--max-runs"],
+        "bound": ["--epsilon", "--delta", "--confidence", "--set", "--outcome", "--runs"],
+        "curve": ["--epsilon", "--claims", "--delta", "--method", "--set", "--outcome", "--runs", "--plot"],
+    }[command]
+    shared = [
+        "--queries",
+        "--may-move",
+        "--direction",
+        "--data",
+        "--column",
+        "--seed",
+        "--workers",
+        "--save",
+        "--max-time",
+    ]
+    runs = "--max-runs" if command == "check" else "--runs"
+    arguments = ["--epsilon", "1", runs, "100", "--max-time", "2s"]
+    if command == "curve":
+        arguments += ["--claims", "1"]
+    if rng.random() < 0.6:
+        arguments += rng.choice(
+            [["--queries", "1"], ["--pair", "[1]", "[2]"], ["--pair", pick(rng, PAIRS), pick(rng, PAIRS)]]
+        )
+    if rng.random() < 0.1:
+        arguments += ["--pair", pick(rng, TEXTS, PAIRS), pick(rng, TEXTS, PAIRS)]
+    for name in rng.sample([*plain, *shared], rng.randint(0, 3)):
+        arguments += [name, pick(rng, *known[name])] if rng.random() < 0.5 else [f"{name}={pick(rng, *known[name])}"]
+    if rng.random() < 0.1:
+        arguments.append(pick(rng, TEXTS, ["--json", "--quiet", "--traceback=1", "--no-such-option"]))
+    return arguments
+
+
+def command_line(rng, place):
+    """Arguments of check, bound, curve, list, or of nothing that there is."""
+    command = rng.choice(["check"] * 4 + ["bound", "curve", "other"])
+    if command == "other":
+        return rng.choice(
+            [["list", pick(rng, TEXTS)], ["list", "--json"], [pick(rng, TEXTS)], [], ["attack"], ["replay"]]
+        )
+    target = pick(rng, TARGETS, TARGETS[:10], TEXTS, ["mine.py:noisy"], ["mine.py:noisy"])
+    # What looks like an option would be taken for one.
+    return [command, target if not target.startswith("-") else "-", *options_of_a_check(rng, command)]
+
+
+def attack_line(rng, place):
+    """Arguments of an attack; its work stays small, unless it is refused."""
+    name = rng.choice(["gptt", "subset-sum", "tbe-histogram", "tbe-parameter"])
+    numbers = ["0", "-1", "nan", "x", "", "1e400", "0.5", "1e-320"]
+    known = {
+        "gptt": {
+            "--epsilon": [["1", "0.1", "50"], numbers],
+            "--epsilon2": [["inf", "1", "∞"], numbers],
+            "--copies": [["1", "2"], numbers],
+            "--delta": [["0.05"], numbers],
+            "--repeat": [["1", "2"], ["0", "-1", "1e9", "x"]],
+            "--seed": [["1"], ["-1", "x", "9" * 60]],
+            "--data": [["counts.csv", "damaged.csv", "folder"], TEXTS],
+            "--column": [["count"], TEXTS],
+            "--plot": [["saved.svg", "no/such.svg", "saved.gif"]],
+        },
+        "subset-sum": {
+            "--size": [["8", "16"], ["0", "-1", "x", "1.5", "1e9", "1e400"]],
+            "--error": [["1", "4"], numbers],
+            "--law": [["uniform", "adversarial", "rounding", "binomial"], TEXTS],
+            "--adversary": [["polynomial", "exponential"], TEXTS],
+            "--queries": [["20"], ["0", "-1", "x", "1e12"]],
+            "--seed": [["1"], ["-1", "x", "9" * 60]],
+            "--plot": [["saved.svg", "no/such.svg", "saved.gif"]],
+        },
+        "tbe-histogram": {
+            "--attribute": [["a", "count"], TEXTS],
+            "--perturbation": [["1", "3"], ["0", "-1", "x", "1e9"]],
+            "--suppression": [["4", "9"], ["0", "-1", "x", "1e300"]],
+            "--system": [["bounded", "keyed", "growing", "layered", "layered-values"], TEXTS],
+            "--noise": [["uniform", "maximum-entropy", "normal", "laplace"], TEXTS],
+            "--scale": [["1"], numbers, ["1e308"]],
+            "--partitions": [["5"], ["0", "-1", "x"]],
+            "--base": [["3", "11"], ["0", "-1", "1e9", "x"]],
+            "--base-partitions": [["5"], ["0", "-1", "x"]],
+            "--where": [["a=1", "a=", "=1", "count=1"], TEXTS],
+            "--seed": [["1"], ["-1", "x", "9" * 60]],
+        },
+    }
+    known["tbe-parameter"] = {
+        k: v
+        for k, v in known["tbe-histogram"].items()
+        if k not in ("--partitions", "--base", "--base-partitions", "--where")
+    } | {"--sums": [["5"], ["0", "-1", "x", "1e9"]]}
+    fixed = {"gptt": ["--epsilon", "1", "--repeat", "1", "--data", "counts.csv"], "subset-sum": ["--size", "8"]}
+    fixed["tbe-histogram"] = ["--data", "table.csv", "--partitions", "5", "--base-partitions", "5"]
+    fixed["tbe-parameter"] = ["--data", "table.csv", "--sums", "5"]
+    if rng.random() < 0.3 and name != "subset-sum":
+        (place / "given.csv").write_bytes(csv_bytes(rng))
+        fixed[name] = [text if not text.endswith(".csv") else "given.csv" for text in fixed[name]]
+    arguments = ["attack", name, *fixed[name]]
+    options = rng.sample(sorted(known[name]), rng.randint(0, 3))
+    return [*arguments, *(f"{option}={pick(rng, *known[name][option])}" for option in options)]
+
+
+def csv_bytes(rng):
+    cells = ["1", "0", "7", "-1", "1.5", "nan", "inf", "1e999", "", " ", "x", '"', '"a\nb"', "\0", "9" * 25, "9" * 5000,
+             str(2**63), str(-(2**63)), str(2**63 - 1), "١", "\x1b[2J", "=1+1", "x" * 140_000]  # fmt: skip
+    if rng.random() < 0.15:
+        noise = bytes(rng.randrange(256) for _ in range(40))
+        return rng.choice([b"", b"\n\n", b"\xff\xfe1\x00", b"\xef\xbb\xbf1\n2\n", b"count\n", b"count\r1\r2",
+                           b"\0" * 100, noise, pickle.dumps(Marks())])  # fmt: skip
+    width = rng.randint(1, 3)
+    easy = rng.random() < 0.4
+    rows = [",".join(rng.choice(cells[:3] if easy else cells) for _ in range(width)) for _ in range(rng.randint(1, 8))]
+    if rng.random() < 0.5:
+        rows.insert(0, ",".join(rng.choice(["count", "a", "b", "", "count"]) for _ in range(width)))
+    return "\n".join(rows).encode()
+
+
+def csv_line(rng, place):
+    (place / "given.csv").write_bytes(csv_bytes(rng))
+    target = rng.choice(["mine.py:noisy", "laplace_mechanism", "histogram"])
+    more = rng.choice([[], ["--column", "count"], ["--queries", "2"]])
+    return ["check", target, "--epsilon", "1", "--max-runs", "100", "--max-time", "2s", "--data", "given.csv", *more]
+
+
+VALUES = [
+    None, True, False, 0, -1, 1, 1.5, 10**30, -(10**30), 1e308, math.inf, -math.inf, math.nan, "", "a", "inf", "\ud800",
+    "\x1b", "os:system", "canary:f", "canary.py:f", "mine.py:noisy", "__class__", [], {}, [[]], [None], ["a"], [1, [2]],
+    [[1], [1, 2]], {"a": {}}, [[[[1]]]], list(range(500)), {"__class__": "Marks"}, {"kind": "box"}, "x" * 3000,
+]  # fmt: skip
+
+
+def damaged(rng, value):
+    """The same JSON value with up to three places changed, left out or doubled."""
+    value = json.loads(json.dumps(value))
+    for _ in range(rng.randint(1, 3)):
+        at, key = [value], 0
+        while rng.random() < 0.75 and isinstance(at[key], dict | list) and at[key]:
+            at = at[key]
+            key = rng.choice(list(at) if isinstance(at, dict) else range(len(at)))
+        if isinstance(at, dict) and rng.random() < 0.3:
+            del at[key]
+            return value
+        at[key] = deepcopy(rng.choice(VALUES))
+        if not isinstance(value, dict):
+            return value
+    return value
+
+
+def as_file(rng, value):
+    text = json.dumps(value)
+    if rng.random() < 0.1:
+        return rng.choice(
+            [text[: len(text) // 2], text + text, "[" * 100_000, "", "\ufeff" + text, pickle.dumps(Marks(), 0).decode()]
+        )
+    return text
+
+
+def replay_line(rng, place):
+    known = json.loads((place / "witness.json").read_text())
+    (place / "given.json").write_text(as_file(rng, damaged(rng, known)), encoding="utf-8")
+    mechanism = rng.choice(
+        [[], ["--mechanism", "mine.py:noisy"], ["--mechanism", "laplace_mechanism"], ["--mechanism", "mine.py:raises"]]
+    )
+    return ["replay", "given.json", "--max-runs", "100", "--max-time", "2s", *mechanism]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A working folder with files good and bad, a witness, and a mechanism that no file may reach."""
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "mine.py").write_text(MINE)
+    (folder / "canary.py").write_text(CANARY)
+    (folder / "damaged.py").write_text("def f(:\n")
+    (folder / "cwd.py").write_text("raise RuntimeError('no luck')\n")
+    (folder / "counts.csv").write_text("count\n5\n0\n7\n12\n3\n")
+    (folder / "table.csv").write_text("a,count\n" + "".join(f"{i},{20 + i}\n" for i in range(12)))
+    (folder / "damaged.csv").write_bytes(b"count\n1\n\xff\n")
+    (folder / "pickle.csv").write_bytes(pickle.dumps(Marks()))
+    (folder / "folder").mkdir()
+    (folder / "folder.svg").mkdir()
+    (folder / "link").symlink_to("linked")
+    found = dpw.check(
+        load("laplace_mechanism"), claim=0.1, epsilon=1.0, seed=1, max_runs=20_000, reference="laplace_mechanism"
+    )
+    assert isinstance(found, dpw.Violation)
+    found.witness.save(folder / "witness.json")
+    before = Path.cwd()
+    os.chdir(folder)
+    yield folder
+    os.chdir(before)
+
+
+KINDS = [command_line, command_line, command_line, attack_line, csv_line, replay_line, replay_line]
+
+
+def case(k, place):
+    rng = random.Random(k)
+    return rng.choice(KINDS)(rng, place)
+
+
+def complaint(arguments):
+    """What is wrong with how a command ended; None where nothing is."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(arguments)
+    told = [line for line in err.getvalue().splitlines() if ": warning: " not in line and ": taking " not in line]
+    leaves = any("leaves" in text for text in arguments)
+    if Path("executed").exists():
+        Path("executed").unlink()
+        return "something was executed"
+    if "Traceback" in out.getvalue() + err.getvalue():
+        return "a traceback"
+    if "\x1b" in out.getvalue() + err.getvalue():
+        return "a control character reached the terminal"
+    if code not in ((0, 1, 2, 70) if leaves else (0, 1, 2)):
+        return f"exit {code}: {told}"
+    if code in (0, 1) and (told or not out.getvalue()):
+        return f"exit {code} and {told}"
+    if code == 2 and (len(told) != 1 or not told[0].startswith("dpwitness: error: ")):
+        return f"exit 2 and {told}"
+    return None
+
+
+def test_no_command_crashes(place):
+    numbers = range(CASES) if ONLY is None else [int(ONLY)]
+    wrong = []
+    for k in numbers:
+        arguments = case(k, place)
+        if found := complaint(arguments):
+            wrong.append(f"{k}: {[a[:80] for a in arguments]}: {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_damaged_database_crashes(place):
+    """A file of the plugin's database is data too."""
+    relation = dpw.queries(1)
+    database = Database(place, "database", "test_it.py::test_it")
+    path = database.save(1, relation, None, dpw.Witness.load("witness.json"))
+    assert database.load(1, relation).witness is not None
+    known = json.loads(path.read_text())
+    refused = 0
+    for k in range(CASES):
+        rng = random.Random(k)
+        path.write_text(as_file(rng, damaged(rng, known)), encoding="utf-8")
+        try:
+            database.load(1, relation)
+        except DPWitnessError:
+            refused += 1
+    assert refused > CASES / 4
+    assert not Path("executed").exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("outcome", [None, "value", "raises"])
+def test_no_mechanism_crashes_a_check(place, name, outcome):
+    given = [] if outcome is None else ["--outcome", f"mine.py:{outcome}"]
+    arguments = [
+        "check",
+        f"mine.py:{name}",
+        "--epsilon",
+        "1",
+        "--max-runs",
+        "100",
+        "--max-time",
+        "2s",
+        "--queries",
+        "1",
+    ]
+    assert complaint([*arguments, *given]) is None

@@ -1,0 +1,801 @@
+"""The pytest plugin, run by pytester on small projects. Verdicts of these mechanisms are certain: at claim 1 the one
+without enough noise is refuted within a few thousand runs, and a false alarm has probability 1e-6."""
+
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.special import polygamma
+
+import _dpwitness_pytest
+import dpwitness as dpw
+import dpwitness.plugin.asserter
+import dpwitness.plugin.database
+import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
+from _dpwitness_pytest import SESSION
+from dpwitness.evidence import log_e_value
+from dpwitness.results.witness import Witness
+
+MECHANISMS = """
+    import numpy as np
+    import pytest
+    import dpwitness as dpw
+
+    one = dpw.queries(1)
+
+    def good(rng, q, epsilon, size):
+        return q[0] + rng.laplace(0, 1 / epsilon, size=size)
+
+    def bad(rng, q, epsilon, size):
+        return q[0] + rng.laplace(0, 0.5 / epsilon, size=size)
+"""
+PASSES = """
+    def test_good(assert_private):
+        assert_private(good, epsilon=1.0, neighbours=one)
+"""
+FAILS = """
+    def test_bad(assert_private):
+        assert_private(bad, epsilon=1.0, neighbours=one)
+"""
+
+
+def noisy(rng, queries, epsilon):
+    return queries[0] + rng.standard_normal() / epsilon
+
+
+@pytest.fixture(scope="module")
+def _loaded():
+    """All that a check imports on its way, numba's late modules too: they can be loaded only once a process."""
+    dpw.check(noisy, epsilon=1.0, neighbours=dpw.queries(1), seed=1, max_runs=50_000)
+
+
+@pytest.fixture(autouse=True)
+def _calm(pytester, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    # Of the other plugins hypothesis costs each inner run seconds, for its summary.
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
+
+
+@pytest.fixture
+def project(pytester, _loaded):
+
+    def make(*parts, **files):
+        pytester.makepyfile(test_it="\n".join((MECHANISMS, *parts)), **files)
+
+        def run(*options, fresh=False):
+            arguments = ("--dp-seed=1", "--dp-max-runs=200000", "-p", "no:randomly", *options)
+            return pytester.runpytest_subprocess(*arguments) if fresh else pytester.runpytest_inprocess(*arguments)
+
+        return run
+
+    return make
+
+
+def alphas(path):
+    return [entry["alpha"] for entry in json.loads(path.read_text())["assertions"]]
+
+
+def test_a_correct_mechanism_passes_and_the_verdict_comes_back(project):
+    run = project(
+        PASSES,
+        """
+    def test_verdict(assert_private):
+        verdict = assert_private(good, epsilon=1.0, neighbours=one)
+        assert isinstance(verdict, dpw.NotRefuted)
+        assert verdict.claim.epsilon == 1
+    """,
+    )
+    result = run()
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "dpwitness: profile dev, --dp-seed=1, α = 1e-06 for the session",
+            "*= dpwitness =*",
+            "2 assertions in 2 tests: 2 not refuted; α spent 6.08e-07 of 1e-06",
+            "smallest margin: * nats of evidence short of an alarm, test_it.py::test_*",
+            "  test_it.py::test_good: ε = 1, would have caught ε ≥ * with 95 % power",
+        ]
+    )
+
+
+def test_a_violation_shows_the_witness_and_none_of_our_frames(project):
+    result = project(FAILS)()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            ">       assert_private(bad, epsilon=1.0, neighbours=one)",
+            "E       dpwitness.plugin.PrivacyViolation: VIOLATED: bad(epsilon=1) is not 1-DP",
+            "E         input D *",
+            "E         neighbour D′ *",
+            "E         event *first answer*",
+            "E         on D *",
+            "E         on D′ *",
+            "E         allowed on D at the rate seen on D′: *",
+            "E         so ε ≥ *",
+            "E         reproduce: pytest test_it.py::test_bad --dp-seed=1 *",
+            "test_it.py:*: PrivacyViolation",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*asserter.py*")
+
+
+def test_the_line_that_reproduces_gives_the_same_counts(project, pytester):
+    run = project(PASSES, FAILS)
+    first = run()
+    line = next(text for text in first.outlines if "reproduce:" in text)
+    options = line.partition("reproduce: pytest ")[2].split()
+    again = pytester.runpytest_inprocess(*options)
+    again.assert_outcomes(failed=1)
+
+    def counted(result):
+        return [text for text in result.outlines if text.startswith("E ") and ("on D" in text or "event" in text)]
+
+    assert counted(again) == counted(first) != []
+
+
+def test_a_mechanism_with_its_own_randomness_says_so(project):
+    result = project(
+        """
+    own = np.random.default_rng()
+
+    def test_own(assert_private):
+        assert_private(lambda q, size: q[0] + own.laplace(0, 0.5, size=size), epsilon=1.0, neighbours=one)
+    """
+    )()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E *the mechanism draws its own randomness*",
+            "E *replay: pytest test_it.py::test_own",
+            "E *saved in .dpwitness*",
+        ]
+    )
+
+
+def test_alpha_is_divided_over_all_dp_tests_before_any_deselection(project, tmp_path):
+    run = project(PASSES, FAILS, "    def test_other(): pass\n")
+    report = tmp_path / "r.json"
+    share = 1e-6 * 6 / np.pi**2
+    run("-k", "good", f"--dp-report={report}").assert_outcomes(passed=1, deselected=2)
+    assert alphas(report) == pytest.approx([share / 2])
+    run("-m", "not dp", f"--dp-report={report}").assert_outcomes(passed=1, deselected=2)
+    assert alphas(report) == []
+    run("-m", "dp", "-o", "dp_family_size=7", "--dp-alpha=1e-3", "-o", "dp_database=none", f"--dp-report={report}")
+    assert alphas(report) == pytest.approx([1000 * share / 7] * 2)
+
+
+def test_last_failed_keeps_the_shares(project, tmp_path):
+    run = project(PASSES, FAILS, test_more="def test_more(assert_private): pass")
+    report = tmp_path / "r.json"
+    run("-o", "dp_database=none", f"--dp-report={report}").assert_outcomes(passed=2, failed=1)
+    both = alphas(report)
+    run("--lf", "-o", "dp_database=none", f"--dp-report={report}").assert_outcomes(failed=1)
+    assert alphas(report) == both[1:]
+
+
+def test_several_assertions_of_a_test_spend_a_convergent_series(project, tmp_path):
+    run = project(
+        """
+    def test_many(assert_private):
+        for _ in range(3):
+            assert_private(good, epsilon=1.0, neighbours=one, max_runs=20_000, suppress=["low_power"])
+    """
+    )
+    report = tmp_path / "r.json"
+    run(f"--dp-report={report}").assert_outcomes(passed=1)
+    assert alphas(report) == pytest.approx([1e-6 * 6 / (np.pi * k) ** 2 for k in (1, 2, 3)])
+    assert sum(6 / (np.pi * k) ** 2 for k in range(1, 1000)) < 1
+
+
+def test_a_family_smaller_than_the_collection_is_refused(project):
+    result = project(PASSES, FAILS)("-o", "dp_family_size=1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: dp_family_size=1 is too small: 2 dp tests were collected*"])
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--dp-alpha=2", "dp_alpha='2' must be a number between 0 and 1"),
+        ("--dp-alpha=nan", "dp_alpha='nan' must be a number between 0 and 1"),
+        ("--dp-max-runs=0", "dp_max_runs='0' must be a whole number of at least 1"),
+        ("--dp-max-runs=1.5", "dp_max_runs='1.5' must be a whole number of at least 1"),
+        ("--dp-max-time=-1", "dp_max_time='-1' must be a positive number of seconds"),
+        ("--dp-seed=-1", "dp_seed='-1' must be a whole number"),
+        ("--dp-profile=fast", "dp_profile='fast' must be one of dev, ci, nightly"),
+    ],
+)
+def test_bad_options_are_refused_in_a_line(project, option, message):
+    result = project(PASSES)(option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+
+
+def test_ini_values_and_the_profile_of_ci(project, pytester, monkeypatch):
+    run = project(PASSES)
+    pytester.makeini("[pytest]\ndp_alpha = 1e-4\ndp_max_runs = 1e5\ndp_max_time = 9\n")
+    run().stdout.fnmatch_lines(["dpwitness: profile dev, --dp-seed=1, α = 0.0001 for the session"])
+    monkeypatch.setenv("CI", "true")
+    run().stdout.fnmatch_lines(["dpwitness: profile ci, *"])
+    run("--dp-profile=nightly").stdout.fnmatch_lines(["dpwitness: profile nightly, *"])
+
+
+def test_the_limits_of_options_hold(project, pytester, tmp_path):
+    project(PASSES)
+    report = tmp_path / "r.json"
+    pytester.runpytest_inprocess("--dp-max-runs=5e4", "--dp-seed=3", f"--dp-report={report}").assert_outcomes(passed=1)
+    value = json.loads(report.read_text())
+    assert value["seed"] == 3
+    assert value["profile"] == "dev"
+    (entry,) = value["assertions"]
+    assert entry["runs"]["confirm"] == 50_000
+    assert entry["verdict"] == "not-refuted"
+    assert value["alpha_spent"] == entry["alpha"] < value["alpha"] == 1e-6
+
+
+def test_max_time_is_a_health_check_when_nothing_fits(project):
+    result = project(
+        """
+    import time
+
+    def slow(q):
+        time.sleep(0.03)
+        return q[0]
+
+    def test_slow(assert_private):
+        assert_private(slow, epsilon=1.0, neighbours=one, max_time=0.5)
+    """
+    )()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *HealthCheckFailed: too_slow: slow *"])
+
+
+def test_without_a_seed_each_session_draws_one(pytester):
+    pytester.makepyfile("def test_it(): pass")
+    lines = {
+        next(line for line in pytester.runpytest_inprocess().outlines if line.startswith("dpwitness:"))
+        for _ in range(3)
+    }
+    assert len(lines) == 3
+
+
+def test_markers_of_test_class_and_module_are_merged(project, tmp_path):
+    run = project(
+        """
+    pytestmark = pytest.mark.dp(neighbours=one, epsilon=4.0)
+
+    @pytest.mark.dp(epsilon=1.0)
+    class TestClass:
+        def test_class(self, assert_private):
+            assert assert_private(good).claim.epsilon == 1
+
+        @pytest.mark.dp(epsilon=1.5)
+        def test_function(self, assert_private):
+            assert assert_private(good).claim.epsilon == 1.5
+            assert assert_private(good, epsilon=2.0).claim.epsilon == 2
+
+    def test_module(assert_private):
+        assert assert_private(good, claim=4.5).claim.epsilon == 4.5
+    """
+    )
+    run().assert_outcomes(passed=3)
+
+
+def test_unknown_settings_are_errors(project):
+    marked = project("    @pytest.mark.dp(epsilom=1.0)\n    def test_typo(assert_private): pass\n")()
+    assert marked.ret == pytest.ExitCode.USAGE_ERROR
+    marked.stderr.fnmatch_lines(["ERROR: test_it.py::test_typo: the marker dp has unknown key 'epsilom'; it takes *"])
+    called = project("    def test_typo(assert_private): assert_private(good, epsilom=1.0)\n")()
+    called.assert_outcomes(failed=1)
+    called.stdout.fnmatch_lines(["E *InvalidParameter: assert_private has no setting 'epsilom'; it takes *"])
+
+
+def test_the_fixture_asked_for_while_a_test_runs_is_refused(project):
+    result = project("    def test_late(request): request.getfixturevalue('assert_private')\n")()
+    result.stdout.fnmatch_lines(["assert_private was asked for while the test ran*"])
+
+
+@pytest.mark.parametrize("how", ["option", "force", "ini", "override", "marker", "flaky"])
+def test_retries_are_refused(project, pytester, how):
+    pytest.importorskip("pytest_rerunfailures")
+    options = {"option": ["--reruns=2"], "force": ["--force-reruns=2"], "override": ["-o", "reruns=2"]}
+    if how == "ini":
+        pytester.makeini("[pytest]\nreruns = 2\n")
+    run = project(
+        "    @pytest.mark.flaky(reruns=3)" if how == "marker" else "",
+        PASSES,
+        "    test_good._flaky_max_runs = 2" if how == "flaky" else "",
+    )
+    result = run(*options.get(how, []))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: test_it.py::test_good: a dp test must not be retried: a retry hides violations*"]
+    )
+
+
+@pytest.mark.parametrize("ini", ["reruns = 0", "reruns ="])
+def test_no_retries_in_an_ini_file_are_none(project, pytester, ini):
+    pytest.importorskip("pytest_rerunfailures")
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    project(PASSES)().assert_outcomes(passed=1)
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_first_test(project, tmp_path):
+    for place in (tmp_path, tmp_path / "no" / "such" / "report.json"):
+        result = project(PASSES)(f"--dp-report={place}")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["ERROR: --dp-report: cannot write *"])
+        result.stdout.no_fnmatch_line("*passed*")
+
+
+def test_a_report_that_fails_in_the_end_keeps_the_verdicts(project):
+    result = project(PASSES)("--dp-report=/dev/full")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*would have caught*"])
+    result.stdout.fnmatch_lines(["ERROR: --dp-report: cannot write /dev/full: No space left on device*"])
+
+
+def test_retries_of_other_tests_are_none_of_our_business(project):
+    pytest.importorskip("pytest_rerunfailures")
+    project(PASSES, "    @pytest.mark.flaky(reruns=3)\n    def test_other(): pass\n")().assert_outcomes(passed=2)
+
+
+def test_stop_at_the_first_failure(project):
+    result = project(FAILS, PASSES)("-x")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["1 assertion in 1 test: 1 violated; *"])
+
+
+def test_junit_xml_has_the_verdicts(project, tmp_path):
+    path = tmp_path / "junit.xml"
+    project(PASSES, FAILS)(f"--junitxml={path}")
+    cases = {case.get("name"): case for case in ElementTree.parse(path).iter("testcase")}
+    assert cases["test_good"].find("failure") is None
+    assert "VIOLATED: bad(epsilon=1) is not 1-DP" in cases["test_bad"].find("failure").get("message")
+    told = {name: case.find("properties/property").get("value") for name, case in cases.items()}
+    assert told["test_good"].startswith("not-refuted, claim ε = 1, α = ")
+    assert told["test_bad"].startswith("violated, claim ε = 1, α = ")
+
+
+def test_a_project_without_dp_tests_hears_nothing_and_imports_nothing(pytester):
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_other():
+            assert not [name for name in sys.modules if name.partition(".")[0] in ("dpwitness", "numba")]
+        """
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*= dpwitness =*")
+
+
+def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
+    run = project(
+        PASSES,
+        """
+    calls = []
+
+    def interrupted(rng, q, epsilon, size):
+        calls.append(size)
+        if sum(calls) > 200_000:
+            raise KeyboardInterrupt
+        return q[0] + rng.laplace(0, 1 / epsilon, size=size)
+
+    def test_interrupted(assert_private):
+        assert_private(interrupted, epsilon=1.0, neighbours=one, search_runs=20_000)
+
+    def test_never(assert_private):
+        assert False
+    """,
+    )
+    report = tmp_path / "r.json"
+    result = run(f"--dp-report={report}", fresh=True)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    entries = json.loads(report.read_text())["assertions"]
+    assert [entry["test"] for entry in entries] == ["test_it.py::test_good", "test_it.py::test_interrupted"]
+    assert entries[1]["ended"] == "interrupted"
+    assert 0 < entries[1]["runs"]["confirm"] < 200_000
+
+
+def test_serial_and_two_workers_agree_verdict_for_verdict(project, tmp_path):
+    pytest.importorskip("xdist")
+    more = "\n".join(PASSES.replace("test_good", f"test_good_{k}") for k in range(6))
+    run = project(more, FAILS)
+    told = {}
+    for options in ((), ("-n", "2")):
+        report = tmp_path / f"{len(options)}.json"
+        result = run(*options, "-o", "dp_database=none", f"--dp-report={report}", fresh=bool(options))
+        result.assert_outcomes(passed=6, failed=1)
+        result.stdout.fnmatch_lines(["7 assertions in 7 tests: 1 violated, 6 not refuted; α spent 6.08e-07 of 1e-06"])
+        entries = json.loads(report.read_text())["assertions"]
+        for entry in entries:
+            del entry["seconds"]
+        told[options] = sorted(entries, key=lambda entry: entry["test"])
+    first, second = told.values()
+    assert first == second
+
+
+def test_the_seed_that_a_session_has_drawn_is_that_of_its_workers(pytester):
+    """Of all seeds one in 2^32 would be drawn twice."""
+    controller = pytester.parseconfig()
+    drawn = SimpleNamespace(config=controller, workerinput={})
+    _dpwitness_pytest.pytest_configure(controller)
+    _dpwitness_pytest.pytest_configure_node(drawn)
+    worker = pytester.parseconfig()
+    worker.workerinput = {**drawn.workerinput, "workercount": 2, "workerid": "gw0"}
+    _dpwitness_pytest.pytest_configure(worker)
+    assert worker.stash[SESSION].seed == controller.stash[SESSION].seed
+    given = pytester.parseconfig("--dp-seed=7")
+    _dpwitness_pytest.pytest_configure(given)
+    assert given.stash[SESSION].seed == 7
+
+
+def test_each_role_assertion_test_and_session_has_a_seed_of_its_own(tmp_path):
+    """So that the runs of a replay are not those of the check after it. Eight of 64 bits differ, unless by design."""
+
+    def seed(role, count=1, test="test_it.py::test_a", session=1):
+        item = SimpleNamespace(nodeid=test, config=SimpleNamespace(rootpath=tmp_path))
+        made = dpwitness.plugin.asserter.Asserter(SimpleNamespace(seed=session, database=None), item)
+        made._count = count
+        return made._seed(role)
+
+    found = [seed("check"), seed("replay"), seed("check", count=2), seed("check", test="test_it.py::test_b")]
+    found += [seed("check", session=2), seed("replay", count=2)]
+    assert len(set(found)) == 6
+    assert all(0 <= one < 2**64 for one in found)
+    assert seed("check") == found[0]
+
+
+@pytest.mark.parametrize("first", [1, 5])
+def test_the_alpha_of_any_number_of_assertions_is_at_most_that_of_the_test(first, tmp_path):
+    """Σ 6/(π²k²) = 1 over all k; what comes behind the first K is 6/π² · ψ′(K + 1)."""
+    item = SimpleNamespace(nodeid="test_it.py::test_a", config=SimpleNamespace(rootpath=tmp_path))
+    made = dpwitness.plugin.asserter.Asserter(SimpleNamespace(alpha=0.5, family=first, database=None), item)
+    spent = 0.0
+    for made._count in range(1, 1001):
+        spent += made._alpha
+    rest = 6 / math.pi**2 * float(polygamma(1, 1001))
+    assert spent == pytest.approx(0.5 / first * (1 - rest), rel=1e-12)
+
+
+def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
+    passed = {"verdict": "not-refuted", "claim": "ε = 1", "alpha": 1e-7, "note": None}
+    records = [
+        {"test": "a", "assertion": 1, **passed, "margin": 20.0, "detectable_epsilon": 1.25},
+        {"test": "a", "assertion": 2, **passed, "margin": 9.04, "detectable_epsilon": None, "note": "seen"},
+        {"test": "b", "assertion": 1, "verdict": "violated", "claim": "ε = 2", "alpha": 3e-7}
+        | {"margin": -5.0, "epsilon_lower_bound": 2.5},
+        {"test": "c", "assertion": 1, "verdict": "unhealthy", "claim": None, "alpha": 1e-7, "reason": "too slow"},
+    ]
+    session = SimpleNamespace(records=records, alpha=1e-6)
+    assert dpwitness.plugin.ledger.lines(session) == [
+        "4 assertions in 3 tests: 1 violated, 2 not refuted, 1 unhealthy; α spent 6e-07 of 1e-06",
+        "smallest margin: 9.0 nats of evidence short of an alarm, a (assertion 2)",
+        "  a: ε = 1, would have caught ε ≥ 1.25 with 95 % power",
+        "  a (assertion 2): ε = 1, would have caught nothing with 95 % power",
+        "    seen",
+        "  b: ε = 2 VIOLATED, ε ≥ 2.5",
+        "  c: too slow",
+    ]
+    session.records = records[2:3]
+    assert dpwitness.plugin.ledger.lines(session) == [
+        "1 assertion in 1 test: 1 violated; α spent 3e-07 of 1e-06",
+        "  b: ε = 2 VIOLATED, ε ≥ 2.5",
+    ]
+
+
+def test_refusals_reach_the_user_under_xdist(project):
+    pytest.importorskip("xdist")
+    result = project("    @pytest.mark.dp(epsilom=1.0)\n    def test_typo(assert_private): pass\n")(
+        "-n", "2", fresh=True
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*the marker dp has unknown key 'epsilom'*"])
+
+
+def saved(pytester):
+    return sorted((pytester.path / ".dpwitness").glob("*.json"))
+
+
+def test_a_witness_is_saved_replayed_first_and_kept_when_fixed(project, pytester):
+    run = project(FAILS)
+    run().assert_outcomes(failed=1)
+    (path,) = saved(pytester)
+    value = json.loads(path.read_text())
+    assert value["status"] == "refutes"
+    witness = Witness.from_json(value["witness"])
+    assert log_e_value(witness.counts, witness.claim, witness.estimate) >= np.log(1 / witness.alpha)
+
+    again = run("--dp-seed=2")
+    again.assert_outcomes(failed=1)
+    again.stdout.fnmatch_lines(["E *runs: 0 search, *", "E *known from .dpwitness/*: seen again on fresh runs"])
+
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
+    fixed = run("--dp-seed=3")
+    fixed.assert_outcomes(passed=1)
+    fixed.stdout.fnmatch_lines(["    fixed: the witness in .dpwitness/* no longer refutes; it is kept and replayed"])
+    assert json.loads(path.read_text()) == {**value, "status": "fixed"}
+
+    test.write_text(test.read_text().replace("1 / epsilon", "0.5 / epsilon"))
+    run("--dp-seed=4").stdout.fnmatch_lines(["E *known from .dpwitness/*: seen again on fresh runs"])
+    assert json.loads(path.read_text())["status"] == "refutes"
+
+
+def test_half_of_alpha_goes_to_the_replay(project, pytester, tmp_path):
+    run = project(FAILS)
+    run()
+    report = tmp_path / "r.json"
+    run(f"--dp-report={report}")
+    (entry,) = json.loads(report.read_text())["assertions"]
+    assert entry["witness"]["alpha"] == pytest.approx(entry["alpha"] / 2)
+
+
+def test_a_witness_of_other_neighbours_is_not_replayed(project, pytester):
+    run = project(FAILS)
+    run()
+    test = pytester.path / "test_it.py"
+    # With half the sensitivity the mechanism is private, so the old pair may accuse nobody.
+    test.write_text(test.read_text().replace("one = dpw.queries(1)", "one = dpw.queries(1, sensitivity=0.5)"))
+    result = run("--dp-seed=2")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["    .dpwitness/* is of other neighbours and was not replayed"])
+
+
+MEAN = """
+    def mean(rng, bits, size):
+        return bits.sum() / len(bits) + rng.laplace(0, 0.03, size=size)
+
+    def test_mean(assert_private):
+        assert_private(mean, epsilon=1.0, neighbours=dpw.bits(10))
+"""
+
+
+def test_a_witness_never_accuses_the_repaired_mechanism(project, pytester):
+    """1/(10ε) is enough noise for ten bits, not for one: shrunk to fewer bits, the witness would lie for ever."""
+    run = project(MEAN)
+    run().assert_outcomes(failed=1)
+    (path,) = saved(pytester)
+    assert len(json.loads(path.read_text())["witness"]["input"]) == 10
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("0.03", "0.1"))
+    for seed in (2, 3):
+        run(f"--dp-seed={seed}").assert_outcomes(passed=1)
+
+
+COUNTED = """
+    def counted(rng, counts, size):
+        return counts[0] + rng.laplace(0, 0.5, size=size)
+
+    def test_counted(assert_private):
+        assert_private(counted, epsilon=1.0, neighbours=dpw.histogram(2), data=[10, 3])
+"""
+
+
+def test_a_witness_keeps_the_data_and_is_replayed_with_the_same_data_only(project, pytester):
+    run = project(COUNTED)
+    run().assert_outcomes(failed=1)
+    (path,) = saved(pytester)
+    value = json.loads(path.read_text())["witness"]
+    assert value["data"] == [10, 3]
+    assert [10, 3] in (value["input"], value["neighbour"])
+    run("--dp-seed=2").stdout.fnmatch_lines(["E *known from .dpwitness/*: seen again on fresh runs"])
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("[10, 3]", "[9, 3]").replace("0, 0.5,", "0, 1.0,"))
+    passed = run("--dp-seed=3")
+    passed.assert_outcomes(passed=1)
+    passed.stdout.fnmatch_lines(["    .dpwitness/* is of other neighbours and was not replayed"])
+
+
+def test_saved_inputs_that_are_no_neighbours_are_not_replayed(project, pytester):
+    run = project(FAILS)
+    run()
+    (path,) = saved(pytester)
+    value = json.loads(path.read_text())
+    value["witness"] |= {"relation": None, "input": [0.0], "neighbour": [50.0]}
+    path.write_text(json.dumps(value))
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
+    result = run("--dp-seed=2")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["    .dpwitness/* holds inputs that are no neighbours; it was not replayed"])
+
+
+def test_the_claim_of_today_is_replayed(project, pytester):
+    """The mechanism is 2-DP: a witness against claim 1 refutes it as long as that is the claim."""
+    run = project(FAILS)
+    run().assert_outcomes(failed=1)
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("bad, epsilon=1.0, neighbours", "bad, epsilon=1.0, claim=2.0, neighbours"))
+    result = run("--dp-seed=2")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["    fixed: the witness in .dpwitness/* no longer refutes; it is kept and replayed"])
+
+
+def test_a_witness_that_cannot_be_saved_still_fails_the_test(project, pytester, monkeypatch):
+    run = project(FAILS)
+    (pytester.path / ".dpwitness").write_text("a file where the folder should be")
+    result = run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *VIOLATED: bad(epsilon=1) is not 1-DP", "E *the witness could not be saved: *"])
+    (pytester.path / ".dpwitness").unlink()
+    run().assert_outcomes(failed=1)
+    (path,) = saved(pytester)
+    path.write_text(path.read_text().replace('"refutes"', '"fixed"'))
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(dpwitness.plugin.database, "write_atomically", full)
+    again = run("--dp-seed=2")
+    again.assert_outcomes(failed=1)
+    again.stdout.fnmatch_lines(["E *known from .dpwitness/*could not be marked as refutes: OSError: *No space left*"])
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
+    path.write_text(path.read_text().replace('"fixed"', '"refutes"'))
+    run("--dp-seed=3").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("error", [OSError("disk gone"), SystemExit(0), KeyboardInterrupt()])
+def test_a_violation_outlives_what_fails_while_it_is_shrunk(monkeypatch, error):
+    found = dpw.check(noisy, epsilon=1.0, claim=0.1, neighbours=dpw.queries(1), seed=1, max_runs=50_000)
+
+    def fails(*arguments, **settings):
+        raise error
+
+    monkeypatch.setattr(dpwitness.plugin.asserter, "shrink", fails)
+    kept, note = dpwitness.plugin.asserter._shrunk(found, noisy, {"max_runs": 50_000, "max_time": 1.0}, 1)
+    assert isinstance(kept, dpw.Violation)
+    assert kept.witness is found.witness
+    if isinstance(error, KeyboardInterrupt):
+        assert kept.ended == "interrupted"  # recorded as violated, then the session ends
+    else:
+        assert note == f"the witness could not be made smaller: {type(error).__name__}: {error}"
+
+
+def test_one_bound_on_a_page(project):
+    """The bounds before and after shrinking would hold together only at twice the stated level."""
+    result = project(FAILS)()
+    assert sum(" ε ≥ " in line for line in result.outlines if line.startswith("E ")) == 1
+    result.stdout.no_fnmatch_line("*before it was made smaller*")
+
+
+def test_the_database_can_be_moved_and_disabled(project, pytester):
+    run = project(FAILS)
+    run("-o", "dp_database=none")
+    assert saved(pytester) == []
+    run("-o", "dp_database=build/witnesses")
+    assert len(list((pytester.path / "build" / "witnesses").glob("*.json"))) == 1
+
+
+def test_a_damaged_file_of_the_database_is_named(project, pytester):
+    run = project(FAILS)
+    run()
+    (path,) = saved(pytester)
+    path.write_text('{"format": "dpwitness-database/1"}')
+    result = run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *InvalidWitness: *.json is damaged (*): delete it, or restore it"])
+
+
+UNHEALTHY = {
+    "identical_inputs": "good, epsilon=1.0, neighbours=Same()",
+    "deterministic_output": "lambda q: 3.0, epsilon=1.0, neighbours=one",
+    "stuck_generator": "stuck, epsilon=1.0, neighbours=one",
+    "input_ignored": "ignoring, epsilon=1.0, neighbours=one",
+    "low_power": "good, epsilon=1.0, neighbours=one, max_runs=60",
+}
+SAME = """
+    class Same:
+        noun = "value"
+        def candidates(self, data=None, *, centre=0.0, scale=1.0):
+            yield next(dpw.pairs(([1.0], [2.0])).candidates()).__class__(np.zeros(1), np.zeros(1))
+        def variations(self, pair, *, scale=1.0):
+            return iter(())
+
+    def stuck(rng, q, size):
+        return np.full(size, q[0] + rng.laplace())
+
+    def ignoring(rng, q, size):
+        return rng.random(size)
+"""
+
+
+@pytest.mark.parametrize("name", UNHEALTHY)
+def test_health_checks_fail_and_can_be_suppressed_by_name(project, name):
+    call = f"    def test_it(assert_private):\n        assert_private({UNHEALTHY[name]})\n"
+    result = project(SAME, call)()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"E *HealthCheckFailed: {name}: *; if this is meant so, pass suppress=[[]'{name}'[]]"])
+    for suppressed in (
+        project(SAME, call.replace("epsilon=", f"suppress=['{name}'], epsilon="))(),
+        project(SAME, call)("-o", f"dp_suppress={name}"),
+    ):
+        suppressed.stdout.no_fnmatch_line(f"*HealthCheckFailed: {name}*")
+
+
+def test_an_unknown_health_check_is_an_error(project):
+    result = project("    def test_it(assert_private): assert_private(good, epsilon=1.0, suppress='slow')\n")()
+    result.stdout.fnmatch_lines(["E *InvalidParameter: suppress='slow': there is no such health check; there are *"])
+
+
+def test_discrete_mechanisms_are_not_taken_for_stuck(project):
+    project(
+        """
+    def thirds(rng, q, epsilon, size):
+        flip = rng.random(size) < 1 / (1 + np.exp(epsilon))
+        return np.where((q[0] > 0) ^ flip, 1 / 3, 2 / 3)
+
+    def test_thirds(assert_private):
+        assert_private(thirds, epsilon=1.0, neighbours=dpw.pairs(([0.0], [1.0])))
+    """
+    )().assert_outcomes(passed=1)
+
+
+def test_bad_input_is_one_line_without_our_frames(project):
+    result = project("    def test_it(assert_private): assert_private(good, neighbours=one)\n")()
+    result.stdout.fnmatch_lines(["E *InvalidClaim: no claim to test: give epsilon=*"])
+    result.stdout.no_fnmatch_line("*asserter.py*")
+
+
+def test_an_error_of_the_mechanism_is_shown_where_it_happened(project):
+    result = project(
+        """
+    def broken(rng, q, size):
+        return [{}["missing"]] * size
+
+    def test_it(assert_private):
+        assert_private(broken, epsilon=1.0, neighbours=one)
+    """
+    )()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *KeyError: 'missing'", "E *MechanismRaised: broken raised KeyError*"])
+    result.stdout.no_fnmatch_line("*adapters.py*")
+
+
+def test_claim_and_neighbours_are_read_from_objects(project):
+    project(
+        """
+    class Randomiser:
+        epsilon, delta, sensitivity = 1.5, 0.0, 1
+
+        def randomise(self, value):
+            assert isinstance(value, int)
+            return value + np.random.laplace(0, 1 / 1.5)
+
+    def test_it(assert_private):
+        verdict = assert_private(Randomiser(), max_runs=5_000, search_runs=1_000)
+        assert verdict.claim.epsilon == 1.5
+        assert verdict.witness.pair.data.item() in (0, 1)
+    """
+    )().assert_outcomes(passed=1)
+
+
+def test_violation_is_an_assertion_error_with_the_verdict(project):
+    project(
+        """
+    from dpwitness.plugin import PrivacyViolation
+
+    def test_it(assert_private):
+        with pytest.raises(AssertionError) as caught:
+            assert_private(bad, epsilon=1.0, neighbours=one)
+        assert isinstance(caught.value, PrivacyViolation)
+        assert isinstance(caught.value.verdict, dpw.Violation)
+    """
+    )().assert_outcomes(passed=1)
+
+
+def test_power_against_a_slightly_wrong_scale():
+    """10 % too little noise: the growth rate at the claim gives the runs that are needed, and ci has ten times more."""
+    from dpwitness.evidence import growth_rate
+
+    p, q = 1 - np.exp(-1 / 0.9) / 2, 0.5
+    best = max(float(growth_rate(p, q, 1.0)), float(growth_rate(q, 1 - p, 1.0)))
+    assert np.log(1e6 * 200) / best < 4_000_000 / 10
+    assert dpw.Claim(epsilon=1.0).ratio < q / (1 - p)

@@ -1,0 +1,266 @@
+"""Callables of every kind, and what they return: Laplace noise of scale 1/2, so ε = 2, unless said otherwise."""
+
+import dataclasses
+import functools
+import math
+import time
+import warnings
+
+import numba
+import numpy as np
+import pytest
+
+from dpwitness import NotRefuted, Violation, check, pairs, queries
+from dpwitness.claim import Claim
+from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
+from dpwitness.mechanisms import resolve as adapters
+from dpwitness.mechanisms.carried import carried_claim, carried_neighbours
+from dpwitness.mechanisms.mechanism import CompiledMechanism
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.neighbours import as_input
+
+ONE = queries(1)
+LIMITS = {"neighbours": ONE, "seed": 3, "max_runs": 200_000, "alpha": 1e-6}
+
+
+class Noise:
+    """Draws its own randomness."""
+
+    def __init__(self, scale=0.5):
+        self.own = np.random.default_rng(12)
+        self.scale = scale
+
+    def method(self, data):
+        return data[0] + self.own.laplace(0, self.scale)
+
+    def many(self, data, size):
+        return data[0] + self.own.laplace(0, self.scale, size=size)
+
+    def __call__(self, data):
+        return self.method(data)
+
+
+def vectorised(rng, data, n_samples):
+    return data[0] + rng.laplace(0, 0.5, size=n_samples)
+
+
+@numba.njit
+def jitted(rng, data):
+    return data[0] + 0.5 * (rng.standard_exponential() - rng.standard_exponential())
+
+
+def with_scale(rng, data, scale, size):
+    return data[0] + rng.laplace(0, scale, size=size)
+
+
+def own_closure():
+    own = np.random.default_rng(5)
+
+    def noisy(data, size):
+        return data[0] + own.laplace(0, 0.5, size=size)
+
+    return noisy
+
+
+def text(rng, data, size):
+    heads = rng.random(size) < (0.9 if data[0] > 0.5 else 0.1)
+    return ["heads" if head else "tails" for head in heads]
+
+
+KINDS = {
+    "vectorised": vectorised,
+    "jitted": jitted,
+    "partial": functools.partial(with_scale, scale=0.5),
+    "bound method": Noise().method,
+    "vectorised bound method": Noise().many,
+    "callable object": Noise(),
+    "closure": own_closure(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_refuted_below_its_epsilon_and_not_at_it(kind):
+    mechanism = KINDS[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # none of these is a function that numba should have compiled
+        low = check(mechanism, epsilon=1.2, **LIMITS)
+        exact = check(mechanism, epsilon=2.0, **{**LIMITS, "max_runs": 20_000})
+    assert isinstance(low, Violation)
+    assert isinstance(exact, NotRefuted)
+    assert low.reproducible is (kind in ("vectorised", "jitted", "partial"))
+
+
+def test_a_closure_over_a_generator_runs_as_python():
+    own = np.random.default_rng(5)
+
+    def noisy(data):
+        return data[0] + own.laplace(0, 0.5)
+
+    with pytest.warns(SlowMechanism):
+        verdict = check(noisy, epsilon=1.2, **LIMITS)
+    assert isinstance(verdict, Violation)
+    assert not verdict.reproducible
+
+
+class Randomiser:
+    epsilon = 2.0
+    delta = 0.0
+    sensitivity = 1.0
+
+    def __init__(self):
+        self.own = np.random.default_rng(1)
+
+    def randomise(self, value):
+        assert isinstance(value, float)
+        return value + self.own.laplace(0, 0.5)
+
+
+def test_objects_that_randomise_carry_claim_and_neighbours():
+    thing = Randomiser()
+    assert carried_claim(thing) == Claim(epsilon=2.0)
+    relation = carried_neighbours(thing)
+    (pair,) = relation.candidates()
+    assert (pair.data.tolist(), pair.neighbour.tolist()) == (0.0, 1.0)
+    for neighbours in (relation, ONE, pairs(([0.0], [1.0]))):
+        verdict = check(thing, epsilon=1.2, **{**LIMITS, "neighbours": neighbours})
+        assert isinstance(verdict, Violation)
+        assert verdict.mechanism == "Randomiser"
+        assert not verdict.reproducible
+
+
+def test_a_check_reads_claim_and_neighbours_from_the_object():
+    verdict = check(Randomiser(), claim=1.2, alpha=1e-6, seed=1, max_runs=200_000, search_runs=50_000)
+    assert isinstance(verdict, Violation)
+    passed = check(Randomiser(), alpha=1e-6, seed=1, max_runs=20_000, search_runs=5_000)
+    assert passed.claim == Claim(epsilon=2.0)
+    assert not isinstance(passed, Violation)
+
+
+def test_a_check_without_any_claim_is_refused():
+    with pytest.raises(InvalidClaim, match="no claim to test"):
+        check(vectorised, neighbours=ONE)
+
+
+@pytest.mark.parametrize("thing", [vectorised, Noise(), 3, object()])
+def test_other_things_carry_no_claim(thing):
+    assert carried_claim(thing) is None
+    assert carried_neighbours(thing) is None
+
+
+def test_a_carried_claim_must_make_sense():
+    thing = Randomiser()
+    thing.epsilon = -1.0
+    with pytest.raises(InvalidClaim, match=r"epsilon=-1\.0"):
+        carried_claim(thing)
+
+
+def test_what_is_not_callable_is_refused():
+    with pytest.raises(InvalidParameter, match="3 is not callable: give a function, an object with"):
+        as_mechanism(3, as_input([0.0]))
+
+
+@dataclasses.dataclass
+class Released:
+    total: float
+    label: str
+
+
+OUTPUTS = {
+    "dict": (lambda v: {"total": v, "n": 3}, lambda out: out["total"]),
+    "nested dict": (lambda v: {"a": {"b": [v, 1.0]}}, lambda out: out["a"]["b"]),
+    "dataclass": (lambda v: Released(v, "x"), dataclasses.astuple),
+    "matrix": (lambda v: np.array([[v, 0.0], [1.0, 2.0]]), lambda out: out),
+    "string": (lambda v: "high" if v > 0.5 else "low", lambda out: out),
+    "sign of a string": (lambda v: f"{v:+.3f}", lambda out: out.startswith("-")),
+}
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_outcome_turns_any_output_into_numbers(kind):
+    wrap, outcome = OUTPUTS[kind]
+
+    def released(rng, data):
+        return wrap(data[0] + rng.laplace(0, 0.2))  # ε = 5; of the strings, which say less, at least 2
+
+    verdict = check(released, epsilon=1.2, outcome=outcome, **LIMITS)
+    assert isinstance(verdict, Violation)
+    assert verdict.reproducible
+
+
+def test_data_frames():
+    pandas = pytest.importorskip("pandas", reason="pandas is in the extra [libraries]")
+
+    def released(rng, data):
+        return pandas.DataFrame({"cell": [1, 2], "count": data + rng.laplace(0, 0.2, size=2)})
+
+    settings = {**LIMITS, "neighbours": queries(2), "max_runs": 4_000, "search_runs": 2_000}
+    verdict = check(released, epsilon=1.2, outcome=lambda frame: frame["count"].to_numpy(), **settings)
+    assert isinstance(verdict, Violation)
+
+
+def test_strings_are_outcomes_and_are_counted_exactly():
+    verdict = check(text, epsilon=1.0, **{**LIMITS, "neighbours": pairs(([0.0], [1.0]))})
+    assert isinstance(verdict, Violation)
+    assert verdict.witness.description in ("value heads", "value tails")
+    counts = verdict.counts
+    # 0.9 and 0.1, to six standard errors: no string is mistaken for another.
+    limit = 6 * np.sqrt(0.09 / counts.runs)
+    assert sorted((counts.hits / counts.runs, counts.neighbour_hits / counts.runs)) == pytest.approx(
+        [0.1, 0.9], abs=limit
+    )
+
+
+def test_without_outcome_a_dict_is_refused_with_advice():
+    with pytest.raises(InvalidOutcome, match="or pass outcome= to turn outputs into numbers"):
+        check(lambda rng, data: {"a": data[0]}, epsilon=1.0, **LIMITS)
+
+
+CALLS = []
+
+
+def slow_and_exact(data):
+    """Without noise; at the top level of a file, so that a new process can tell that it remembers none."""
+    CALLS.append(1)
+    time.sleep(0.001)
+    return data[0]
+
+
+def test_a_slow_mechanism_stops_as_soon_as_it_is_refuted():
+    CALLS.clear()
+    verdict = check(slow_and_exact, epsilon=1.0, outcome=float, max_time=60, search_runs=64, **LIMITS)
+    assert isinstance(verdict, Violation)
+    # Nothing is so clear as a mechanism without noise: one or two shards of 32 runs, not 200 000.
+    assert verdict.counts.runs <= 64
+    assert len(CALLS) < 2_000
+
+
+def test_very_slow_mechanisms_are_looked_at_after_every_second_run():
+    def slow(data):
+        time.sleep(0.025)
+        return data[0]
+
+    mechanism = as_mechanism(slow, as_input([0.0]), outcome=float)
+    assert mechanism.shard == 2
+    assert as_mechanism(lambda data: data[0], as_input([0.0]), outcome=float).shard == 32
+
+
+def loops(rng, data):
+    total = 0.0
+    for _ in range(100):
+        total += rng.random()
+    return data[0] + total
+
+
+@pytest.mark.parametrize(("limit", "shard"), [(0.0, 64), (math.inf, 16_384)])
+def test_slow_compiled_code_makes_few_runs_between_two_looks_at_the_clock(limit, shard, monkeypatch):
+    """With shards of 16,384 runs, a search of 1 ms a run ended without any verdict."""
+    monkeypatch.setattr(adapters, "SLOW_COMPILED", limit)
+    mechanism = as_mechanism(loops, np.array([0.0]))
+    assert (type(mechanism), mechanism.shard) == (CompiledMechanism, shard)
+
+
+def test_an_array_without_axes_is_a_number():
+    mechanism = as_mechanism(lambda rng, data: np.array(data[0] + 1), np.array([0.5]), outcome=lambda value: value)
+    rows = np.empty((2, 2))
+    assert mechanism.fill(np.array([0.5]), np.random.default_rng(0), rows, 0) == 1
+    assert rows[:, 0].tolist() == [1.5, 1.5]

@@ -1,0 +1,541 @@
+"""What is compiled is what was given, its runs are independent of each other, and nobody else's code is executed."""
+
+import enum
+import importlib
+import math
+import os
+import subprocess
+import sys
+import types
+
+import numba
+import numpy as np
+import pytest
+
+from dpwitness import NotRefuted, Violation, bound, check, pairs
+from dpwitness.cache import cache_folder, only_ours, private_folder
+from dpwitness.errors import CompiledDiffers, MechanismRaised
+from dpwitness.events import Interval
+from dpwitness.jit import compiled
+from dpwitness.mechanisms.compiled.compare import difference_in_event
+from dpwitness.mechanisms.compiled.reach import digest, names, rebuilt
+from dpwitness.mechanisms.mechanism import CompiledMechanism, Signature, sfc64_state
+from dpwitness.mechanisms.resolve import PythonMechanism, as_mechanism
+from dpwitness.neighbours import Pair
+from dpwitness.runs import confirm, generator, sample
+from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
+
+PAIR = pairs(([0], [1])).given[0]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_coupled_runs_do_not_depend_on_each_other(sampler):
+    """Lag-1 correlation of X within 4 standard errors of 0, of a run's sides with the next run's too."""
+    mechanism = as_mechanism(sampler, PAIR.data)
+    assert isinstance(mechanism, CompiledMechanism)
+    runs = 20_000 if sampler is thousands_on_one_input else 200_000
+    left, right = (rows[:, 0] > 0.5 for rows in sample(mechanism, PAIR, runs, seed=3, key=(0,)))
+    if sampler is geometric_or_coins:
+        left, right = (rows[:, 0] > 1.5 for rows in sample(mechanism, PAIR, runs, seed=3, key=(0,)))
+    assert abs(left.mean() - 0.5) < 5 * 0.5 / math.sqrt(runs)
+    assert abs(right.mean() - 0.5) < 5 * 0.5 / math.sqrt(runs)
+    x = left.astype(float) - right
+    for a, b in ((x, x), (left, left), (right, right), (left, right), (right, left)):
+        a, b = (v - v.mean() for v in (a.astype(float), b.astype(float)))
+        scale = math.sqrt(float((a**2).mean() * (b**2).mean()))
+        if scale > 0:
+            assert abs(float((a[:-1] * b[1:]).mean())) / scale < 4.5 / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("sampler", [geometric_or_coins, coin_or_number])
+def test_an_exactly_private_sampler_is_not_accused(sampler):
+    """These two were convicted for nearly every seed: the half of a word that one side had used came again."""
+    for seed in range(10):
+        settings = {"neighbours": pairs(([0], [1])), "seed": seed, "search_runs": 20_000}
+        verdict = check(sampler, claim=0.5, max_runs=200_000, alpha=1e-6, **settings)
+        assert isinstance(verdict, NotRefuted)
+
+
+def test_a_sampler_without_privacy_loss_has_no_lower_bound():
+    found = bound(
+        geometric_or_coins, epsilon=0.5, neighbours=pairs(([0], [1])), runs=200_000, seed=1, confidence=1 - 1e-6
+    )
+    assert found.epsilon_lower_bound == 0
+
+
+@pytest.mark.parametrize("draws", [(0, 3), (3, 0), (2, 2), (1, 4), (4, 1), (1, 3), (3, 1)])
+def test_the_next_run_starts_behind_both_sides_with_no_half_word(draws):
+    counts = np.array(draws)
+
+    def drawing(rng, data):
+        total = 0
+        for _ in range(data[0]):
+            total += rng.integers(0, 1 << 31)
+        return total
+
+    mechanism = as_mechanism(drawing, counts[:1])
+    rng, state = generator(9), None
+    state = sfc64_state(rng)
+    start = int(state[3])
+    rows = np.empty((2, 1, 2))
+    mechanism.fill_pair(Pair(counts[:1], counts[1:]), rng, rows, 0, coupled=True)
+    # A word serves two draws of 31 bits.
+    assert int(state[3]) == start + (max(draws) + 1) // 2
+    assert int(state[4]) == 0
+    # The words are those of the stream that this generator gives by itself: nothing is skipped, nothing comes twice.
+    fresh = generator(9)
+    fresh.integers(0, 1 << 63, (max(draws) + 1) // 2)
+    assert fresh.bit_generator.state["state"]["state"].tolist() == state[:4].tolist()
+
+
+def odd_halves(rng, data):
+    """Three draws of 31 bits: one and a half words, so that a half word is left behind each side."""
+    return rng.integers(0, 1 << 31), rng.integers(0, 1 << 31), rng.integers(0, 1 << 31)
+
+
+def test_both_sides_of_a_coupled_run_make_the_same_draws():
+    """A mechanism that ignores its input returns the same on both sides, in every run; and never the same again."""
+    mechanism = as_mechanism(odd_halves, PAIR.data)
+    assert isinstance(mechanism, CompiledMechanism)
+    left, right = sample(mechanism, PAIR, 2_000, seed=3, key=(0,))
+    assert np.array_equal(left, right)
+    assert len(np.unique(left[:, 0])) == 2_000  # 2,000 of 2^31 numbers: two are equal with probability 10⁻³, seed fixed
+    apart = np.empty((2, 2_000, 3))
+    mechanism.fill_pair(PAIR, generator(3), apart, 0, coupled=False)
+    assert len(np.unique(apart[:, :, 0])) == 4_000
+
+
+# The code tested is the code given.
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Writes modules of a package and imports them anew."""
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    folder = tmp_path / "given_package"
+    folder.mkdir()
+
+    def write(**files):
+        for name in [name for name in sys.modules if name.startswith("given_package")]:
+            del sys.modules[name]
+        for name, text in files.items():
+            (folder / f"{name}.py").write_text(text)
+        for cached in folder.glob("__pycache__/*"):
+            cached.unlink()  # two edits within one second have one time stamp
+        (folder / "__init__.py").touch()
+        importlib.invalidate_caches()
+        return importlib.import_module("given_package.mechanism").mechanism
+
+    return write
+
+
+HELPER = (
+    "import numba\nfrom given_package import consts\n@numba.njit{cache}\ndef noise(x):\n    return x + consts.SCALE\n"
+)
+STALE = {
+    "a constant of a module": {
+        "consts": "SCALE = {scale}\n",
+        "mechanism": "from given_package import consts\ndef mechanism(rng, data):\n    return data[0] + consts.SCALE\n",
+    },
+    "a constant of a helper's module": {
+        "consts": "SCALE = {scale}\n",
+        "helpers": HELPER.replace("{cache}", ""),
+        "mechanism": "from given_package import helpers\n"
+        "def mechanism(rng, data):\n    return helpers.noise(data[0] * 1.0)\n",
+    },
+    "a constant of a helper that numba keeps": {
+        "consts": "SCALE = {scale}\n",
+        "helpers": HELPER.replace("{cache}", "(cache=True)"),
+        "mechanism": "from given_package.helpers import noise\n"
+        "def mechanism(rng, data):\n    return noise(data[0] * 1.0)\n",
+    },
+    "a package with a version": {
+        "__init__": "__version__ = '1.0'\nSCALE = {scale}\n",
+        "mechanism": "import given_package\ndef mechanism(rng, data):\n    return data[0] + given_package.SCALE\n",
+    },
+    "a re-export": {
+        "inner": "import numba\n@numba.njit\ndef noise(x):\n    return x + {scale}\n",
+        "helpers": "from given_package.inner import noise\n",
+        "mechanism": "from given_package import helpers\n"
+        "def mechanism(rng, data):\n    return helpers.noise(data[0] * 1.0)\n",
+    },
+    "an enumeration": {
+        "mechanism": "import enum\nclass Scale(enum.IntEnum):\n    NOISE = {scale}\n"
+        "def mechanism(rng, data):\n    return data[0] + Scale.NOISE\n",
+    },
+    "the environment": {
+        "consts": "import os\nSCALE = int(os.environ['GIVEN_SCALE'])\n",
+        "mechanism": "from given_package import consts\ndef mechanism(rng, data):\n    return data[0] + consts.SCALE\n",
+    },
+}
+READ = (
+    "import numpy as np\nfrom dpwitness.mechanisms.resolve import as_mechanism\n"
+    "from given_package.mechanism import mechanism\n"
+    "data = np.array([1])\nrows = np.empty((1, 1))\nmade = as_mechanism(mechanism, data)\n"
+    "made.fill(data, np.random.default_rng(0), rows, 0)\nprint(type(made).__name__, rows[0, 0])\n"
+)
+
+
+@pytest.mark.parametrize("case", STALE)
+def test_edited_code_is_compiled_anew_in_this_process_and_in_the_next(case, package, tmp_path, monkeypatch):
+    answers, others = [], []
+    for scale in (1, 2, 1):
+        monkeypatch.setenv("GIVEN_SCALE", str(scale))
+        function = package(**{name: text.replace("{scale}", str(scale)) for name, text in STALE[case].items()})
+        data, rows = np.array([1]), np.empty((1, 1))
+        mechanism = as_mechanism(function, data)
+        assert isinstance(mechanism, CompiledMechanism)
+        mechanism.fill(data, np.random.default_rng(0), rows, 0)
+        answers.append(rows[0, 0])
+        if case == "a constant of a helper that numba keeps":  # one process more, where it matters most
+            run = subprocess.run([sys.executable, "-c", READ], capture_output=True, text=True, cwd=tmp_path, check=True)
+            others.append(run.stdout.strip())
+    assert answers == [2, 3, 2]
+    assert others in ([], ["CompiledMechanism 2.0", "CompiledMechanism 3.0", "CompiledMechanism 2.0"])
+
+
+def test_a_value_changed_in_this_process_is_the_one_that_is_tested():
+    config = types.ModuleType("config")
+
+    @numba.njit
+    def helper(x):
+        return x + config.SCALE
+
+    def mechanism(rng, data):
+        return helper(data[0]) + config.SCALE
+
+    answers = []
+    for scale in (1.0, 2.0, 10.0):
+        config.SCALE = scale
+        helper.recompile()  # whatever numba made of it before
+        made = as_mechanism(mechanism, np.array([0.0]))
+        assert isinstance(made, CompiledMechanism)
+        rows = np.empty((1, 1))
+        made.fill(np.array([0.0]), np.random.default_rng(0), rows, 0)
+        answers.append(rows[0, 0])
+    assert answers == [2, 4, 20]
+    config.SCALE = 3.0  # now the helper holds 10: neither it nor what was kept may be used
+    rows = np.empty((1, 1))
+    as_mechanism(mechanism, np.array([0.0])).fill(np.array([0.0]), np.random.default_rng(0), rows, 0)
+    assert rows[0, 0] == 6
+
+
+def test_what_cannot_be_told_is_not_kept():
+    class Settings:
+        scale = 1.0
+
+    settings = Settings()
+    whole = types.ModuleType("whole")
+
+    def unknown_object(rng, data):
+        return settings.scale
+
+    def module_as_a_whole(rng, data):
+        return whole
+
+    def known(rng, data):
+        return math.exp(np.float64(data[0])) + len(data)
+
+    assert not digest(unknown_object)[1]
+    assert not digest(module_as_a_whole)[1]
+    assert digest(known) == digest(known)
+    assert digest(known)[1]
+
+
+def test_names_are_read_with_their_attributes():
+    config = types.SimpleNamespace(inner=types.SimpleNamespace(scale=1))
+
+    def function(x):
+        return config.inner.scale + np.exp(x) + sum(math.pi * y for y in range(3))
+
+    found = set(names(function.__code__))
+    assert {("config", "inner", "scale"), ("np", "exp"), ("math", "pi")} <= found
+
+
+def test_enumerations_are_hashed_by_their_members():
+    def of(value):
+        class Scale(enum.IntEnum):
+            NOISE = value
+
+        def mechanism(rng, data):
+            return Scale.NOISE
+
+        return mechanism
+
+    assert digest(of(1))[0] != digest(of(2))[0]
+
+
+def test_the_interpreted_copy_calls_no_compiled_code():
+    @numba.njit
+    def inner(x):
+        return inner(x - 1) + 1 if x > 0 else 0
+
+    @numba.njit
+    def outer(x):
+        return inner(x) * 2
+
+    def mechanism(rng, data):
+        return outer(data[0])
+
+    plain = rebuilt(mechanism, lambda copy, options: copy, keep=frozenset())
+    assert plain(None, [3]) == 6
+    assert not inner.signatures
+    assert not outer.signatures
+
+
+# Compiled code is compared with Python.
+
+
+def wraps(rng, data):
+    x = int(data[0]) << 62
+    return x + x + x + x + int(rng.integers(0, 2))
+
+
+def true_or_one(rng, data):
+    return True if data[0] > 0 else 1
+
+
+def off_by_one(rng, data):
+    total = 0.0
+    for i in range(len(data)):
+        total += data[i + 1]
+    return total + rng.laplace()
+
+
+def rarely_wrong(rng, data):
+    """Numba's whole numbers wrap; Python's do not."""
+    u = rng.random()
+    if u < 0.002:
+        x = int(data[0]) << 62
+        return x + x + x + x + 0.0
+    return u
+
+
+def test_what_numba_changes_runs_as_python_with_one_warning():
+    with pytest.warns(
+        CompiledDiffers, match=r"wraps runs as plain Python: compiled by numba, run 0 on the input \[1\]"
+    ):
+        mechanism = as_mechanism(wraps, np.array([1]))
+    assert isinstance(mechanism, PythonMechanism)
+    with pytest.warns(CompiledDiffers, match="true_or_one"):
+        as_mechanism(true_or_one, np.array([0]), neighbour=np.array([1]))
+
+
+def test_an_index_out_of_bounds_is_an_error_not_the_neighbours_data():
+    with pytest.raises(MechanismRaised, match="off_by_one raised IndexError"):
+        as_mechanism(off_by_one, np.array([1.0, 2.0]))
+
+
+def test_a_difference_in_the_runs_that_are_evidence_is_found():
+    mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
+    mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 1)), 0)
+    plain = PythonMechanism(mechanism.signature)
+    streams = (generator(1, 1, k) for k in range(4))
+    event = Interval(coordinate=0, low=-1e30, high=0.002)
+    difference = difference_in_event(mechanism, plain, PAIR, event.contains, streams)
+    assert "rarely_wrong runs as plain Python" in difference
+    agreed = Interval(coordinate=0, low=0.5, high=0.502)
+    streams = (generator(1, 1, k) for k in range(4))
+    assert difference_in_event(mechanism, plain, PAIR, agreed.contains, streams) is None
+
+
+def test_numpys_generator_and_numbas_agree_so_compiled_code_is_used():
+    for sampler in SAMPLERS:
+        assert isinstance(as_mechanism(sampler, PAIR.data, neighbour=PAIR.neighbour), CompiledMechanism)
+
+
+# Nobody else's code is executed.
+
+
+def test_a_cache_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypatch):
+    good = tmp_path / "good"
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(good))
+    if only_ours(tmp_path):
+        assert cache_folder() == good
+        assert good.stat().st_mode & 0o077 == 0
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    bad.chmod(0o777)
+    for given in (bad, bad / "inner"):
+        monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(given))
+        assert cache_folder() == private_folder()
+    link = tmp_path / "link"
+    link.symlink_to(bad)
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(link))
+    assert cache_folder() == private_folder()
+    assert private_folder().stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a folder away")
+def test_a_cache_folder_of_another_user_is_not_used(tmp_path, monkeypatch):
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o700)
+    os.chown(theirs, 12345, 12345)
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(theirs))
+    assert cache_folder() == private_folder()
+
+
+def test_a_shared_folder_for_numbas_own_cache_is_not_used(tmp_path, monkeypatch):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(shared))
+    assert cache_folder() == private_folder()
+
+    def mechanism(rng, data):
+        return data[0] + 17.0
+
+    as_mechanism(mechanism, np.array([1.0]))
+    assert not list(shared.iterdir())
+
+    def kernel(x):
+        return x + 1
+
+    assert compiled(kernel)(1) == 2
+    assert not list(shared.iterdir())
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "missing"))
+    assert cache_folder() == private_folder()
+
+
+def test_the_private_folder_is_removed_at_the_end(tmp_path):
+    code = "from dpwitness.cache import private_folder; print(private_folder())"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert run.stdout.startswith(str(tmp_path))
+    assert not list(tmp_path.glob("dpwitness-*"))
+
+
+def test_a_planted_module_is_not_executed(tmp_path, monkeypatch):
+    """A driver module that says something else than ours is written anew, whoever wrote it."""
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))
+
+    def mechanism(rng, data):
+        return data[0] + 18.0
+
+    as_mechanism(mechanism, np.array([1.0]))
+    for file in cache_folder().glob("_dpwitness_driver_*.py"):
+        file.write_text("raise SystemExit('planted')\n")
+    assert isinstance(as_mechanism(mechanism, np.array([1.0])), CompiledMechanism)
+
+
+def test_a_violation_is_still_found_with_all_of_these_guards():
+    def leaks(rng, data):
+        return data[0] + rng.laplace(0, 0.5)
+
+    verdict = check(leaks, claim=1.0, neighbours=pairs(([0.0], [1.0])), seed=1, max_runs=100_000)
+    assert isinstance(verdict, Violation)
+    *_, (counts,) = confirm(
+        as_mechanism(leaks, np.array([0.0])), verdict.witness.pair, [verdict.witness.event], seed=2, max_runs=50_000
+    )
+    assert counts.n10 > counts.n01
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
+    """A folder that vanishes behind our back, as one that is cleaned while a check runs."""
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))
+
+    def mechanism(rng, data):
+        return data[0] + 19.0
+
+    made = CompiledMechanism(Signature.of(mechanism, {}))
+    for file in sorted((tmp_path / "cache").rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    (tmp_path / "cache").rmdir()
+    (tmp_path / "cache").touch()  # a file: no folder can be made here, not even by root
+    rows = np.empty((1, 1))
+    made.fill(np.array([1.0]), np.random.default_rng(0), rows, 0)
+    assert rows[0, 0] == 20
+
+
+def wrong_where_it_matters(rng, data):
+    """Compiled, whole numbers wrap in one run of 200 on D′ alone; in Python both inputs have one law."""
+    u = rng.random()
+    if u < 0.005:
+        x = int(data[0]) << 62
+        return 1.0 if float(x + x) < 0 else 0.0
+    return 0.0 if u < 0.5 else 0.5
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_nobody_is_accused_of_what_numba_made_of_a_rare_path():
+    """What the first runs do not show is seen in the runs that are evidence; then plain Python is checked."""
+    settings = {"neighbours": pairs(([0], [1])), "seed": 3, "search_runs": 20_000, "max_runs": 20_000}
+    mechanism = as_mechanism(wrong_where_it_matters, PAIR.data, neighbour=PAIR.neighbour)
+    assert isinstance(mechanism, CompiledMechanism)  # the first runs do not show it
+    with pytest.warns(CompiledDiffers, match="wrong_where_it_matters runs as plain Python"):
+        verdict = check(wrong_where_it_matters, claim=0.5, alpha=1e-3, **settings)
+    assert isinstance(verdict, NotRefuted)
+
+
+def test_own_randomness_is_not_what_numba_draws():
+    def draws(data):
+        return data[0] + np.random.standard_normal()  # noqa: NPY002  # as users write it
+
+    with pytest.warns(CompiledDiffers, match="it draws its own randomness"):
+        mechanism = as_mechanism(draws, np.array([1.0]))
+    assert isinstance(mechanism, PythonMechanism)
+    assert not mechanism.reproducible
+
+
+def list_or_nothing(rng, data):
+    value = data[0] + rng.laplace(0.0, 1.0)
+    if value < 0:
+        return None
+    return [value, 1.0]
+
+
+def array_or_nothing(rng, data):
+    value = data[0] + rng.laplace(0.0, 1.0)
+    if value < 0:
+        return None
+    both = np.zeros(2)
+    both[0] = value
+    return both
+
+
+@pytest.mark.parametrize("function", [list_or_nothing, array_or_nothing])
+def test_memory_of_an_outcome_that_may_be_missing_is_freed_once(function):
+    mechanism = as_mechanism(function, PAIR.data)
+    assert isinstance(mechanism, CompiledMechanism)
+    rows = np.empty((2, 1))
+    numba.core.runtime.rtsys.initialize(numba.core.registry.cpu_target.target_context)
+    numba.core.runtime.nrt._nrt.memsys_enable_stats()
+    for seed in range(50):
+        before = numba.core.runtime.rtsys.get_allocation_stats()
+        mechanism.fill(PAIR.data, generator(seed), rows, 0)
+        after = numba.core.runtime.rtsys.get_allocation_stats()
+        assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
+
+
+def remembers_in_a_parameter(rng, data, kept=np.zeros(2)):  # noqa: B008  # the default is what is tested
+    if kept[0] == 0.0:
+        kept[0], kept[1] = 1.0, rng.laplace(0.0, 1.0)
+    return data[0] + kept[1]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"kept": np.zeros(2)}])
+def test_no_run_of_compiled_code_can_leave_anything_in_a_parameter(parameters):
+    with pytest.raises(MechanismRaised, match="assignment destination is read-only"):
+        check(remembers_in_a_parameter, claim=1.0, neighbours=pairs(([0], [1])), parameters=parameters, seed=1)
+
+
+SCALE = 1.0
+
+
+def test_a_function_compiled_for_earlier_globals_is_not_kept():
+    """With signatures given it is compiled at once, and does not see that SCALE changes."""
+    scaled = numba.njit("float64(float64)")(lambda value: value * SCALE)
+
+    def released(rng, data):
+        return scaled(data[0])
+
+    lazy = numba.njit(scaled.py_func)
+
+    def compiled_later(rng, data):
+        return lazy(data[0])
+
+    assert not digest(released)[1]
+    assert digest(compiled_later)[1]

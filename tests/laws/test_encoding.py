@@ -1,0 +1,205 @@
+"""Whatever distinguishes two outcomes distinguishes their rows: a mechanism that leaks through it is refuted."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpwitness import NotRefuted, OutcomeSet, Violation, check, pairs
+from dpwitness.errors import SlowMechanism
+from dpwitness.events import event_from_json
+from dpwitness.events.encoding import (
+    FALSE,
+    NEGATIVE_ZERO,
+    NONE,
+    NOT_A_NUMBER,
+    TRUE,
+    array_rows,
+    entries,
+    entry_from_json,
+    entry_to_json,
+    same_outcome,
+    text_code,
+)
+from dpwitness.mechanisms.mechanism import Signature
+from dpwitness.mechanisms.resolve import PythonMechanism, VectorisedMechanism, _flat
+from leaks import LEAKS, leaking, responding
+
+NEIGHBOURS = pairs(([0], [1]))
+SETTINGS = {"neighbours": NEIGHBOURS, "alpha": 1e-6, "seed": 4}
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+def test_a_full_leak_is_refuted(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowMechanism)
+        verdict = check(leaking, claim=1.0, parameters={"kind": kind}, search_runs=1_000, max_runs=1_000, **SETTINGS)
+    assert isinstance(verdict, Violation)
+    json.dumps(verdict.to_json(), allow_nan=False)
+    again = event_from_json(json.loads(json.dumps(verdict.witness.event.to_json(), allow_nan=False)))
+    assert again.to_json() == verdict.witness.event.to_json()
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+def test_the_same_outcomes_without_a_leak_are_not(kind):
+    """Randomised response over the two outcomes: ln(0.6 / 0.4) = 0.405 < 0.5."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowMechanism)
+        verdict = check(responding, claim=0.5, parameters={"kind": kind}, search_runs=1_000, max_runs=2_000, **SETTINGS)
+    assert isinstance(verdict, NotRefuted)
+    json.dumps(verdict.to_json(), allow_nan=False)
+
+
+def infinite_response(rng, data):
+    return np.inf if (rng.random() < 0.7) == (data[0] == 1) else 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_compiled_randomised_response_over_infinity(seed):
+    """ln(0.7 / 0.3) = 0.847."""
+    settings = {"neighbours": NEIGHBOURS, "seed": seed, "search_runs": 20_000, "max_runs": 100_000}
+    assert isinstance(check(infinite_response, claim=0.85, **settings), NotRefuted)
+    assert isinstance(check(infinite_response, claim=0.6, **settings), Violation)
+
+
+scalars = st.one_of(
+    st.none(), st.booleans(), st.floats(), st.integers(), st.integers(-(2**66), 2**66), st.sampled_from([0, 1, -0.0])
+)
+
+
+def alike(a, b):
+    """Whether two outcomes are one to a user: numbers of one value are, whatever their type."""
+    if isinstance(a, list) or isinstance(b, list):
+        return isinstance(a, list) and isinstance(b, list) and len(a) == len(b) and all(map(alike, a, b))
+    if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return a == b and math.copysign(1, a) == math.copysign(1, b)
+
+
+def row(value):
+    return [number for entry in _flat(value) for number in entries(entry)]
+
+
+@given(st.lists(scalars, max_size=4), st.lists(scalars, max_size=4))
+def test_lists_that_differ_have_rows_that_differ(a, b):
+    assert (row(a) == row(b)) == alike(a, b)
+
+
+@given(st.lists(st.lists(scalars, max_size=3), max_size=3), st.lists(st.lists(scalars, max_size=3), max_size=3))
+def test_nested_lists_that_differ_have_rows_that_differ(a, b):
+    assert (row(a) == row(b)) == alike(a, b)
+
+
+@given(st.one_of(st.lists(st.booleans()), st.lists(st.floats()), st.lists(st.integers(-(2**63), 2**63 - 1))))
+def test_arrays_have_the_rows_of_their_entries(values):
+    array = np.array(values).reshape(-1, 1)
+    made = array_rows(array)
+    one_by_one = [entries(value) for value in array[:, 0].tolist()]
+    if made is None:
+        assert any(len(entry) == 2 for entry in one_by_one)
+    else:
+        assert made.tolist() == one_by_one
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (2**53 - 1, [2**53 - 1]),
+        (1 - 2**53, [1 - 2**53]),
+        (2**53, [2**53, 0]),
+        (-(2**53), [-(2**53), 0]),
+        (2**53 + 2**11 + 3, [2**53 + 2**11, 3]),
+        (-(2**53) - 1, [-(2**53) - 2**11, 2**11 - 1]),
+        (-(2**63), [-(2**63), 0]),
+        (2**64 - 1, [2**64 - 2**11, 2**11 - 1]),
+        (2**64, [2**64, text_code("0x10000000000000000")]),
+        (-(2**63) - 1, [-(2**63), text_code("-0x8000000000000001")]),
+        (16**256, [math.inf, text_code("0x1" + 256 * "0")]),
+        (-(16**5000), [-math.inf, text_code("-0x1" + 5000 * "0")]),
+    ],
+    ids=lambda value: f"{value.bit_length()} bits" if isinstance(value, int) else "",
+)
+def test_large_whole_numbers_are_split_as_compiled_code_splits_them(value, expected):
+    """The last 11 bits apart: v = high + low, 0 <= low < 2^11, high a multiple of 2^11; beyond 64 bits a hash."""
+    assert entries(value) == expected
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u4", "u8", "i8"])
+def test_whole_numbers_of_every_width_are_rows(dtype):
+    assert array_rows(np.array([[0, 1], [2, 3]], dtype)).tolist() == [[0, 1], [2, 3]]
+    assert array_rows(np.empty((0, 2), dtype)).tolist() == []
+
+
+def test_arrays_hold_whole_numbers_up_to_2_to_the_53():
+    for limit in (2**53, -(2**53)):
+        towards_zero = limit - int(math.copysign(1, limit))
+        assert array_rows(np.array([[towards_zero]])).tolist() == [[towards_zero]]
+        assert array_rows(np.array([[limit]])) is None
+
+
+@given(st.one_of(st.sampled_from([TRUE, FALSE, NONE, NOT_A_NUMBER, NEGATIVE_ZERO, math.inf, -math.inf]), st.floats()))
+def test_an_entry_survives_json(entry):
+    again = entry_from_json(json.loads(json.dumps(entry_to_json(entry), allow_nan=False)))
+    assert again == entry or (math.isnan(again) and math.isnan(entry))
+
+
+@pytest.mark.parametrize("value", ["infinity", "yes", [], {}, math.nan, math.inf])
+def test_an_entry_of_json_is_checked(value):
+    with pytest.raises(ValueError, match="must be a finite number, true, false, null or one of"):
+        entry_from_json(value)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-12)], True),
+        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-8)], False),
+        ([2.0**40], [2.0**40 + 1], False),  # counts are compared exactly
+        ([TRUE], [1.0], False),
+        ([FALSE], [0.0], False),
+        ([NEGATIVE_ZERO], [0.0], False),
+        ([np.nan], [NOT_A_NUMBER], False),
+        ([np.nan, np.inf], [np.nan, np.inf], True),
+        ([np.inf], [1e300], False),
+    ],
+)
+def test_compiled_and_interpreted_outcomes_are_compared(a, b, same):
+    assert same_outcome(np.array(a), np.array(b)) is same
+    assert same_outcome(np.array(b), np.array(a)) is same
+
+
+def test_flags_of_an_event_are_flags():
+    event = OutcomeSet([[True, False]])
+    rows = np.array([[TRUE, FALSE], [1.0, 0.0]])
+    assert event.contains(rows).tolist() == [True, False]
+    assert event.to_json()["rows"] == [[True, False]]
+    assert event.describe("answer") == "answers ⊤⊥"
+
+
+def test_vectorised_rows_are_those_of_single_outcomes():
+    def vectorised(rng, data, size):
+        values = np.full((size, 3), -0.0)
+        values[:, 1] = np.nan
+        values[:, 2] = np.inf
+        return values
+
+    rows = np.empty((5, 4))
+    made = VectorisedMechanism(Signature.of(vectorised, {}))
+    assert made.fill(np.array([0]), np.random.default_rng(0), rows, 0) == 3
+    assert rows[0, :3].tolist() == [NEGATIVE_ZERO, NOT_A_NUMBER, math.inf]
+    assert np.isnan(rows[:, 3]).all()
+
+
+def test_texts_have_one_number_in_every_process():
+    assert text_code("yes") == 65_527_842_639_518
+    assert text_code("\ud800") != text_code("\ud801")
+    plain = PythonMechanism(Signature.of(lambda data: "yes", {}))
+    rows = np.empty((1, 1))
+    plain.fill(np.array([0]), np.random.default_rng(0), rows, 0)
+    assert rows[0, 0] == text_code("yes")

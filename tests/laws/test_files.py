@@ -1,0 +1,191 @@
+import os
+import resource
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from dpwitness import files
+from dpwitness.attacks.table_builder.table import read_table
+from dpwitness.errors import InvalidData
+from dpwitness.files import check_writable, read_column, read_text, write_atomically
+
+FULL = Path("/dev/full")
+
+
+def test_a_new_file_has_the_mode_of_new_files(tmp_path):
+    path = tmp_path / "new"
+    old = os.umask(0o027)
+    try:
+        write_atomically(path, "new")
+    finally:
+        os.umask(old)
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o755])
+def test_an_existing_file_keeps_its_mode(tmp_path, mode):
+    path = tmp_path / "old"
+    path.write_text("a longer old content")
+    path.chmod(mode)
+    check_writable(path)
+    write_atomically(path, "new")
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+def test_a_symbolic_link_stays_and_its_target_is_written(tmp_path, dangling):
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder / "target")
+    if not dangling:
+        (folder / "target").write_text("old")
+    check_writable(tmp_path / "link")
+    write_atomically(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (folder / "target").read_text() == "new"
+    assert [path.name for path in folder.iterdir()] == ["target"]
+
+
+def test_a_fifo_stays_and_its_reader_gets_the_content(tmp_path):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    check_writable(path)  # which must not wait for a reader
+    found = []
+    reader = threading.Thread(target=lambda: found.append(path.read_text()), daemon=True)
+    reader.start()
+    write_atomically(path, "x" * 100_000)  # more than a pipe holds at a time
+    reader.join(timeout=60)
+    assert found == ["x" * 100_000]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_a_device_is_written_to_and_stays():
+    ours, theirs = os.openpty()
+    try:
+        name = os.ttyname(theirs)
+        check_writable(name)
+        write_atomically(name, "new")
+        assert os.read(ours, 100) == b"new"
+        assert stat.S_ISCHR(Path(name).stat().st_mode)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_standard_output_that_is_a_file_is_appended_to(tmp_path):
+    """`--save /dev/stdout > file`: the verdict is in that file already."""
+    with (tmp_path / "file").open("wb") as file:
+        file.write(b"printed ")
+        file.flush()
+        write_atomically(f"/proc/self/fd/{file.fileno()}", "saved")
+        assert (tmp_path / "file").read_text() == "printed saved"
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (".", "it is a folder"),
+        ("new/", "it is a folder"),
+        ("link", "it is a folder"),
+        ("no/such/file", "there is no folder no/such"),
+        ("file/below", "Not a directory"),
+        ("loop", "symbolic links"),
+        ("", "give the name of a file"),
+        ("a\0b", "give the name of a file"),
+        ("n" * 300, "File name too long"),
+        ("/proc/nothing", "No such file"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_alike_before_and_after(tmp_path, monkeypatch, place, message):
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("old")
+    Path("link").symlink_to(".")
+    Path("loop").symlink_to("loop")
+    for attempt in (check_writable, lambda path: write_atomically(path, "new")):
+        with pytest.raises(InvalidData, match=r"^cannot write") as caught:
+            attempt(place)
+        assert message in str(caught.value)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "loop"]
+
+
+def test_a_place_is_checked_and_nothing_is_left(tmp_path):
+    for name in ("new", "n" * 250):
+        check_writable(tmp_path / name)
+        assert list(tmp_path.iterdir()) == []
+    write_atomically(tmp_path / ("n" * 250), "new")  # its temporary file needs no longer name
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+@pytest.mark.parametrize("closed", ["file", "folder"])
+def test_permissions_are_checked(tmp_path, closed):
+    path = tmp_path / "file"
+    path.write_text("old")
+    (path if closed == "file" else tmp_path).chmod(0o500)
+    with pytest.raises(InvalidData, match="Permission denied"):
+        check_writable(path)
+    tmp_path.chmod(0o700)
+
+
+def test_a_disk_that_fills_up_leaves_the_old_file_alone(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(InvalidData, match=r"cannot write .*: File too large"):
+            write_atomically(path, "x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
+def test_a_full_device_is_said():
+    check_writable(FULL)
+    with pytest.raises(InvalidData, match="No space left on device"):
+        write_atomically(FULL, "x")
+    assert stat.S_ISCHR(FULL.stat().st_mode)
+
+
+def test_half_of_a_surrogate_pair_is_written_as_json_has_it(tmp_path):
+    write_atomically(tmp_path / "file", '"\ud800é"')
+    assert (tmp_path / "file").read_text(encoding="utf-8") == '"\\ud800é"'
+
+
+def test_what_has_no_end_is_not_read_to_the_end(monkeypatch):
+    monkeypatch.setattr(files, "LARGEST", 1000)
+    with pytest.raises(InvalidData, match="more than 1,000 bytes"):
+        read_text("/dev/zero")
+
+
+def test_a_name_that_is_none(tmp_path):
+    for name in ("a\0b", tmp_path, "n" * 300):
+        with pytest.raises(InvalidData, match="cannot read"):
+            read_text(name)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**400])
+def test_whole_numbers_that_do_not_fit_are_named_with_their_line(tmp_path, value):
+    path = tmp_path / "counts.csv"
+    path.write_text(f"count\n1\n{value}\n")
+    with pytest.raises(InvalidData, match=f"line 3: {value} does not fit into 64 bits"):
+        read_column(path)
+
+
+def test_the_largest_whole_numbers_are_read_exactly(tmp_path):
+    path = tmp_path / "counts.csv"
+    path.write_text(f"{2**63 - 1}\n{-(2**63)}\n")
+    assert read_column(path).tolist() == [2**63 - 1, -(2**63)]
+
+
+@pytest.mark.parametrize("read", [read_column, read_table])
+def test_cells_too_long_for_csv_are_refused(tmp_path, read):
+    path = tmp_path / "counts.csv"
+    path.write_text("name,count\n" + "x" * 200_000 + ",1\n")
+    with pytest.raises(InvalidData, match="is not CSV: field larger"):
+        read(path)

@@ -1,0 +1,226 @@
+import numba
+import numpy as np
+import pytest
+
+from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, SlowMechanism
+from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
+from dpwitness.events.encoding import nested as length_of
+from dpwitness.mechanisms.mechanism import CompiledMechanism, Signature
+from dpwitness.mechanisms.resolve import PythonMechanism, as_mechanism
+from dpwitness.neighbours import as_input
+from dpwitness.noise import exponential, gaussian, geometric, laplace
+
+DATA = as_input([1.0, 2.0])
+
+
+def rows_of(function, n=3, width=8, data=DATA, **settings):
+    mechanism = as_mechanism(function, data, **settings)
+    rows = np.empty((n, width))
+    length = mechanism.fill(data, np.random.default_rng(0), rows, 0)
+    return mechanism, rows, length
+
+
+def flag(rng, data):
+    return data[0] < 5
+
+
+def number(rng, data):
+    return 3
+
+
+def pair(rng, data):
+    return (True, 2.5)
+
+
+def nested(rng, data):
+    return (1, data, [4.0, 5.0])
+
+
+def listed(rng, data):
+    out = []
+    for x in data:
+        out.append(x > 1)  # noqa: PERF401  # as users write it
+    return out
+
+
+def array(rng, data):
+    return data * 2
+
+
+def nothing(rng, data):
+    return None
+
+
+def perhaps(rng, data):
+    if data[0] > 100:
+        return 1.0
+    return None
+
+
+def lists_of_any_length(rng, data):
+    return data[:1], data
+
+
+def special(rng, data):
+    zero = data[0] - 1.0
+    return np.array([zero / (zero * 1.0 + 0.0) if zero > 0 else np.nan, -zero, np.inf, -np.inf, zero])
+
+
+def large(rng, data):
+    return 2**53 + 1, -(2**53) - 1
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (flag, [TRUE]),
+        (number, [3]),
+        (pair, [TRUE, 2.5]),
+        (nested, [1, length_of(2), 1, 2, length_of(2), 4, 5]),
+        (listed, [FALSE, TRUE]),
+        (array, [2, 4]),
+        (nothing, [NONE]),
+        (perhaps, [NONE]),
+        (lists_of_any_length, [length_of(1), 1, length_of(2), 1, 2]),
+        (special, [NOT_A_NUMBER, NEGATIVE_ZERO, np.inf, -np.inf, 0]),
+        (large, [2.0**53, 1, -(2.0**53) - 2**11, 2047]),
+    ],
+)
+def test_outputs_become_rows_compiled_and_in_python_alike(function, expected):
+    mechanism, rows, length = rows_of(function)
+    assert isinstance(mechanism, CompiledMechanism)
+    assert length == len(expected)
+    expected = [*expected, *[np.nan] * (8 - len(expected))]
+    assert np.array_equal(rows, [expected] * 3, equal_nan=True)
+    plain = PythonMechanism(Signature.of(function, {}))
+    plain.fill(DATA, np.random.default_rng(0), rows, 0)
+    assert np.array_equal(rows, [expected] * 3, equal_nan=True)
+
+
+def test_parameters_are_recognised_by_name():
+    def statdp_style(prng, queries, epsilon, sensitivity=1):
+        return epsilon * sensitivity
+
+    def own_order(data, scale, rng):
+        return scale
+
+    assert rows_of(statdp_style, epsilon=0.7)[1][0, 0] == 0.7
+    assert rows_of(statdp_style, epsilon=0.7, parameters={"sensitivity": 3})[1][0, 0] == pytest.approx(2.1)
+    assert rows_of(own_order, parameters={"scale": 4.0})[1][0, 0] == 4
+    with pytest.raises(InvalidParameter, match="no parameter 'cutof'; it takes: epsilon, sensitivity"):
+        rows_of(statdp_style, epsilon=0.7, parameters={"cutof": 1})
+    with pytest.raises(InvalidParameter, match="needs a value for 'scale'"):
+        rows_of(own_order)
+    with pytest.raises(InvalidParameter, match="takes no data"):
+        rows_of(lambda rng: 1.0)
+
+
+def test_vectorised_mechanisms_take_the_number_of_runs():
+    def dp_sniper_style(a, n_samples):
+        return np.arange(n_samples) + a[0]
+
+    def wrong(a, n_samples):
+        return np.arange(n_samples + 1)
+
+    mechanism, rows, length = rows_of(dp_sniper_style)
+    assert rows[:, 0].tolist() == [1, 2, 3]
+    assert length == 1
+    assert not mechanism.reproducible
+    with pytest.raises(InvalidOutcome, match="return one row for each run"):
+        rows_of(wrong)
+
+
+def test_a_jitted_function_stays_what_its_author_made_of_it():
+    @numba.njit
+    def jitted(rng, data, k=2):
+        return data[0] + k
+
+    mechanism, rows, _ = rows_of(jitted)
+    assert isinstance(mechanism, CompiledMechanism)
+    assert rows[0, 0] == 3
+
+
+def test_numba_refusing_is_one_clear_warning():
+    def dictionary(rng, data):
+        return sorted({"a": 1, "b": data[0]}.items(), key=str)[0][1]
+
+    with pytest.warns(SlowMechanism) as caught:
+        mechanism, rows, _ = rows_of(dictionary)
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    assert "\n" not in message
+    assert "dictionary runs as plain Python" in message
+    assert "µs a run" in message
+    assert isinstance(mechanism, PythonMechanism)
+    assert rows[0, 0] == 1
+
+
+def plain(function, n=40):
+    mechanism = PythonMechanism(Signature.of(function, {}))
+    rows = np.empty((n, 4))
+    mechanism.fill(DATA, np.random.default_rng(0), rows, 100)
+    return mechanism, rows
+
+
+def test_texts_are_outcomes_and_keep_their_label():
+    mechanism, rows = plain(lambda rng, data: "yes" if rng.random() < 0.5 else "no")
+    assert {mechanism.label(x) for x in rows[:, 0]} == {"yes", "no"}
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda rng, data: 1 if rng.random() < 0.5 else "one", r"returned .* on run 10\d: value 1 is .*, but was"),
+        (lambda rng, data: 1 if rng.random() < 0.5 else [1], r"returned .* on run 10\d, but .* before"),
+        (lambda rng, data: {"a": 1}, r"returned \{'a': 1\} on run 100: return a number"),
+        (lambda rng, data: 1j, "return a number"),
+        (lambda rng, data: [0.0] * 20_000, "20000 values on a run from 100 on"),
+    ],
+)
+def test_wrong_outputs_are_named_with_run_and_value(function, message):
+    with pytest.raises(InvalidOutcome, match=message):
+        plain(function)
+
+
+def test_an_exception_is_named_with_run_and_input():
+    with pytest.raises(MechanismRaised, match=r"raised ZeroDivisionError .* on run 100, on the input \[1., 2.\]"):
+        plain(lambda rng, data: 1 // 0)
+
+
+def test_data_cannot_be_changed_by_a_mechanism():
+    def spoils(rng, data):
+        data[0] = 7.0
+        return data[0]
+
+    with pytest.raises(MechanismRaised, match="read-only"):
+        rows_of(spoils)
+
+
+def test_the_cache_notices_a_changed_helper(tmp_path, monkeypatch):
+    """numba's own cache would return the old answer."""
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))
+    answers = []
+    for constant in (1.0, 2.0):
+        scope = {}
+        exec(f"import numba\n@numba.njit\ndef helper(x):\n    return x + {constant}\n", scope)
+        exec("def mechanism(rng, data):\n    return helper(data[0])\n", scope)
+        answers.append(rows_of(scope["mechanism"])[1][0, 0])
+    assert answers == [2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "mean", "variance"),
+    [
+        (laplace, 0.0, 2 * 4.0),
+        (exponential, 2.0, 4.0),
+        (gaussian, 0.0, 4.0),
+        # Two-sided geometric with ratio a = e^(−1/2): variance 2a/(1−a)².
+        (geometric, 0.0, 2 * np.exp(-0.5) / (1 - np.exp(-0.5)) ** 2),
+    ],
+)
+def test_noise_has_its_mean_and_variance(sampler, mean, variance):
+    rng = np.random.default_rng(3)
+    draws = np.array([sampler(rng, 2.0) for _ in range(20_000)])
+    assert abs(draws.mean() - mean) < 5 * np.sqrt(variance / 20_000)
+    fourth = np.mean((draws - mean) ** 4)
+    assert abs(np.mean((draws - mean) ** 2) - variance) < 5 * np.sqrt(fourth / 20_000)

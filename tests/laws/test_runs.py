@@ -1,0 +1,296 @@
+import math
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpwitness
+import dpwitness.pipeline
+from dpwitness.counts import Counts
+from dpwitness.errors import MechanismRaised, MechanismTimeout
+from dpwitness.events import Interval, OutcomeSet
+from dpwitness.exact import target_probability
+from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.mechanism import Mechanism, Signature, sfc64_state
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.neighbours import pairs
+from dpwitness.runs import BLOCK, CERTAIN, CONFIRM, PLAYOFF, SEARCH, confirm, generator, ordered, sample, stack, tally
+
+PAIR = pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]
+EVENTS = [OutcomeSet([[0, 0, 1]]), Interval(coordinate=4, low=1.0)]
+
+
+def svt(epsilon=0.7):
+    return as_mechanism(load("svt"), PAIR.data, epsilon=epsilon)
+
+
+def last(iterator):
+    *_, item = iterator
+    return item
+
+
+@pytest.mark.parametrize("coupled", [True, False])
+def test_the_same_seed_gives_the_same_counts_for_any_number_of_workers(coupled):
+    totals = {
+        workers: last(confirm(svt(), PAIR, EVENTS, seed=5, max_runs=100_001, workers=workers, coupled=coupled))
+        for workers in (1, 2, 7)
+    }
+    assert totals[1] == totals[2] == totals[7]
+    assert totals[1][0].runs == 100_001
+    assert totals[1] != last(confirm(svt(), PAIR, EVENTS, seed=6, max_runs=100_001, coupled=coupled))
+
+
+def test_search_and_confirm_draw_from_streams_of_their_own():
+    left, _ = sample(svt(), PAIR, 1_000, seed=5, key=(0,))
+    again, _ = sample(svt(), PAIR, 1_000, seed=5, key=(0,))
+    other, _ = sample(svt(), PAIR, 1_000, seed=5, key=(1,))
+    assert np.array_equal(left, again, equal_nan=True)
+    assert not np.array_equal(left, other, equal_nan=True)
+
+
+def test_no_confirm_run_repeats_a_search_run(monkeypatch):
+    """Whatever confirm runs draw is new: of 10⁴ numbers of 53 bits two are equal with probability 10⁻⁸."""
+    drawn, stage = {"search": [], "confirm": [], "after": []}, ["search"]
+
+    def mechanism(rng, data):
+        drawn[stage[0]].append(rng.random())
+        return data[0] + drawn[stage[0]][-1]
+
+    def staged(*given, **settings):
+        stage[0] = "confirm"
+        yield from confirm(*given, **settings)
+        stage[0] = "after"
+
+    monkeypatch.setattr(dpwitness.pipeline, "confirm", staged)
+    settings = {"neighbours": pairs(([0], [1])), "alpha": 1e-100, "search_runs": 500, "max_runs": 1_200, "seed": 5}
+    verdict = dpwitness.check(mechanism, claim=1.0, outcome=float, **settings)
+    assert len(drawn["confirm"]) == len(set(drawn["confirm"])) >= 2 * verdict.counts.runs > 100
+    assert len(drawn["search"]) >= 2 * 500
+    assert not set(drawn["confirm"]) & {*drawn["search"], *drawn["after"]}
+
+
+def test_each_role_and_shard_has_a_stream_of_its_own(monkeypatch):
+    asked = []
+
+    def recorded(seed, *key):
+        asked.append((seed, *key))
+        return generator(seed, *key)
+
+    monkeypatch.setattr(dpwitness.runs, "generator", recorded)
+    mechanism = as_mechanism(load("svt"), PAIR.data, epsilon=0.7)
+    runs = 2 * mechanism.shard + 1
+    sample(mechanism, PAIR, runs, seed=5, key=(0, 0))
+    tally(mechanism, PAIR, EVENTS[0], runs, seed=5, key=(1,))
+    last(confirm(mechanism, PAIR, EVENTS, seed=5, max_runs=runs))
+    assert [key[1] for key in asked] == [SEARCH] * 6 + [CONFIRM] * 3
+    assert len(set(asked)) == 9
+    states = {str(generator(*key).bit_generator.state) for key in asked}
+    assert len(states) == 9
+
+
+def test_a_check_draws_no_stream_twice(monkeypatch):
+    """Pairs, rounds, the runs that choose among finalists, those that estimate the winner, and evidence."""
+    asked = []
+
+    def recorded(seed, *key):
+        asked.append((seed, *key))
+        return generator(seed, *key)
+
+    monkeypatch.setattr(dpwitness.runs, "generator", recorded)
+    verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, seed=5, search_runs=40_000, max_runs=100_000)
+    assert verdict.counts.runs > 0
+    assert PLAYOFF in {key[2] for key in asked if key[1] == SEARCH}
+    assert len(set(asked)) == len(asked)
+    assert PLAYOFF != CERTAIN
+
+
+def test_rows_of_several_rounds_are_kept_together():
+    none, narrow, wide = np.empty((0, 7)), np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]])
+    assert np.array_equal(stack([none, narrow, wide]), [[1, math.nan], [2, math.nan], [3, 4]], equal_nan=True)
+    assert np.array_equal(stack([narrow, none]), narrow)
+
+
+class Recorded(Mechanism):
+    """Says which runs it was asked for, in which blocks."""
+
+    shard = 100_000
+    threads = True
+
+    def __init__(self, width):
+        super().__init__(Signature.of(lambda data: 0, {}))
+        self.width = width
+        self.blocks = []
+
+    def fill(self, data, rng, rows, start):
+        raise NotImplementedError
+
+    def fill_pair(self, pair, rng, rows, start, *, coupled):
+        self.blocks.append((start, rows.shape[1]))
+        rows[:] = 1.0
+        return self.width
+
+
+@pytest.mark.parametrize(("width", "runs", "most"), [(40, 250_001, BLOCK // 40), (10_000, 150, 64), (1, 3, 3)])
+def test_runs_are_counted_in_blocks_of_limited_memory_and_numbered_on(width, runs, most):
+    """The numbers of runs stand in messages, and what compiled and plain code are compared on is found by them."""
+    mechanism = Recorded(width)
+    (counts,) = last(confirm(mechanism, PAIR, [Interval(coordinate=0, low=0.5)], seed=1, max_runs=runs))
+    assert counts == Counts(n10=0, n11=runs, n01=0, n00=0)
+    following = 0
+    for start, rows in mechanism.blocks:
+        assert start == following
+        assert 0 < rows <= most
+        following += rows
+    assert following == runs
+
+
+class Widening(Recorded):
+    """Returns three numbers a run, whatever its width was thought to be."""
+
+    def fill_pair(self, pair, rng, rows, start, *, coupled):
+        self.blocks.append((start, rows.shape[2]))
+        rows[:] = rng.random((2, rows.shape[1], 3))[:, :, : rows.shape[2]]
+        return 3
+
+
+def test_rows_that_are_too_narrow_are_made_again_from_the_same_draws():
+    pair, events = pairs(([0.0], [1.0])).given[0], [Interval(coordinate=0, low=0.5), OutcomeSet([[1.0]])]
+    narrow, wide = Widening(1), Widening(3)
+    found = [last(confirm(made, pair, events, seed=1, max_runs=1_000)) for made in (narrow, wide)]
+    assert found[0] == found[1]
+    assert [made.blocks for made in (narrow, wide)] == [[(0, 1), (0, 3)], [(0, 3)]]
+    long = Widening(1)
+    long.shard = BLOCK + 2  # two blocks: the second begins with the width that the first one needed
+    halves, none = last(confirm(long, pair, events, seed=1, max_runs=long.shard))
+    assert long.blocks == [(0, 1), (0, 3), (BLOCK // 2 + 1, 3)]
+    assert abs(halves.hits / halves.runs - 0.5) < 5 * 0.5 / math.sqrt(halves.runs)
+    assert none == Counts(n10=0, n11=0, n01=0, n00=long.shard)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_samples_and_tallies_hold_every_shard(shards):
+    mechanism = as_mechanism(lambda rng, data: data[0] + rng.random(), np.array([0.0]))
+    mechanism.shard = 5
+    pair = pairs(([0.0], [1.0])).given[0]
+    n = 5 * shards - 2
+    left, right = sample(mechanism, pair, n, seed=5, key=(4,))
+    assert left.shape == right.shape == (n, 1)
+    assert len(np.unique(left)) == n
+    for k in range(shards):
+        rows = np.empty((2, min(5, n - 5 * k), 1))
+        mechanism.fill_pair(pair, generator(5, SEARCH, 4, k), rows, 0, coupled=True)
+        assert np.array_equal(rows, [left[5 * k : 5 * k + 5], right[5 * k : 5 * k + 5]])
+    event = Interval(coordinate=0, low=0.5, high=1.5)
+    a, b = event.contains(left), event.contains(right)
+    expected = [np.sum(a & ~b), np.sum(a & b), np.sum(~a & b), np.sum(~a & ~b)]
+    assert tally(mechanism, pair, event, n, seed=5, key=(4,)).tolist() == expected
+
+
+@pytest.mark.parametrize("coupled", [True, False])
+def test_both_sides_have_the_right_distribution(coupled):
+    """Sharing random draws within a run changes neither side's distribution."""
+    n = 400_000
+    (counts, _) = last(confirm(svt(), PAIR, EVENTS, seed=7, max_runs=n, coupled=coupled))
+    for hits, data in ((counts.hits, PAIR.data), (counts.neighbour_hits, PAIR.neighbour)):
+        p = target_probability("svt", [0, 0, 1], data, epsilon=0.7)
+        assert abs(hits / n - p) < 5 * math.sqrt(p * (1 - p) / n)
+
+
+def test_independent_sides_are_independent_and_coupled_ones_agree_more():
+    n = 400_000
+    both = {c: last(confirm(svt(), PAIR, EVENTS[:1], seed=8, max_runs=n, coupled=c))[0] for c in (True, False)}
+    p, q = (target_probability("svt", [0, 0, 1], d, epsilon=0.7) for d in (PAIR.data, PAIR.neighbour))
+    assert abs(both[False].n11 / n - p * q) < 5 * math.sqrt(p * q / n)
+    assert both[True].n11 / n > 5 * p * q
+
+
+def test_coupled_runs_are_independent_of_each_other():
+    """What one run of D did says nothing about the next run of D′, though their draws follow each other."""
+    pair = pairs(([0.0] * 4, [3.0] * 4)).given[0]
+    mechanism = as_mechanism(load("svt"), pair.data, epsilon=1.0)
+    left, right = sample(mechanism, pair, 200_000, seed=9, key=(0,))
+    stops = [np.sum(~np.isnan(rows), axis=1) for rows in (left, right)]
+    for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        table = np.histogram2d(stops[a][:-1], stops[b][1:], bins=[np.arange(1, 6)] * 2)[0]
+        assert stats.chi2_contingency(table).pvalue > 1e-6
+    together = np.histogram2d(*stops, bins=[np.arange(1, 6)] * 2)[0]
+    assert stats.chi2_contingency(together).pvalue < 1e-12  # within a run the sides are dependent, as intended
+
+
+def test_the_counter_of_a_generator_moves_on_with_its_draws():
+    rng = generator(1, 2)
+    state = sfc64_state(rng)
+    before = int(state[3])
+    rng.integers(0, 2**63, 5)
+    assert int(state[3]) == before + 5
+    with pytest.raises(TypeError, match="SFC64"):
+        sfc64_state(np.random.default_rng(0))
+
+
+def test_an_output_longer_than_the_first_guess_is_kept_whole():
+    def growing(rng, value):
+        answers = np.zeros(1 + int(3 * rng.random()))
+        answers[-1] = 1.0
+        return answers
+
+    pair = pairs((0, 1)).given[0]
+    mechanism = as_mechanism(growing, pair.data)
+    left, _ = sample(mechanism, pair, 3_000, seed=1, key=(0,))
+    assert left.shape == (3_000, 3)
+    lengths = np.sum(~np.isnan(left), axis=1)
+    assert abs(np.mean(lengths == 3) - 1 / 3) < 5 * math.sqrt(2 / 9 / 3_000)
+    fresh = as_mechanism(growing, pair.data)
+    (only_one,) = last(confirm(fresh, pair, [OutcomeSet([[1.0]])], seed=1, max_runs=3_000))
+    assert abs(only_one.hits / 3_000 - 1 / 3) < 5 * math.sqrt(2 / 9 / 3_000)
+
+
+def test_a_mechanism_that_raises_is_named_with_run_and_input():
+    def fragile(rng, value):
+        if rng.random() < 0.001:
+            raise ValueError("too far out")
+        return 1.0
+
+    pair = pairs((4, 5)).given[0]
+    mechanism = as_mechanism(fragile, pair.data)
+    with pytest.raises(
+        MechanismRaised, match=r"fragile raised ValueError \(too far out\) on run \d+, on the input [45]"
+    ):
+        last(confirm(mechanism, pair, [Interval(coordinate=0, low=0.5)], seed=1, max_runs=100_000, workers=2))
+
+
+def test_a_mechanism_that_hangs_is_left_behind_at_the_deadline():
+    def slow(value):
+        time.sleep(30)
+        return value
+
+    def quick(rng, value):
+        return value
+
+    pair = pairs((0, 1)).given[0]
+    mechanism = as_mechanism(quick, pair.data)
+    mechanism.fill_pair = lambda *_, **__: slow(0)
+    with pytest.raises(MechanismTimeout, match="quick did not finish its first 50 runs in time"):
+        last(confirm(mechanism, pair, [Interval(coordinate=0)], seed=1, max_runs=50, deadline=time.monotonic() + 0.2))
+
+
+def test_ordered_keeps_the_order_and_hands_on_errors():
+    def task(k):
+        def run():
+            time.sleep(0.01 * (k % 3))
+            if k == 7:
+                raise KeyError(k)
+            return k
+
+        return run
+
+    assert list(ordered((task(k) for k in range(7)), 3)) == list(range(7))
+    with pytest.raises(KeyError):
+        list(ordered((task(k) for k in range(9)), 3))
+
+
+def test_counts_of_a_stopped_check_are_a_prefix():
+    """Stopping early drops later shards, whatever more was already running."""
+    first = next(confirm(svt(), PAIR, EVENTS[:1], seed=5, max_runs=10**9, workers=3))
+    assert first == next(confirm(svt(), PAIR, EVENTS[:1], seed=5, max_runs=16_384, workers=1))
+    assert isinstance(first[0], Counts)

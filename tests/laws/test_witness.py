@@ -1,0 +1,385 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpwitness as dpw
+from dpwitness.claim import Claim
+from dpwitness.counts import Counts
+from dpwitness.errors import (
+    InvalidClaim,
+    InvalidData,
+    InvalidNeighbours,
+    InvalidParameter,
+    InvalidWitness,
+    UnknownTarget,
+)
+from dpwitness.events import Interval, OutcomeSet
+from dpwitness.evidence import Estimate
+from dpwitness.mechanisms.catalog import load
+from dpwitness.neighbours import Pair, as_input, bits, pairs, queries
+from dpwitness.results.values import Unreadable, value_from_json, value_to_json
+
+finite = st.floats(-1e6, 1e6)
+witnesses = st.builds(
+    lambda data, shift, claim, counts, event: dpw.Witness(
+        mechanism="svt",
+        parameters={"epsilon": 0.7, "cutoff": 2, "flag": True, "names": ["a"], "none": None},
+        claim=claim,
+        alpha=1e-6,
+        pair=Pair(as_input(data), as_input([x + shift for x in data]), "made up"),
+        event=event,
+        description=event.describe(),
+        counts=counts,
+        estimate=Estimate(p=0.5, q=0.25, both=0.125),
+        seed=7,
+    ),
+    st.lists(finite, min_size=1, max_size=5),
+    st.floats(0.1, 3),
+    st.builds(Claim, epsilon=st.floats(0, 10), delta=st.floats(0, 0.9)),
+    st.builds(Counts, n10=st.integers(0, 10**12), n00=st.integers(0, 10**12)),
+    st.sampled_from([Interval(coordinate=2, high=1.5), OutcomeSet([[0, 1], [np.nan, 2]])]),
+)
+
+
+@given(witnesses)
+def test_a_saved_witness_loads_to_itself(tmp_path_factory, witness):
+    path = tmp_path_factory.mktemp("witness") / "w.json"
+    witness.save(path)
+    again = dpw.Witness.load(path)
+    assert again.to_json() == witness.to_json()
+    assert again.claim == witness.claim
+    assert again.counts == witness.counts
+    assert np.array_equal(again.pair.data, witness.pair.data)
+    assert list(path.parent.iterdir()) == [path]  # no half-written file is left
+
+
+@pytest.fixture(scope="module")
+def violation():
+    verdict = dpw.check(load("isvt1"), epsilon=0.7, seed=1, reference="isvt1")
+    assert isinstance(verdict, dpw.Violation)
+    return verdict
+
+
+def test_a_witness_replays_on_fresh_runs(violation, tmp_path):
+    path = tmp_path / "w.json"
+    violation.witness.save(path)
+    replayed = dpw.Witness.load(path).replay(seed=99)
+    assert isinstance(replayed, dpw.Violation)
+    assert replayed.search_runs == 0
+    assert replayed.counts != violation.counts
+
+
+def test_the_same_witness_does_not_convict_a_right_mechanism(violation):
+    replayed = violation.witness.replay(load("svt"), seed=99, max_runs=200_000)
+    assert isinstance(replayed, dpw.NotRefuted)
+
+
+def test_a_saved_result_is_a_witness_too(violation, tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(violation.to_json()))
+    assert dpw.Witness.load(path).to_json() == violation.witness.to_json()
+
+
+def test_a_file_never_decides_which_code_runs(violation, tmp_path):
+    """A witness that names a module is data: only registered targets are loaded for it."""
+    value = violation.witness.to_json()
+    value["mechanism"] = "os:system"
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(value))
+    with pytest.raises(UnknownTarget, match="its code is not run unless you name it"):
+        dpw.Witness.load(path).replay()
+
+
+def broken(**changes):
+    def change(value):
+        for key, new in changes.items():
+            if new is KeyError:
+                del value[key]
+            else:
+                value[key] = new
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (broken(format="pickle"), "its format is 'pickle'"),
+        (broken(format="dpwitness-witness/1"), "'dpwitness-witness/1', which does not say which inputs are neighbours"),
+        (broken(relation=KeyError), "lacks 'relation'"),
+        (broken(data=KeyError), "lacks 'data'"),
+        (broken(relation={"kind": "os:system"}), "relation .* must be an object whose kind is one of"),
+        (broken(relation=queries(9).to_json()), r"are not neighbours under the relation in the file: queries\(9\)"),
+        (broken(relation=bits(10).to_json()), r"are not neighbours under the relation in the file: bits\(10\)"),
+        (broken(relation=queries(10, 0.5).to_json()), "are not neighbours under the relation in the file: queries"),
+        (broken(data=[5.0] * 10), "are not neighbours under the relation in the file with the data in the file"),
+        (broken(data="x"), "numbers only"),
+        (broken(neighbour=[0.0] * 9 + [7.0]), "are not neighbours under the relation in the file"),
+        (broken(input=[2**63] * 10), r"whole numbers from −2\^63 to 2\^63 − 1"),
+        (broken(counts={"n10": 2**63, "n11": 0, "n01": 0, "n00": 0}), "n10=9223372036854775808"),
+        (broken(seed=2**128), "seed=340282366920938463463374607431768211456"),
+        (broken(alpha=10**400), "alpha=1000"),
+        (broken(parameters={"epsilon": {"float": "Infinity"}}), "parameter epsilon="),
+        (broken(parameters={"epsilon": {"tuple": [1], "more": 2}}), "parameter epsilon="),
+        (broken(parameters={"epsilon": {"array": [1], "dtype": "object"}}), "parameter epsilon="),
+        (broken(parameters={"epsilon": {"array": [[1], [1, 2]], "dtype": "float64"}}), "parameter epsilon="),
+        (broken(parameters={"epsilon": {"array": [300], "dtype": "uint8"}}), "parameter epsilon="),
+        (broken(counts=KeyError), "lacks 'counts'"),
+        (broken(counts={"n10": -1, "n11": 0, "n01": 0, "n00": 0}), "n10=-1"),
+        (broken(counts={"n10": 1.5, "n11": 0, "n01": 0, "n00": 0}), "n10=1.5"),
+        (broken(input=[1, 2]), "different lengths"),
+        (broken(input=["a"] * 10), "numbers only"),
+        (broken(alpha=0), "alpha=0.0"),
+        (broken(claim={"epsilon": -1, "delta": 0}), "epsilon=-1.0"),
+        (broken(parameters={"epsilon": {}}), "parameter epsilon="),
+        (broken(event=[]), "must be an object|damaged"),
+        (broken(estimate={"p": 2, "q": 0}), "p=2.0"),
+        (broken(mechanism=3), "mechanism=3"),
+        (broken(mechanism="\ud800"), "surrogates not allowed"),
+        (broken(versions=[]), "damaged"),
+    ],
+)
+def test_damaged_files_are_refused_with_one_line(violation, change, message, tmp_path):
+    value = violation.witness.to_json()
+    change(value)
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(value))
+    with pytest.raises(InvalidWitness, match=message):
+        dpw.Witness.load(path)
+
+
+def test_files_that_are_no_json(tmp_path):
+    for content in ("{", "[1, NaN]", "nonsense", '{"format": NaN}'):
+        path = tmp_path / "w.json"
+        path.write_text(content)
+        with pytest.raises(InvalidWitness):
+            dpw.Witness.load(path)
+    with pytest.raises(InvalidData, match="cannot read"):
+        dpw.Witness.load(tmp_path / "missing.json")
+    (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidData, match="not UTF-8"):
+        dpw.Witness.load(tmp_path / "b.json")
+
+
+def test_json_holds_no_infinities(violation):
+    text = json.dumps(violation.to_json(), allow_nan=False)
+    assert "detectable_epsilon_reason" in text
+    assert math.isfinite(violation.log_e_value)
+
+
+parameters = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["inf", "-inf", "nan"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(parameters)
+def test_parameters_come_back_unchanged(value):
+    again = value_from_json(json.loads(json.dumps(value_to_json(value), allow_nan=False)))
+    assert repr(again) == repr(value)  # 1, 1.0 and True are equal, but not the same; nan is itself
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.array([1, 2]), np.array([[1.5, np.inf], [np.nan, -0.0]]), np.array(3, np.int16), np.array([True]), np.zeros(0)],
+)
+def test_arrays_come_back_with_their_dtype(value):
+    again = value_from_json(json.loads(json.dumps(value_to_json(value), allow_nan=False)))
+    assert again.dtype == value.dtype
+    assert again.shape == value.shape
+    assert repr(again) == repr(value)
+
+
+def test_what_no_file_can_hold_says_so():
+    holds_itself = []
+    holds_itself.append(holds_itself)
+    for value in (len, {1, 2}, 1j, {1: 2}, b"x", np.array(["x"]), holds_itself, "\ud800", {"\ud800": 1}):
+        written = json.loads(json.dumps(value_to_json(value), allow_nan=False))
+        assert "object" in repr(written)
+        assert value_to_json(value_from_json(written)) == written
+        json.dumps(written, ensure_ascii=False).encode()
+    assert value_from_json({"object": "<built-in>"}) == Unreadable("<built-in>")
+
+
+def quiet(rng, data, bound=math.inf, norm="inf", shape=(1, 2), scale=0.2, size=1):
+    assert (bound, norm, shape) == (math.inf, "inf", (1, 2))
+    return data[0] + rng.normal(0, scale, size=size)
+
+
+@pytest.fixture(scope="module")
+def found():
+    verdict = dpw.check(quiet, claim=1.0, neighbours=queries(3), data=[10, 4, 4], seed=1, search_runs=5_000)
+    assert isinstance(verdict, dpw.Violation)
+    return verdict
+
+
+def through_a_file(witness, tmp_path):
+    path = tmp_path / "w.json"
+    witness.save(path)
+    assert "Infinity" not in path.read_text()
+    assert "NaN" not in path.read_text()
+    return dpw.Witness.load(path)
+
+
+def test_parameters_relation_and_data_are_kept(found, tmp_path):
+    again = through_a_file(found.witness, tmp_path)
+    expected = {"bound": math.inf, "norm": "inf", "shape": (1, 2), "scale": 0.2}
+    assert again.parameters == expected
+    assert isinstance(again.parameters["shape"], tuple)
+    assert again.relation == queries(3)
+    assert again.data.tolist() == [10, 4, 4]
+    assert again.data.dtype == again.pair.data.dtype == np.int64
+    replayed = again.replay(quiet, seed=3)
+    assert isinstance(replayed, dpw.Violation)
+    assert replayed.witness.to_json()["parameters"] == again.to_json()["parameters"]
+    assert replayed.witness.relation == again.relation
+    assert replayed.witness.data.tolist() == [10, 4, 4]
+    json.dumps(replayed.to_json(), allow_nan=False)
+
+
+class Foreign:
+    """A relation as another package may write it."""
+
+    noun = "value"
+
+    def __init__(self, written=None):
+        if written is not None:
+            self.to_json = lambda: written
+
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        yield Pair(as_input([0.0]), as_input([1.0]))
+
+    def variations(self, pair, *, scale=1.0):
+        return iter(())
+
+
+@pytest.mark.parametrize("written", [None, {"kind": "theirs", "more": 1}])
+def test_of_a_foreign_relation_a_file_holds_null(written, tmp_path):
+    relation = Foreign(written)
+    verdict = dpw.check(quiet, claim=1.0, neighbours=relation, seed=1, search_runs=5_000)
+    assert verdict.witness.relation is relation
+    again = through_a_file(verdict.witness, tmp_path)
+    assert again.relation is None
+    assert isinstance(again.replay(quiet, seed=3), dpw.Violation)
+    assert dpw.shrink(verdict, quiet).witness.pair.data.size == 1
+
+
+def test_a_replay_without_a_seed_makes_runs_of_its_own(found, monkeypatch):
+    drawn = iter([found.seed, found.seed, 77])
+    monkeypatch.setattr("dpwitness.rerun.secrets.randbits", lambda bits: next(drawn))
+    replayed = found.witness.replay(quiet)
+    assert replayed.seed == 77
+    assert replayed.counts != found.counts
+    with pytest.raises(InvalidParameter, match=f"seed={found.seed} made this witness"):
+        found.witness.replay(quiet, seed=found.seed)
+
+
+def test_a_replay_is_at_the_claim_and_alpha_that_are_given(found):
+    same = found.witness.replay(quiet, seed=3)
+    assert (same.claim, same.alpha) == (found.claim, found.alpha)
+    other = found.witness.replay(quiet, seed=3, claim=60.0, alpha=1e-3, max_runs=100_000)
+    assert isinstance(other, dpw.NotRefuted)
+    assert (other.claim, other.alpha) == (Claim(epsilon=60.0), 1e-3)
+    assert other.witness.claim == other.claim
+    assert found.witness.replay(quiet, seed=3, delta=0.9999).claim == Claim(epsilon=1.0, delta=0.9999)
+    whole = Claim(epsilon=2.0, delta=0.25)
+    assert found.witness.replay(quiet, seed=3, claim=whole).claim == whole
+    with pytest.raises(InvalidParameter, match=r"delta=0.5 is not the δ of claim="):
+        found.witness.replay(quiet, claim=whole, delta=0.5)
+    with pytest.raises(InvalidClaim, match="epsilon=-1"):
+        found.witness.replay(quiet, claim=-1)
+    with pytest.raises(InvalidParameter, match="alpha=2"):
+        found.witness.replay(quiet, alpha=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"neighbours": queries(2)}, r"is not one that queries\(2\) calls neighbouring"),
+        ({"neighbours": queries(3, 0.5)}, r"queries\(3, sensitivity=0.5\) calls neighbouring"),
+        ({"neighbours": bits(3)}, r"bits\(3\) calls neighbouring"),
+        ({"neighbours": pairs(([10, 4, 4], [10, 4, 5]))}, r"pairs\(\(\[10, 4, 4\], \[10, 4, 5\]\)\) calls"),
+        ({"data": [9, 9, 9]}, r"queries\(3\) calls neighbouring with the given data"),
+        ({"neighbours": queries(3), "data": [9, 9, 9]}, r"queries\(3\) calls neighbouring with the given data"),
+    ],
+)
+def test_a_pair_outside_the_relation_is_not_replayed(found, settings, message):
+    with pytest.raises(InvalidNeighbours, match=r"the witness's pair \[.*" + message):
+        found.witness.replay(quiet, **settings)
+
+
+def test_a_relation_that_contains_the_pair_is_kept(found):
+    pair = found.witness.pair
+    for relation in (queries(3, 2), queries(9, any_length=True), pairs((pair.neighbour, pair.data))):
+        replayed = found.witness.replay(quiet, seed=3, neighbours=relation)
+        assert replayed.witness.relation is relation
+
+
+def test_data_in_a_file_do_not_decide_which_lengths_are_adjacent(found):
+    """A file may say anything of its data; a relation that the user gives is asked without them."""
+    witness = found.witness
+    assert witness.data.size == 3
+    with pytest.raises(InvalidNeighbours, match=r"queries\(10\) calls neighbouring"):
+        witness.replay(quiet, neighbours=queries(10))
+    assert isinstance(witness.replay(quiet, neighbours=queries(10), data=[10, 4, 4], seed=3), dpw.Violation)
+
+
+def test_a_target_may_be_given_by_its_name(violation):
+    assert isinstance(violation.witness.replay("svt", seed=99, max_runs=100_000), dpw.NotRefuted)
+    with pytest.raises(UnknownTarget, match="its code is not run"):
+        violation.witness.replay("os:system")
+
+
+def test_a_mechanism_with_other_parameters_is_refused(found, violation):
+    with pytest.raises(InvalidParameter, match="quiet has no parameter 'epsilon', which the witness gives to isvt1"):
+        violation.witness.replay(quiet)
+
+    def needs_more(rng, data, bound, norm, shape, scale, bins, size):
+        return data[0] + rng.normal(0, scale, size=size)
+
+    with pytest.raises(InvalidParameter, match="needs_more needs a value for 'bins'"):
+        found.witness.replay(needs_more)
+    assert isinstance(found.witness.replay(needs_more, parameters={"bins": 3}, seed=3), dpw.Violation)
+
+
+def test_a_parameter_that_no_file_can_hold_is_asked_for(tmp_path):
+    def noisy(rng, data, law=np.sin, size=1):
+        return law(data[0]) + rng.normal(0, 0.1, size=size)
+
+    verdict = dpw.check(noisy, claim=1.0, neighbours=queries(1), seed=1, search_runs=5_000)
+    again = through_a_file(verdict.witness, tmp_path)
+    assert again.unreadable == ("law",)
+    assert again.to_json() == verdict.witness.to_json()
+    with pytest.raises(InvalidParameter, match=r"the parameter law=<ufunc 'sin'> of .* is nothing that"):
+        again.replay(noisy)
+    assert isinstance(again.replay(noisy, parameters={"law": np.sin}, seed=3), dpw.Violation)
+
+
+def test_a_file_does_not_say_which_inputs_of_a_target_are_adjacent():
+    """Forty people moved at once give any histogram away; its claim is about one."""
+    verdict = dpw.check(load("histogram"), epsilon=1.0, claim=0.5, seed=1)
+    value = verdict.witness.to_json()
+    wide = [[40, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
+    value |= {
+        "mechanism": "histogram",
+        "input": wide[0],
+        "neighbour": wide[1],
+        "relation": {"kind": "pairs", "given": [wide], "noun": "value"},
+        "data": None,
+        "event": {"kind": "interval", "coordinate": 0, "low": 20.0, "high": None, "description": ""},
+        "claim": {"epsilon": 1.0, "delta": 0.0},
+    }
+    forged = dpw.Witness.from_json(value)
+    with pytest.raises(InvalidNeighbours, match="the witness's pair, unless you give its relation"):
+        dpw.replay(forged, max_runs=20_000)
+    told = dpw.replay(forged, neighbours=pairs(wide), max_runs=20_000)  # the user's own word
+    assert isinstance(told, dpw.Violation)

@@ -1,0 +1,178 @@
+"""What counts as the mechanism's time, and what is left when it is over."""
+
+import math
+import threading
+import time
+
+import numba
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness import clock
+from dpwitness.clock import COMPILING, Deadline, Stopwatch
+from dpwitness.errors import MechanismTimeout
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.neighbours import pairs
+from dpwitness.runs import ordered, sample
+from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.search import search
+
+PAIR = pairs((0.0, 1.0)).given[0]
+LAST = 3600.0  # so long that nothing here waits for it
+
+
+def test_a_stopwatch_counts_overlapping_activities_once():
+    times = iter([1.0, 3.0, 10.0, 20.0, 24.0, 30.0, 31.0, 31.5])
+    watch = Stopwatch(lambda: next(times))
+    watch.start()  # at 1
+    watch.start()  # within: no look at the clock
+    assert watch.seconds == 2.0  # at 3
+    watch.stop()
+    watch.stop()  # at 10
+    assert watch.seconds == 9.0  # nothing runs: no look at the clock
+    watch.start()  # at 20
+    watch.stop()  # at 24
+    assert watch.seconds == 13.0
+
+
+def test_numba_compiling_is_counted_and_running_is_not():
+    @numba.njit
+    def inner(x):
+        return x + 1
+
+    @numba.njit
+    def outer(x):
+        return inner(x) * 2
+
+    before = COMPILING.seconds
+    started = time.monotonic()
+    assert outer(1.0) == 4.0
+    spent = time.monotonic() - started
+    once = COMPILING.seconds
+    assert 0 < once - before <= spent  # that of `inner`, within, is not added to that of `outer`
+    outer(2.0)
+    assert COMPILING.seconds == once
+
+
+def test_a_deadline_moves_with_compiling_up_to_a_limit(monkeypatch):
+    now, compiled = [100.0], [7.0]
+    monkeypatch.setattr(clock.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Stopwatch, "seconds", property(lambda self: compiled[0]))
+    deadline = Deadline(110.0)
+    assert deadline.left == 10.0
+    now[0], compiled[0] = 108.0, 12.0
+    assert deadline.left == 7.0
+    assert deadline.earlier(4.0).left == 3.0
+    assert Deadline(110.0).left == 2.0  # one made now does not wait for what was compiled before
+    compiled[0] = 1e9  # a mechanism that compiles in every run must end too
+    assert deadline.left == 2.0 + clock.MOST_COMPILING
+
+
+def test_tasks_that_compile_are_waited_for_beyond_their_deadline():
+    def compiles():
+        COMPILING.start()
+        time.sleep(0.3)
+        COMPILING.stop()
+        return "done"
+
+    assert list(ordered([compiles], 1, Deadline(time.monotonic() + 0.1))) == ["done"]
+    assert list(ordered([lambda: time.sleep(0.3)], 1, Deadline(time.monotonic() + 0.1))) == [None]
+
+
+def hanging(runs):
+    """A plain Python mechanism that returns so many runs at once and then never again; what sets it free."""
+    free = threading.Event()
+    left = [math.inf]
+
+    def mechanism(rng, value):
+        left[0] -= 1
+        if left[0] < 0:
+            free.wait(LAST)
+        return value + rng.random()
+
+    ready = as_mechanism(mechanism, PAIR.data, outcome=float)  # which tries it out
+    ready.shard, left[0] = 2, runs
+    return ready, free
+
+
+def test_at_the_deadline_a_search_keeps_the_shards_that_were_done():
+    ready, free = hanging(12)  # three shards of two paired runs
+    try:
+        x, y = sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.3, partial_too=True)
+        assert x.shape == y.shape == (6, 1)
+        assert np.all((x >= 0) & (x < 1) & (y >= 1))
+        with pytest.raises(MechanismTimeout):
+            sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.1, partial_too=True)
+    finally:
+        free.set()
+
+
+@pytest.mark.parametrize("given", [1, 3])
+def test_a_search_that_runs_out_of_time_learns_from_what_was_drawn(given):
+    ready, free = hanging(40)
+    relation = pairs(*((0.0, float(k)) for k in range(1, given + 1)))
+    try:
+        found, spent = search(
+            ready, relation, GrowthAt(epsilon=1.0), seed=1, budget=200, deadline=time.monotonic() + 0.5
+        )
+    finally:
+        free.set()
+    assert spent == 20  # of the only pair, or of the first: 40 runs
+    assert found[0].sample.runs + found[0].sample.tested > 0
+
+
+def test_a_check_of_a_slow_mechanism_ends_with_a_verdict_and_not_with_an_error():
+    """Eight paired search runs take four times as long as half of the time that there is."""
+
+    def slow(rng, value):
+        time.sleep(0.1)
+        return value + rng.random()
+
+    settings = {"claim": 1.0, "neighbours": [(0.0, 10.0)], "outcome": float, "seed": 1}
+    verdict = dpw.check(slow, **settings, max_time=1.6)
+    assert verdict.ended == "time"
+    assert verdict.search_runs < 8
+    assert verdict.counts.runs > 0
+
+
+def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(monkeypatch):
+    free = threading.Event()
+    monkeypatch.setattr("dpwitness.runs.INTERRUPTED", 0.1)
+
+    class Interrupted:
+        """A deadline at which the user has had enough."""
+
+        @property
+        def left(self):
+            raise KeyboardInterrupt
+
+    waiting = ordered([lambda: free.wait(LAST)], 1, Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        next(waiting)  # with a join that waits for the thread this test would take an hour
+    assert not free.is_set()
+    free.set()
+
+
+def test_nobody_waits_for_what_hangs_longer_than_its_time():
+    free = threading.Event()
+    tasks = [lambda: "first", lambda: free.wait(LAST)]
+    looks = ordered(iter(tasks), 1, time.monotonic() + 0.3)
+    assert next(looks) == "first"
+    looks.close()
+    assert not free.is_set()
+    free.set()
+
+
+def test_an_infinite_time_is_a_long_one():
+    verdict = dpw.check(
+        lambda rng, q: q[0] + rng.laplace(),
+        claim=1.0,
+        neighbours=dpw.queries(1),
+        max_time=math.inf,
+        max_runs=200,
+        search_runs=200,
+        outcome=float,
+        seed=1,
+    )
+    assert verdict.counts.runs == 200

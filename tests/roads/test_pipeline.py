@@ -1,0 +1,270 @@
+import math
+import time
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpwitness as dpw
+import dpwitness.curves
+from dpwitness.claim import Claim
+from dpwitness.errors import (
+    BudgetTooSmall,
+    InvalidClaim,
+    InvalidNeighbours,
+    InvalidOutcome,
+    InvalidParameter,
+    MechanismTimeout,
+)
+from dpwitness.events import Interval
+from dpwitness.evidence import Estimate, log_e_value
+from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.runs import confirm
+
+SEEDS = range(3)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.5])
+@pytest.mark.parametrize("name", ["laplace_mechanism", "histogram", "svt"])
+def test_right_mechanisms_are_not_refuted_at_their_claim(name, epsilon):
+    for seed in SEEDS:
+        verdict = dpw.check(load(name), epsilon=epsilon, seed=seed, max_runs=1_000_000)
+        assert isinstance(verdict, dpw.NotRefuted)
+        assert epsilon < verdict.detectable_epsilon < 1.5 * epsilon  # a pass says what it would have caught
+        assert verdict.epsilon_lower_bound <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.5])
+@pytest.mark.parametrize("name", ["isvt1", "isvt2", "isvt3", "isvt4"])
+def test_broken_mechanisms_are_refuted(name, epsilon):
+    for seed in SEEDS:
+        verdict = dpw.check(load(name), epsilon=epsilon, seed=seed)
+        assert isinstance(verdict, dpw.Violation)
+        assert verdict.log_e_value >= math.log(1e6)
+        assert verdict.epsilon_lower_bound >= epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "kind"), [(0.2, dpw.Violation), (0.7, dpw.Violation), (1.5, dpw.NotRefuted)])
+def test_the_wrong_scale_is_refuted_where_it_is_less_private(epsilon, kind):
+    for seed in SEEDS:
+        assert isinstance(dpw.check(load("histogram_wrong_scale"), epsilon=epsilon, seed=seed), kind)
+
+
+def test_bound_of_a_known_epsilon():
+    result = dpw.bound(load("histogram_wrong_scale"), epsilon=1.5, runs=2_000_000, seed=1)
+    assert 0.60 <= result.epsilon_lower_bound <= 1 / 1.5
+
+
+def test_bound_finds_the_pair_that_moves_most_answers_up_and_the_rest_down():
+    """More than an optimal event allows with independent sides (0.0846 at 2·10⁷ runs), and never above the truth."""
+    result = dpw.bound(load("svt"), epsilon=0.1, runs=5_000_000, seed=1)
+    assert 0.078 <= result.epsilon_lower_bound <= 0.1
+
+
+def test_level_of_coupled_runs_at_an_exact_boundary():
+    """The Laplace mechanism at its own claim with the event of largest ratio, a look after every shard."""
+    pair = dpw.pairs(([0.0], [1.0])).given[0]
+    mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=1.0)
+    event, claim, alpha, seeds = Interval(coordinate=0, high=0.0), Claim(epsilon=1.0), 0.05, 600
+    q = math.exp(-1) / 2
+    hint = Estimate(p=0.51, q=q, both=q)
+    alarms = 0
+    for seed in range(seeds):
+        looks = confirm(mechanism, pair, [event], seed=seed, max_runs=10 * mechanism.shard)
+        alarms += any(log_e_value(counts, claim, hint) >= math.log(1 / alpha) for (counts,) in looks)
+    assert alarms <= stats.binom.isf(1e-9, seeds, alpha)
+    assert alarms > 0  # the boundary is met: an e-value that never grows would prove nothing
+
+
+def test_delta_is_counted_in():
+    def bernoulli(rng, bit, leak=0.01):
+        return 2 + bit[0] if rng.random() < leak else 0
+
+    pair = dpw.pairs(([0], [1]))
+    assert isinstance(dpw.check(bernoulli, epsilon=1.0, neighbours=pair, seed=1), dpw.Violation)
+    assert isinstance(dpw.check(bernoulli, epsilon=1.0, delta=0.005, neighbours=pair, seed=1), dpw.Violation)
+    passed = dpw.check(bernoulli, epsilon=1.0, delta=0.01, neighbours=pair, seed=1)
+    assert isinstance(passed, dpw.NotRefuted)
+    # Without δ it leaks without limit; with it nothing.
+    assert passed.epsilon_lower_bound == 0
+    bounds = [
+        dpw.bound(bernoulli, epsilon=1.0, delta=d, neighbours=pair, runs=400_000, seed=1).epsilon_lower_bound
+        for d in (0.0, 0.01)
+    ]
+    assert bounds[0] > 3
+    assert bounds[1] == 0
+
+
+def test_the_same_seed_gives_the_same_verdict_for_any_number_of_workers():
+    one, two = (dpw.check(load("isvt4"), epsilon=0.7, seed=4, workers=w) for w in (1, 2))
+    assert one.witness.to_json() == two.witness.to_json()
+    assert one.reproducible
+
+
+def test_real_counts(data_folder):
+    from dpwitness.files import read_column
+
+    ages = read_column(data_folder / "adult_age.csv")
+    assert len(ages) == 111
+    settings = {"epsilon": 0.7, "data": ages, "seed": 1}
+    assert isinstance(dpw.check(load("histogram_wrong_scale"), **settings), dpw.Violation)
+    assert isinstance(dpw.check(load("histogram"), **settings, max_runs=200_000), dpw.NotRefuted)
+
+
+def test_curve_rises_at_the_true_epsilon():
+    tests = (0.1, 0.56, 0.7, 0.9)
+    line = dpw.curve(load("histogram"), epsilons=[0.7], claims=tests, runs=500_000, seed=3).lines[0]
+    assert line.p_values[0] < 1e-6
+    assert line.p_values[1] < 1e-6
+    assert line.p_values[2] > 1e-4
+    assert line.p_values[3] > 0.5
+    assert all(a >= p for a, p in zip(line.adjusted, line.p_values, strict=True))
+
+
+def test_curve_by_the_score_test_agrees_roughly():
+    settings = {"epsilons": [0.7], "claims": (0.5, 0.9), "runs": 100_000, "seed": 3}
+    score = dpw.curve(load("histogram"), method="score", **settings).lines[0].p_values
+    assert score[0] < 1e-6
+    assert score[1] > 0.5
+
+
+def test_a_mechanism_with_its_own_randomness_is_checked_and_marked():
+    own = np.random.default_rng(5)
+
+    def hidden(value):
+        return value + own.laplace()
+
+    with pytest.warns(UserWarning, match="runs as plain Python"):
+        verdict = dpw.check(
+            hidden, epsilon=0.3, neighbours=dpw.pairs((0.0, 1.0)), seed=1, search_runs=2_000, max_runs=40_000
+        )
+    assert isinstance(verdict, dpw.Violation)
+    assert not verdict.reproducible
+
+
+def test_an_interrupt_keeps_what_was_counted():
+    def interrupt(stage, done, total, note):
+        if stage == "confirm" and done >= 100_000:
+            raise KeyboardInterrupt
+
+    verdict = dpw.check(load("svt"), epsilon=0.7, seed=1, progress=interrupt)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert verdict.ended == "interrupted"
+    assert 100_000 <= verdict.counts.runs < 200_000
+
+
+def test_time_runs_out():
+    def slow(rng, value):
+        time.sleep(0.002)
+        return rng.random()
+
+    verdict = dpw.check(slow, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=3, outcome=lambda x: x)
+    assert verdict.ended == "time"
+    assert verdict.counts.runs > 0
+
+    def stuck(rng, value):
+        if value > 0.5:
+            time.sleep(3)
+        return rng.random()
+
+    with pytest.raises(MechanismTimeout, match="in time"):
+        dpw.check(stuck, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=1.0, outcome=lambda x: x)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"epsilon": 0.0}, InvalidClaim, "epsilon=0.0 must be positive"),
+        ({"epsilon": float("nan")}, InvalidClaim, "epsilon=nan"),
+        ({"claim": -1.0}, InvalidClaim, "epsilon=-1.0"),
+        ({"delta": 1.0}, InvalidClaim, "delta=1.0"),
+        ({"alpha": 0.0}, InvalidParameter, "alpha=0.0"),
+        ({"max_runs": 20}, BudgetTooSmall, r"max_runs=20 is too small: .* needs \d+ runs"),
+        ({"max_time": -1}, InvalidParameter, "max_time=-1"),
+        ({"workers": 0}, InvalidParameter, "workers=0"),
+        ({"seed": -1}, InvalidParameter, "seed=-1"),
+        ({"parameters": {"cutof": 1}}, InvalidParameter, "svt has no parameter 'cutof'"),
+        ({"data": [1.0, float("inf")]}, InvalidNeighbours, "finite numbers"),
+    ],
+)
+def test_bad_input(settings, error, message):
+    with pytest.raises(error, match=message):
+        dpw.check(load("svt"), **{"epsilon": 0.7, **settings})
+
+
+def test_a_mechanism_without_neighbours_says_what_to_give():
+    with pytest.raises(InvalidNeighbours, match="give neighbours="):
+        dpw.check(lambda rng, data: 1.0, epsilon=1.0)
+
+
+def test_mechanisms_that_say_nothing_are_refused():
+    def constant(rng, data):
+        return 3.0
+
+    def nan(rng, data):
+        return np.nan
+
+    for function, message in ((constant, r"constant returned \[3.0\] on each"), (nan, "nan returned NaN")):
+        with pytest.raises(InvalidOutcome, match=message):
+            dpw.check(function, epsilon=1.0, neighbours=dpw.queries(2), seed=1)
+
+
+def test_a_mechanism_without_noise_is_refuted_at_once():
+    def naked(rng, data):
+        return data[0]
+
+    verdict = dpw.check(naked, epsilon=5.0, neighbours=dpw.queries(2), seed=1)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.counts.neighbour_hits == 0
+
+
+@pytest.mark.parametrize("shards", [0, 1])
+def test_a_p_value_for_a_fixed_number_of_runs_is_not_had_from_fewer(shards, monkeypatch):
+    """A curve that is cut off by its deadline has no p-values: they hold for the number of runs planned."""
+
+    def noisy(rng, data, epsilon, size):
+        return data[0] + rng.laplace(0, 1 / epsilon, size)
+
+    settings = {"epsilons": [1.0], "claims": [0.5], "neighbours": dpw.pairs(([0.0], [1.0])), "seed": 1}
+    settings |= {"runs": 50_000, "search_runs": 2_000}
+    assert dpw.curve(noisy, **settings).lines[0].counts[0].runs == 50_000
+    monkeypatch.setattr(dpwitness.curves, "confirm", lambda *given, **more: islice(confirm(*given, **more), shards))
+    with pytest.raises(MechanismTimeout, match="noisy did not finish 50000 runs in 600 s: give fewer, or more time"):
+        dpw.curve(noisy, **settings)
+
+
+def test_a_curve_asks_for_independent_sides_for_its_exact_test():
+    """With shared draws the event {u < 0.3} would lie within {u < 0.6}, and one cell would be 0."""
+
+    def coin(rng, data, epsilon):
+        return rng.random() < 0.3 * data[0]
+
+    runs = 20_000
+    found = dpw.curve(coin, epsilons=[1.0], claims=[0.5], neighbours=dpw.pairs(([1.0], [2.0])), seed=1, runs=runs)
+    (counts,) = found.lines[0].counts
+    p, q = counts.hits / runs, counts.neighbour_hits / runs
+    assert {round(10 * p), round(10 * q)} in ({3, 6}, {4, 7})
+    assert abs(counts.n10 / runs - p * (1 - q)) < 5 * math.sqrt(p * (1 - p) * q * (1 - q) / runs)
+
+
+def rarely_responds(rng, data):
+    if rng.random() >= 0.004:
+        return 0
+    return 1 if (rng.random() < 0.6) == (data[0] == 1) else 2
+
+
+def test_a_pass_on_a_rare_event_says_so():
+    """Every event that tells the inputs apart happens in less than 1 % of the runs; ln(0.6 / 0.4) = 0.405 < 0.5."""
+    settings = {"neighbours": dpw.pairs(([0], [1])), "seed": 1, "search_runs": 50_000, "max_runs": 50_000}
+    told = dpw.check(rarely_responds, claim=0.5, **settings)
+    assert isinstance(told, dpw.NotRefuted)
+    rare = told.counts.hits < 0.01 * told.counts.runs
+    assert any("rare tail" in note for note in told.notes) is rare
+    # An event of 1 or 2 alone, as somebody's attack might propose it.
+    witness = replace(told.witness, event=Interval(coordinate=0, low=1.5))
+    again = dpw.replay(witness, rarely_responds, seed=5, max_runs=50_000)
+    assert again.counts.hits < 0.01 * again.counts.runs
+    assert any("the event is a rare tail" in note for note in again.notes)

@@ -1,0 +1,264 @@
+"""One preparation for check, bound, curve and the plugin: the claim, the parameters and the relation agree."""
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.claim import Claim
+from dpwitness.errors import (
+    BudgetTooSmall,
+    InvalidClaim,
+    InvalidNeighbours,
+    InvalidParameter,
+    MechanismRaised,
+)
+from dpwitness.job import _proposed
+from dpwitness.mechanisms.carried import stated_claim
+from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.neighbours import as_input
+from dpwitness.preparation import prepare
+
+ONE = dpw.queries(1)
+
+
+def gaussian(rng, data, epsilon, size, delta=1e-5):
+    return data[0] + rng.normal(0, np.sqrt(2 * np.log(1.25 / delta)) / epsilon, size)
+
+
+def fixed(rng, data, size, epsilon=2.0):
+    return data[0] + rng.laplace(0, 1 / epsilon, size)
+
+
+def scaled(rng, data, size, epsilon=1.0, sensitivity=1.0):
+    return data[0] + rng.laplace(0, sensitivity / epsilon, size)
+
+
+class Carrier:
+    """An (ε, δ) mechanism of a library."""
+
+    epsilon, delta, sensitivity = 1.0, 0.01, 1.0
+
+    def randomise(self, value):
+        return value
+
+
+def job(function, *, neighbours=ONE, parameters=None, **stated):
+    said = stated_claim(function, **stated)
+    limits = (None, parameters, None, 1, 1, 60.0, None)
+    return prepare(function, said.epsilon, neighbours, *limits, delta=said.delta, claim=said.claim)
+
+
+def values(*arguments, **settings):
+    return job(*arguments, **settings).mechanism.signature.parameters
+
+
+@pytest.mark.parametrize(
+    ("given", "claim"),
+    [
+        ({}, Claim(epsilon=1.0, delta=0.01)),
+        ({"epsilon": 2.0}, Claim(epsilon=2.0, delta=0.01)),
+        ({"claim": 2.0}, Claim(epsilon=2.0, delta=0.01)),
+        ({"delta": 0.0}, Claim(epsilon=1.0)),
+        ({"epsilon": 2.0, "delta": 0.5}, Claim(epsilon=2.0, delta=0.5)),
+    ],
+)
+def test_the_delta_that_an_object_carries_is_dropped_only_for_a_given_one(given, claim):
+    assert stated_claim(Carrier(), **given).claim == claim
+
+
+def test_bound_and_curve_take_the_carried_delta():
+    """At δ = 0.01 an event that has probability 0.01 on D and never happens on D′ shows nothing."""
+
+    class Leak(Carrier):
+        def __init__(self):
+            self.own = np.random.default_rng(1)
+
+        def randomise(self, value):
+            return float(value) if self.own.random() < 0.01 else -1.0
+
+    limits = {"max_time": 30.0, "search_runs": 2_000, "runs": 5_000, "seed": 1}
+    found = dpw.bound(Leak(), epsilon=1.0, **limits)
+    assert found.delta == 0.01
+    assert dpw.curve(Leak(), epsilons=[1.0], claims=[0.5], **limits).delta == 0.01
+
+
+def test_only_epsilon_sets_the_mechanisms_own():
+    assert values(fixed, claim=0.5) == {"epsilon": 2.0}
+    assert values(fixed, claim=0.5, epsilon=3.0) == {"epsilon": 3.0}
+    assert values(fixed, claim=0.5, epsilon=3.0, parameters={"epsilon": 4.0}) == {"epsilon": 4.0}
+    with pytest.raises(InvalidParameter, match="gaussian needs a value for 'epsilon': give epsilon="):
+        job(gaussian, claim=0.5)
+
+
+def test_delta_reaches_a_parameter_of_that_name():
+    assert values(gaussian, epsilon=1.0) == {"epsilon": 1.0, "delta": 1e-5}
+    assert values(gaussian, epsilon=1.0, delta=1e-3) == {"epsilon": 1.0, "delta": 1e-3}
+    assert values(gaussian, epsilon=1.0, delta=1e-3, parameters={"delta": 0.1}) == {"epsilon": 1.0, "delta": 0.1}
+    assert values(gaussian, epsilon=1.0, parameters={"epsilon": 2.0}) == {"epsilon": 2.0, "delta": 1e-5}
+
+
+def test_an_attack_proposes_inputs_only_where_the_relation_is_its_targets():
+    """Under another relation its inputs may be no neighbours."""
+    target = load("gptt")
+    for neighbours, proposes in ((None, True), (dpw.queries(3), False)):
+        ready = job(target, epsilon=1.0, neighbours=neighbours)
+        assert bool(list(_proposed(ready, target, Claim(epsilon=1.0), 1_000_000))) is proposes
+
+
+def test_the_whole_check_is_of_the_mechanisms_own_epsilon():
+    """Laplace noise of scale 1/2 is 2-DP whatever is claimed of it."""
+    limits = {"neighbours": ONE, "seed": 3, "max_runs": 50_000, "search_runs": 20_000}
+    assert isinstance(dpw.check(fixed, claim=1.0, **limits), dpw.Violation)
+    assert isinstance(dpw.check(fixed, claim=2.0, **limits), dpw.NotRefuted)
+
+
+def test_sensitivities_of_mechanism_and_relation_may_not_differ():
+    with pytest.raises(InvalidParameter, match=r"scaled runs with sensitivity=0\.5, .* have sensitivity=1\.0: give"):
+        job(scaled, epsilon=1.0, parameters={"sensitivity": 0.5})
+    with pytest.raises(InvalidParameter, match=r"scaled runs with sensitivity=1\.0, .* have sensitivity=2: give"):
+        job(scaled, epsilon=1.0, neighbours=dpw.queries(1, sensitivity=2))
+    half = job(scaled, epsilon=1.0, neighbours=dpw.queries(1, sensitivity=0.5), parameters={"sensitivity": 0.5})
+    assert half.relation.sensitivity == 0.5
+
+
+def test_a_targets_own_relation_takes_the_users_sensitivity():
+    ready = job(load("laplace_mechanism"), epsilon=1.0, neighbours=None, parameters={"sensitivity": 0.5})
+    assert ready.relation.sensitivity == 0.5
+    for pair in ready.relation.candidates():
+        assert np.abs(pair.data - pair.neighbour).max() == 0.5
+
+
+def measurement(carrier, measure="MaxDivergence", loss=1.0):
+    """What an OpenDP measurement looks like from outside; it returns its argument."""
+
+    class Measurement:
+        input_carrier_type = carrier
+        output_measure = measure
+
+        def map(self, d_in):
+            if d_in < 0:
+                raise RuntimeError("d_in must be non-negative\nmore")
+            return loss
+
+        def __call__(self, argument):
+            return repr(argument)
+
+    Measurement.__module__ = "opendp.mod"
+    return Measurement()
+
+
+@pytest.mark.parametrize(
+    ("carrier", "given", "argument"),
+    [
+        ("bool", 1, True),
+        ("Vec<bool>", [0, 1], [False, True]),
+        ("f64", 1, 1.0),
+        ("i32", 2, 2),
+        ("usize", 2, 2),
+        ("Vec<f32>", [1], [1.0]),
+    ],
+)
+def test_measurements_get_what_their_carrier_holds(carrier, given, argument):
+    seen = []
+    thing = as_mechanism(measurement(carrier), as_input(given), outcome=lambda text: seen.append(text) or 0.0)
+    thing.fill(as_input(given), np.random.default_rng(0), np.empty((1, 1)), 0)
+    assert set(seen) == {repr(argument)}
+
+
+def test_carriers_that_numbers_cannot_make_are_refused():
+    with pytest.raises(MechanismRaised, match="the measurement takes String, which cannot be made from numbers: wrap"):
+        as_mechanism(measurement("String"), as_input(1), outcome=len)
+
+
+def test_a_measurement_that_is_not_pure_is_not_tested_at_delta_0_unasked():
+    approximate = measurement("f64", "Approximate(MaxDivergence)", (1.0, 1e-3))
+    assert stated_claim(approximate, epsilon=2.0, d_in=1).claim == Claim(epsilon=2.0, delta=1e-3)
+    assert stated_claim(approximate, epsilon=2.0, delta=0.0).claim == Claim(epsilon=2.0)
+    with pytest.raises(InvalidClaim, match=r"not ε alone: give delta=…, or d_in=…"):
+        stated_claim(approximate, epsilon=2.0)
+    assert stated_claim(measurement("f64"), epsilon=2.0).claim == Claim(epsilon=2.0)
+    with pytest.raises(InvalidClaim, match=r"make_fix_delta"):
+        stated_claim(measurement("f64", "ZeroConcentratedDivergence"), d_in=1)
+    with pytest.raises(InvalidClaim, match=r"^d_in=-1: .* \(d_in must be non-negative\)$"):
+        stated_claim(measurement("f64"), d_in=-1)
+
+
+def test_a_list_of_pairs_is_a_relation():
+    (pair,) = job(fixed, claim=1.0, neighbours=[([0.0], [1.0])]).relation.candidates()
+    assert (pair.data.tolist(), pair.neighbour.tolist()) == ([0.0], [1.0])
+
+
+WRONG = {
+    "epsilon": (InvalidClaim, ["a", [1.0], True, -1.0, 0.0, float("nan"), 1j]),
+    "claim": (InvalidClaim, ["a", [1.0], True, -1.0, float("nan")]),
+    "delta": (InvalidClaim, ["", "a", [], True, -1e-9, 1.0]),
+    "d_in": (InvalidParameter, [1]),
+    "neighbours": (InvalidNeighbours, [5, [5], [], "pairs", [([0.0],)], ["ab"], object()]),
+    "data": (InvalidNeighbours, [object(), "a", {}, [[1], [2, 3]]]),
+    "parameters": (InvalidParameter, [3, [1], "a", {1: 2}]),
+    "outcome": (InvalidParameter, [5, "a"]),
+    "alpha": (InvalidParameter, [None, "a", 0.0, 1.0, float("nan"), True]),
+    "max_runs": (InvalidParameter, [1.5, "a", None, [1]]),
+    "search_runs": (InvalidParameter, [1.5, "a"]),
+    "max_time": (InvalidParameter, [0, -1.0, "a", None, float("nan")]),
+    "seed": (InvalidParameter, [-1, 1.5, "a"]),
+    "workers": (InvalidParameter, [0, -1, 1.5, "a", 10**9]),
+    "reference": (InvalidParameter, [5]),
+    "progress": (InvalidParameter, [5]),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, (_, bad) in WRONG.items() for value in bad])
+def test_wrong_types_are_refused_by_name_in_one_line(name, value):
+    settings = {"epsilon": 1.0, "neighbours": None if name == "data" else ONE, "max_runs": 100, "seed": 1}
+    function = load("laplace_mechanism") if name == "data" else fixed
+    with pytest.raises(WRONG[name][0]) as caught:
+        dpw.check(function, **{**settings, name: value})
+    assert "\n" not in str(caught.value)
+    assert name in ("data", "neighbours") or name in str(caught.value) or "epsilon" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["epsilons", "claims"])
+@pytest.mark.parametrize("value", [0.5, "0.5", [], None, ["a"], {"a": 1}])
+def test_a_curve_refuses_what_is_no_list_of_numbers(name, value):
+    settings = {"epsilons": [1.0], "claims": [1.0], "neighbours": ONE}
+    with pytest.raises((InvalidParameter, InvalidClaim)):
+        dpw.curve(fixed, **{**settings, name: value})
+
+
+def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_confidence():
+    with pytest.raises(InvalidParameter, match="method='fisher' must be one of exact, score"):
+        dpw.curve(fixed, epsilons=[1.0], claims=[1.0], neighbours=ONE, method="fisher")
+    with pytest.raises(InvalidParameter, match="confidence='high' must be a number"):
+        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, confidence="high")
+    with pytest.raises(InvalidParameter, match=r"runs=1\.5 must be a whole number"):
+        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, runs=1.5)
+
+
+def test_whole_floats_are_whole_numbers():
+    with pytest.raises(BudgetTooSmall, match="max_runs=20 is too small"):
+        dpw.check(fixed, epsilon=1.0, neighbours=ONE, max_runs=2e1)
+
+
+@pytest.mark.parametrize("value", ["a", None, True, [1.0], 1j])
+def test_a_claim_holds_numbers(value):
+    with pytest.raises(InvalidClaim, match="must be a number"):
+        Claim(epsilon=value)
+    with pytest.raises(InvalidClaim, match="must be a number"):
+        Claim(epsilon=1.0, delta=value)
+    assert type(Claim(epsilon=np.float32(0.5)).epsilon) is float
+
+
+def test_a_target_named_after_no_epsilon_is_prepared_alike_by_check_and_plugin(pytester):
+    """GPTT has ε₁ and ε₂ and a claim parameter of its own."""
+    pytester.makepyfile(
+        """
+        from dpwitness.algorithms.threshold_testing import gptt
+        def test_it(assert_private):
+            assert_private(gptt, epsilon=0.5, max_runs=20_000, search_runs=5_000)
+        """
+    )
+    result = pytester.runpytest_inprocess("--dp-seed=1", "-p", "no:hypothesispytest", "-p", "no:randomly")
+    result.stdout.no_fnmatch_line("*InvalidParameter*")
+    result.stdout.fnmatch_lines(["*PrivacyViolation*gptt*"])

@@ -1,0 +1,406 @@
+"""Witnesses get smaller and still refute, on runs of their own, and never leave the claim."""
+
+import ast
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import dpwitness
+from dpwitness import (
+    Box,
+    Interval,
+    NotRefuted,
+    OutcomeSet,
+    Violation,
+    bits,
+    check,
+    histogram,
+    pairs,
+    queries,
+)
+from dpwitness.algorithms.noise_addition import histogram_wrong_scale
+from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
+from dpwitness.claim import Claim
+from dpwitness.errors import InvalidNeighbours, MechanismRaised
+from dpwitness.evidence import Estimate, growth_rate, log_e_value
+from dpwitness.mechanisms.mechanism import Signature
+from dpwitness.mechanisms.resolve import PythonMechanism
+from dpwitness.neighbours import Pair, as_input
+from dpwitness.rerun import replay, shrink
+from dpwitness.runs import confirm
+from dpwitness.search import shrinking
+from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.shrinking import smallest
+
+ALPHA = 1e-6
+
+
+def violation(mechanism, **settings):
+    found = check(mechanism, alpha=ALPHA, seed=5, **settings)
+    assert isinstance(found, Violation)
+    return found
+
+
+def refutes(found):
+    witness = found.witness
+    assert log_e_value(witness.counts, witness.claim, witness.estimate) >= math.log(1 / ALPHA)
+    assert found.log_e_value == log_e_value(witness.counts, witness.claim, witness.estimate)
+    return True
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.7, 1.0])
+def test_ten_queries_become_four_at_most(epsilon):
+    """One query of isvt2 is ε₀/2-DP and no better (its two noises have scale 2/ε₀ each), so one is enough at 0.2·ε₀."""
+    first = violation(isvt2, epsilon=epsilon, claim=0.2 * epsilon)
+    small = shrink(first, isvt2)
+    assert refutes(small)
+    assert small.claim == first.claim
+    assert first.witness.pair.data.size == 10
+    assert small.witness.pair.data.size <= 4
+    assert small.epsilon_lower_bound <= epsilon / 2 * small.witness.pair.data.size
+    again = replay(small.witness, isvt2, seed=99)
+    assert isinstance(again, Violation)
+
+
+@pytest.mark.parametrize("mechanism", [isvt1, isvt4])
+def test_small_witnesses_are_neighbours_of_the_relation(mechanism):
+    small = shrink(violation(mechanism, epsilon=1.0, claim=0.2), mechanism).witness
+    assert small.pair.data.size <= 2
+    assert np.all(np.abs(small.pair.data - small.pair.neighbour) <= 1)
+    assert np.all(np.abs(small.pair.data) <= 1)
+
+
+def test_histograms_stay_histograms():
+    first = violation(histogram_wrong_scale, epsilon=0.1, neighbours=histogram(5, any_length=True))
+    small = shrink(first, histogram_wrong_scale).witness
+    assert sorted((small.pair.data.tolist(), small.pair.neighbour.tolist())) == [[0], [1]]
+    assert len(f"{small.event.low if math.isfinite(small.event.low) else small.event.high:g}") <= 4
+
+
+def first_bit_leaks(rng, data, size):
+    return data[0] * 1.0 + rng.normal(0, 0.2, size=size)
+
+
+def test_bits():
+    relation = bits(6, any_length=True)
+    small = shrink(violation(first_bit_leaks, epsilon=1.0, neighbours=relation), first_bit_leaks, neighbours=relation)
+    assert sorted((small.witness.pair.data.tolist(), small.witness.pair.neighbour.tolist())) == [[0], [1]]
+    assert refutes(small)
+
+
+def test_given_pairs_are_all_that_is_known_to_be_neighbouring():
+    given = pairs(([3.0, 7.0, 5.0], [4.0, 7.0, 5.0]))
+    first = violation(first_bit_leaks, epsilon=1.0, neighbours=given)
+    small = shrink(first, first_bit_leaks, neighbours=given)
+    assert sorted((small.witness.pair.data.tolist(), small.witness.pair.neighbour.tolist())) == [
+        [3.0, 7.0, 5.0],
+        [4.0, 7.0, 5.0],
+    ]
+
+
+def needs_ten(rng, data, size):
+    if len(data) != 10:
+        raise ValueError("ten answers are needed")
+    return data[0] + rng.normal(0, 0.2, size=size)
+
+
+def test_a_mechanism_that_takes_ten_answers_only_keeps_ten():
+    relation = queries(10)
+    small = shrink(violation(needs_ten, epsilon=1.0, neighbours=relation), needs_ten, neighbours=relation).witness
+    assert small.pair.data.size == 10
+    assert np.count_nonzero(small.pair.data != small.pair.neighbour) == 1
+
+
+def test_the_same_seed_gives_the_same_small_witness_and_no_run_twice():
+    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    one, two = (shrink(first, isvt2).witness.to_json() for _ in range(2))
+    assert one == two
+    assert one["seed"] != first.seed
+
+
+def test_without_time_the_witness_stays():
+    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    assert shrink(first, isvt2, max_time=1e-9) is first
+
+
+def leaks_the_sum(rng, data, size):
+    return data.sum() + rng.normal(0, 0.05, size=size)
+
+
+def refuted(pair, relation, data=None, mechanism=leaks_the_sum):
+    """A violation of claim 1 by a given pair and the event that its sum shows, found by no search."""
+    first = check(mechanism, claim=1.0, neighbours=pairs(pair), alpha=ALPHA, seed=5, search_runs=2_000)
+    assert isinstance(first, Violation)
+    given = None if data is None else as_input(data)
+    pair = Pair(*map(as_input, pair))
+    return replace(first, witness=replace(first.witness, pair=pair, relation=relation, data=given))
+
+
+@pytest.mark.parametrize(
+    ("pair", "relation", "expected"),
+    [
+        (([1, 1, 1], [0, 1, 1]), bits(3), ([0, 0, 0], [1, 0, 0])),
+        (([1, 1, 1], [0, 1, 1]), bits(3, any_length=True), ([0], [1])),
+        (([10, 10, 0], [10, 10, 1]), histogram(3), ([0, 0, 0], [0, 0, 1])),
+        (([10, 10, 1], [10, 10, 0]), histogram(3, any_length=True), ([0], [1])),
+        (([7, 7], [8, 7]), queries(2), ([0, 0], [1, 0])),
+        (([7.0, 7.5], [8.0, 8.5]), queries(2), ([0.0, 0.0], [0.0, 1.0])),
+        (([7.0, 7.5], [8.0, 7.5]), queries(2, may_move="one"), ([0.0, 0.0], [1.0, 0.0])),
+        (([7.0, 7.5], [8.0, 8.5]), queries(2, direction="up", any_length=True), ([0.0], [1.0])),
+        (([7, 7], [8, 7]), pairs(([7, 7], [8, 7])), ([7, 7], [8, 7])),
+        (([7, 7], [8, 7]), None, ([7, 7], [8, 7])),
+    ],
+)
+def test_shrunk_inputs_stay_in_the_relation_and_of_their_kind(pair, relation, expected):
+    small = shrink(refuted(pair, relation), leaks_the_sum).witness
+    assert relation is None or relation.contains(small.pair)
+    assert repr(sorted((small.pair.data.tolist(), small.pair.neighbour.tolist()))) == repr(sorted(expected))
+
+
+@pytest.mark.parametrize(
+    ("pair", "relation"),
+    [(([10], [11]), queries(1, any_length=True)), (([10, 3], [10, 4]), histogram(2)), (([1, 1], [1, 0]), bits(2))],
+)
+@pytest.mark.parametrize("where", ["witness", "call"])
+def test_given_data_stay_as_they_are(pair, relation, where):
+    data = pair[0]
+    first = refuted(pair, relation, data if where == "witness" else None)
+    small = shrink(first, leaks_the_sum, data=data if where == "call" else None).witness
+    assert data in (small.pair.data.tolist(), small.pair.neighbour.tolist())
+    assert relation.contains(small.pair, as_input(data))
+    assert small.data.tolist() == data
+
+
+def test_shrinking_under_another_relation_must_contain_the_witness():
+    first = refuted(([5.0, 5.0], [6.0, 5.0]), queries(2))
+    for other, data in ((bits(2), None), (queries(2, 0.5), None), (queries(3), None), (queries(2), [1.0, 1.0])):
+        with pytest.raises(InvalidNeighbours, match="the witness's pair"):
+            shrink(first, leaks_the_sum, neighbours=other, data=data)
+
+
+def mean(rng, data, size):
+    """1-DP for ten bits and no fewer: a bit moves the mean by 1/len."""
+    return data.sum() / len(data) + rng.laplace(0, 0.1, size=size)
+
+
+def mean_too_precise(rng, data, size):
+    return data.sum() / len(data) + rng.laplace(0, 0.03, size=size)
+
+
+def test_a_claim_about_ten_bits_is_never_judged_by_fewer():
+    """The mean of one bit with Lap(0.1) is 10-DP: a witness of one bit would accuse the correct mechanism of ten."""
+    small = shrink(violation(mean_too_precise, claim=1.0, neighbours=bits(10)), mean_too_precise).witness
+    assert small.pair.data.size == 10
+    assert isinstance(replay(small, mean, seed=3), NotRefuted)
+    # What would happen otherwise: the claim is not about any number of bits.
+    shorter = replace(small, relation=None, pair=Pair(as_input([1]), as_input([0])))
+    event = Interval(coordinate=0, low=0.5)
+    accused = replay(replace(shorter, event=event, estimate=Estimate(p=1.0, q=0.0)), mean, seed=3)
+    assert isinstance(accused, Violation)
+
+
+def test_shrinking_proves_nothing_by_itself():
+    """Counts come from one place: what shrinking finds is a candidate, confirmed like any other."""
+    source = Path(dpwitness.__file__).parent
+    users = set()
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "dpwitness.runs":
+                users |= {path.stem for name in node.names if name.name == "confirm"}
+    assert users == {"pipeline", "curves"}
+    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    small = shrink(first, isvt2)
+    found = small.witness
+    mechanism = dpwitness.mechanisms.resolve.as_mechanism(isvt2, found.pair.data, epsilon=1.0)
+    *_, (last,) = confirm(mechanism, found.pair, [found.event], seed=small.seed, max_runs=small.counts.runs)
+    assert last == small.counts  # those of the confirm streams of its own seed, and nothing else
+    assert small.seed != first.seed
+
+
+def test_a_candidate_that_does_not_refute_leaves_the_violation(monkeypatch):
+    first = violation(isvt2, epsilon=1.0, claim=0.2)
+
+    def unlucky(*arguments, **settings):
+        found = smallest(*arguments, **settings)
+        return replace(found, event=Interval(coordinate=0, low=1e9))
+
+    monkeypatch.setattr(dpwitness.rerun, "smallest", unlucky)
+    assert shrink(first, isvt2) is first
+
+
+class Breaks:
+    """Works for so many calls, then raises."""
+
+    def __init__(self, error, calls):
+        self.error, self.left = error, calls
+
+    def __call__(self, rng, data, size):
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+        return data.sum() + rng.normal(0, 0.05, size=size)
+
+
+def test_a_violation_outlives_a_mechanism_that_fails_while_it_is_shrunk():
+    first = refuted(([7.0, 7.5], [8.0, 8.5]), queries(2))
+    after = shrink(first, Breaks(OSError("disk gone"), 1))
+    assert after == replace(first, notes=after.notes)
+    (note,) = after.notes
+    assert note.startswith("it could not be made smaller: Breaks raised OSError (disk gone)")
+    trial = shrink(first, Breaks(OSError("disk gone"), 0))
+    assert trial.notes == ("it could not be made smaller: " + str(_raised(first)),)
+
+
+def _raised(first):
+    with pytest.raises(MechanismRaised) as caught:
+        check(Breaks(OSError("disk gone"), 0), claim=1.0, neighbours=pairs((first.witness.pair.data, [8.0, 8.5])))
+    return caught.value
+
+
+def test_an_interrupt_while_shrinking_is_no_verdict(monkeypatch):
+    first = refuted(([7.0, 7.5], [8.0, 8.5]), queries(2))
+    with pytest.raises(KeyboardInterrupt):
+        shrink(first, Breaks(KeyboardInterrupt(), 1))
+
+    def interrupted(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dpwitness.pipeline, "confirm", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        shrink(first, leaks_the_sum)
+
+
+def test_outcomes_are_summarised_as_they_were_for_the_check():
+    def report(rng, data):
+        return {"sum": data.sum() + rng.normal(0, 0.05)}
+
+    def told(outcome):
+        return outcome["sum"]
+
+    limits = {"max_runs": 20_000, "max_time": 1.0}
+    settings = {"claim": 1.0, "neighbours": queries(2), "alpha": ALPHA, "seed": 5, "search_runs": 2_000}
+    first = check(report, outcome=told, **settings)
+    assert isinstance(first, Violation)
+    small = shrink(first, report, outcome=told, **limits)
+    # Without `outcome` the mechanism returns what is no outcome, and a note says so.
+    assert not any("could not be made smaller" in note for note in small.notes)
+    assert isinstance(replay(first.witness, report, outcome=told, seed=9), Violation)
+
+
+def interval(low=-math.inf, high=math.inf, coordinate=0):
+    return Interval(coordinate=coordinate, low=low, high=high)
+
+
+def test_parts_of_an_event_are_simpler_events():
+    assert shrinking._parts(interval(1.0, 2.0, 3)) == [
+        interval(low=1.0, coordinate=3),
+        interval(high=2.0, coordinate=3),
+    ]
+    assert shrinking._parts(interval(low=1.0)) == shrinking._parts(interval(high=1.0)) == []
+    sides = (interval(1.0, 2.0), interval(low=0.0, coordinate=1))
+    assert shrinking._parts(Box(sides)) == list(sides)
+    assert shrinking._parts(OutcomeSet([[1.0]])) == []
+    two = OutcomeSet([[1.0, 2.0], [3.0, 4.0]])
+    assert sorted(part.rows.tolist() for part in shrinking._parts(two)) == [[[1.0, 2.0]], [[3.0, 4.0]]]
+    assert len(shrinking._parts(OutcomeSet([[float(k)] for k in range(20)]))) == 8
+
+
+def test_events_in_order_of_complexity():
+    """One outcome of one number, one bound, an interval, a box of one side, of two, several outcomes."""
+    ordered = [
+        OutcomeSet([[1.0]]),
+        interval(1.0, 2.0),
+        OutcomeSet([[1.0, 2.0, 3.0]]),
+        Box((interval(low=1.0),)),
+        Box((interval(low=1.0), interval(low=1.0, coordinate=1))),
+        OutcomeSet([[1.0], [2.0]]),
+        OutcomeSet([[1.0], [2.0], [3.0]]),
+    ]
+    values = [shrinking._complexity(event) for event in ordered]
+    assert values == sorted(set(values))
+    assert shrinking._complexity(interval(low=1.0)) == shrinking._complexity(interval(high=1.0)) == values[0]
+
+
+def test_bounds_are_rounded_to_one_two_and_three_digits():
+    assert list(shrinking._rounded(interval(low=0.12345))) == [interval(low=b) for b in (0.1, 0.12, 0.123)]
+    assert list(shrinking._rounded(interval(high=98.76))) == [interval(high=b) for b in (100.0, 99.0, 98.8)]
+    # With one digit nothing is left of the interval; with two it is 1.1 to 1.2.
+    assert list(shrinking._rounded(interval(1.12, 1.18))) == [interval(1.1, 1.2)]
+    assert list(shrinking._rounded(interval(low=0.5))) == []
+    box = Box((interval(low=0.11), interval(high=0.26, coordinate=1)))
+    assert list(shrinking._rounded(box)) == [Box((interval(low=0.1), interval(high=0.3, coordinate=1)))]
+    assert list(shrinking._rounded(OutcomeSet([[0.12345]]))) == []
+
+
+def shrinker(mechanism, runs):
+    objective = GrowthAt(epsilon=0.5, delta=0.0, planned=100_000, log_bar=math.log(1e6))
+    made = shrinking._Shrinker(mechanism, objective, needed=0.01, seed=3, workers=1, deadline=time.monotonic() + 1_000)
+    made.runs = runs
+    return made
+
+
+def leaky_coin(rng, data, size):
+    return 1.0 * (rng.random(size) < 0.2 + 0.6 * data[0])
+
+
+def test_what_an_event_promises_is_its_growth_rate_on_runs_of_its_own():
+    """P[1] is 0.8 on D and 0.2 on D′; each estimate within 5 standard errors, no two from the same runs."""
+    pair = Pair(as_input([1]), as_input([0]))
+    made = shrinker(dpwitness.mechanisms.resolve.as_mechanism(leaky_coin, pair.data), 20_000)
+    first, estimate = made.promise(pair, OutcomeSet([[1.0]]))
+    error = 5 * math.sqrt(0.16 / 20_000)
+    assert abs(estimate.p - 0.8) < error
+    assert abs(estimate.q - 0.2) < error
+    assert abs(estimate.both - 0.16) < error
+    assert first == pytest.approx(float(growth_rate(0.8, 0.2, 0.5, 0.0, 0.16)), rel=0.2)
+    assert first < float(growth_rate(estimate.p, estimate.q, 0.5, 0.0, estimate.both)) + 1e-12
+    assert made.promise(pair, OutcomeSet([[1.0]]))[1] != estimate
+    assert (made.steps, made.spent) == (2, 40_000)
+    assert made.holds(pair)
+    assert not made.holds(Pair(pair.data, pair.data))
+    assert (made.steps, made.spent) == (4, 80_000)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "max_time", "runs", "affordable"),
+    # 16 runs in so many seconds; 20 steps in max_time: max_time / 20 / (seconds / 16) runs a step, a power of ten down.
+    [(0.016, 20.0, 1_000, True), (0.016, 19.0, 100, True), (0.16, 20.0, 100, True), (1.6, 20.0, 10, False)],
+)
+def test_runs_of_a_step_are_what_fits_in_the_time(monkeypatch, seconds, max_time, runs, affordable):
+    def plain(rng, data):
+        return data[0] + rng.random()
+
+    pair = Pair(as_input([1]), as_input([0]))
+    made = shrinker(PythonMechanism(Signature.of(plain, {})), 16)
+    clock = iter([5.0, 5.0 + seconds * (1 - 1e-6)])
+    monkeypatch.setattr(shrinking.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(shrinking._Shrinker, "promise", lambda *given: None)
+    assert shrinking._affordable(made, pair, interval(low=1.0), max_time) is affordable
+    assert made.runs == runs
+
+
+def shows_a_third(rng, data, size):
+    return (rng.random(size) < data.sum() / 3) + rng.normal(0, 0.1, size)
+
+
+def test_where_inputs_stay_the_event_gets_rounder():
+    """The event of one bound keeps one bound: of one digit, and it grows at least half as fast as the best one."""
+    relation = pairs(([1.0], [0.0]))
+    mechanism = dpwitness.mechanisms.resolve.as_mechanism(shows_a_third, relation.given[0].data)
+    limits = {"claim": Claim(epsilon=0.5), "alpha": ALPHA, "seed": 3, "max_runs": 100_000}
+    event = interval(low=0.48765)
+    small = smallest(mechanism, relation, relation.given[0], event, **limits, max_time=1_000.0)
+    assert small.pair == relation.given[0]
+    assert small.event == interval(low=float(f"{small.event.low:.1g}"))
+    q = float(norm.sf(small.event.low, scale=0.1))
+    p = 2 / 3 * q + float(norm.sf(small.event.low - 1, scale=0.1)) / 3
+    assert abs(small.estimate.p - p) < 5 * math.sqrt(p * (1 - p) / shrinking.MANY)
+    assert abs(small.estimate.q - q) < 5 * math.sqrt(q * (1 - q) / shrinking.MANY)
+    assert small.search_runs >= 2 * shrinking.MANY
+    assert small.search_runs % shrinking.MANY == 0
+    assert smallest(mechanism, relation, relation.given[0], event, **limits, max_time=1e-9) is None

@@ -1,0 +1,381 @@
+"""Runs that depend on each other, noise that is remembered, inputs that are ignored: found before anyone is accused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpwitness as dpw
+import remembered
+from dpwitness.counts import Counts
+from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
+from dpwitness.events import Interval
+from dpwitness.health import conviction, fresh
+from dpwitness.health import early as health
+from dpwitness.health.conviction import Shards, examine, examine_pass
+from dpwitness.neighbours import Pair
+from dpwitness.preparation import prepare
+from dpwitness.runs import confirm
+
+PAIR = dpw.pairs(([0.0], [1.0]))
+LIMITS = {"claim": 1.0, "neighbours": PAIR, "max_runs": 200_000, "search_runs": 100_000}
+ASKED = {"vectorised": False, "seed": 1}
+POSITIVE = Interval(coordinate=0, low=0.5)
+
+
+def job(function, seed=1, neighbours=PAIR, outcome=None, max_time=60.0):
+    return prepare(function, None, neighbours, None, None, outcome, seed, 1, max_time, None)
+
+
+def flag(p):
+    """One flag a call; of its own law it is exactly 1-DP."""
+
+    def shared(rng, data, size):
+        return np.full(size, float(rng.random() < (p if data[0] > 0.5 else p / np.e)))
+
+    return shared
+
+
+def blocks(p, length):
+    def shared(rng, data, size):
+        few = rng.random(-(-size // length)) < (p if data[0] > 0.5 else p / np.e)
+        return np.repeat(few * 1.0, length)[:size]
+
+    return shared
+
+
+def whole(rng, data, size):
+    return np.full(size, np.round(data[0]) + rng.geometric(1 - 1 / np.e) - rng.geometric(1 - 1 / np.e))
+
+
+def rounded(rng, data, size):
+    return np.full(size, np.round(data[0] + rng.laplace(), 1))
+
+
+def continuous(rng, data, size):
+    return np.full(size, data[0] + rng.laplace())
+
+
+def threshold(rng, data, size):
+    """The sparse vector technique with one noisy threshold a call."""
+    return (data[0] + rng.laplace(0, 4, size) > rng.laplace(0, 2)) * 1.0
+
+
+def beside_noise(rng, data, size):
+    """The second value differs in every row, so that no two rows are equal."""
+    return np.column_stack([flag(0.3)(rng, data, size), rng.random(size)])
+
+
+def seeded_calls(data, size):
+    return data[0] + np.random.default_rng(0).laplace(0, 1, size)
+
+
+DEPENDENT = {
+    **{f"flag {p}": flag(p) for p in (0.5, 0.1, 0.01, 0.001)},
+    **{f"blocks of 16, {p}": blocks(p, 16) for p in (0.5, 0.1, 0.01, 0.001)},
+    **{f"pairs, {p}": blocks(p, 2) for p in (0.5, 0.1, 0.01)},
+    "whole": whole,
+    "rounded": rounded,
+    "continuous": continuous,
+    "threshold": threshold,
+    "beside noise": beside_noise,
+    "seeded calls": seeded_calls,
+}
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_runs_that_depend_on_each_other_accuse_nobody(name):
+    """A rare flag may show nothing but one value: then there is nothing to test."""
+    for seed in range(3):
+        try:
+            verdict = dpw.check(DEPENDENT[name], seed=seed, **LIMITS)
+        except (DependentRuns, InvalidOutcome):
+            continue
+        assert isinstance(verdict, dpw.NotRefuted)
+
+
+OPEN = ("flag 0.5", "whole", "rounded", "continuous", "beside noise", "seeded calls")
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_what_most_calls_show_is_refused_by_name_in_check_bound_and_curve(name):
+    function, limits = DEPENDENT[name], {"neighbours": PAIR, "seed": 1}
+    for refuse in (
+        lambda: dpw.check(function, claim=1.0, **limits),
+        lambda: dpw.bound(function, epsilon=1.0, **limits),
+        lambda: dpw.curve(function, epsilons=[1.0], claims=[1.0], **limits),
+    ):
+        with pytest.raises(DependentRuns, match=r"are not independent: .* draw fresh noise for every run"):
+            refuse()
+
+
+def test_what_single_rows_cannot_show_is_refused_after_the_runs():
+    """The threshold of a call moves all of its answers; no two rows are equal for it."""
+    limits = {"neighbours": PAIR, "seed": 1, "search_runs": 50_000}
+    with pytest.raises(DependentRuns, match="of one call's runs and in"):
+        dpw.check(threshold, claim=1.0, **limits, max_runs=400_000)
+    with pytest.raises(DependentRuns, match="of one call's runs and in"):
+        dpw.bound(threshold, epsilon=1.0, **limits, runs=400_000)
+    with pytest.raises(DependentRuns, match="of one call's runs and in"):
+        dpw.curve(threshold, epsilons=[1.0], claims=[0.0], **limits, runs=400_000)
+
+
+@pytest.mark.parametrize("runs", [16_384, 0])
+def test_a_rare_flag_that_the_confirm_runs_happened_to_show_convicts_nobody(runs):
+    """One call of all hits on D: what one draw a call of probability 0.001 shows once in a thousand checks."""
+    ready = job(flag(0.001))
+    shards = Shards()
+    shards.add((Counts(n10=16_384),))
+    if runs:
+        shards.add((Counts(n10=16_384, n00=runs),))
+    with pytest.raises(DependentRuns, match=r"happened in 0\.000% of one call's runs and in 100\.000% of another's"):
+        examine(ready, PAIR.given[0], [POSITIVE], shards)
+
+
+def test_a_pass_of_dependent_runs_is_refused_too():
+    shards, total = Shards(), Counts()
+    for k in range(20):
+        total += Counts(n10=400, n00=600) if k % 2 else Counts(n10=600, n00=400)
+        shards.add((total,))
+    with pytest.raises(DependentRuns, match=r"in 40\.000% of one call's runs and in 60\.000%"):
+        examine_pass(job(remembered.noisy), shards)
+
+
+def test_shards_are_kept_by_their_number_and_sum_up():
+    shards, total = Shards(), Counts()
+    for k in range(300):
+        total += Counts(n10=k, n11=1, n01=2, n00=3)
+        shards.add((total,))
+    assert shards.totals == (total,)
+    assert 32 <= len(shards.kept) <= conviction.SHARDS
+    assert [kept for ((kept, _, _),) in shards.kept] == [k + 1 for k in range(0, 300, shards.stride)]
+    assert all(others == 3 and runs == hits - 1 + 6 for ((hits, others, runs),) in shards.kept)
+
+
+def coin(rng, data, size):
+    return (rng.random(size) < 0.3) * 1.0
+
+
+def slow_coin(rng, data):
+    return float(rng.random() < 0.3)
+
+
+@pytest.mark.parametrize("function", [coin, slow_coin])
+def test_the_level_of_the_early_check(function, monkeypatch):
+    monkeypatch.setattr(health, "LEVEL", 0.05)
+    ready = [job(function, seed, outcome=float if function is slow_coin else None) for seed in range(60)]
+    alarms = sum(health.stuck_generator(one, health.look(one)) is not None for one in ready)
+    assert alarms <= stats.binom.isf(1e-9, len(ready), 0.05)
+
+
+def test_the_level_of_the_check_before_a_conviction(monkeypatch):
+    monkeypatch.setattr(conviction, "LEVEL", 0.05)
+    rng = np.random.default_rng(7)
+    alarms, seeds = 0, 150
+    for _ in range(seeds):
+        seen = [conviction._Seen([[rng.random(400) < 0.2 for _ in range(8)]], None) for _ in range(2)]
+        shards, total = Shards(), Counts()
+        for n10, n11, n01, n00 in rng.multinomial(1_000, (0.1, 0.1, 0.1, 0.7), 6).tolist():
+            total += Counts(n10=n10, n11=n11, n01=n01, n00=n00)
+            shards.add((total,))
+        try:
+            conviction._refuse_dependent("m", 1, shards, seen)
+        except DependentRuns:
+            alarms += 1
+    assert alarms <= stats.binom.isf(1e-9, seeds, 0.05)
+
+
+def test_consecutive_runs_of_plain_python_that_share_a_draw():
+    state = []
+
+    def shared(rng, data):
+        if not state:
+            state.extend([rng.laplace()] * 2)
+        return data[0] + state.pop()
+
+    with pytest.raises(DependentRuns, match="of two runs that follow each other were equal in 41 of 41 comparisons"):
+        dpw.check(shared, claim=1.0, neighbours=PAIR, outcome=float, seed=1, max_time=5.0)
+
+
+@pytest.mark.parametrize("name", ["kept", "cached", "offset", "listed"])
+def test_noise_that_is_remembered_is_found_by_a_new_process(name):
+    limits = {"neighbours": PAIR, "outcome": float_of(name), "seed": 1, "search_runs": 2_000}
+    with pytest.raises(DependentRuns, match=rf"{name} remembers its noise or .*: on D′? .* in a new process; draw"):
+        dpw.check(getattr(remembered, name), claim=1.0, **limits)
+
+
+def test_noise_that_was_compiled_in_is_found_by_a_new_process():
+    with pytest.raises(DependentRuns, match="compiled_offset may remember its noise: a module-level number or array"):
+        dpw.check(remembered.compiled_offset, seed=1, **LIMITS)
+    assert fresh.same_constants(remembered.scaled)
+    assert fresh.constants(remembered.scaled) not in (None, fresh.constants(remembered.compiled_offset))
+    assert fresh.constants(remembered.noisy) is None
+
+
+def test_what_a_list_remembers_does_not_go_to_the_new_process():
+    given = [0.0]
+    limits = {"neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000, "parameters": {"memory": given}}
+    for _ in range(2):
+        with pytest.raises(DependentRuns, match="listed remembers its noise or a setting"):
+            dpw.check(remembered.listed, claim=1.0, **limits)
+    assert given == [0.0]
+
+
+def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
+    """numba compiles it and draws otherwise, so a copy runs in Python; a new process is asked for the original."""
+    with pytest.warns(dpw.errors.CompiledDiffers):
+        verdict = dpw.check(remembered.leaks_zero, claim=1.0, neighbours=PAIR, seed=1, search_runs=2_000)
+    assert isinstance(verdict, dpw.Violation)
+    assert len(verdict.notes) == 1
+    assert "in a new process too" in verdict.notes[0]
+
+
+@pytest.mark.parametrize("release", [remembered.often_released, remembered.fraction_released])
+def test_a_released_value_that_repeats_is_a_violation_and_not_dependence(release):
+    verdict = dpw.check(release, claim=1.0, neighbours=dpw.pairs((0.123456789012345, 0.52345678901234)), seed=1)
+    assert isinstance(verdict, dpw.Violation)
+
+
+def float_of(name):
+    """Plain Python where numba would compile it: what is compiled remembers nothing."""
+    return None if name == "offset" else float
+
+
+def test_a_generator_seeded_inside_is_a_violation_and_the_verdict_says_why():
+    verdict = dpw.check(remembered.seeded, claim=1.0, neighbours=PAIR, outcome=float, seed=1, search_runs=2_000)
+    assert isinstance(verdict, dpw.Violation)
+    assert [note.split(" every run")[0] for note in verdict.notes] == ["on D", "on D′"]
+    assert all(
+        "in a new process too: it adds no noise, or seeds its generator itself" in note for note in verdict.notes
+    )
+    assert verdict.to_json()["notes"] == list(verdict.notes)
+
+
+def test_a_violation_of_fresh_noise_needs_no_note():
+    verdict = dpw.check(remembered.noisy, seed=1, **LIMITS)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.notes == ()
+
+
+def test_what_cannot_be_loaded_anew_is_refused_only_where_it_never_varies():
+    limits = {"claim": 1.0, "neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000}
+    with pytest.raises(DependentRuns, match=r"in a new process, and there it cannot be loaded .*: put the function at"):
+        dpw.check(remembered.hidden[0], **limits)
+    verdict = dpw.check(lambda rng, data: data[0] + rng.laplace(0, 0.2), **limits, max_runs=20_000)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.notes[0].startswith("not compared with a new process, ")
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (remembered.hidden[0], "is defined inside another function"),
+        (remembered.decorated, "noisy that is this function"),
+        (np.random.default_rng(0).laplace, "is no plain function"),
+        (fresh.Place, "is no plain function"),
+    ],
+)
+def test_only_functions_that_a_name_leads_to_are_loaded_anew(function, reason):
+    with pytest.raises(fresh.CannotLoad, match=reason):
+        fresh.place_of(function)
+
+
+def test_parameters_that_may_hold_memory_are_not_sent():
+    fresh.request(remembered.noisy, float, {"a": [1, (2.0, "x")], "b": np.ones(2)}, PAIR.given[0], [], **ASKED)
+    for value in (np.random.default_rng(0), {}, [object()], np.array([object()])):
+        with pytest.raises(fresh.CannotLoad, match=r"parameter 'a' is .*, which may hold"):
+            fresh.request(remembered.noisy, None, {"a": value}, PAIR.given[0], [], **ASKED)
+
+
+def asked(function):
+    return fresh.ask(fresh.request(function, None, {}, PAIR.given[0], [POSITIVE.to_json()], **ASKED))
+
+
+def test_what_a_mechanism_prints_is_not_the_answer():
+    left, right = asked(remembered.talkative)
+    assert (left.always, right.always) == ((0.0,), (1.0,))
+    assert (left.hits, right.hits) == ((0,), (right.runs,))
+
+
+def test_errors_in_the_new_process_are_told_in_one_line():
+    with pytest.raises(fresh.CannotLoad, match=r"^in a new process: SystemExit: no more$"):
+        asked(remembered.leaves)
+    script = str(Path(__file__).parents[1] / "calls_at_import.py")
+    exact = fresh.Place(module="calls_at_import", file=script, name="exact")
+    question = replace(fresh.request(remembered.leaves, None, {}, PAIR.given[0], [], **ASKED), function=exact)
+    with pytest.raises(fresh.CannotLoad, match="calls dpwitness when it is imported: put that under if __name__"):
+        fresh.ask(question)
+
+
+def ignores(rng, data):
+    return rng.random() + rng.random()
+
+
+def ignores_in_python(rng, data):
+    return rng.random()
+
+
+def ignores_vectorised(rng, data, size):
+    return rng.random(size)
+
+
+@pytest.mark.parametrize("function", [ignores, ignores_in_python, ignores_vectorised])
+def test_an_ignored_input_is_noted(function):
+    limits = {"neighbours": dpw.queries(2), "seed": 1, "search_runs": 500, "max_runs": 2_000}
+    verdict = dpw.check(function, claim=1.0, outcome=float if function is ignores_in_python else None, **limits)
+    (note, *_) = verdict.notes
+    assert note.startswith("both inputs gave the same outcomes in every run (")
+    assert note.endswith(f"does {function.__name__} use its input?")
+
+
+def rarely(rng, data):
+    return rng.random() < 0.01 * data[0]
+
+
+def test_an_input_that_is_used_is_not_called_ignored():
+    """4,096 runs of each pair: one that makes a difference of 0.01 is missed with probability 0.99⁴⁰⁹⁶."""
+    assert health.input_ignored(job(rarely, neighbours=dpw.pairs(([0.0], [0.0 + 1e-300]), ([0.0], [1.0])))) is None
+
+
+def test_events_that_tell_nothing_apart_are_noted():
+    assert health.of_counts(Counts(n00=5)) == ("the event never happened on either input: it says nothing",)
+    assert health.of_counts(Counts(n11=5)) == ("the event happened in every run on both inputs: it says nothing",)
+    assert health.of_counts(Counts(n11=5, n01=1)) == health.of_counts(Counts()) == ()
+
+
+def test_a_relation_of_equal_inputs_is_refused_by_check():
+    class Same:
+        noun = "value"
+
+        def candidates(self, data=None, *, centre=0.0, scale=1.0):
+            yield Pair(np.zeros(1), np.zeros(1))
+
+        def variations(self, pair, *, scale=1.0):
+            return iter(())
+
+    with pytest.raises(InvalidNeighbours, match="both inputs of every pair are"):
+        dpw.check(coin, claim=1.0, neighbours=Same())
+
+
+def test_compiled_code_is_not_asked_but_its_constants_are_noted():
+    def exact(rng, data):
+        return data[0]
+
+    ready = job(exact)
+    shards = Shards()
+    for totals in confirm(ready.mechanism, PAIR.given[0], [POSITIVE], seed=1, max_runs=100):
+        shards.add(totals)
+    notes = examine(ready, PAIR.given[0], [POSITIVE], shards)
+    assert [note.split(": ")[0] for note in notes] == [
+        "on D every one of 256 runs returned [0]",
+        "on D′ every one of 256 runs returned [1]",
+    ]
+
+
+def test_dependent_runs_are_an_error_of_the_mechanism():
+    from dpwitness.errors import MechanismError
+
+    assert issubclass(DependentRuns, MechanismError)
+    assert issubclass(DependentRuns, DPWitnessError)

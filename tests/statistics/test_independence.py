@@ -1,0 +1,76 @@
+"""Exact tests of independence, against enumeration of all that independent runs can do."""
+
+import math
+from collections import Counter
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpwitness.health.independence import calls_p_value, fisher_p_value, log_dispersion, pairs_p_value
+
+
+@pytest.mark.parametrize("hits", range(9))
+def test_hits_in_pairs_of_rows_by_enumeration(hits):
+    pairs = 4
+    seen = Counter(
+        sum({2 * k, 2 * k + 1} <= set(places) for k in range(pairs)) for places in combinations(range(2 * pairs), hits)
+    )
+    for both in seen:
+        below = sum(n for j, n in seen.items() if j <= both) / seen.total()
+        above = sum(n for j, n in seen.items() if j >= both) / seen.total()
+        assert pairs_p_value(both, hits, pairs) == pytest.approx(min(1, 2 * min(below, above)), abs=1e-12)
+
+
+def vectors(hits, rows):
+    """Every way in which so many hits can fall on calls of so many rows, and its probability."""
+    for split in product(*(range(min(n, hits) + 1) for n in rows)):
+        if sum(split) == hits:
+            yield split, math.prod(map(math.comb, rows, split)) / math.comb(sum(rows), hits)
+
+
+@pytest.mark.parametrize(("hits", "rows"), [(5, (4, 4, 4)), (3, (1, 6, 2, 2)), (0, (3, 3)), (6, (3, 3)), (9, (8, 3))])
+def test_the_dispersion_has_expectation_one_given_all_hits(hits, rows):
+    total = sum(p * math.exp(log_dispersion(np.array(h), np.array(rows))) for h, p in vectors(hits, rows))
+    assert total == pytest.approx(1.0, rel=1e-9)
+
+
+def test_the_p_value_of_calls_is_one_at_any_level():
+    """Markov's inequality and Bonferroni's: P(p ≤ x) ≤ x, here by enumeration."""
+    rows = (5, 5, 5, 5)
+    for hits in (3, 10):
+        values = sorted((calls_p_value(h, rows), p) for h, p in vectors(hits, rows))
+        below = 0.0
+        for value, p in values:
+            below += p
+            if value < 1:
+                assert below <= value + 1e-12
+
+
+def test_fishers_test_agrees_with_scipys_tails():
+    table = [[9, 3], [2, 11]]
+    least = min(stats.fisher_exact(table, alternative=side).pvalue for side in ("less", "greater"))
+    assert fisher_p_value(9, 12, 2, 13) == pytest.approx(2 * least)
+    assert fisher_p_value(3, 3, 0, 0) == 1.0
+
+
+def test_power_against_one_flag_a_call():
+    """P = 0.01 and 0.001: the first confirm shard is all hits, none of 32 further calls has one."""
+    assert calls_p_value([16_384] + [0] * 32, [16_384] + [512] * 32) < 1e-100
+
+
+def test_power_against_shared_thresholds_and_repeated_calls():
+    rng = np.random.default_rng(1)
+    rows = [16_384] * 32
+    shared = rng.binomial(16_384, rng.uniform(0.45, 0.55, 32))
+    assert calls_p_value(shared, rows) < 1e-9
+    assert calls_p_value([5_000] * 32, rows) < 1e-9  # every call the same: a generator that is seeded anew each time
+    # A rate that varies by three standard errors of a call: no call alone says so, all together do.
+    weak = rng.binomial(16_384, 0.3 + 3 * np.sqrt(0.21 / 16_384) * rng.standard_normal(32))
+    assert calls_p_value(weak, rows) < 1e-9
+
+
+def test_one_call_alone_shows_nothing():
+    assert calls_p_value([3], [10]) == 1.0
+    assert calls_p_value([], []) == 1.0

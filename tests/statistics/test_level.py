@@ -1,0 +1,170 @@
+"""How often a claim that holds is refuted, over many seeds: `pytest -m campaign`.
+
+$DPWITNESS_SEEDS says how many seeds, $DPWITNESS_FIRST_SEED which is the first.
+
+Every mechanism here has a privacy loss of exactly its claim, so an alarm is as likely as it can be.
+"""
+
+import math
+import os
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpwitness import NotRefuted, check, pairs
+from dpwitness.claim import Claim
+from dpwitness.errors import SlowMechanism
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.pipeline import bound
+from samplers import PLAIN, SAMPLERS
+
+pytestmark = pytest.mark.campaign
+
+SEEDS = int(os.environ.get("DPWITNESS_SEEDS", "100"))
+FIRST = int(os.environ.get("DPWITNESS_FIRST_SEED", "0"))
+ALPHA = 0.05
+ONE = pairs(([0], [1]))
+#: Randomised response of ε = 1: the probability of the truth.
+TRUTH = math.e / (1 + math.e)
+DELTA = 0.01
+#: δ of N(0, 1) against N(1, 1) at ε = 1 (Balle & Wang 2018, Theorem 8).
+GAUSS = float(stats.norm.cdf(-0.5) - math.e * stats.norm.cdf(-1.5))
+
+
+def laplace(rng, data):
+    return data[0] + rng.standard_exponential() - rng.standard_exponential()
+
+
+def responded(rng, data):
+    return data[0] if rng.random() < TRUTH else 1 - data[0]
+
+
+def flagged(rng, data):
+    return (rng.random() < TRUTH) == (data[0] == 1)
+
+
+def two_sided_geometric(rng, data):
+    return data[0] + np.floor(rng.standard_exponential()) - np.floor(rng.standard_exponential())
+
+
+def histogram(rng, data):
+    cells = np.zeros(3)
+    for i in range(3):
+        cells[i] = rng.standard_exponential() - rng.standard_exponential()
+    cells[0] += data[0]
+    return cells
+
+
+def infinite(rng, data):
+    return np.inf if (rng.random() < TRUTH) == (data[0] == 1) else 0.0
+
+
+def not_a_number(rng, data):
+    return np.nan if (rng.random() < TRUTH) == (data[0] == 1) else rng.random()
+
+
+def length(rng, data):
+    return np.zeros(2 if (rng.random() < TRUTH) == (data[0] == 1) else 1)
+
+
+def nested(rng, data):
+    both = rng.random(3)
+    return (both[:1], both[1:]) if (rng.random() < TRUTH) == (data[0] == 1) else (both[:2], both[2:])
+
+
+def whole_numbers(rng, data):
+    k = rng.integers(0, 1000)
+    return data[0] if k < 1000 * TRUTH - rng.random() else 1 - data[0]
+
+
+def permuted(rng, data):
+    return rng.permutation(100)[0] < 50, data[0] if rng.random() < TRUTH else 1 - data[0]
+
+
+def leaks_with_delta(rng, data):
+    if rng.random() < DELTA:
+        return data[0] + 2
+    return data[0] if rng.random() < TRUTH else 1 - data[0]
+
+
+def gaussian(rng, data):
+    return data[0] + rng.standard_normal()
+
+
+def many_laplace(rng, data, size):
+    return data[0] + rng.laplace(size=size)
+
+
+def many_flags(rng, data, size):
+    return (rng.random(size) < TRUTH) == (data[0] == 1)
+
+
+def many_texts(rng, data, size):
+    return np.where((rng.random(size) < TRUTH) == (data[0] == 1), "yes", "no").tolist()
+
+
+def many_gaussian(rng, data, size):
+    return data[0] + rng.normal(size=size)
+
+
+def text(rng, data):
+    return "yes" if (rng.random() < TRUTH) == (data[0] == 1) else "no"
+
+
+def any_length(rng, data):
+    return [str(rng.random())] * (3 if (rng.random() < TRUTH) == (data[0] == 1) else 2)
+
+
+def special(rng, data):
+    values = (None, -0.0, math.inf, True) if (rng.random() < TRUTH) == (data[0] == 1) else (math.nan, 0.0, -math.inf, 1)
+    return [str(rng.random()), *values]
+
+
+COMPILED = [
+    laplace, responded, flagged, two_sided_geometric, histogram, infinite, not_a_number, length, nested, whole_numbers,
+    permuted, leaks_with_delta, gaussian,
+]  # fmt: skip
+VECTORISED = [many_laplace, many_flags, many_texts, many_gaussian]
+PYTHON = [text, any_length, special]
+DELTAS = {"leaks_with_delta": DELTA, "gaussian": GAUSS, "many_gaussian": GAUSS}
+
+
+def made(function):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowMechanism)
+        return as_mechanism(function, np.array([0]), neighbour=np.array([1]))
+
+
+@pytest.mark.parametrize("function", [*COMPILED, *VECTORISED, *PYTHON], ids=lambda function: function.__name__)
+def test_a_claim_that_just_holds_is_refuted_no_more_often_than_said(function):
+    mechanism = made(function)
+    assert mechanism.threads is (function in COMPILED)
+    runs = 2_000 if function in PYTHON else 20_000
+    claim = Claim(epsilon=1.0, delta=DELTAS.get(function.__name__, 0.0))
+    alarms = 0
+    for seed in range(FIRST, FIRST + SEEDS):
+        verdict = check(
+            mechanism, claim=1.0, delta=claim.delta, neighbours=ONE, alpha=ALPHA, seed=seed, search_runs=2_000,
+            max_runs=runs, workers=1,
+        )  # fmt: skip
+        alarms += not isinstance(verdict, NotRefuted)
+    print(f"{function.__name__}: {alarms} of {SEEDS} refuted at α = {ALPHA}")
+    assert alarms <= stats.binom.isf(1e-6, SEEDS, ALPHA)
+
+
+@pytest.mark.parametrize("sampler", [*SAMPLERS, *PLAIN], ids=lambda function: function.__name__)
+def test_samplers_of_one_law_are_never_refuted(sampler):
+    """Both inputs give one law, drawn in different ways: 0-DP, so nothing above 0 is ever exceeded."""
+    mechanism = made(sampler)
+    settings = {"neighbours": ONE, "workers": 1, "search_runs": 4_000}
+    runs = 40_000 if mechanism.threads and sampler.__name__ != "thousands_on_one_input" else 2_000
+    alarms = above = 0
+    for seed in range(FIRST, FIRST + SEEDS):
+        verdict = check(mechanism, claim=0.5, alpha=1e-3, seed=seed, max_runs=runs, **settings)
+        alarms += not isinstance(verdict, NotRefuted)
+        above += bound(mechanism, epsilon=0.5, seed=seed, runs=runs, **settings).epsilon_lower_bound > 0
+    print(f"{sampler.__name__}: {alarms} of {SEEDS} refuted at α = 0.001; {above} bounds above 0 at confidence 0.999")
+    assert alarms == 0
+    assert above <= stats.binom.isf(1e-6, SEEDS, 1e-3)
