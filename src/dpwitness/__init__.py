@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
+    "ApproxDP": "claims",
     "Bound": "results.verdict",
     "Box": "events",
-    "Claim": "claim",
+    "Claim": "claims",
     "Curve": "results.verdict",
     "DPWitnessError": "errors",
     "Interval": "events",
@@ -14,20 +15,22 @@ _HOMES = {
     "OutcomeSet": "events",
     "ScoreThreshold": "events",
     "Violation": "results.verdict",
+    "PureDP": "claims",
     "Witness": "results.witness",
     "bits": "neighbours",
-    "bound": "pipeline",
-    "check": "pipeline",
-    "curve": "curves",
+    "bound": "api",
+    "check": "api",
+    "curve": "api",
     "histogram": "neighbours",
     "pairs": "neighbours",
     "queries": "neighbours",
-    "replay": "rerun",
-    "shrink": "rerun",
+    "replay": "api",
+    "shrink": "api",
     "target": "targets",
 }
 
 __all__ = [  # sorted as people sort, without regard to case
+    "ApproxDP",
     "Bound",
     "Box",
     "Claim",
@@ -36,6 +39,7 @@ __all__ = [  # sorted as people sort, without regard to case
     "Interval",
     "NotRefuted",
     "OutcomeSet",
+    "PureDP",
     "ScoreThreshold",
     "Violation",
     "Witness",
@@ -52,13 +56,11 @@ __all__ = [  # sorted as people sort, without regard to case
 ]
 
 if TYPE_CHECKING:
-    from dpwitness.claim import Claim
-    from dpwitness.curves import curve
+    from dpwitness.api import bound, check, curve, replay, shrink
+    from dpwitness.claims import ApproxDP, Claim, PureDP
     from dpwitness.errors import DPWitnessError
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
     from dpwitness.neighbours import bits, histogram, pairs, queries
-    from dpwitness.pipeline import bound, check
-    from dpwitness.rerun import replay, shrink
     from dpwitness.results.verdict import Bound, Curve, NotRefuted, Violation
     from dpwitness.results.witness import Witness
     from dpwitness.targets import target

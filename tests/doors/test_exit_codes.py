@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import dpwitness as dpw
-from dpwitness import pipeline
+from dpwitness import api
 from dpwitness.cli import console, main
 from dpwitness.mechanisms.catalog import load
 
@@ -94,7 +94,7 @@ def give(results, monkeypatch):
     def arrange(kind, **changes):
         result = replace(results[kind], **changes)
         name = kind if kind in ("bound", "curve") else "check"
-        monkeypatch.setattr(pipeline if name != "curve" else dpw.cli.commands.curves, name, lambda *_, **__: result)
+        monkeypatch.setattr(api, name, lambda *_, **__: result)
         return [name, "laplace_mechanism", "--epsilon", "1", *(["--claims", "0.5,1.5"] if name == "curve" else [])]
 
     return arrange
@@ -281,7 +281,7 @@ def test_the_traceback_of_bad_input_too(capsys):
 
 
 def test_a_warning_turned_into_an_error_is_no_violation(capsys, mine, monkeypatch):
-    monkeypatch.setattr(pipeline, "check", lambda *_, **__: warnings.warn("look out", UserWarning, stacklevel=1))
+    monkeypatch.setattr(api, "check", lambda *_, **__: warnings.warn("look out", UserWarning, stacklevel=1))
     code, out, err = run(capsys, "check", "svt", "--epsilon", 1)
     assert (code, out) == (70, "")
     assert err == "dpwitness: error: unexpected UserWarning: look out; --traceback shows where\n"
@@ -292,7 +292,7 @@ def test_other_unexpected_errors(capsys, monkeypatch, error, text):
     def check(*_, **__):
         raise error
 
-    monkeypatch.setattr(pipeline, "check", check)
+    monkeypatch.setattr(api, "check", check)
     code, out, err = run(capsys, "check", "svt", "--epsilon", 1)
     assert (code, out) == (70, "")
     assert err == f"dpwitness: error: unexpected {text} --traceback shows where\n"
@@ -448,7 +448,7 @@ def test_delta_is_given_only_where_it_was(give, monkeypatch, command):
     """An object may carry a δ of its own, and the default must not hide it."""
     seen = []
     arguments = give({"check": "passed"}.get(command, command))
-    home = pipeline if command != "curve" else dpw.cli.commands.curves
+    home = api
     result = getattr(home, command)()
     monkeypatch.setattr(home, command, lambda *_, **given: seen.append(given) or result)
     main(arguments)
@@ -460,8 +460,8 @@ def test_delta_is_given_only_where_it_was(give, monkeypatch, command):
 def test_claim_alone_leaves_the_mechanisms_epsilon_to_the_pipeline(give, monkeypatch):
     seen = []
     give("passed")
-    result = pipeline.check()
-    monkeypatch.setattr(pipeline, "check", lambda *_, **given: seen.append(given) or result)
+    result = api.check()
+    monkeypatch.setattr(api, "check", lambda *_, **given: seen.append(given) or result)
     main(["check", "laplace_mechanism", "--claim", "0.5"])
     assert (seen[0]["epsilon"], seen[0]["claim"]) == (None, 0.5)
 
@@ -484,7 +484,7 @@ def test_outcome_turns_outputs_into_numbers(capsys, mine):
 def test_outcome_is_passed_on_by_every_command(give, mine, monkeypatch, command):
     seen = []
     arguments = give({"check": "passed"}.get(command, command))
-    home = pipeline if command != "curve" else dpw.cli.commands.curves
+    home = api
     result = getattr(home, command)()
     monkeypatch.setattr(home, command, lambda *_, **given: seen.append(given["outcome"]) or result)
     main([*arguments, "--outcome", "mine.py:unwrap"])
@@ -555,8 +555,8 @@ def test_too_many_test_values(capsys, claims):
 def test_infinite_parameters_are_texts(give, monkeypatch):
     seen = []
     give("passed")
-    result = pipeline.check()
-    monkeypatch.setattr(pipeline, "check", lambda *_, **given: seen.append(given["parameters"]) or result)
+    result = api.check()
+    monkeypatch.setattr(api, "check", lambda *_, **given: seen.append(given["parameters"]) or result)
     main(["check", "svt", "--epsilon", "1", "--set", "a=inf", "--set", "b=-Infinity", "--set", "c=[1, null, true]"])
     assert seen == [{"a": float("inf"), "b": float("-inf"), "c": [1, None, True]}]
 

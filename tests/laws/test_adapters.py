@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpwitness import NotRefuted, Violation, check, pairs, queries
-from dpwitness.claim import Claim
+from dpwitness.claims import ApproxDP
 from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
 from dpwitness.mechanisms import resolve as adapters
 from dpwitness.mechanisms.carried import carried_claim, carried_neighbours
@@ -117,7 +117,7 @@ class Randomiser:
 
 def test_objects_that_randomise_carry_claim_and_neighbours():
     thing = Randomiser()
-    assert carried_claim(thing) == Claim(epsilon=2.0)
+    assert carried_claim(thing) == ApproxDP(epsilon=2.0)
     relation = carried_neighbours(thing)
     (pair,) = relation.candidates()
     assert (pair.data.tolist(), pair.neighbour.tolist()) == (0.0, 1.0)
@@ -132,7 +132,7 @@ def test_a_check_reads_claim_and_neighbours_from_the_object():
     verdict = check(Randomiser(), claim=1.2, alpha=1e-6, seed=1, max_runs=200_000, search_runs=50_000)
     assert isinstance(verdict, Violation)
     passed = check(Randomiser(), alpha=1e-6, seed=1, max_runs=20_000, search_runs=5_000)
-    assert passed.claim == Claim(epsilon=2.0)
+    assert passed.claim == ApproxDP(epsilon=2.0)
     assert not isinstance(passed, Violation)
 
 

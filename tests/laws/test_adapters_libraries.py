@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwitness import NotRefuted, Violation, bound, check, pairs
-from dpwitness.claim import Claim
+from dpwitness.claims import ApproxDP
 from dpwitness.mechanisms.carried import carried_claim, carried_neighbours
 
 LIMITS = {"max_runs": 400_000, "max_time": 20.0, "alpha": 1e-6, "seed": 7}
@@ -46,7 +46,7 @@ LIBRARIES = {
 def test_the_claim_is_read_from_the_object(name):
     make, _ = LIBRARIES[name]
     thing = make()
-    assert carried_claim(thing, d_in=1) == Claim(epsilon=1.0)
+    assert carried_claim(thing, d_in=1) == ApproxDP(epsilon=1.0)
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

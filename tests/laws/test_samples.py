@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpwitness.claims import ApproxDP
 from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
 from dpwitness.search.learners.learn import FEW, Learner, learn_events
 from dpwitness.search.objectives import BoundAt, GrowthAt
@@ -86,7 +87,7 @@ def test_tables_and_rows_teach_the_same_event():
     """⊤ is three times as likely under D: whatever the sample is kept as, it must be found, with its rates."""
     rng = np.random.default_rng(5)
     x, y = ((rng.random((20_000, 1)) < share).astype(float) for share in (0.3, 0.1))
-    objective = GrowthAt(epsilon=0.5)
+    objective = GrowthAt(claim=ApproxDP(0.5))
     for found in (learn_events(x, y, objective), Learner(RowSample(x, y)).events(objective)):
         assert found[0].event.contains(np.array([[0.0], [1.0]])).tolist() == [False, True]
         assert found[0].estimate.p == pytest.approx(0.3, abs=0.02)
@@ -125,7 +126,7 @@ def test_a_value_that_a_continuous_column_repeats_is_an_event(thorough):
     """0 is three times as likely under D; of the numbers around it nothing is to be seen."""
     rng = np.random.default_rng(3)
     x, y = (np.where(rng.random(40_000) < share, 0.0, rng.normal(size=40_000))[:, None] for share in (0.3, 0.1))
-    found = learn_events(x, y, GrowthAt(epsilon=0.5), thorough=thorough)[0]
+    found = learn_events(x, y, GrowthAt(claim=ApproxDP(0.5)), thorough=thorough)[0]
     assert found.event.contains(np.array([[0.0], [-0.01], [0.01]])).tolist() == [True, False, False]
     assert found.estimate.p == pytest.approx(0.3, abs=5 * np.sqrt(0.21 / 20_000))
     assert found.estimate.q == pytest.approx(0.1, abs=5 * np.sqrt(0.09 / 20_000))
@@ -160,7 +161,7 @@ def test_the_second_event_is_the_best_three_standard_errors_lower(seed):
     """In some of these few runs it is not among the two best by one standard error."""
     rng = np.random.default_rng(seed)
     x, y = rng.laplace(0, 1, (600, 3)), rng.laplace([1, 0.9, 0.8], 1, (600, 3))
-    found = learn_events(x, y, GrowthAt(epsilon=1.0), most=50)
+    found = learn_events(x, y, GrowthAt(claim=ApproxDP(1.0)), most=50)
     assert len(found) > 3
     assert max(f.lower_value for f in found) in [f.lower_value for f in found[:2]]
     assert [f.value for f in found[2:]] == sorted((f.value for f in found[2:]), reverse=True)
@@ -173,12 +174,14 @@ def test_an_infinite_entry_that_gives_the_input_away_is_learned(infinity, number
     other = np.zeros(20_000) if numbers == "atom" else rng.normal(size=20_000)
     x, y = (np.where(rng.random(20_000) < share, infinity, other)[:, None] for share in (0.3, 0.1))
     second = np.full((20_000, 1), infinity)  # and a column that is nothing else
-    found = learn_events(np.hstack([x, second]), np.hstack([y, second]), GrowthAt(epsilon=0.5))[0]
+    found = learn_events(np.hstack([x, second]), np.hstack([y, second]), GrowthAt(claim=ApproxDP(0.5)))[0]
     probe = np.array([[-np.inf, infinity], [-3.0, infinity], [0.0, infinity], [3.0, infinity], [np.inf, infinity]])
     assert found.event.contains(probe).tolist() == (probe[:, 0] == infinity).tolist()
 
 
-@pytest.mark.parametrize("objective", [GrowthAt(epsilon=1.0, delta=0.1), BoundAt(planned=10_000, log_bar=7, delta=0.1)])
+@pytest.mark.parametrize(
+    "objective", [GrowthAt(claim=ApproxDP(1.0, 0.1)), BoundAt(planned=10_000, log_threshold=7, delta=0.1)]
+)
 def test_a_rare_column_with_delta_grows_no_box(objective):
     """Where the entries are there more rarely than δ nothing can be shown: the box of its best interval is none."""
     rng = np.random.default_rng(6)

@@ -25,17 +25,19 @@ from dpwitness import (
 )
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
-from dpwitness.claim import Claim
+from dpwitness.api import replay, shrink
+from dpwitness.claims import ApproxDP, HalfPlane
+from dpwitness.effort import Effort
 from dpwitness.errors import InvalidNeighbours, MechanismRaised
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
 from dpwitness.mechanisms.mechanism import Signature
 from dpwitness.mechanisms.resolve import PythonMechanism
 from dpwitness.neighbours import Pair, as_input
-from dpwitness.rerun import replay, shrink
-from dpwitness.runs import confirm
+from dpwitness.runs import Runner
 from dpwitness.search import shrinking
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.shrinking import smallest
+from running import confirm, problem, runner
 
 ALPHA = 1e-6
 
@@ -210,9 +212,9 @@ def test_shrinking_proves_nothing_by_itself():
     users = set()
     for path in source.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module == "dpwitness.runs":
-                users |= {path.stem for name in node.names if name.name == "confirm"}
-    assert users == {"pipeline", "curves"}
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "confirm":
+                users.add(str(path.relative_to(source)))
+    assert users == {"api/loop.py"}
     first = violation(isvt2, epsilon=1.0, claim=0.2)
     small = shrink(first, isvt2)
     found = small.witness
@@ -226,10 +228,10 @@ def test_a_candidate_that_does_not_refute_leaves_the_violation(monkeypatch):
     first = violation(isvt2, epsilon=1.0, claim=0.2)
 
     def unlucky(*arguments, **settings):
-        found = smallest(*arguments, **settings)
-        return replace(found, event=Interval(coordinate=0, low=1e9))
+        found, spent = smallest(*arguments, **settings)
+        return replace(found, event=Interval(coordinate=0, low=1e9)), spent
 
-    monkeypatch.setattr(dpwitness.rerun, "smallest", unlucky)
+    monkeypatch.setattr("dpwitness.api.shrink.smallest", unlucky)
     assert shrink(first, isvt2) is first
 
 
@@ -270,7 +272,7 @@ def test_an_interrupt_while_shrinking_is_no_verdict(monkeypatch):
     def interrupted(*arguments, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dpwitness.pipeline, "confirm", interrupted)
+    monkeypatch.setattr(Runner, "confirm", interrupted)
     with pytest.raises(KeyboardInterrupt):
         shrink(first, leaks_the_sum)
 
@@ -338,8 +340,8 @@ def test_bounds_are_rounded_to_one_two_and_three_digits():
 
 
 def shrinker(mechanism, runs):
-    objective = GrowthAt(epsilon=0.5, delta=0.0, planned=100_000, log_bar=math.log(1e6))
-    made = shrinking._Shrinker(mechanism, objective, needed=0.01, seed=3, workers=1, deadline=time.monotonic() + 1_000)
+    objective = GrowthAt(claim=ApproxDP(0.5, 0.0), planned=100_000, log_threshold=math.log(1e6))
+    made = shrinking._Shrinker(runner(mechanism, seed=3), objective, 0.01, time.monotonic() + 1_000)
     made.runs = runs
     return made
 
@@ -357,8 +359,8 @@ def test_what_an_event_promises_is_its_growth_rate_on_runs_of_its_own():
     assert abs(estimate.p - 0.8) < error
     assert abs(estimate.q - 0.2) < error
     assert abs(estimate.both - 0.16) < error
-    assert first == pytest.approx(float(growth_rate(0.8, 0.2, 0.5, 0.0, 0.16)), rel=0.2)
-    assert first < float(growth_rate(estimate.p, estimate.q, 0.5, 0.0, estimate.both)) + 1e-12
+    assert first == pytest.approx(float(growth_rate(0.8, 0.2, HalfPlane(math.exp(0.5)), 0.16)), rel=0.2)
+    assert first < float(growth_rate(estimate.p, estimate.q, HalfPlane(math.exp(0.5)), estimate.both)) + 1e-12
     assert made.promise(pair, OutcomeSet([[1.0]]))[1] != estimate
     assert (made.steps, made.spent) == (2, 40_000)
     assert made.holds(pair)
@@ -392,15 +394,16 @@ def test_where_inputs_stay_the_event_gets_rounder():
     """The event of one bound keeps one bound: of one digit, and it grows at least half as fast as the best one."""
     relation = pairs(([1.0], [0.0]))
     mechanism = dpwitness.mechanisms.resolve.as_mechanism(shows_a_third, relation.given[0].data)
-    limits = {"claim": Claim(epsilon=0.5), "alpha": ALPHA, "seed": 3, "max_runs": 100_000}
+    given, running = problem(mechanism, relation, claim=0.5), runner(mechanism, seed=3)
     event = interval(low=0.48765)
-    small = smallest(mechanism, relation, relation.given[0], event, **limits, max_time=1_000.0)
+    effort = Effort(alpha=ALPHA, max_runs=100_000, max_time=1_000.0)
+    small, spent = smallest(given, running, effort, relation.given[0], event)
     assert small.pair == relation.given[0]
     assert small.event == interval(low=float(f"{small.event.low:.1g}"))
     q = float(norm.sf(small.event.low, scale=0.1))
     p = 2 / 3 * q + float(norm.sf(small.event.low - 1, scale=0.1)) / 3
     assert abs(small.estimate.p - p) < 5 * math.sqrt(p * (1 - p) / shrinking.MANY)
     assert abs(small.estimate.q - q) < 5 * math.sqrt(q * (1 - q) / shrinking.MANY)
-    assert small.search_runs >= 2 * shrinking.MANY
-    assert small.search_runs % shrinking.MANY == 0
-    assert smallest(mechanism, relation, relation.given[0], event, **limits, max_time=1e-9) is None
+    assert spent >= 2 * shrinking.MANY
+    assert spent % shrinking.MANY == 0
+    assert smallest(given, running, replace(effort, max_time=1e-9), relation.given[0], event)[0] is None

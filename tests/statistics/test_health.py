@@ -9,15 +9,14 @@ from scipy import stats
 
 import dpwitness as dpw
 import remembered
-from dpwitness.counts import Counts
 from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
 from dpwitness.events import Interval
+from dpwitness.evidence.counts import Counts
 from dpwitness.health import conviction, fresh
 from dpwitness.health import early as health
 from dpwitness.health.conviction import Shards, examine, examine_pass
 from dpwitness.neighbours import Pair
-from dpwitness.preparation import prepare
-from dpwitness.runs import confirm
+from running import confirm, prepare
 
 PAIR = dpw.pairs(([0.0], [1.0]))
 LIMITS = {"claim": 1.0, "neighbours": PAIR, "max_runs": 200_000, "search_runs": 100_000}
@@ -26,7 +25,7 @@ POSITIVE = Interval(coordinate=0, low=0.5)
 
 
 def job(function, seed=1, neighbours=PAIR, outcome=None, max_time=60.0):
-    return prepare(function, None, neighbours, None, None, outcome, seed, 1, max_time, None)
+    return prepare(function, neighbours=neighbours, outcome=outcome, seed=seed, max_time=max_time)
 
 
 def flag(p):
@@ -125,7 +124,7 @@ def test_what_single_rows_cannot_show_is_refused_after_the_runs():
 @pytest.mark.parametrize("runs", [16_384, 0])
 def test_a_rare_flag_that_the_confirm_runs_happened_to_show_convicts_nobody(runs):
     """One call of all hits on D: what one draw a call of probability 0.001 shows once in a thousand checks."""
-    ready = job(flag(0.001))
+    _, ready = job(flag(0.001))
     shards = Shards()
     shards.add((Counts(n10=16_384),))
     if runs:
@@ -140,7 +139,7 @@ def test_a_pass_of_dependent_runs_is_refused_too():
         total += Counts(n10=400, n00=600) if k % 2 else Counts(n10=600, n00=400)
         shards.add((total,))
     with pytest.raises(DependentRuns, match=r"in 40\.000% of one call's runs and in 60\.000%"):
-        examine_pass(job(remembered.noisy), shards)
+        examine_pass(job(remembered.noisy)[1], shards)
 
 
 def test_shards_are_kept_by_their_number_and_sum_up():
@@ -166,7 +165,7 @@ def slow_coin(rng, data):
 def test_the_level_of_the_early_check(function, monkeypatch):
     monkeypatch.setattr(health, "LEVEL", 0.05)
     ready = [job(function, seed, outcome=float if function is slow_coin else None) for seed in range(60)]
-    alarms = sum(health.stuck_generator(one, health.look(one)) is not None for one in ready)
+    alarms = sum(health.stuck_generator("it", health.look(*one)) is not None for one in ready)
     assert alarms <= stats.binom.isf(1e-9, len(ready), 0.05)
 
 
@@ -336,7 +335,7 @@ def rarely(rng, data):
 
 def test_an_input_that_is_used_is_not_called_ignored():
     """4,096 runs of each pair: one that makes a difference of 0.01 is missed with probability 0.99⁴⁰⁹⁶."""
-    assert health.input_ignored(job(rarely, neighbours=dpw.pairs(([0.0], [0.0 + 1e-300]), ([0.0], [1.0])))) is None
+    assert health.input_ignored(*job(rarely, neighbours=dpw.pairs(([0.0], [0.0 + 1e-300]), ([0.0], [1.0])))) is None
 
 
 def test_events_that_tell_nothing_apart_are_noted():
@@ -363,7 +362,7 @@ def test_compiled_code_is_not_asked_but_its_constants_are_noted():
     def exact(rng, data):
         return data[0]
 
-    ready = job(exact)
+    _, ready = job(exact)
     shards = Shards()
     for totals in confirm(ready.mechanism, PAIR.given[0], [POSITIVE], seed=1, max_runs=100):
         shards.add(totals)

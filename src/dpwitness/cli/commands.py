@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from dpwitness import curves, pipeline, rerun
+from dpwitness import api
 from dpwitness.cli.arguments import relation, settings
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say, show
 from dpwitness.cli.progress import live
@@ -51,7 +51,7 @@ def check_target(arguments: argparse.Namespace) -> int:
     check_places(arguments)
     function, shared = _shared(arguments)
     with live(arguments) as progress:
-        verdict = pipeline.check(
+        verdict = api.check(
             function,
             **shared,
             epsilon=arguments.epsilon,
@@ -69,7 +69,7 @@ def bound_target(arguments: argparse.Namespace) -> int:
     check_places(arguments)
     function, shared = _shared(arguments)
     with live(arguments) as progress:
-        result = pipeline.bound(
+        result = api.bound(
             function,
             **shared,
             epsilon=arguments.epsilon,
@@ -85,7 +85,7 @@ def curve_target(arguments: argparse.Namespace) -> int:
     check_places(arguments)
     function, shared = _shared(arguments)
     with live(arguments) as progress:
-        result = curves.curve(
+        result = api.curve(
             function,
             **shared,
             epsilons=arguments.epsilon,
@@ -111,7 +111,7 @@ def replay_witness(arguments: argparse.Namespace) -> int:
     if arguments.column and not arguments.data:
         raise InvalidData("--column says which column of --data: give --data FILE.csv too")
     with live(arguments) as progress:
-        verdict = rerun.replay(
+        verdict = api.replay(
             witness,
             function,
             neighbours=relation(arguments),
@@ -169,7 +169,7 @@ def _outcome(arguments: argparse.Namespace) -> Callable[[Any], Any] | None:
 
 
 def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Those options that were given; the pipeline knows the defaults of the others."""
+    """Those options that were given; the interface knows the defaults of the others."""
     return {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
 
 

@@ -16,16 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.clock import Deadline
-from dpwitness.counts import Counts
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
+from dpwitness.evidence import Counts
 from dpwitness.health import fresh
 from dpwitness.health.independence import LEVEL, calls_p_value, fisher_p_value, pairs_p_value
-from dpwitness.job import Job
 from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.mechanisms.resolve import PythonMechanism
 from dpwitness.neighbours import Data, Pair
-from dpwitness.runs import HEALTH, generator, ordered
+from dpwitness.runs import Role, Runner, Threads, generator
 
 #: Further calls on each input, of a vectorised mechanism and of plain Python; and shards of the confirm runs, which
 #: are calls too, that are looked at beside them.
@@ -37,8 +36,6 @@ FEW: Final = 256
 #: Seconds for these calls on each input, and for all of it at most.
 SECONDS: Final = 1.0
 PATIENCE: Final = 10.0
-#: Streams of their own among those of the health checks.
-CALLED: Final = 2
 
 ADVICE: Final = "draw fresh noise for every run from the generator given (in a vectorised mechanism: one draw a row)"
 REMEMBERED: Final = "draw fresh noise for every run, and let it read no variable that is set after its file is imported"
@@ -82,40 +79,41 @@ class _Seen:
     always: tuple[float, ...] | None
 
 
-def examine(job: Job, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
+def examine(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
     """Ask whether what `events` showed on `pair` in the confirm runs can be believed; notes for people.
 
     Raises `DependentRuns` where the runs of
     a call depend on each other, or where noise is remembered; of a mechanism of independent runs with probability 1e-9
     at most for the one and for the other.
     """
-    mechanism = job.mechanism
+    mechanism = runner.mechanism
     if not isinstance(mechanism, PythonMechanism):
-        return _compiled(job, pair)
-    task = partial(_further, job, pair, events)
-    seen = next(ordered([task], 1, Deadline(time.monotonic() + PATIENCE)))
+        return _compiled(runner, pair)
+    task = partial(_further, runner, pair, events)
+    seen = next(Threads(1).ordered([task], Deadline(time.monotonic() + PATIENCE)))
     if seen is None:
         return ("its runs were not compared with each other: they took too long",)
-    _refuse_dependent(job.mechanism.name, len(events), shards, seen)
-    return _compared(job, mechanism, pair, events, seen, shards)
+    _refuse_dependent(runner.mechanism.name, len(events), shards, seen)
+    return _compared(runner, mechanism, pair, events, seen, shards)
 
 
-def _compiled(job: Job, pair: Pair) -> tuple[str, ...]:
+def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
     """Notes on inputs on which compiled code always returns the same.
 
     Raises `DependentRuns` where a module-level value that it uses is another in a new process.
     """
-    function = job.mechanism.signature.function
+    function = runner.mechanism.signature.function
     with suppress(fresh.CannotLoad):  # a function of this process alone: its constants are what they are
         if not fresh.same_constants(function):
             raise DependentRuns(
-                f"{job.mechanism.name} may remember its noise: a module-level number or array that it uses has another "
-                "value in a new process; draw fresh noise for every run, and give what was changed as a parameter"
+                f"{runner.mechanism.name} may remember its noise: a module-level number or array that it uses has "
+                "another value in a new process; draw fresh noise for every run, and give what was changed as a "
+                "parameter"
             )
     notes = []
     for side, data in enumerate((pair.data, pair.neighbour)):
-        rows = np.full((FEW, max(data.size, job.mechanism.width, 1)), np.nan)
-        job.mechanism.fill(data, generator(job.seed, HEALTH, CALLED, side), rows, 0)
+        rows = np.full((FEW, max(data.size, runner.mechanism.width, 1)), np.nan)
+        runner.mechanism.fill(data, generator(runner.seed, Role.HEALTH_CALLS, side), rows, 0)
         if np.array_equal(rows, np.broadcast_to(rows[:1], rows.shape), equal_nan=True):
             always = tuple(float(value) for value in rows[0] if not np.isnan(value))
             notes.append(
@@ -124,22 +122,22 @@ def _compiled(job: Job, pair: Pair) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def examine_pass(job: Job, shards: Shards) -> None:
+def examine_pass(runner: Runner, shards: Shards) -> None:
     """Ask whether the confirm runs of a pass were independent, by their shards alone.
 
     Of runs that depend on each other it is not known what they would have caught either. Raises `DependentRuns`.
     """
-    if isinstance(job.mechanism, PythonMechanism) and shards.kept:
-        _refuse_dependent(job.mechanism.name, len(shards.totals), shards, ())
+    if isinstance(runner.mechanism, PythonMechanism) and shards.kept:
+        _refuse_dependent(runner.mechanism.name, len(shards.totals), shards, ())
 
 
-def _further(job: Job, pair: Pair, events: Sequence[Event]) -> list[_Seen]:
-    return [_calls(job, data, side, events) for side, data in enumerate((pair.data, pair.neighbour))]
+def _further(runner: Runner, pair: Pair, events: Sequence[Event]) -> list[_Seen]:
+    return [_calls(runner, data, side, events) for side, data in enumerate((pair.data, pair.neighbour))]
 
 
-def _calls(job: Job, data: Data, side: int, events: Sequence[Event]) -> _Seen:
+def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event]) -> _Seen:
     """Calls of as many rows as a shard of confirm runs has, or as fit in the time."""
-    mechanism = job.mechanism
+    mechanism = runner.mechanism
     vectorised = mechanism.signature.size is not None
     calls, size = (CALLS if vectorised else PLAIN_CALLS), mechanism.shard
     rows = min(size, 64)
@@ -151,7 +149,7 @@ def _calls(job: Job, data: Data, side: int, events: Sequence[Event]) -> _Seen:
     for call in range(calls):
         block = np.full((rows, width), np.nan)
         started = time.monotonic()
-        mechanism.fill(data, generator(job.seed, HEALTH, CALLED, side, call), block, 0)
+        mechanism.fill(data, generator(runner.seed, Role.HEALTH_CALLS, side, call), block, 0)
         first = block[:1] if first is None else first
         same = same and np.array_equal(block, np.broadcast_to(first, block.shape), equal_nan=True)
         for event, flags in zip(events, hits, strict=True):
@@ -223,7 +221,7 @@ ORDERS: Final = (
 
 
 def _compared(
-    job: Job,
+    runner: Runner,
     mechanism: PythonMechanism,
     pair: Pair,
     events: Sequence[Event],
@@ -242,7 +240,7 @@ def _compared(
             [event.to_json() for event in events],
             vectorised=mechanism.signature.size is not None,
             interpreted=mechanism.signature.original is not None,
-            seed=job.seed,
+            seed=runner.seed,
         )
         told = fresh.ask(question)
     except fresh.CannotLoad as error:

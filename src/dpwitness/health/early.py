@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.clock import Deadline
-from dpwitness.counts import Counts
 from dpwitness.errors import DependentRuns, InvalidNeighbours, InvalidParameter
-from dpwitness.evidence import detectable_at_best, runs_needed
+from dpwitness.evidence import Counts, detectable_at_best, runs_needed
 from dpwitness.health.independence import LEVEL, fisher_p_value
-from dpwitness.job import Job
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
-from dpwitness.neighbours import Data, Pair, Relation
+from dpwitness.neighbours import Data, Pair
+from dpwitness.problem import Problem
 from dpwitness.results.verdict import NotRefuted
-from dpwitness.runs import HEALTH, generator, ordered
+from dpwitness.runs import Role, Runner, Threads, generator
 
 NAMES: Final = (
     "identical_inputs",
@@ -48,9 +47,6 @@ TOGETHER_SLOW: Final = 64
 #: Seconds that the early checks may take, and the share of all time.
 SECONDS: Final = 1.0
 SHARE: Final = 1 / 20
-
-# Streams of the health checks: (HEALTH, LOOK, side, call) and so on.
-LOOK, PAIRED = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,61 +73,65 @@ def check_names(suppressed: Collection[str]) -> None:
             raise InvalidParameter(f"suppress={name!r}: there is no such health check; there are {', '.join(NAMES)}")
 
 
-def required(job: Job) -> tuple[str, ...]:
+def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
     """Do what check, bound and curve do before the search; notes for people.
 
     Raises `InvalidNeighbours` where nothing could be found and `DependentRuns` where anything found would be no
     evidence.
     """
-    if finding := identical_inputs(job.relation, job.data):
+    if finding := identical_inputs(problem):
         raise InvalidNeighbours(finding.text)
-    if not job.mechanism.threads and (finding := stuck_generator(job, look(job))):
+    if not problem.mechanism.threads and (finding := stuck_generator(problem.mechanism.name, look(problem, runner))):
         raise DependentRuns(finding.text)  # compiled code cannot remember anything from run to run
-    ignored = input_ignored(job)
+    ignored = input_ignored(problem, runner)
     return (ignored.text,) if ignored else ()
 
 
-def early(job: Job) -> list[Finding]:
+def early(problem: Problem, runner: Runner) -> list[Finding]:
     """All that can be found before the search, for the plugin."""
-    if finding := identical_inputs(job.relation, job.data):
+    if finding := identical_inputs(problem):
         return [finding]  # nothing else is worth saying
-    seen = look(job)
-    findings = (deterministic_output(job.mechanism, seen), stuck_generator(job, seen), input_ignored(job))
+    seen = look(problem, runner)
+    findings = (
+        deterministic_output(problem.mechanism, seen),
+        stuck_generator(problem.mechanism.name, seen),
+        input_ignored(problem, runner),
+    )
     return [finding for finding in findings if finding]
 
 
-def identical_inputs(relation: Relation, data: Data | None) -> Finding | None:
+def identical_inputs(problem: Problem) -> Finding | None:
     """`identical_inputs`: the relation proposes the same input twice, so that nothing can be found."""
-    proposed = list(islice(relation.candidates(data), 64))
+    proposed = list(islice(problem.relation.candidates(problem.data), 64))
     if not proposed or not all(np.array_equal(pair.data, pair.neighbour) for pair in proposed):
         return None
     both = np.array2string(proposed[0].data, threshold=12, separator=", ")
     return Finding("identical_inputs", f"both inputs of every pair are {both}: give neighbours that differ")
 
 
-def look(job: Job) -> Look | None:
+def look(problem: Problem, runner: Runner) -> Look | None:
     """A few runs of the relation's first pair; None where they would take too long."""
-    pair = next(iter(job.relation.candidates(job.data)))
-    draw: Callable[[], tuple[Rows, Rows] | None] = partial(_drawn, job, pair)
-    both = next(ordered([draw], 1, job.search_deadline))
+    pair = next(iter(problem.relation.candidates(problem.data)))
+    draw: Callable[[], tuple[Rows, Rows] | None] = partial(_drawn, runner, pair)
+    both = next(Threads(1).ordered([draw], runner.searching().deadline))
     return Look(pair, *both) if both else None
 
 
-def _drawn(job: Job, pair: Pair) -> tuple[Rows, Rows] | None:
+def _drawn(runner: Runner, pair: Pair) -> tuple[Rows, Rows] | None:
     """The rows of `look`: as many as fit in the time, an even number of calls on each side."""
-    mechanism = job.mechanism
+    mechanism = runner.mechanism
     if mechanism.shard < 8:
         return None  # it was found to be slow
     vectorised = mechanism.signature.size is not None
     calls, rows = (CALLS, ROWS) if vectorised else (1, RUNS)
     width = max(pair.data.size, mechanism.width, 8)
     sides = []
-    limit = min(SECONDS, SHARE * job.max_time)
+    limit = min(SECONDS, SHARE * runner.max_time)
     for side, data in enumerate((pair.data, pair.neighbour)):
         block = np.full((calls, rows, width), np.nan)
         started = time.perf_counter()
         for call in range(calls):
-            rng = generator(job.seed, HEALTH, LOOK, side, call)
+            rng = generator(runner.seed, Role.HEALTH_ROWS, side, call)
             if vectorised:
                 mechanism.fill(data, rng, block[call], 0)
                 if call % 4 == 3 and time.perf_counter() - started > limit / 2:
@@ -168,7 +168,7 @@ def deterministic_output(mechanism: Mechanism, seen: Look | None) -> Finding | N
     )
 
 
-def stuck_generator(job: Job, seen: Look | None) -> Finding | None:
+def stuck_generator(name: str, seen: Look | None) -> Finding | None:
     """`stuck_generator`: runs are not independent, so that nothing counted would be evidence.
 
     Rows of one call (for plain Python: runs that follow each other) equal one another more often, or less often, than
@@ -177,7 +177,6 @@ def stuck_generator(job: Job, seen: Look | None) -> Finding | None:
     """
     if seen is None:
         return None
-    name = job.mechanism.name
     where = ("in one call", "in different calls") if seen.left.shape[0] > 1 else ("that follow each other", "far apart")
     sides, width = (seen.left, seen.right), seen.left.shape[2]
     tested = 2 * 2 * (1 + min(width, COLUMNS))  # at most two kinds of pairs on two sides
@@ -227,22 +226,23 @@ def _equal(a: Rows, b: Rows) -> NDArray[np.bool_]:
     return np.asarray(np.all((a == b) | (np.isnan(a) & np.isnan(b)), axis=1))
 
 
-def input_ignored(job: Job) -> Finding | None:
+def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
     """`input_ignored`: from the same random numbers both inputs of every pair gave the same outcomes in every run.
 
     Nothing is said of mechanisms that draw their own randomness, or are too slow to be run so often.
     """
-    mechanism = job.mechanism
+    mechanism = runner.mechanism
     if not mechanism.reproducible or mechanism.shard < 8:
         return None
     few = mechanism.shard < 1000
-    deadline = Deadline(time.monotonic() + min(SECONDS / 2, SHARE * job.max_time))
-    relation = job.relation.candidates(job.data, centre=job.centre, scale=job.scale)
+    deadline = Deadline(time.monotonic() + min(SECONDS / 2, SHARE * runner.max_time))
+    relation = problem.candidates()
     draw = (
-        partial(_alike, job, pair, number, TOGETHER_SLOW if few else TOGETHER) for number, pair in enumerate(relation)
+        partial(_alike, runner, pair, number, TOGETHER_SLOW if few else TOGETHER)
+        for number, pair in enumerate(relation)
     )
     runs = 0
-    for alike in ordered(draw, 1, deadline):
+    for alike in Threads(1).ordered(draw, deadline):
         if not alike:
             return None  # they differ, or it would take too long to see that they never do
         runs += alike
@@ -253,19 +253,19 @@ def input_ignored(job: Job) -> Finding | None:
     )
 
 
-def _alike(job: Job, pair: Pair, number: int, runs: int) -> int:
+def _alike(runner: Runner, pair: Pair, number: int, runs: int) -> int:
     """The runs made if both inputs gave the same in each of them, else 0; few runs first, which mostly settle it."""
-    mechanism = job.mechanism
+    mechanism = runner.mechanism
     width = max(pair.data.size, mechanism.width, 8)
     runs = min(runs, max((1 << 17) // width, 1))
     for n in (min(runs, 64 if mechanism.shard >= 1000 else 2), runs):
         rows = np.full((2, n, width), np.nan)
-        key = (HEALTH, PAIRED, number, n)
+        key = (Role.HEALTH_PAIRS, number, n)
         if mechanism.threads:
-            mechanism.fill_pair(pair, generator(job.seed, *key), rows, 0, coupled=True)
+            mechanism.fill_pair(pair, generator(runner.seed, *key), rows, 0, coupled=True)
         else:
             for data, side in ((pair.data, rows[0]), (pair.neighbour, rows[1])):
-                mechanism.fill(data, generator(job.seed, *key), side, 0)
+                mechanism.fill(data, generator(runner.seed, *key), side, 0)
         if not np.array_equal(rows[0], rows[1], equal_nan=True):
             return 0
     return runs
@@ -296,7 +296,7 @@ def of_verdict(verdict: NotRefuted) -> list[Finding]:
     # By the runs alone, for an event that happens half of the time: whether a correct mechanism passes must not hang on
     # which event its search came upon. Twice the claim, and one nat for small ones: more would be false comfort.
     caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
-    if not caught <= max(2 * claim.epsilon, claim.epsilon + 1):
+    if not caught <= max(2 * claim.parameter, claim.parameter + 1):
         what = f"only ε ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
         findings.append(
             Finding(

@@ -28,7 +28,7 @@ from dpwitness.events import event_from_json
 from dpwitness.mechanisms.mechanism import Signature
 from dpwitness.mechanisms.resolve import PythonMechanism, VectorisedMechanism
 from dpwitness.neighbours import Data, Pair
-from dpwitness.runs import HEALTH, generator
+from dpwitness.runs import Role, generator
 
 #: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
 INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
@@ -38,8 +38,6 @@ VECTORISED_RUNS: Final = 1 << 16
 PLAIN_RUNS: Final = 1 << 10
 START: Final = 60.0
 CHUNK: Final = 1024
-#: A stream of its own among those of the health checks.
-FRESH: Final = 3
 
 
 class CannotLoad(Exception):
@@ -231,7 +229,7 @@ def _side(mechanism: PythonMechanism, data: Data, events: Sequence[Any], seed: i
     most, chunk = (VECTORISED_RUNS, CHUNK) if mechanism.signature.size is not None else (PLAIN_RUNS, 1)
     width = max(data.size, 1, *(event.width for event in events))
     hits, runs, first, same = [0] * len(events), 0, None, True
-    rng = generator(seed, HEALTH, FRESH, side)
+    rng = generator(seed, Role.HEALTH_PROCESS, side)
     for event in events:
         event.contains(np.full((1, width), np.nan))  # what it compiles or loads is not the mechanism's time
     end = time.monotonic() + SECONDS

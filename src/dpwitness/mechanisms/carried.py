@@ -4,9 +4,9 @@ import inspect
 import math
 import numbers
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from dpwitness.claim import Claim
+from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.neighbours import Pairs, pairs
 
@@ -16,7 +16,7 @@ def is_measurement(thing: Any) -> bool:
     return type(thing).__module__.startswith("opendp.") and hasattr(thing, "input_carrier_type")
 
 
-def carried_claim(thing: Any, *, d_in: Any = None) -> Claim | None:
+def carried_claim(thing: Any, *, d_in: Any = None) -> ApproxDP | None:
     """Return the claim that an object carries: OpenDP's `map(d_in)`, diffprivlib's `.epsilon` and `.delta`; else None.
 
     `d_in`: the distance between neighbours that an OpenDP measurement's claim is for. Raises `InvalidClaim`.
@@ -33,9 +33,9 @@ def carried_claim(thing: Any, *, d_in: Any = None) -> Claim | None:
             raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({said})") from error
         measure = str(thing.output_measure)
         if isinstance(loss, int | float) and measure.startswith("MaxDivergence"):
-            return Claim(epsilon=float(loss))
+            return ApproxDP(float(loss))
         if isinstance(loss, tuple) and len(loss) == 2:
-            return Claim(epsilon=float(loss[0]), delta=float(loss[1]))
+            return ApproxDP(float(loss[0]), float(loss[1]))
         raise InvalidClaim(
             f"the measurement states its loss as {measure} ({loss!r}), not as (ε, δ): give epsilon=… and delta=…, "
             "or convert it with OpenDP's make_fix_delta"
@@ -44,7 +44,7 @@ def carried_claim(thing: Any, *, d_in: Any = None) -> Claim | None:
     if (callable(thing) and inspect.isroutine(thing)) or not isinstance(epsilon, numbers.Real):
         return None
     delta = getattr(thing, "delta", 0.0)
-    return Claim(epsilon=float(epsilon), delta=float(delta) if isinstance(delta, numbers.Real) else 0.0)
+    return ApproxDP(float(epsilon), float(delta) if isinstance(delta, numbers.Real) else 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def stated_claim(
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    claim: float | None = None,
+    claim: Claim | float | None = None,
     d_in: Any = None,
 ) -> Stated:
     """What is said of a mechanism: as given, else as the object carries it.
@@ -73,19 +73,28 @@ def stated_claim(
     name = getattr(thing, "__name__", type(thing).__name__)
     if d_in is not None and not is_measurement(thing):
         raise InvalidParameter(f"d_in={d_in!r} is for OpenDP measurements, and {name} is none: leave it out")
+    whole_claim = claim if is_claim(claim) else None
     for key, value in (("epsilon", epsilon), ("claim", claim)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
+        if (
+            value is not None
+            and value is not whole_claim
+            and (isinstance(value, bool) or not isinstance(value, numbers.Real))
+        ):
             raise InvalidClaim(f"{key}={value!r} must be a number")
     if epsilon is not None and not 0 < epsilon <= 700:
         raise InvalidClaim(f"epsilon={epsilon!r} must be positive and finite (at most 700)")
-    given = claim if claim is not None else epsilon
+    if is_claim(claim):
+        if delta is not None:
+            raise InvalidClaim(f"claim={claim} says it all: leave delta={delta!r} out")
+        return Stated(claim=claim, epsilon=None if epsilon is None else float(epsilon), delta=None)
+    given = cast("float | None", epsilon if claim is None else claim)  # a number: it is no claim
     if given is None:
         carried = carried_claim(thing, d_in=d_in)
         if carried is None:
             raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
-        tested = Claim(epsilon=carried.epsilon, delta=carried.delta if delta is None else delta)
+        tested = ApproxDP(carried.epsilon, carried.delta if delta is None else delta)
     else:
-        tested = Claim(epsilon=given, delta=_carried_delta(thing, d_in) if delta is None else delta)
+        tested = ApproxDP(given, _carried_delta(thing, d_in) if delta is None else delta)
     return Stated(claim=tested, epsilon=None if epsilon is None else float(epsilon), delta=delta)
 
 

@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from dpwitness.claim import Claim
 from dpwitness.neighbours import Data, Relation, same_relation
 from dpwitness.results.verdict import Bound, Curve, NotRefuted, Outcome, Verdict, Violation
 from dpwitness.results.witness import Witness
@@ -57,8 +56,8 @@ def witness_lines(witness: Witness) -> list[str]:
         f"  on D         {rate(counts.hits, counts.runs)}",
         f"  on D′        {rate(counts.neighbour_hits, counts.runs)}",
     ]
-    if counts.runs and claim.epsilon > 0:
-        allowed = min(claim.ratio * counts.neighbour_hits / counts.runs + claim.delta, 1.0)
+    if counts.runs and claim.parameter > 0:
+        allowed = claim.largest(counts.neighbour_hits / counts.runs)
         lines.append(f"  allowed on D at the rate seen on D′: {allowed:.4g}")
     return lines
 
@@ -75,7 +74,7 @@ def verdict_text(verdict: Verdict, *, reproduce: Sequence[str] = ()) -> str:
     head = f"{verdict.mechanism}({parameters(verdict.parameters)})"
     match verdict:
         case Violation():
-            lines = [f"VIOLATED: {head} is not {_dp(verdict.claim)}", *witness_lines(verdict.witness)]
+            lines = [f"VIOLATED: {head} is not {verdict.claim.short}", *witness_lines(verdict.witness)]
             lines.append(
                 f"  so ε ≥ {verdict.epsilon_lower_bound:.4g} with confidence {_confidence(verdict.alpha)}"
                 f" (log e-value {verdict.log_e_value:.1f}, needed {math.log(1 / verdict.alpha):.1f})"
@@ -117,10 +116,6 @@ def replay_text(witness: Witness, verdict: Verdict) -> str:
 
 def _relation(relation: Relation | None) -> str:
     return "not known: its pair is taken as it is" if relation is None else f"{relation!s:.200}"
-
-
-def _dp(claim: Claim) -> str:
-    return f"{claim.epsilon:g}-DP" if claim.delta == 0 else f"({claim.epsilon:g}, {claim.delta:g})-DP"
 
 
 def _caught(verdict: NotRefuted) -> str:

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dpwitness.claim import Claim
-from dpwitness.counts import Counts
+from dpwitness.claims import Claim
+from dpwitness.evidence import Counts
 from dpwitness.results.witness import Witness
 
 
@@ -41,7 +41,7 @@ class Outcome:
         return {
             "mechanism": self.mechanism,
             "parameters": self.parameters,
-            "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta},
+            "claim": self.claim.to_json(),
             "alpha": self.alpha,
             "log_e_value": self.log_e_value,
             "p_value": self.p_value,

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpwitness.claim import Claim
-from dpwitness.counts import Counts
+from dpwitness.candidate import Estimate
+from dpwitness.claims import Claim, claim_from_json
 from dpwitness.errors import BadInput, InvalidNeighbours, InvalidWitness
 from dpwitness.events import Event, event_from_json
-from dpwitness.evidence import Estimate
+from dpwitness.evidence import Counts
 from dpwitness.files import read_text, write_atomically
 from dpwitness.neighbours import (
     Data,
@@ -28,9 +28,6 @@ from dpwitness.neighbours import (
 )
 from dpwitness.neighbours.pair import brief
 from dpwitness.results.values import Unreadable, value_from_json, value_to_json
-
-if TYPE_CHECKING:
-    from dpwitness.results.verdict import Verdict
 
 FORMAT = "dpwitness-witness/2"
 EARLIER = "dpwitness-witness/1"
@@ -78,7 +75,7 @@ class Witness:
             "format": FORMAT,
             "mechanism": self.mechanism,
             "parameters": {name: value_to_json(value) for name, value in self.parameters.items()},
-            "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta},
+            "claim": self.claim.to_json(),
             "alpha": self.alpha,
             "relation": _relation_json(self.relation),
             "data": None if self.data is None else self.data.tolist(),
@@ -149,9 +146,7 @@ class Witness:
         return cls(
             mechanism=_text(value["mechanism"], "mechanism"),
             parameters=_parameters(value["parameters"]),
-            claim=Claim(
-                epsilon=_real(value["claim"]["epsilon"], "epsilon"), delta=_real(value["claim"]["delta"], "delta")
-            ),
+            claim=claim_from_json(value["claim"]),
             alpha=alpha,
             relation=None if relation is None else relation_from_json(relation),
             data=None if given is None else as_input(given),
@@ -168,12 +163,6 @@ class Witness:
     def unreadable(self) -> tuple[str, ...]:
         """The parameters that a file could not hold."""
         return tuple(name for name, value in self.parameters.items() if isinstance(value, Unreadable))
-
-    def replay(self, mechanism: Any = None, **settings: Any) -> "Verdict":
-        """Count the event on fresh runs; see `dpwitness.replay`."""
-        from dpwitness.rerun import replay  # the one step upwards: a convenience of the interface
-
-        return replay(self, mechanism, **settings)
 
 
 def _relation_json(relation: Relation | None) -> dict[str, Any] | None:

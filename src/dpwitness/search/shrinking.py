@@ -7,19 +7,21 @@ candidate like that of any search, and `rerun.shrink` confirms it like any other
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.claim import Claim
+from dpwitness.candidate import Candidate, Estimate
+from dpwitness.clock import Deadline
+from dpwitness.effort import Effort
 from dpwitness.errors import MechanismError, MechanismTimeout
 from dpwitness.events import Box, Event, Interval, OutcomeSet
-from dpwitness.evidence import Estimate
-from dpwitness.mechanisms.mechanism import Mechanism, Rows
-from dpwitness.neighbours import Data, Pair, Relation
+from dpwitness.mechanisms.mechanism import Rows
+from dpwitness.neighbours import Pair
 from dpwitness.neighbours import smaller as smaller_pairs
-from dpwitness.runs import sample, tally
+from dpwitness.problem import Problem
+from dpwitness.runs import Role, Runner
 from dpwitness.search.learners.learn import learn_events
 from dpwitness.search.objectives import GrowthAt
 
@@ -31,7 +33,6 @@ STEPS: Final = 20
 LEAST: Final = 100
 #: A step must promise to refute within this share of the runs there are.
 SHARE: Final = 0.5
-_KEY: Final = 1 << 21  # apart from the streams of the search and its playoff
 
 
 #: Of the time: until when inputs are shrunk, and until when the event is; the rest is for the confirm runs.
@@ -39,26 +40,14 @@ INPUTS_UNTIL: Final = 0.5
 EVENT_UNTIL: Final = 0.75
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shrunk:
-    """A smaller candidate, D first, not confirmed yet; `search_runs`: the paired runs that it took."""
-
-    pair: Pair
-    event: Event
-    estimate: Estimate
-    search_runs: int
-
-
 @dataclass(slots=True)
 class _Shrinker:
     """One shrinking: what is fixed, what was spent."""
 
-    mechanism: Mechanism
+    runner: Runner
     objective: GrowthAt
     needed: float  # nats a run
-    seed: int
-    workers: int
-    deadline: float
+    deadline: float  # by `time.monotonic`
     runs: int = 16  # of one step
     steps: int = 0
     spent: int = 0
@@ -67,38 +56,25 @@ class _Shrinker:
     def in_time(self) -> bool:
         return time.monotonic() < self.deadline
 
-    def _key(self) -> tuple[int, int]:
+    @property
+    def _running(self) -> Runner:
+        return replace(self.runner, deadline=Deadline(self.deadline))
+
+    def _step(self) -> int:
+        """The number of one more step, which has a stream of its own."""
         self.steps += 1
         self.spent += self.runs
-        return _KEY, self.steps
+        return self.steps
 
     def promise(self, pair: Pair, event: Event) -> tuple[float, Estimate]:
         """What an event promises, on runs of its own."""
-        n10, n11, n01, _ = tally(
-            self.mechanism,
-            pair,
-            event,
-            self.runs,
-            seed=self.seed,
-            key=self._key(),
-            workers=self.workers,
-            deadline=self.deadline,
-        )
-        p, q, both = ((n10 + n11) / self.runs, (n01 + n11) / self.runs, n11 / self.runs)
-        value = float(self.objective(np.array([p]), np.array([q]), self.runs, 1.0, np.array([both]))[0])
-        return value, Estimate(p=float(p), q=float(q), both=float(both))
+        estimate = self._running.tally(pair, event, self.runs, Role.SHRINK, self._step()).estimate
+        p, q, both = (np.array([rate]) for rate in (estimate.p, estimate.q, estimate.both))
+        return float(self.objective(p, q, self.runs, 1.0, both)[0]), estimate
 
     def outcomes(self, pair: Pair) -> tuple[Rows, Rows]:
         """Fresh search runs of a pair."""
-        return sample(
-            self.mechanism,
-            pair,
-            self.runs,
-            seed=self.seed,
-            key=self._key(),
-            workers=self.workers,
-            deadline=self.deadline,
-        )
+        return self._running.sample(pair, self.runs, Role.SHRINK, self._step())
 
     def holds(self, pair: Pair) -> bool:
         """Whether some event of this pair promises enough; a mechanism that rejects the inputs has none."""
@@ -136,50 +112,36 @@ class _Shrinker:
 
 
 def smallest(
-    mechanism: Mechanism,
-    relation: Relation,
-    pair: Pair,
-    event: Event,
-    *,
-    data: Data | None = None,
-    claim: Claim,
-    alpha: float,
-    seed: int,
-    max_runs: int,
-    max_time: float,
-    workers: int = 1,
-) -> Shrunk | None:
-    """Shrink what refutes `claim`, by the steps of its relation; None where nothing smaller was found in time.
+    problem: Problem, runner: Runner, effort: Effort, pair: Pair, event: Event
+) -> tuple[Candidate | None, int]:
+    """Shrink what refutes the claim, by the steps of the relation; None where nothing smaller was found in time.
 
-    Where `data` are given the inputs stay as they are, and only the event gets simpler. The candidate promises to
-    refute within a share of `max_runs`; whether it does is for confirm runs to say, with a `seed` that is not that of
-    the runs which made the witness. Raises `MechanismError` where the mechanism fails on its own inputs.
+    Where the problem has data the inputs stay as they are, and only the event gets simpler. The candidate promises to
+    refute within a share of the confirm runs; whether it does is for them to say, with a seed that is not that of the
+    runs which made the witness. Returns it, D first, and the paired runs spent. Raises `MechanismError` where the
+    mechanism fails on its own inputs.
     """
     started = time.monotonic()
-    bar = math.log(1 / alpha)
-    objective = GrowthAt(epsilon=claim.epsilon, delta=claim.delta, planned=max_runs, log_bar=bar)
-    shrinker = _Shrinker(
-        mechanism, objective, bar / (SHARE * max_runs), seed, workers, started + INPUTS_UNTIL * max_time
-    )
+    log_threshold = math.log(1 / effort.alpha)
+    objective = GrowthAt(claim=problem.claim, planned=effort.max_runs, log_threshold=log_threshold)
+    needed = log_threshold / (SHARE * effort.max_runs)
+    shrinker = _Shrinker(runner, objective, needed, started + INPUTS_UNTIL * effort.max_time)
     try:
-        if not _affordable(shrinker, pair, event, max_time):
-            return None
-        small = shrinker.greedy(pair, lambda larger: smaller_pairs(relation, larger, data))
-        shrinker.deadline = started + EVENT_UNTIL * max_time
+        if not _affordable(shrinker, pair, event, effort.max_time):
+            return None, shrinker.spent
+        small = shrinker.greedy(pair, lambda larger: smaller_pairs(problem.relation, larger, problem.data))
+        shrinker.deadline = started + EVENT_UNTIL * effort.max_time
         chosen = _simplest(shrinker, small, event)
     except MechanismTimeout:
-        return None  # the time is over: the witness there was stays
-    if chosen is None:
-        return None
-    turned, simple, estimate = chosen
-    if small is pair and _complexity(simple) > _complexity(event):
-        return None
-    return Shrunk(pair=turned, event=simple, estimate=estimate, search_runs=shrinker.spent)
+        return None, shrinker.spent  # the time is over: the witness there was stays
+    if chosen is None or (small is pair and _complexity(chosen.event) > _complexity(event)):
+        return None, shrinker.spent
+    return chosen, shrinker.spent
 
 
 def _affordable(shrinker: _Shrinker, pair: Pair, event: Event, max_time: float) -> bool:
     """Settle the runs of one step; whether enough steps of enough runs fit into the time."""
-    if shrinker.mechanism.threads or shrinker.mechanism.shard > 1000:
+    if shrinker.runner.mechanism.threads or shrinker.runner.mechanism.shard > 1000:
         shrinker.runs = MANY
         return True
     started = time.perf_counter()
@@ -190,7 +152,7 @@ def _affordable(shrinker: _Shrinker, pair: Pair, event: Event, max_time: float) 
     return shrinker.runs >= LEAST
 
 
-def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, Event, Estimate] | None:
+def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> Candidate | None:
     """The simplest event that promises enough, with the roundest threshold that promises half as much."""
     pair, candidates = shrinker.events(pair, event)
     for candidate in candidates:
@@ -202,8 +164,8 @@ def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, Even
         for rounder in _rounded(candidate):
             rounded, its_estimate = shrinker.promise(pair, rounder)
             if rounded >= max(shrinker.needed, value / 2):
-                return pair, rounder, its_estimate
-        return pair, candidate, estimate
+                return Candidate(pair=pair, event=rounder, estimate=its_estimate)
+        return Candidate(pair=pair, event=candidate, estimate=estimate)
     return None
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.candidate import Candidate
-from dpwitness.claim import Claim
+from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import OutcomeSet
 from dpwitness.neighbours import Data, Pair, as_input
@@ -210,7 +210,7 @@ def propose_bit(parameters: dict[str, Any], data: Data | None, claim: Claim, run
         raise InvalidParameter(f"position={position} must be one of the {base.size} bits, counted from 0")
     one, zero = base.copy(), base.copy()
     one[position], zero[position] = 1, 0
-    yield Candidate(Pair(as_input(one), as_input(zero), f"bit {position + 1} flipped"), OutcomeSet([[1.0]]))
+    yield Candidate(pair=Pair(as_input(one), as_input(zero), f"bit {position + 1} flipped"), event=OutcomeSet([[1.0]]))
 
 
 @target(

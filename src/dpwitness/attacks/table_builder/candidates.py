@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpwitness.attacks.candidate import Candidate
-from dpwitness.claim import Claim
+from dpwitness.claims import Claim
 from dpwitness.events import Interval
 from dpwitness.neighbours import Data, Pair, as_input
 
@@ -29,4 +29,4 @@ def whole_count(parameters: dict[str, Any], data: Data | None, claim: Claim, run
     pair = Pair(as_input(table), as_input(fewer), "one fewer in the fullest cell")
     people = float(table.sum())
     place = len(table) + 2 * int(parameters["partitions"])
-    yield Candidate(pair, Interval(coordinate=place, low=people - 0.5, high=people + 0.5))
+    yield Candidate(pair=pair, event=Interval(coordinate=place, low=people - 0.5, high=people + 0.5))

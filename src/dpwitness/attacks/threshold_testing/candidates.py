@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.candidate import Attack, Candidate
-from dpwitness.claim import Claim
+from dpwitness.claims import Claim
 from dpwitness.events import OutcomeSet
 from dpwitness.exact import pattern_probability
 from dpwitness.neighbours import Data, Pair, as_input
@@ -69,13 +69,13 @@ def promising_copies(
     """The t that promises most evidence against the claim in `runs` runs, and the one with the best lower bound."""
     if epsilon2 == np.inf:
         return [1]
-    evidence, bound = [], []
+    evidence, bound, plane = [], [], claim.half_plane()
     for t in range(1, MOST_COPIES + 1):
         v, w = mirrored_probabilities(t, epsilon1, epsilon2, threshold=threshold, base=base)
         if t > 1 and v * runs < FEWEST_HITS:
             break
-        # The drift of X = 1[D] − e^ε·1[D′] − δ in standard deviations, and log(V/V′) less its noise.
-        evidence.append((v - claim.ratio * w - claim.delta) / np.sqrt(v + claim.ratio**2 * w))
+        # The drift of X = 1[D] − slope·1[D′] − intercept in standard deviations, and log(V/V′) less its noise.
+        evidence.append((v - plane.slope * w - plane.intercept) / np.sqrt(v + plane.slope**2 * w))
         bound.append(np.log(v / w) - np.sqrt(2 * BAR / runs * (1 / v + 1 / w)))
     return sorted({int(np.argmax(evidence)) + 1, int(np.argmax(bound)) + 1})
 
@@ -104,7 +104,7 @@ def _attack(budget: Callable[[dict[str, Any]], tuple[float, float]]) -> Attack:
         for t in promising_copies(epsilon1, epsilon2, threshold=threshold, base=base, claim=claim, runs=runs):
             answers = np.repeat([0.0, 1.0], t)
             first, second = (base + answers) * sensitivity, (base + 1 - answers) * sensitivity
-            yield Candidate(Pair(as_input(first), as_input(second), label), OutcomeSet(answers[None]))
+            yield Candidate(pair=Pair(as_input(first), as_input(second), label), event=OutcomeSet(answers[None]))
 
     return propose
 
@@ -163,4 +163,6 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
     label = (
         f"{len(ladder)} differences each of cell {cell}, count {c}, and of cells to compare it with; one person fewer"
     )
-    yield Candidate(Pair(as_input(answers), as_input(neighbour), label), OutcomeSet(np.array(rows, np.float64)))
+    yield Candidate(
+        pair=Pair(as_input(answers), as_input(neighbour), label), event=OutcomeSet(np.array(rows, np.float64))
+    )

@@ -5,15 +5,15 @@ runs and compared on the second; among those within 5 % of the best the simplest
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.candidate import Estimate
 from dpwitness.events import LARGEST, Box, Event, Interval, OutcomeSet, ScoreThreshold
-from dpwitness.evidence import Estimate
-from dpwitness.search.objectives import BoundAt, Objective
+from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import RowSample, Sample, Side, Table, sample_of, shrunken_log_ratio
 
 Floats = NDArray[np.float64]
@@ -65,9 +65,7 @@ class Learner:
         lower, in case that the first owes its value to luck; the others follow by value.
         """
         sample = self.sample
-        if isinstance(sample, Table) and isinstance(objective, BoundAt):
-            # Few events to be lucky with; and what is rare but clear would lose to what is frequent, in so few runs.
-            objective = replace(objective, error_factor=0.25)
+        objective = objective.for_tables() if isinstance(sample, Table) else objective
         columns = _best_intervals(self._columns, objective)
         # The best of some hundred intervals is the luckiest; so also the best three standard errors lower.
         careful = _best_intervals(self._columns, objective, 3.0) if self.thorough else []

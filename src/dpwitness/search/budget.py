@@ -1,0 +1,42 @@
+"""How many search runs: as given, as usual for compiled code, or what fits in a share of the time."""
+
+import math
+import time
+from typing import Final
+
+import numpy as np
+
+from dpwitness.claims import Claim
+from dpwitness.problem import Problem
+from dpwitness.runs import Runner
+
+SEARCH_RUNS: Final = 600_000
+FEWEST: Final = 64
+
+
+def usual_runs(claim: Claim) -> int:
+    """Search runs for a claim: a violation by a given share of ε is the harder to see, the smaller ε is."""
+    return int(SEARCH_RUNS * min(max(0.7 / max(claim.parameter, 1e-9), 1.0), 4.0))
+
+
+def search_budget(problem: Problem, runner: Runner, given: int | None, usual: int) -> int:
+    """Paired search runs: as given; as usual for compiled code; for slow code what fits in a part of the time."""
+    if given is not None:
+        return given
+    mechanism = problem.mechanism
+    if mechanism.threads:
+        return usual
+    data = next(problem.candidates()).data
+    some = min(mechanism.shard, 16) if mechanism.shard < 1000 else 1000
+    rows = np.empty((some, max(mechanism.width, 8)))
+    began = time.perf_counter()
+    times: list[float] = []
+    while not times or (len(times) < 5 and time.perf_counter() - began < 0.05):
+        started = time.perf_counter()
+        mechanism.fill(data, np.random.default_rng(0), rows, 0)
+        times.append(time.perf_counter() - started)
+    cost = 2 * min(times) / len(rows)  # the least: a busy machine must not change the search
+    # Rounded to a power of ten, so that a small change of speed does not change the search.
+    share = 4 if mechanism.shard >= 1000 else 8  # plain Python slows down most when the machine is busy
+    fits = 10 ** math.floor(math.log10(max(runner.max_time / share / cost, 1)))
+    return int(min(usual, max(fits, FEWEST)))
