@@ -22,7 +22,8 @@ from dpwitness.neighbours import Relation
 from dpwitness.preparation import check_limits, compiled_first, number, prepare, search_budget, usual_search, whole
 from dpwitness.results.verdict import Curve, Line
 from dpwitness.runs import confirm
-from dpwitness.search.learners.learn import Found, Learner
+from dpwitness.search.learners import RatedEvent as Found
+from dpwitness.search.learners import learn
 from dpwitness.search.objectives import BoundAt, PowerAt
 
 CURVE_RUNS: Final = 1_500_000
@@ -125,16 +126,15 @@ def _line(
     budget = search_budget(job, search_runs, min(usual_search(epsilon), planned))
     wide = BoundAt(planned=planned, log_bar=math.log(1e6), delta=delta)
     finalists, spent = job.search(wide, budget, progress)
-    learners = [Learner(arm.sample) for arm in finalists]
-    entries = job.learned(finalists, learners, wide, most=3)
+    entries = job.learned(finalists, wide, most=3)
     best, more = job.playoff(entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
     spent += more
     # A handful of events serves all test ε: the largest bound, and what is best at a few ε on the way.
     spots = np.unique(np.quantile([t.epsilon for t in tests], (0, 0.25, 0.5, 0.75, 1), method="nearest"))
     pair, pool = best.pair, [best.found]
     powers = [PowerAt(epsilon=float(e), delta=delta) for e in spots]
-    pool += [found for power in powers for found in learners[best.place].events(power, most=1)]
-    del finalists, learners
+    pool += [found for power in powers for found in learn(finalists[best.place].sample, power, most=1)]
+    del finalists
     again = max(budget // 6, 16)
     pool = job.recounted(pair, _different(pool), again)
     if runs is None:

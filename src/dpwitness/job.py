@@ -22,7 +22,8 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Data, Pair, Pairs, Relation, adjacent, require_adjacent
 from dpwitness.results.witness import Witness
 from dpwitness.runs import CONFIRM, PLAYOFF, generator, ordered, tally
-from dpwitness.search.learners.learn import Found, Learner
+from dpwitness.search.learners import RatedEvent as Found
+from dpwitness.search.learners import learn
 from dpwitness.search.objectives import BoundAt, Objective
 from dpwitness.search.search import Entry, Promising, estimated, playoff, search
 from dpwitness.targets import target_of
@@ -111,10 +112,10 @@ class Job:
         )
 
     def learned(
-        self, finalists: Sequence[Promising], learners: Sequence[Learner], objective: Objective, most: int
+        self, finalists: Sequence[Promising], objective: Objective, most: int
     ) -> list[Entry]:
         """The events that the finalists' outcomes show, each finalist on a thread."""
-        learned = ordered((partial(learner.events, objective, most) for learner in learners), self.workers)
+        learned = ordered((partial(learn, arm.sample, objective, most=most) for arm in finalists), self.workers)
         return [
             Entry(arm.pair, found, place)
             for place, (arm, events) in enumerate(zip(finalists, learned, strict=True))
@@ -202,9 +203,8 @@ def find(
         finalists, searched = [], 0  # too slow to search: what the attack proposes can still be confirmed
     spent += searched
     certain = [Entry(arm.pair, arm.certain, place) for place, arm in enumerate(finalists) if arm.certain]
-    learners = [Learner(arm.sample) for arm in finalists]
     most = 6 if isinstance(objective, BoundAt) else 2  # a bound has the runs to tell many apart
-    entries += certain + job.learned(finalists, learners, objective, most)
+    entries += certain + job.learned(finalists, objective, most)
     del finalists
     best = certain[0] if certain else max(entries, key=lambda entry: entry.found.value)
     if len(entries) > 1 and (certain or best.found.lower_value < stop_value):

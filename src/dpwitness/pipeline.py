@@ -29,7 +29,7 @@ from dpwitness.neighbours import Pair, Relation
 from dpwitness.preparation import check_limits, compiled_first, number, prepare, search_budget, usual_search
 from dpwitness.results.verdict import Bound, NotRefuted, Verdict, Violation
 from dpwitness.runs import confirm
-from dpwitness.search.learners.learn import Found
+from dpwitness.search.learners import RatedEvent as Found
 from dpwitness.search.objectives import BoundAt, GrowthAt
 
 __all__ = ["bound", "check"]

@@ -19,7 +19,7 @@ from dpwitness.pipeline import CHECK_RUNS, confirm_job
 from dpwitness.preparation import check_limits, compiled_first, prepare
 from dpwitness.results.verdict import Verdict, Violation
 from dpwitness.results.witness import Witness
-from dpwitness.search.learners.learn import Found
+from dpwitness.search.learners import RatedEvent as Found
 from dpwitness.search.shrinking import smallest
 from dpwitness.targets import target_of
 

@@ -1,7 +1,7 @@
 """What the search looks for: how much an event promises, from rough probabilities. Never evidence."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +23,9 @@ class Objective(Protocol):
         `standard_errors`: by how many standard errors of these estimates the value is lowered: the largest of many
         noisy values is mostly noise. `both`: the share of runs with both sides in the event; None: p·q.
         """
+
+    def for_repeating_outcomes(self) -> "Objective":
+        """The objective to use where outcomes repeat, so that few events compete to be the luckiest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,10 @@ class GrowthAt:
         joint = np.minimum(joint, lower)
         values[grows] = growth_rate(lower[grows], q[grows], self.epsilon, self.delta, joint[grows])
         return np.asarray(values)
+
+    def for_repeating_outcomes(self) -> "GrowthAt":
+        """As in `Objective`: the same."""
+        return self
 
     def _undetected(self, p: Floats) -> Floats:
         """By how much the detectable ε exceeds the claim, for an event of probability p under D; at most 50.
@@ -102,6 +109,10 @@ class BoundAt:
         )
         return np.asarray(np.log(hits) - np.log(others) - spread)
 
+    def for_repeating_outcomes(self) -> "BoundAt":
+        """As in `Objective`: errors count a quarter; what is rare but clear would lose to what is frequent else."""
+        return replace(self, error_factor=0.25)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerAt:
@@ -116,3 +127,7 @@ class PowerAt:
         """As in `Objective`."""
         thinned = (p - self.delta) * np.exp(-self.epsilon)
         return np.asarray((thinned - q - 1 / runs) / np.sqrt(np.maximum(thinned, 0.0) + q + 1 / runs))
+
+    def for_repeating_outcomes(self) -> "PowerAt":
+        """As in `Objective`: the same."""
+        return self

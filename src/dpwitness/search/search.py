@@ -15,9 +15,10 @@ from dpwitness.evidence import Estimate
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations
 from dpwitness.runs import CERTAIN, PLAYOFF, ordered, sample, stack, tally
-from dpwitness.search.learners.learn import Found, learn_events, slack
+from dpwitness.search.learners import RatedEvent as Found
+from dpwitness.search.learners import learn_events, tolerance
 from dpwitness.search.objectives import Objective
-from dpwitness.search.samples import Sample, Table, counted, sample_of
+from dpwitness.search.samples import Sample, counted, sample_of
 
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
 ROOM = 1 << 22
@@ -177,7 +178,7 @@ def search(
         """What was seen of a pair; n fresh runs, which need no room, where outcomes repeat."""
         nonlocal spent
         rows = sample_of(arm.x, arm.y)
-        if late or not isinstance(rows, Table) or n <= len(arm.x):
+        if late or not rows.repeats or n <= len(arm.x):
             return rows
         parts = 2 * -(-n // (2 * PART))
         each = -(-n // parts)
@@ -259,8 +260,8 @@ def playoff(
     recounted: set[int] = set()
     while True:
         best = value(alive[0])
-        good = [number for number in alive if value(number) >= best - slack(best)]
-        winner = min(good, key=lambda number: latest[number].found.event.size)
+        good = [number for number in alive if value(number) >= best - tolerance(best)]
+        winner = min(good, key=lambda number: latest[number].found.event.complexity[0])
         lucky = latest[winner].found.lower_value <= 0 < value(winner) and winner not in recounted
         if not lucky or len(recounted) == RECOUNTS:
             return latest[winner], spent

@@ -8,19 +8,19 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from dpwitness.claim import Claim
 from dpwitness.errors import MechanismError, MechanismTimeout
-from dpwitness.events import Box, Event, Interval, OutcomeSet
+from dpwitness.events import Event
 from dpwitness.evidence import Estimate
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Data, Pair, Relation
 from dpwitness.neighbours import smaller as smaller_pairs
 from dpwitness.runs import sample, tally
-from dpwitness.search.learners.learn import learn_events
+from dpwitness.search.learners import learn_events
 from dpwitness.search.objectives import GrowthAt
 
 #: Search runs of one step: compiled or vectorised code, and plain Python.
@@ -32,8 +32,6 @@ LEAST: Final = 100
 #: A step must promise to refute within this share of the runs there are.
 SHARE: Final = 0.5
 _KEY: Final = 1 << 21  # apart from the streams of the search and its playoff
-
-
 #: Of the time: until when inputs are shrunk, and until when the event is; the rest is for the confirm runs.
 INPUTS_UNTIL: Final = 0.5
 EVENT_UNTIL: Final = 0.75
@@ -131,8 +129,8 @@ class _Shrinker:
         wholes = [found.event for found in learned if found.swapped == turned]
         if not turned and event.width <= x.shape[1]:
             wholes.append(event)
-        parts = [part for whole in wholes for part in _parts(whole)]
-        return pair.swapped() if turned else pair, sorted([*parts, *wholes], key=_complexity)
+        parts = [part for whole in wholes for part in whole.simpler()]
+        return pair.swapped() if turned else pair, sorted([*parts, *wholes], key=lambda candidate: candidate.complexity)
 
 
 def smallest(
@@ -172,7 +170,7 @@ def smallest(
     if chosen is None:
         return None
     turned, simple, estimate = chosen
-    if small is pair and _complexity(simple) > _complexity(event):
+    if small is pair and simple.complexity > event.complexity:
         return None
     return Shrunk(pair=turned, event=simple, estimate=estimate, search_runs=shrinker.spent)
 
@@ -199,51 +197,9 @@ def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, Even
         value, estimate = shrinker.promise(pair, candidate)
         if value < shrinker.needed:
             continue
-        for rounder in _rounded(candidate):
+        for rounder in candidate.rounded():
             rounded, its_estimate = shrinker.promise(pair, rounder)
             if rounded >= max(shrinker.needed, value / 2):
                 return pair, rounder, its_estimate
         return pair, candidate, estimate
     return None
-
-
-def _parts(event: Event) -> list[Event]:
-    """Simpler events made of parts of this one."""
-    match event:
-        case Box():
-            return list(event.sides)
-        case OutcomeSet() if len(event.rows) > 1:
-            return [OutcomeSet(event.rows[i : i + 1]) for i in range(min(len(event.rows), 8))]
-        case Interval() if math.isfinite(event.low) and math.isfinite(event.high):
-            return [
-                Interval(coordinate=event.coordinate, low=event.low),
-                Interval(coordinate=event.coordinate, high=event.high),
-            ]
-    return []
-
-
-def _complexity(event: Event) -> tuple[int, int]:
-    """Less is simpler to say: one outcome, one bound, an interval, a box, several outcomes, a score."""
-    match event:
-        case OutcomeSet():
-            return (0, event.width) if len(event.rows) == 1 else (2, len(event.rows))
-        case Interval():
-            return 0, 1 + int(math.isfinite(event.low) and math.isfinite(event.high))
-        case Box():
-            return 1, len(event.sides)
-    return 3, event.width
-
-
-def _rounded(event: Event) -> Iterator[Any]:
-    """An interval or a box with bounds of 1, 2 and 3 digits; nothing where they are as round as that already."""
-    sides = event.sides if isinstance(event, Box) else (event,) if isinstance(event, Interval) else ()
-    for digits in (1, 2, 3):
-        rounded = []
-        for side in sides:
-            low, high = (float(f"{bound:.{digits}g}") for bound in (side.low, side.high))
-            if not low < high:
-                break
-            rounded.append(Interval(coordinate=side.coordinate, low=low, high=high))
-        else:
-            if sides and tuple(rounded) != tuple(sides):
-                yield Box(tuple(rounded)) if isinstance(event, Box) else rounded[0]
