@@ -299,17 +299,14 @@ def interval(low=-math.inf, high=math.inf, coordinate=0):
 
 
 def test_parts_of_an_event_are_simpler_events():
-    assert shrinking._parts(interval(1.0, 2.0, 3)) == [
-        interval(low=1.0, coordinate=3),
-        interval(high=2.0, coordinate=3),
-    ]
-    assert shrinking._parts(interval(low=1.0)) == shrinking._parts(interval(high=1.0)) == []
+    assert list(interval(1.0, 2.0, 3).simpler()) == [interval(low=1.0, coordinate=3), interval(high=2.0, coordinate=3)]
+    assert list(interval(low=1.0).simpler()) == list(interval(high=1.0).simpler()) == []
     sides = (interval(1.0, 2.0), interval(low=0.0, coordinate=1))
-    assert shrinking._parts(Box(sides)) == list(sides)
-    assert shrinking._parts(OutcomeSet([[1.0]])) == []
+    assert list(Box(sides).simpler()) == list(sides)
+    assert list(OutcomeSet([[1.0]]).simpler()) == []
     two = OutcomeSet([[1.0, 2.0], [3.0, 4.0]])
-    assert sorted(part.rows.tolist() for part in shrinking._parts(two)) == [[[1.0, 2.0]], [[3.0, 4.0]]]
-    assert len(shrinking._parts(OutcomeSet([[float(k)] for k in range(20)]))) == 8
+    assert sorted(part.rows.tolist() for part in two.simpler()) == [[[1.0, 2.0]], [[3.0, 4.0]]]
+    assert len(OutcomeSet([[float(k)] for k in range(20)]).simpler()) == 8
 
 
 def test_events_in_order_of_complexity():
@@ -323,20 +320,20 @@ def test_events_in_order_of_complexity():
         OutcomeSet([[1.0], [2.0]]),
         OutcomeSet([[1.0], [2.0], [3.0]]),
     ]
-    values = [shrinking._complexity(event) for event in ordered]
+    values = [event.complexity for event in ordered]
     assert values == sorted(set(values))
-    assert shrinking._complexity(interval(low=1.0)) == shrinking._complexity(interval(high=1.0)) == values[0]
+    assert interval(low=1.0).complexity == interval(high=1.0).complexity == values[0]
 
 
 def test_bounds_are_rounded_to_one_two_and_three_digits():
-    assert list(shrinking._rounded(interval(low=0.12345))) == [interval(low=b) for b in (0.1, 0.12, 0.123)]
-    assert list(shrinking._rounded(interval(high=98.76))) == [interval(high=b) for b in (100.0, 99.0, 98.8)]
+    assert list(interval(low=0.12345).rounded()) == [interval(low=b) for b in (0.1, 0.12, 0.123)]
+    assert list(interval(high=98.76).rounded()) == [interval(high=b) for b in (100.0, 99.0, 98.8)]
     # With one digit nothing is left of the interval; with two it is 1.1 to 1.2.
-    assert list(shrinking._rounded(interval(1.12, 1.18))) == [interval(1.1, 1.2)]
-    assert list(shrinking._rounded(interval(low=0.5))) == []
+    assert list(interval(1.12, 1.18).rounded()) == [interval(1.1, 1.2)]
+    assert list(interval(low=0.5).rounded()) == []
     box = Box((interval(low=0.11), interval(high=0.26, coordinate=1)))
-    assert list(shrinking._rounded(box)) == [Box((interval(low=0.1), interval(high=0.3, coordinate=1)))]
-    assert list(shrinking._rounded(OutcomeSet([[0.12345]]))) == []
+    assert list(box.rounded()) == [Box((interval(low=0.1), interval(high=0.3, coordinate=1)))]
+    assert list(OutcomeSet([[0.12345]]).rounded()) == []
 
 
 def shrinker(mechanism, runs):

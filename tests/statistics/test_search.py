@@ -16,7 +16,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
-from dpwitness.search.learners.learn import Found, learn_events
+from dpwitness.search.learners import RatedEvent, learn_events
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
 from dpwitness.search.ranking import RECOUNTS, Entry
 from dpwitness.search.samples import Table
@@ -61,7 +61,7 @@ def test_finalists_are_seen_in_more_runs_than_there_is_room_for_where_outcomes_r
     finalists, spent = searched("svt", objective)
     for arm in finalists:
         assert isinstance(arm.sample, Table)
-        assert arm.sample.runs + arm.sample.tested >= BUDGET // len(finalists)
+        assert arm.sample.training_runs + arm.sample.test_runs >= BUDGET // len(finalists)
     assert spent >= 3 * BUDGET // 2
 
 
@@ -91,7 +91,7 @@ def test_a_playoff_is_not_won_by_luck():
     objective = BoundAt(planned=20_000_000, log_threshold=math.log(1000))
     events = [Interval(coordinate=0, low=1 + 10 * rare) for rare in (0.0, *(math.log(3000) - 0.01 * np.arange(20)))]
     nothing = Estimate(p=0.0, q=0.0)
-    entries = [Entry(pair, Found(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
+    entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
     for seed in range(10):
         winner, _ = playoff(mechanism, entries, objective, seed=seed, budget=4_000_000)
         assert winner.found.event == events[0]
@@ -161,7 +161,7 @@ def test_a_lucky_winner_is_counted_again(monkeypatch):
     mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=1.0)
     events = [Interval(coordinate=0, low=1 + rare) for rare in (0.0, *(math.log(100) - 0.01 * np.arange(8)))]
     nothing = Estimate(p=0.0, q=0.0)
-    entries = [Entry(pair, Found(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
+    entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
 
     def lucky(recounts):
         monkeypatch.setattr("dpwitness.search.ranking.RECOUNTS", recounts)
@@ -180,7 +180,7 @@ def test_who_is_counted_again_wins_by_those_runs_alone(monkeypatch):
     mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=1.0)
     events = [Interval(coordinate=0, low=1 + math.log(100) - 0.01 * k) for k in range(8)]
     nothing = Estimate(p=0.0, q=0.0)
-    entries = [Entry(pair, Found(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
+    entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
     monkeypatch.setattr("dpwitness.search.ranking.RECOUNTS", len(events))  # all that promise by luck
     again = 0
     for seed in range(40):

@@ -25,7 +25,7 @@ from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget, usual_runs
 from dpwitness.search.find import learned, reestimated
 from dpwitness.search.halving import search
-from dpwitness.search.learners.learn import Found, Learner
+from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, PowerAt
 from dpwitness.search.ranking import playoff
 from dpwitness.settings import number, whole
@@ -165,7 +165,7 @@ def _line(
 
 def _pool(
     problem: Problem, runner: Runner, tests: Sequence[ApproxDP], planned: int, budget: int
-) -> tuple[Pair, list[Found], int]:
+) -> tuple[Pair, list[RatedEvent], int]:
     """A pair and a handful of events for all tests, each once, and the search runs spent.
 
     The event of the largest bound, and what is best at a few ε on the way.
@@ -173,12 +173,11 @@ def _pool(
     searching, delta = runner.searching(), tests[0].delta
     wide = BoundAt(planned=planned, log_threshold=math.log(1e6), delta=delta)
     finalists, spent = search(problem, searching, wide, budget)
-    learners = [Learner(arm.sample) for arm in finalists]
-    entries = learned(searching, finalists, wide, 3, learners)
+    entries = learned(searching, finalists, wide, 3)
     best, more = playoff(searching, entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
     spots = np.unique(np.quantile([test.epsilon for test in tests], (0, 0.25, 0.5, 0.75, 1), method="nearest"))
     powers = [PowerAt(epsilon=float(e), delta=delta) for e in spots]
-    pool = [best.found, *(found for power in powers for found in learners[best.place].events(power, most=1))]
+    pool = [best.found, *(found for power in powers for found in learn(finalists[best.place].sample, power, most=1))]
     different = {(str(found.event.to_json()), found.swapped): found for found in pool}
     return best.pair, list(different.values()), spent + more
 
@@ -193,7 +192,7 @@ def _several(name: str, values: Any) -> list[float]:
     return found
 
 
-def _best_for(test: ApproxDP, pool: Sequence[Found]) -> int:
+def _best_for(test: ApproxDP, pool: Sequence[RatedEvent]) -> int:
     """The event of largest power against a test ε, by the search's estimates."""
     p, q = np.array([f.estimate.p for f in pool]), np.array([f.estimate.q for f in pool])
     return int(np.argmax(PowerAt(epsilon=test.epsilon, delta=test.delta)(p, q, 100_000)))

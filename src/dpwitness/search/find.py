@@ -12,7 +12,7 @@ from dpwitness.neighbours import Pair, adjacent, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.runs import Role, Runner
 from dpwitness.search.halving import Finalist, search
-from dpwitness.search.learners.learn import Found, Learner
+from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import Objective
 from dpwitness.search.ranking import Entry, playoff
 from dpwitness.targets import target_of
@@ -26,7 +26,7 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     runner = runner.searching()
     entries, spent = [], 0
     for candidate in proposed(problem, planned):
-        found = Found(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
+        found = RatedEvent(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
         entries.append(Entry(candidate.pair, found))
     if entries:  # at least two, so that all are counted
         best, spent = playoff(runner, [*entries, entries[0]], objective, budget // 4)
@@ -55,12 +55,9 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     return _candidate(best), spent
 
 
-def learned(
-    runner: Runner, finalists: Sequence[Finalist], objective: Objective, most: int, learners: Sequence[Learner] = ()
-) -> list[Entry]:
+def learned(runner: Runner, finalists: Sequence[Finalist], objective: Objective, most: int) -> list[Entry]:
     """The events that the finalists' outcomes show, at most so many of each; each finalist on a thread."""
-    learners = learners or [Learner(arm.sample) for arm in finalists]
-    tasks = (partial(learner.events, objective, most) for learner in learners)
+    tasks = (partial(learn, arm.sample, objective, most=most) for arm in finalists)
     results = replace(runner, deadline=None).each(tasks)
     return [
         Entry(arm.pair, found, place)
@@ -69,7 +66,7 @@ def learned(
     ]
 
 
-def reestimated(runner: Runner, pair: Pair, pool: Sequence[Found], runs: int) -> list[Found]:
+def reestimated(runner: Runner, pair: Pair, pool: Sequence[RatedEvent], runs: int) -> list[RatedEvent]:
     """The same events with estimates from search runs that none of them was chosen by."""
     return [
         replace(

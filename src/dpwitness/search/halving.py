@@ -14,10 +14,10 @@ from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner, stack
-from dpwitness.search.learners.learn import Found, learn_events
+from dpwitness.search.learners import RatedEvent, learn_events
 from dpwitness.search.objectives import Objective
 from dpwitness.search.ranking import revalued
-from dpwitness.search.samples import Sample, Table, counted, sample_of
+from dpwitness.search.samples import Sample, counted, sample_of
 
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
 ROOM: Final = 1 << 22
@@ -33,7 +33,7 @@ class Finalist:
 
     pair: Pair
     sample: Sample
-    certain: Found | None = None  # an event that reached the stop value on runs of its own: the search ended with it
+    certain: RatedEvent | None = None  # an event that reached the stop value on runs of its own
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Arm:
     index: int
     x: Rows = field(default_factory=lambda: np.empty((0, 1)))
     y: Rows = field(default_factory=lambda: np.empty((0, 1)))
-    found: Found | None = None
+    found: RatedEvent | None = None
     certain: bool = False
     turns: int = 0
 
@@ -62,7 +62,7 @@ class Growth:
     drawn: int
     x: Rows
     y: Rows
-    found: Found | None
+    found: RatedEvent | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class Search:
     def more(self, arm: Arm, n: int) -> Sample:
         """What was seen of a pair; n fresh runs, which need no room in memory, where outcomes repeat."""
         rows = sample_of(arm.x, arm.y)
-        if self.late or not isinstance(rows, Table) or n <= len(arm.x):
+        if self.late or not rows.repeats or n <= len(arm.x):
             return rows
         parts = 2 * -(-n // (2 * PART))
         each = -(-n // parts)

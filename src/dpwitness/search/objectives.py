@@ -20,9 +20,6 @@ class Objective(Protocol):
     def stop_value(self) -> float:
         """A value from which on a search need not go on; infinite if there is none: then it is a thorough search."""
 
-    def for_tables(self) -> "Objective":
-        """The same where outcomes repeat: there are fewer events to choose from by luck."""
-
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
@@ -31,6 +28,9 @@ class Objective(Protocol):
         `standard_errors`: by how many standard errors of these estimates the value is lowered: the largest of many
         noisy values is mostly noise. `both`: the share of runs with both sides in the event; None: p·q.
         """
+
+    def for_repeating_outcomes(self) -> "Objective":
+        """The objective to use where outcomes repeat, so that few events compete to be the luckiest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +47,6 @@ class GrowthAt:
     planned: int = 4_000_000
     log_threshold: float = math.log(1e6)  # log(1/α)
     stop_value: float = np.inf
-
-    def for_tables(self) -> "GrowthAt":
-        """Itself."""
-        return self
 
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
@@ -69,6 +65,10 @@ class GrowthAt:
         joint = np.minimum(joint, lower)
         values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s[grows], t[grows]), joint[grows])
         return np.asarray(values)
+
+    def for_repeating_outcomes(self) -> "GrowthAt":
+        """The same."""
+        return self
 
     def _undetected(self, p: Floats, plane: HalfPlane) -> Floats:
         """By how much the detectable privacy loss exceeds the claim's, for probability p under D; at most 50.
@@ -105,10 +105,6 @@ class BoundAt:
     delta: float = 0.0
     error_factor: float = 1.0  # multiplies every `standard_errors`
 
-    def for_tables(self) -> "BoundAt":
-        """With smaller errors: what is rare but clear would lose to what is frequent, in so few runs."""
-        return replace(self, error_factor=0.25)
-
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
@@ -123,6 +119,10 @@ class BoundAt:
         )
         return np.asarray(np.log(hits) - np.log(others) - spread)
 
+    def for_repeating_outcomes(self) -> "BoundAt":
+        """As in `Objective`: errors count a quarter; what is rare but clear would lose to what is frequent else."""
+        return replace(self, error_factor=0.25)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerAt:
@@ -133,13 +133,13 @@ class PowerAt:
     epsilon: float
     delta: float = 0.0
 
-    def for_tables(self) -> "PowerAt":
-        """Itself."""
-        return self
-
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
         """The value; see `Objective`."""
         thinned = (p - self.delta) * np.exp(-self.epsilon)
         return np.asarray((thinned - q - 1 / runs) / np.sqrt(np.maximum(thinned, 0.0) + q + 1 / runs))
+
+    def for_repeating_outcomes(self) -> "PowerAt":
+        """As in `Objective`: the same."""
+        return self

@@ -9,7 +9,7 @@ import numpy as np
 from dpwitness.candidate import Tally
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, Runner
-from dpwitness.search.learners.learn import Found, slack
+from dpwitness.search.learners import RatedEvent, tolerance
 from dpwitness.search.objectives import Objective
 
 #: By how many standard errors a value in the playoff is lowered: the largest of some 24 noisy values is partly noise.
@@ -23,7 +23,7 @@ class Entry:
     """A pair and an event in a playoff; `place` says which finalist it came from, −1 for an attack's."""
 
     pair: Pair
-    found: Found
+    found: RatedEvent
     place: int = -1
 
     @property
@@ -75,8 +75,8 @@ def playoff(runner: Runner, entries: Sequence[Entry], objective: Objective, budg
     recounted: set[int] = set()
     while True:
         best = state.value(alive[0])
-        good = [number for number in alive if state.value(number) >= best - slack(best)]
-        winner = min(good, key=lambda number: state.latest[number].found.event.size)
+        good = [number for number in alive if state.value(number) >= best - tolerance(best)]
+        winner = min(good, key=lambda number: state.latest[number].found.event.complexity[0])
         lucky = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in recounted
         if not lucky or len(recounted) == RECOUNTS:
             return state.latest[winner], state.spent
@@ -86,7 +86,7 @@ def playoff(runner: Runner, entries: Sequence[Entry], objective: Objective, budg
         alive = sorted(range(len(entries)), key=lambda number: -state.value(number))
 
 
-def revalued(found: Found, tally: Tally, objective: Objective) -> Found:
+def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEvent:
     """An event with the estimate and the value of a tally."""
     estimate = tally.estimate
     p, q, both = (np.array([rate]) for rate in (estimate.p, estimate.q, estimate.both))

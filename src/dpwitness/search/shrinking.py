@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from dpwitness.candidate import Candidate, Estimate
 from dpwitness.clock import Deadline
 from dpwitness.effort import Effort
 from dpwitness.errors import MechanismError, MechanismTimeout
-from dpwitness.events import Box, Event, Interval, OutcomeSet
+from dpwitness.events import Event
 from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours import smaller as smaller_pairs
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner
-from dpwitness.search.learners.learn import learn_events
+from dpwitness.search.learners import learn_events
 from dpwitness.search.objectives import GrowthAt
 
 #: Search runs of one step: compiled or vectorised code, and plain Python.
@@ -107,8 +107,8 @@ class _Shrinker:
         wholes = [found.event for found in learned if found.swapped == turned]
         if not turned and event.width <= x.shape[1]:
             wholes.append(event)
-        parts = [part for whole in wholes for part in _parts(whole)]
-        return pair.swapped() if turned else pair, sorted([*parts, *wholes], key=_complexity)
+        parts = [part for whole in wholes for part in whole.simpler()]
+        return pair.swapped() if turned else pair, sorted([*parts, *wholes], key=lambda candidate: candidate.complexity)
 
 
 def smallest(
@@ -134,7 +134,7 @@ def smallest(
         chosen = _simplest(shrinker, small, event)
     except MechanismTimeout:
         return None, shrinker.spent  # the time is over: the witness there was stays
-    if chosen is None or (small is pair and _complexity(chosen.event) > _complexity(event)):
+    if chosen is None or (small is pair and chosen.event.complexity > event.complexity):
         return None, shrinker.spent
     return chosen, shrinker.spent
 
@@ -161,51 +161,9 @@ def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> Candidate | None
         value, estimate = shrinker.promise(pair, candidate)
         if value < shrinker.needed:
             continue
-        for rounder in _rounded(candidate):
+        for rounder in candidate.rounded():
             rounded, its_estimate = shrinker.promise(pair, rounder)
             if rounded >= max(shrinker.needed, value / 2):
                 return Candidate(pair=pair, event=rounder, estimate=its_estimate)
         return Candidate(pair=pair, event=candidate, estimate=estimate)
     return None
-
-
-def _parts(event: Event) -> list[Event]:
-    """Simpler events made of parts of this one."""
-    match event:
-        case Box():
-            return list(event.sides)
-        case OutcomeSet() if len(event.rows) > 1:
-            return [OutcomeSet(event.rows[i : i + 1]) for i in range(min(len(event.rows), 8))]
-        case Interval() if math.isfinite(event.low) and math.isfinite(event.high):
-            return [
-                Interval(coordinate=event.coordinate, low=event.low),
-                Interval(coordinate=event.coordinate, high=event.high),
-            ]
-    return []
-
-
-def _complexity(event: Event) -> tuple[int, int]:
-    """Less is simpler to say: one outcome, one bound, an interval, a box, several outcomes, a score."""
-    match event:
-        case OutcomeSet():
-            return (0, event.width) if len(event.rows) == 1 else (2, len(event.rows))
-        case Interval():
-            return 0, 1 + int(math.isfinite(event.low) and math.isfinite(event.high))
-        case Box():
-            return 1, len(event.sides)
-    return 3, event.width
-
-
-def _rounded(event: Event) -> Iterator[Any]:
-    """An interval or a box with bounds of 1, 2 and 3 digits; nothing where they are as round as that already."""
-    sides = event.sides if isinstance(event, Box) else (event,) if isinstance(event, Interval) else ()
-    for digits in (1, 2, 3):
-        rounded = []
-        for side in sides:
-            low, high = (float(f"{bound:.{digits}g}") for bound in (side.low, side.high))
-            if not low < high:
-                break
-            rounded.append(Interval(coordinate=side.coordinate, low=low, high=high))
-        else:
-            if sides and tuple(rounded) != tuple(sides):
-                yield Box(tuple(rounded)) if isinstance(event, Box) else rounded[0]
