@@ -11,7 +11,7 @@ import dpwitness as dpw
 from dpwitness.api.curve import CURVE_RUNS, _most_runs, _runs_to_exclude
 from dpwitness.claims import ApproxDP
 from dpwitness.events import Interval
-from dpwitness.evidence import Estimate, detectable_epsilon
+from dpwitness.evidence import Estimate, detectable_parameter
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -125,7 +125,7 @@ CLAIMS = [(0.1, 0.0), (1.0, 0.0), (3.0, 0.0), (0.5, 1e-3), (1.0, 0.1)]
 @pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
 @pytest.mark.parametrize("planned", [400_000, 4_000_000])
 def test_where_nothing_grows_the_value_is_what_is_shown_less_what_is_detectable(epsilon, delta, planned):
-    """At the claim itself: minus the detectable excess over ε, which `detectable_epsilon` solves for numerically."""
+    """At the claim itself: minus the detectable excess over ε, which `detectable_parameter` solves for numerically."""
     claim = ApproxDP(epsilon=epsilon, delta=delta)
     objective = GrowthAt(claim=ApproxDP(epsilon, delta), planned=planned, log_threshold=math.log(1e6))
     for p in (0.99, 0.5, 0.15, 0.02):
@@ -133,7 +133,7 @@ def test_where_nothing_grows_the_value_is_what_is_shown_less_what_is_detectable(
             continue
         hits = round(p * planned)
         hint = Estimate(p=p, q=(p - delta) * math.exp(-epsilon))
-        excess = detectable_epsilon(Counts(n10=hits, n00=planned - hits), claim, alpha=1e-6, hint=hint) - epsilon
+        excess = detectable_parameter(Counts(n10=hits, n00=planned - hits), claim, alpha=1e-6, estimate=hint) - epsilon
         value = objective(np.array([hint.p]), np.array([hint.q]), 10**15, 0.0)[0]
         assert value == pytest.approx(-excess, rel=0.25)
 
