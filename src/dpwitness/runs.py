@@ -64,7 +64,7 @@ def sample(
     first; with `partial_too` only if no shard was done by then, else the rows of those that were come back.
     """
     size = mechanism.shard
-    width = max(pair.data.size, mechanism.width, 1)
+    width = max(mechanism.width, 1)
     while True:
         needed = 1
         parts: list[Rows] = []
@@ -186,26 +186,30 @@ def _cells(
 ) -> list[NDArray[np.int64]]:
     """Run n paired runs, of which `first` is the number of the first, and count the four cells of every event."""
     rng = generator(*stream)
-    width = max(pair.data.size, mechanism.width, *(event.width for event in events), 1)
+    width = max(mechanism.width, *(event.width for event in events), 1)
     totals = [np.zeros(4, np.int64) for _ in events]
     blocks = -(-n * width // BLOCK) if mechanism.threads else 1
     height = max(-(-n // blocks), min(n, 64))
     memory = np.empty(2 * height * width)  # one for all blocks: fresh pages cost more than what is written there
-    for start in range(0, n, height):
+    start = 0
+    while start < n:
         rows = min(n - start, height)
         state = rng.bit_generator.state
         block = memory[: 2 * rows * width].reshape(2, rows, width)
         longest = mechanism.fill_pair(pair, rng, block, first + start, coupled=coupled)
-        while longest > width:  # an event may ask for the absence of what lies behind the row
+        if longest > width:  # an event may ask for the absence of what lies behind the row: these runs once more
             rng.bit_generator.state = state
+            mechanism.width = max(mechanism.width, longest)
             width = longest
+            if mechanism.threads and height * width > 8 * BLOCK:
+                height = max(BLOCK // width, 64)
             memory = np.empty(2 * height * width)
-            block = memory[: 2 * rows * width].reshape(2, rows, width)
-            longest = mechanism.fill_pair(pair, rng, block, first + start, coupled=coupled)
+            continue
         for event, total in zip(events, totals, strict=True):
             a, b = event.contains(block.reshape(2 * rows, width)).reshape(2, rows)
             both, hits, others = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
             total += (hits - both, both, others - both, rows - hits - others + both)
+        start += rows
     return totals
 
 

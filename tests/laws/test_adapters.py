@@ -13,7 +13,7 @@ import pytest
 from dpwitness import NotRefuted, Violation, check, pairs, queries
 from dpwitness.claim import Claim
 from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
-from dpwitness.mechanisms import resolve as adapters
+from dpwitness.mechanisms import cost
 from dpwitness.mechanisms.carried import carried_claim, carried_neighbours
 from dpwitness.mechanisms.mechanism import CompiledMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -254,7 +254,7 @@ def loops(rng, data):
 @pytest.mark.parametrize(("limit", "shard"), [(0.0, 64), (math.inf, 16_384)])
 def test_slow_compiled_code_makes_few_runs_between_two_looks_at_the_clock(limit, shard, monkeypatch):
     """With shards of 16,384 runs, a search of 1 ms a run ended without any verdict."""
-    monkeypatch.setattr(adapters, "SLOW_COMPILED", limit)
+    monkeypatch.setattr(cost, "SLOW_IN_NUMBERS", limit)
     mechanism = as_mechanism(loops, np.array([0.0]))
     assert (type(mechanism), mechanism.shard) == (CompiledMechanism, shard)
 

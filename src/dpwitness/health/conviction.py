@@ -114,8 +114,7 @@ def _compiled(job: Job, pair: Pair) -> tuple[str, ...]:
             )
     notes = []
     for side, data in enumerate((pair.data, pair.neighbour)):
-        rows = np.full((FEW, max(data.size, job.mechanism.width, 1)), np.nan)
-        job.mechanism.fill(data, generator(job.seed, HEALTH, CALLED, side), rows, 0)
+        rows = job.mechanism.outcomes(data, generator(job.seed, HEALTH, CALLED, side), FEW)
         if np.array_equal(rows, np.broadcast_to(rows[:1], rows.shape), equal_nan=True):
             always = tuple(float(value) for value in rows[0] if not np.isnan(value))
             notes.append(
@@ -146,13 +145,14 @@ def _calls(job: Job, data: Data, side: int, events: Sequence[Event]) -> _Seen:
     hits: list[list[Hits]] = [[] for _ in events]
     first: Rows | None = None
     same = True
-    width = max(data.size, mechanism.width, 1, *(event.width for event in events))
+    width = max(event.width for event in events)
     end = time.monotonic() + SECONDS
     for call in range(calls):
-        block = np.full((rows, width), np.nan)
         started = time.monotonic()
-        mechanism.fill(data, generator(job.seed, HEALTH, CALLED, side, call), block, 0)
+        rng = generator(job.seed, HEALTH, CALLED, side, call)
+        block = mechanism.outcomes(data, rng, rows, least=width)
         first = block[:1] if first is None else first
+        same = same and first.shape[1] == block.shape[1]
         same = same and np.array_equal(block, np.broadcast_to(first, block.shape), equal_nan=True)
         for event, flags in zip(events, hits, strict=True):
             flags.append(event.contains(block))

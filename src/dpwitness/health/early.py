@@ -124,7 +124,7 @@ def _drawn(job: Job, pair: Pair) -> tuple[Rows, Rows] | None:
         return None  # it was found to be slow
     vectorised = mechanism.signature.size is not None
     calls, rows = (CALLS, ROWS) if vectorised else (1, RUNS)
-    width = max(pair.data.size, mechanism.width, 8)
+    width = max(mechanism.width, 8)
     sides = []
     limit = min(SECONDS, SHARE * job.max_time)
     for side, data in enumerate((pair.data, pair.neighbour)):
@@ -256,7 +256,7 @@ def input_ignored(job: Job) -> Finding | None:
 def _alike(job: Job, pair: Pair, number: int, runs: int) -> int:
     """The runs made if both inputs gave the same in each of them, else 0; few runs first, which mostly settle it."""
     mechanism = job.mechanism
-    width = max(pair.data.size, mechanism.width, 8)
+    width = max(mechanism.width, 8)
     runs = min(runs, max((1 << 17) // width, 1))
     for n in (min(runs, 64 if mechanism.shard >= 1000 else 2), runs):
         rows = np.full((2, n, width), np.nan)

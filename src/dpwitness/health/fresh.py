@@ -229,7 +229,7 @@ def answer(question: Request | Place) -> Any:
 
 def _side(mechanism: PythonMechanism, data: Data, events: Sequence[Any], seed: int, side: int) -> dict[str, Any]:
     most, chunk = (VECTORISED_RUNS, CHUNK) if mechanism.signature.size is not None else (PLAIN_RUNS, 1)
-    width = max(data.size, 1, *(event.width for event in events))
+    width = max(1, *(event.width for event in events))
     hits, runs, first, same = [0] * len(events), 0, None, True
     rng = generator(seed, HEALTH, FRESH, side)
     for event in events:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised
+from dpwitness.mechanisms.cost import Cost, measured
 from dpwitness.neighbours import Data, Pair
 
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
@@ -142,13 +143,22 @@ class Mechanism(ABC):
     shard: int
     #: Whether several threads may run it at the same time.
     threads: bool
+    #: Whether it is machine code.
+    compiled = False
     #: The same function as the interpreter runs it, where compiled outcomes must be compared with it.
     plain: "Mechanism | None" = None
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
+        #: What a run costs; measured by `measure`.
+        self.cost = Cost(compiled=self.compiled, parallel=self.threads, batched=signature.size is not None)
         #: The longest output seen so far: how wide to make rows at first. It saves time and decides nothing.
         self.width = 0
+
+    def measure(self, pair: Pair) -> None:
+        """Try both inputs of a pair and set the cost, the shard and the width. Raises as `fill` does."""
+        self.cost = measured(self, pair)
+        self.shard, self.width = self.cost.shard, max(self.width, self.cost.width)
 
     @property
     def name(self) -> str:
@@ -175,6 +185,31 @@ class Mechanism(ABC):
         """
         return max(self.fill(pair.data, rng, rows[0], start), self.fill(pair.neighbour, rng, rows[1], start))
 
+    def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
+        """The outcomes of n runs, none of them cut off: an array of shape (n, width), NaN behind the end of each.
+
+        `start` is the number of the first run, for messages; `least` a width that the rows have at least. Raises as
+        `fill` does.
+        """
+        state = rng.bit_generator.state
+        rows = np.empty((n, max(self.width, least)))
+        while (longest := self.fill(data, rng, rows, start)) > rows.shape[1]:
+            rng.bit_generator.state, self.width = state, longest
+            rows = np.empty((n, longest))
+        return rows
+
+    def pair_outcomes(self, pair: Pair, rng: np.random.Generator, n: int, *, coupled: bool, least: int = 1) -> Rows:
+        """The outcomes of n runs on D and n on D′, none of them cut off: an array of shape (2, n, width).
+
+        Further as `outcomes` and `fill_pair`.
+        """
+        state = rng.bit_generator.state
+        rows = np.empty((2, n, max(self.width, least)))
+        while (longest := self.fill_pair(pair, rng, rows, 0, coupled=coupled)) > rows.shape[2]:
+            rng.bit_generator.state, self.width = state, longest
+            rows = np.empty((2, n, longest))
+        return rows
+
     def label(self, value: float) -> str | None:
         """The text that stands behind a number, for mechanisms that return text."""
         return None
@@ -194,6 +229,7 @@ class CompiledMechanism(Mechanism):
 
     shard = 16_384
     threads = True
+    compiled = True
 
     def __init__(self, signature: Signature) -> None:
         from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch  # numba is imported when first used

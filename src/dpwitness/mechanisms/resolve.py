@@ -1,7 +1,6 @@
 """The callables that are no plain compilable functions, and the choice between all kinds."""
 
 import inspect
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,13 +15,6 @@ from dpwitness.mechanisms.mechanism import CompiledMechanism, Mechanism, Refused
 from dpwitness.neighbours import Data, Pair
 
 Outcome = Callable[[Any], Any]
-
-#: Seconds a run from which on a shard of 32 would make one wait: then the e-value is looked at after every 2 runs.
-SLOW = 0.02
-SLOW_SHARD = 2
-#: The same for compiled code, whose usual shard of 16,384 paired runs would take 8 s from here on.
-SLOW_COMPILED = 250e-6
-SLOW_COMPILED_SHARD = 64
 
 
 def as_mechanism(
@@ -48,26 +40,23 @@ def as_mechanism(
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     called = function if compilable else _called(function)
     signature = Signature.of(called, parameters or {}, epsilon, delta)
-    trial = np.random.default_rng(0)
-    rows = np.empty((1, 8))
+    pair = Pair(data, data if neighbour is None else neighbour)
     if signature.size is not None:
         vectorised = VectorisedMechanism(signature, outcome)
-        vectorised.fill(data, trial, rows, 0)
+        vectorised.measure(pair)
         return vectorised
     reason = None
     if outcome is None and compilable and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
-            compiled.fill(data, trial, rows, 0)
+            compiled.fill(data, np.random.default_rng(0), np.empty((1, 8)), 0)
         except Refused as error:
             reason = _reason(error)
         else:
             compiled.plain = PythonMechanism(signature.interpreted())
-            pair = Pair(data, data if neighbour is None else neighbour)
             difference = first_difference(compiled, compiled.plain, pair)
             if difference is None:
-                if _cost(compiled, data) > SLOW_COMPILED:
-                    compiled.shard = SLOW_COMPILED_SHARD
+                compiled.measure(pair)
                 return compiled
             if signature.generator is None:
                 difference = (
@@ -79,35 +68,15 @@ def as_mechanism(
     if interpreted and compilable:
         signature = signature.interpreted()
     plain = PythonMechanism(signature, outcome)
-    plain.fill(data, trial, rows, 0)  # the first run may import and build what the others use
-    started = time.perf_counter()
-    tried = 0
-    while tried < 16 and time.perf_counter() - started < 16 * SLOW:
-        plain.fill(data, trial, rows, 0)
-        tried += 1
-    cost = (time.perf_counter() - started) / tried
-    if cost > SLOW:
-        plain.shard = SLOW_SHARD
+    plain.measure(pair)
     if reason is not None:
         warnings.warn(
-            f"{signature.name} runs as plain Python, {cost * 1e6:.0f} µs a run; numba cannot compile it: {reason}; "
+            f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot compile it: {reason}; "
             "to make it fast use loops, numbers, NumPy arrays and dpwitness.noise",
             SlowMechanism,
             stacklevel=2,
         )
     return plain
-
-
-def _cost(compiled: CompiledMechanism, data: Data) -> float:
-    """Seconds that a run takes at least: a busy machine must not make a fast mechanism look slow."""
-    rows, times = np.empty((1, 8)), []
-    for _ in range(5):
-        started = time.perf_counter()
-        compiled.fill(data, np.random.default_rng(0), rows, 0)
-        times.append((time.perf_counter() - started) / 2)  # it makes a second run, of the other side
-        if times[-1] > 100 * SLOW_COMPILED:
-            break
-    return min(times)
 
 
 def _called(thing: Any) -> Callable[..., Any]:

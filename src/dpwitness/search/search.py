@@ -107,7 +107,8 @@ def search(
             def grown(
                 arm: _Arm, share: int = share, alone: bool = not spread, ranked: bool = len(arms) > 1
             ) -> tuple[int, int, Rows, Rows, Found | None]:
-                n = max(min(share, ROOM // (2 * max(arm.pair.data.size, 1)) - len(arm.x)), 0)
+                width = max(arm.x.shape[1], arm.y.shape[1], mechanism.cost.width)  # of the outcomes, not of the input
+                n = max(min(share, ROOM // (2 * width) - len(arm.x)), 0)
                 x, y, drawn = arm.x, arm.y, 0
                 if n:
                     new = sample(
