@@ -16,8 +16,9 @@ from dpwitness.health import early as health
 from dpwitness.health.conviction import Shards, examine
 from dpwitness.job import Job, Progress, plain
 from dpwitness.mechanisms.carried import Stated, stated_claim
-from dpwitness.mechanisms.mechanism import EPSILON_NAMES, Mechanism
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome as OutcomeFunction
+from dpwitness.mechanisms.signature import EPSILON_NAMES
 from dpwitness.neighbours import Relation
 from dpwitness.preparation import check_limits, compiled_first, number, prepare, search_budget, usual_search, whole
 from dpwitness.results.verdict import Curve, Line

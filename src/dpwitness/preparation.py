@@ -24,10 +24,11 @@ from dpwitness.errors import (
 )
 from dpwitness.health.fresh import refuse_inside
 from dpwitness.job import Job, Progress, plain_function
-from dpwitness.mechanisms.carried import carried_neighbours
-from dpwitness.mechanisms.mechanism import Mechanism, takes
+from dpwitness.mechanisms.libraries import library_of
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome as OutcomeFunction
 from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import takes
 from dpwitness.neighbours import Relation, as_input, pairs
 from dpwitness.runs import default_workers
 from dpwitness.targets import target_of
@@ -128,7 +129,7 @@ def _relation(function: Any, given: Relation | Sequence[Any] | None) -> Relation
     """The relation that was given, a list of pairs among them, else the target's or the object's own."""
     if given is None:
         own = target_of(function)
-        relation: Relation | None = own.neighbours if own else carried_neighbours(function)
+        relation: Relation | None = own.neighbours if own else library_of(function).neighbours(function)
         if relation is None:
             raise InvalidNeighbours(
                 f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "

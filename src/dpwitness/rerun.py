@@ -12,8 +12,9 @@ from dpwitness.claim import Claim
 from dpwitness.errors import InvalidParameter, MechanismError, MechanismTimeout
 from dpwitness.evidence import runs_needed
 from dpwitness.job import MAX_TIME, Job, Progress, plain_function
-from dpwitness.mechanisms.mechanism import Mechanism, takes
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome as OutcomeFunction
+from dpwitness.mechanisms.signature import takes
 from dpwitness.neighbours import Data, Pairs, Relation, as_input, require_adjacent
 from dpwitness.pipeline import CHECK_RUNS, confirm_job
 from dpwitness.preparation import check_limits, compiled_first, prepare

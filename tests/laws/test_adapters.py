@@ -14,8 +14,8 @@ from dpwitness import NotRefuted, Violation, check, pairs, queries
 from dpwitness.claim import Claim
 from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
 from dpwitness.mechanisms import cost
-from dpwitness.mechanisms.carried import carried_claim, carried_neighbours
-from dpwitness.mechanisms.mechanism import CompiledMechanism
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_input
 
@@ -117,8 +117,8 @@ class Randomiser:
 
 def test_objects_that_randomise_carry_claim_and_neighbours():
     thing = Randomiser()
-    assert carried_claim(thing) == Claim(epsilon=2.0)
-    relation = carried_neighbours(thing)
+    assert library_of(thing).claim(thing) == Claim(epsilon=2.0)
+    relation = library_of(thing).neighbours(thing)
     (pair,) = relation.candidates()
     assert (pair.data.tolist(), pair.neighbour.tolist()) == (0.0, 1.0)
     for neighbours in (relation, ONE, pairs(([0.0], [1.0]))):
@@ -143,15 +143,15 @@ def test_a_check_without_any_claim_is_refused():
 
 @pytest.mark.parametrize("thing", [vectorised, Noise(), 3, object()])
 def test_other_things_carry_no_claim(thing):
-    assert carried_claim(thing) is None
-    assert carried_neighbours(thing) is None
+    assert library_of(thing).claim(thing) is None
+    assert library_of(thing).neighbours(thing) is None
 
 
 def test_a_carried_claim_must_make_sense():
     thing = Randomiser()
     thing.epsilon = -1.0
     with pytest.raises(InvalidClaim, match=r"epsilon=-1\.0"):
-        carried_claim(thing)
+        library_of(thing).claim(thing)
 
 
 def test_what_is_not_callable_is_refused():

@@ -12,8 +12,10 @@ from dpwitness.errors import MechanismRaised, MechanismTimeout
 from dpwitness.events import Interval, OutcomeSet
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.mechanism import Mechanism, Signature, sfc64_state
+from dpwitness.mechanisms.compiled.mechanism import sfc64_state
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
 from dpwitness.runs import BLOCK, CERTAIN, CONFIRM, PLAYOFF, SEARCH, confirm, generator, ordered, sample, stack, tally
 

@@ -28,8 +28,8 @@ from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
 from dpwitness.claim import Claim
 from dpwitness.errors import InvalidNeighbours, MechanismRaised
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
-from dpwitness.mechanisms.mechanism import Signature
-from dpwitness.mechanisms.resolve import PythonMechanism
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, as_input
 from dpwitness.rerun import replay, shrink
 from dpwitness.runs import confirm

@@ -23,7 +23,7 @@ from dpwitness.health import fresh
 from dpwitness.health.independence import LEVEL, calls_p_value, fisher_p_value, pairs_p_value
 from dpwitness.job import Job
 from dpwitness.mechanisms.mechanism import Rows
-from dpwitness.mechanisms.resolve import PythonMechanism
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import HEALTH, generator, ordered
 

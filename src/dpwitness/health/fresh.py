@@ -25,8 +25,9 @@ import numpy as np
 
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import event_from_json
-from dpwitness.mechanisms.mechanism import Signature
-from dpwitness.mechanisms.resolve import PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import HEALTH, generator
 

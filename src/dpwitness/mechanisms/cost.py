@@ -17,11 +17,12 @@ SLOW: Final = 0.02
 #: The same for 16,384 paired runs, which take 8 s from here on.
 SLOW_IN_NUMBERS: Final = 250e-6
 
-#: Seconds that one timed call shall take at least, by more runs where it takes fewer; and of a mechanism that makes many
-#: runs a call, whose calls may take long for whatever number of runs. Runs of a call at most; calls; seconds of all.
+#: Seconds that one timed call shall take at least: where it takes less, it makes more runs, up to so many.
 TIMED: Final = 250e-6
-TIMED_BATCHED: Final = 0.1
 MOST_RUNS: Final = 1024
+#: The same where one call makes many runs: it may take long for whatever number of them.
+TIMED_BATCHED: Final = 0.1
+#: Timed calls, and about how many seconds they take together.
 CALLS: Final = 5
 SECONDS: Final = 0.05
 
@@ -83,7 +84,8 @@ def measured(mechanism: "Mechanism", pair: Pair) -> Cost:
     rng = np.random.Generator(np.random.SFC64(0))
     widest = mechanism.fill_pair(pair, rng, np.empty((2, 1, max(mechanism.width, 8))), 0, coupled=False)
     worth = TIMED_BATCHED if mechanism.cost.batched else TIMED
-    n, times = 1, []
+    n = 1
+    times: list[float] = []
     began = time.perf_counter()
     while not times or (len(times) < CALLS and time.perf_counter() - began < SECONDS):
         rows = np.empty((2, n, max(widest, 1)))
