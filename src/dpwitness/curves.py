@@ -12,8 +12,9 @@ from dpwitness.claim import Claim
 from dpwitness.counts import Counts
 from dpwitness.errors import InvalidParameter, MechanismTimeout
 from dpwitness.evidence import Estimate, holm, p_value
-from dpwitness.health import early as health
-from dpwitness.health.conviction import Shards, examine
+from dpwitness.health import before_search
+from dpwitness.health.dependence import Shards
+from dpwitness.health.refutation import check_refutation
 from dpwitness.job import Job, Progress, plain
 from dpwitness.mechanisms.carried import Stated, stated_claim
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -120,7 +121,7 @@ def _line(
     progress: Progress | None,
 ) -> tuple[Line, tuple[str, ...]]:
     """The p-values of all tests for the mechanism as it was prepared, and notes; `epsilon`: its own."""
-    notes = health.required(job)
+    notes = before_search.required(job)
     delta = tests[0].delta
     planned = _most_runs(epsilon) if runs is None else runs
     budget = search_budget(job, search_runs, min(usual_search(epsilon), planned))
@@ -169,7 +170,7 @@ def _line(
         for i, (c, test) in enumerate(zip(counts, tests, strict=True))
     ]
     if min(values) < SUSPICIOUS:
-        notes += examine(job, pair, [found.event for found in pool], shards)
+        notes += check_refutation(job, pair, [found.event for found in pool], shards)
     line = Line(
         epsilon=epsilon,
         test_epsilons=tuple(t.epsilon for t in tests),

@@ -19,8 +19,9 @@ from dpwitness.evidence import (
     rare_event,
     runs_needed,
 )
-from dpwitness.health import early as health
-from dpwitness.health.conviction import Shards, examine, examine_pass
+from dpwitness.health import before_search, findings
+from dpwitness.health.dependence import Shards
+from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.job import MAX_TIME, Job, Progress, find, plain
 from dpwitness.mechanisms.carried import stated_claim
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -141,7 +142,7 @@ def check_job(
 
     `notes`: those of health checks that were done already; None does them here.
     """
-    notes = health.required(job) if notes is None else notes
+    notes = before_search.required(job) if notes is None else notes
     budget = search_budget(job, search_runs, min(usual_search(claim.epsilon), max_runs))
     objective = GrowthAt(epsilon=claim.epsilon, delta=claim.delta, planned=max_runs, log_bar=math.log(1 / alpha))
     # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
@@ -200,7 +201,7 @@ def confirm_job(
     except KeyboardInterrupt:
         ended = "interrupted"  # what was counted is kept: the e-value is valid at any time
     if log_e >= bar:
-        notes += examine(job, pair, [found.event], shards)
+        notes += check_refutation(job, pair, [found.event], shards)
     common: dict[str, Any] = {
         "mechanism": job.mechanism.name,
         "parameters": {k: plain(v) for k, v in job.mechanism.signature.parameters.items()},
@@ -215,16 +216,16 @@ def confirm_job(
         "seed": job.seed,
         "reproducible": job.mechanism.reproducible,
         "ended": ended,
-        "notes": (*notes, *health.of_counts(counts)),
+        "notes": (*notes, *findings.of_counts(counts)),
     }
     if log_e >= bar:
         job.require_agreement(pair, found.event)
         return Violation(**common, seconds=job.seconds)
-    examine_pass(job, shards)
+    check_pass(job, shards)
     job.require_agreement(pair, longer=True)
     detectable = detectable_epsilon(counts, claim, alpha=alpha, hint=found.estimate)
     verdict = NotRefuted(**common, detectable_epsilon=detectable, seconds=job.seconds)
-    weak = tuple(finding.text for finding in health.of_verdict(verdict))
+    weak = tuple(finding.text for finding in findings.of_verdict(verdict))
     if counts.runs and rare_event(counts):
         seen = f"{counts.hits} of {counts.runs} runs on D"
         weak += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
@@ -296,7 +297,7 @@ def _bound_job(
 ) -> Bound:
     """What is left of a bound when it is prepared; `claim`: ε = 0 and the δ."""
     alpha, delta = 1 - confidence, claim.delta
-    notes = health.required(job)
+    notes = before_search.required(job)
     budget = search_budget(job, search_runs, min(max(runs // 4, 100_000), 8_000_000))
     planned = runs if job.mechanism.threads else min(runs, 4 * budget)  # of slow code what fits in the time
     objective = BoundAt(planned=planned, log_bar=math.log(1 / alpha), delta=delta)
@@ -319,9 +320,9 @@ def _bound_job(
     lower = epsilon_lower_bound(counts, delta=delta, alpha=alpha, hint=found.estimate)
     if lower > 0:
         job.require_agreement(pair, found.event)
-        notes += examine(job, pair, [found.event], shards)
+        notes += check_refutation(job, pair, [found.event], shards)
     else:
-        examine_pass(job, shards)
+        check_pass(job, shards)
     return Bound(
         mechanism=job.mechanism.name,
         parameters={k: plain(v) for k, v in job.mechanism.signature.parameters.items()},
@@ -334,5 +335,5 @@ def _bound_job(
         reproducible=job.mechanism.reproducible,
         seconds=job.seconds,
         ended=ended,
-        notes=(*notes, *health.of_counts(counts)),
+        notes=(*notes, *findings.of_counts(counts)),
     )

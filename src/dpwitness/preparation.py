@@ -22,7 +22,7 @@ from dpwitness.errors import (
     InvalidNeighbours,
     InvalidParameter,
 )
-from dpwitness.health.fresh import refuse_inside
+from dpwitness.health.new_process import refuse_inside
 from dpwitness.job import Job, Progress, plain_function
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism

@@ -20,7 +20,7 @@ from dpwitness.errors import (
     MechanismTimeout,
     SlowMechanism,
 )
-from dpwitness.health import early as health
+from dpwitness.health import before_search, findings
 from dpwitness.job import Job
 from dpwitness.mechanisms.carried import stated_claim
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -99,7 +99,7 @@ class Asserter:
         """Replay what is known, else look for something new; a note for people; whether it was the replay."""
         suppressed = settings.get("suppress") or ()
         suppressed = {*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress}
-        health.check_names(suppressed)
+        findings.check_names(suppressed)
         stated = stated_claim(function, **{key: settings.get(key) for key in ("epsilon", "delta", "claim", "d_in")})
         max_runs = check_limits(self._alpha, settings["max_runs"], settings["max_time"])
         enough_runs(stated.claim, self._alpha, max_runs)
@@ -141,7 +141,7 @@ class Asserter:
         """What is left of an assertion when it is prepared."""
         mechanism, relation, data = job.mechanism, job.relation, job.data
         notes = []
-        for finding in health.early(job):
+        for finding in before_search.all_findings(job):
             if finding.name not in suppressed:
                 raise HealthCheckFailed(finding.name, finding.text)
             notes += [finding.text] if finding.name == "input_ignored" else []
@@ -187,7 +187,7 @@ class Asserter:
         if verdict.ended != "interrupted":
             if known.witness is not None:
                 note = self._marked(known, "fixed")
-            for finding in health.of_verdict(verdict):
+            for finding in findings.of_verdict(verdict):
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False
