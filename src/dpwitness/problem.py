@@ -12,9 +12,11 @@ from dpwitness.claims import Claim
 from dpwitness.clock import Deadline
 from dpwitness.effort import Effort
 from dpwitness.errors import InvalidNeighbours, InvalidParameter
-from dpwitness.mechanisms.carried import Stated, carried_neighbours, stated_claim
-from dpwitness.mechanisms.mechanism import Mechanism, takes
+from dpwitness.mechanisms.carried import Stated, stated_claim
+from dpwitness.mechanisms.libraries import library_of
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome, as_mechanism
+from dpwitness.mechanisms.signature import takes
 from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, as_input, pairs
 from dpwitness.runs import Runner
 from dpwitness.targets import target_of
@@ -154,7 +156,7 @@ def _relation(function: Any, given: Relation | Sequence[Any] | None) -> Relation
     """The relation that was given, a list of pairs among them, else the target's or the object's own."""
     if given is None:
         own = target_of(function)
-        relation: Relation | None = own.neighbours if own else carried_neighbours(function)
+        relation: Relation | None = own.neighbours if own else library_of(function).neighbours(function)
         if relation is None:
             raise InvalidNeighbours(
                 f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "

@@ -18,9 +18,11 @@ from dpwitness.errors import CompiledDiffers, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.jit import compiled
 from dpwitness.mechanisms.compiled.compare import difference_in_event
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, sfc64_state
 from dpwitness.mechanisms.compiled.reach import digest, names, rebuilt
-from dpwitness.mechanisms.mechanism import CompiledMechanism, Signature, sfc64_state
-from dpwitness.mechanisms.resolve import PythonMechanism, as_mechanism
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, generator
 from running import confirm, sample

@@ -12,8 +12,10 @@ from dpwitness.events import Interval, OutcomeSet
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.mechanism import Mechanism, Signature, sfc64_state
+from dpwitness.mechanisms.compiled.mechanism import sfc64_state
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Role, Runner, generator, stack
 from dpwitness.runs.runner import BLOCK

@@ -9,9 +9,11 @@ import pytest
 
 from dpwitness.errors import CompiledDiffers
 from dpwitness.events.encoding import NOT_A_NUMBER, entries
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
-from dpwitness.mechanisms.mechanism import CompiledMechanism, Signature
-from dpwitness.mechanisms.resolve import _flat, as_mechanism
+from dpwitness.mechanisms.python import flat
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, generator
 
@@ -83,7 +85,7 @@ def test_outcomes_are_those_of_plain_python(function):
         for side in range(2):
             out = function(rng, data + side)
             parts = out if isinstance(out, tuple | list | np.ndarray) else (out,)
-            row = [number for entry in _flat(parts) for number in entries(entry)]
+            row = [number for entry in flat(parts) for number in entries(entry)]
             assert len(row) == length
             assert rows[side, i, :length].tolist() == row
 

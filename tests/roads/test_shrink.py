@@ -30,8 +30,8 @@ from dpwitness.claims import ApproxDP, HalfPlane
 from dpwitness.effort import Effort
 from dpwitness.errors import InvalidNeighbours, MechanismRaised
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
-from dpwitness.mechanisms.mechanism import Signature
-from dpwitness.mechanisms.resolve import PythonMechanism
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, as_input
 from dpwitness.runs import Runner
 from dpwitness.search import shrinking

@@ -9,7 +9,7 @@ from dpwitness.api.loop import confirmed, prepared, require_evidence, require_so
 from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import lower_bound
-from dpwitness.health import early as health
+from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
@@ -65,7 +65,7 @@ def bound(
 
 def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float) -> Bound:
     """Search, then confirm, all runs."""
-    notes = health.required(problem, runner)
+    notes = before_search.required(problem, runner)
     problem = replace(problem, claim=problem.claim.at(0.0))  # at the δ of the statement
     delta, runs, alpha = problem.claim.largest(0.0), effort.max_runs, effort.alpha
     budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
@@ -93,5 +93,5 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float) 
         reproducible=problem.mechanism.reproducible,
         seconds=runner.seconds,
         ended=done.ended,
-        notes=(*notes, *health.of_counts(counts)),
+        notes=(*notes, *findings.of_counts(counts)),
     )

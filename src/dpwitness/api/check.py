@@ -18,7 +18,7 @@ from dpwitness.evidence import (
     rare_event,
     runs_needed,
 )
-from dpwitness.health import early as health
+from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
@@ -122,7 +122,7 @@ def require_budget(claim: Claim, effort: Effort) -> None:
 
 def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tuple[str, ...] | None = None) -> Verdict:
     """Search, then confirm. `notes`: those of health checks that were done already; None does them here."""
-    notes = health.required(problem, runner) if notes is None else notes
+    notes = before_search.required(problem, runner) if notes is None else notes
     claim, log_threshold = problem.claim, math.log(1 / effort.alpha)
     budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(claim), effort.max_runs))
     # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
@@ -176,13 +176,13 @@ def confirm_candidate(
         "seed": runner.seed,
         "reproducible": problem.mechanism.reproducible,
         "ended": runs.ended,
-        "notes": (*notes, *health.of_counts(counts)),
+        "notes": (*notes, *findings.of_counts(counts)),
     }
     if log_e >= threshold:
         return Violation(**common, seconds=runner.seconds)
     detectable = detectable_parameter(counts, claim, alpha=alpha, estimate=estimate)
     verdict = NotRefuted(**common, detectable_epsilon=detectable, seconds=runner.seconds)
-    weak = tuple(finding.text for finding in health.of_verdict(verdict))
+    weak = tuple(finding.text for finding in findings.of_verdict(verdict))
     if counts.runs and rare_event(counts):
         seen = f"{counts.hits} of {counts.runs} runs on D"
         weak += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)

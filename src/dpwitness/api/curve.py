@@ -13,10 +13,11 @@ from dpwitness.claims import ApproxDP
 from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, InvalidParameter, MechanismTimeout
 from dpwitness.evidence import holm, p_value
-from dpwitness.health import early as health
-from dpwitness.health.conviction import examine
-from dpwitness.mechanisms.mechanism import EPSILON_NAMES, Mechanism
+from dpwitness.health import before_search
+from dpwitness.health.refutation import check_refutation
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
+from dpwitness.mechanisms.signature import EPSILON_NAMES
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Problem, Statement
 from dpwitness.results.values import shown
@@ -117,7 +118,7 @@ def _line(
     how: tuple[str, int | None],
 ) -> tuple[Line, tuple[str, ...]]:
     """The p-values of all tests for one mechanism, and notes; `how`: the method, and the confirm runs if given."""
-    notes = health.required(problem, runner)
+    notes = before_search.required(problem, runner)
     method, runs = how
     epsilon, delta = problem.claim.parameter, tests[0].delta
     planned = _most_runs(epsilon) if runs is None else runs
@@ -149,7 +150,7 @@ def _line(
         for i, (c, test) in enumerate(zip(counts, tests, strict=True))
     ]
     if min(values) < SUSPICIOUS:
-        notes += examine(runner, pair, events, shards)
+        notes += check_refutation(runner, pair, events, shards)
     line = Line(
         epsilon=epsilon,
         test_epsilons=tuple(test.epsilon for test in tests),

@@ -13,8 +13,9 @@ from dpwitness.effort import Effort
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
-from dpwitness.health.conviction import Shards, examine, examine_pass
-from dpwitness.health.fresh import refuse_inside
+from dpwitness.health.dependence import Shards
+from dpwitness.health.new_process import refuse_inside
+from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference
 from dpwitness.neighbours import Pair, Pairs, adjacent
 from dpwitness.problem import Problem, Statement, prepare
@@ -92,12 +93,12 @@ def require_evidence(runner: Runner, pair: Pair, events: Sequence[Event], shards
     """
     for event in events:
         require_agreement(runner, pair, event)
-    return examine(runner, pair, events, shards)
+    return check_refutation(runner, pair, events, shards)
 
 
 def require_sound_pass(runner: Runner, pair: Pair, shards: Shards) -> None:
     """Ask whether the runs of a pass were independent, and the code the user's. Raises as `require_evidence`."""
-    examine_pass(runner, shards)
+    check_pass(runner, shards)
     compiled, plain = runner.mechanism, runner.mechanism.plain
     if plain is not None:
         rng = generator(runner.seed, Role.CONFIRM)

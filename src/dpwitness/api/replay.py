@@ -14,8 +14,9 @@ from dpwitness.effort import MAX_TIME, Effort
 from dpwitness.errors import InvalidParameter
 from dpwitness.evidence import runs_needed
 from dpwitness.mechanisms.catalog import load_registered
-from dpwitness.mechanisms.mechanism import Mechanism, takes
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
+from dpwitness.mechanisms.signature import takes
 from dpwitness.neighbours import Relation, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.results.verdict import Verdict

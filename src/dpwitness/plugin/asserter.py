@@ -24,7 +24,7 @@ from dpwitness.errors import (
     MechanismTimeout,
     SlowMechanism,
 )
-from dpwitness.health import early as health
+from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.plugin.database import Database, Saved
 from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
@@ -103,7 +103,7 @@ class Asserter:
         """Replay what is saved, else look for something new; a note for people; whether it was the replay."""
         suppressed = settings.get("suppress") or ()
         suppressed = {*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress}
-        health.check_names(suppressed)
+        findings.check_names(suppressed)
         statement = Statement(
             mechanism=function,
             **{name: settings.get(name) for name in STATED},
@@ -127,7 +127,7 @@ class Asserter:
     ) -> tuple[Verdict, str | None, bool]:
         """What is left of an assertion when it is prepared."""
         notes = []
-        for finding in health.early(problem, runner):
+        for finding in before_search.all_findings(problem, runner):
             if finding.name not in suppressed:
                 raise HealthCheckFailed(finding.name, finding.text)
             notes += [finding.text] if finding.name == "input_ignored" else []
@@ -154,7 +154,7 @@ class Asserter:
         if verdict.ended != "interrupted":
             if saved.witness is not None:
                 note = self._marked(saved, "fixed")
-            for finding in health.of_verdict(verdict):
+            for finding in findings.of_verdict(verdict):
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False

@@ -17,10 +17,10 @@ class Role(Enum):
     CHECK_OF_SEARCH = (0, 1 << 21)  # of an event that may have been the luckiest of many
     SHRINK = (0, (1 << 21) + 1)
     CONFIRM = (1,)  # then the number of the shard: the only runs that are evidence
-    HEALTH_ROWS = (2, 0)
-    HEALTH_PAIRS = (2, 1)
-    HEALTH_CALLS = (2, 2)
-    HEALTH_PROCESS = (2, 3)
+    HEALTH_FIRST_RUNS = (2, 0)
+    HEALTH_SAME_DRAWS = (2, 1)
+    HEALTH_FURTHER_CALLS = (2, 2)
+    HEALTH_NEW_PROCESS = (2, 3)
 
 
 def generator(seed: int, role: Role, *key: int) -> np.random.Generator:

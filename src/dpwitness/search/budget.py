@@ -1,10 +1,7 @@
 """How many search runs: as given, as usual for compiled code, or what fits in a share of the time."""
 
 import math
-import time
 from typing import Final
-
-import numpy as np
 
 from dpwitness.claims import Claim
 from dpwitness.problem import Problem
@@ -23,20 +20,10 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
     """Paired search runs: as given; as usual for compiled code; for slow code what fits in a part of the time."""
     if given is not None:
         return given
-    mechanism = problem.mechanism
-    if mechanism.threads:
+    cost = problem.mechanism.cost
+    if cost.compiled:
         return usual
-    data = next(problem.candidates()).data
-    some = min(mechanism.shard, 16) if mechanism.shard < 1000 else 1000
-    rows = np.empty((some, max(mechanism.width, 8)))
-    began = time.perf_counter()
-    times: list[float] = []
-    while not times or (len(times) < 5 and time.perf_counter() - began < 0.05):
-        started = time.perf_counter()
-        mechanism.fill(data, np.random.default_rng(0), rows, 0)
-        times.append(time.perf_counter() - started)
-    cost = 2 * min(times) / len(rows)  # the least: a busy machine must not change the search
     # Rounded to a power of ten, so that a small change of speed does not change the search.
-    share = 4 if mechanism.shard >= 1000 else 8  # plain Python slows down most when the machine is busy
-    fits = 10 ** math.floor(math.log10(max(runner.max_time / share / cost, 1)))
+    share = 4 if cost.batched else 8  # plain Python slows down most when the machine is busy
+    fits = 10 ** math.floor(math.log10(max(runner.max_time / share / (2 * max(cost.seconds_per_run, 1e-9)), 1)))
     return int(min(usual, max(fits, FEWEST)))

@@ -190,7 +190,8 @@ def search(
 
 def _grown(state: Search, runner: Runner, arm: Arm, share: int, ranked: bool) -> Growth:
     """More runs for one arm, as many as memory has room for; the best event where arms are `ranked`."""
-    n = max(min(share, ROOM // (2 * max(runner.mechanism.width, 1)) - len(arm.x)), 0)
+    width = max(arm.x.shape[1], arm.y.shape[1], runner.mechanism.cost.width)  # of the outcomes, not of the input
+    n = max(min(share, ROOM // (2 * width) - len(arm.x)), 0)
     x, y, drawn = arm.x, arm.y, 0
     if n:
         new = runner.sample(arm.pair, n, Role.SEARCH, arm.index, arm.turns, coupled=state.coupled, partial_too=True)
