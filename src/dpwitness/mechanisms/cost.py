@@ -2,15 +2,13 @@
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwitness.errors import MechanismError
 from dpwitness.neighbours import Pair
-
-if TYPE_CHECKING:
-    from dpwitness.mechanisms.mechanism import Mechanism
 
 #: Seconds a run from which on 32 paired runs would make one wait: then the e-value is looked at after every 2.
 SLOW: Final = 0.02
@@ -75,7 +73,19 @@ class Cost:
         return 64 if self.seconds_per_run > SLOW_IN_NUMBERS else 16_384
 
 
-def measured(mechanism: "Mechanism", pair: Pair) -> Cost:
+class Runnable(Protocol):
+    """What can be timed: a mechanism."""
+
+    cost: Cost
+    width: int
+
+    def fill_pair(
+        self, pair: Pair, rng: np.random.Generator, rows: NDArray[np.float64], start: int, *, coupled: bool
+    ) -> int:
+        """Fill rows of both inputs; return the longest length."""
+
+
+def measured(mechanism: Runnable, pair: Pair) -> Cost:
     """Run a mechanism on both inputs and return its cost; it takes about 50 ms, or a few runs of a slow one.
 
     The first run is not timed: it may import, compile and build what the others use. Raises `MechanismRaised` and
