@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "Bound": "results.verdict",
+    "Bound": "results.bound",
     "Box": "events",
     "Claim": "claim",
-    "Curve": "results.verdict",
+    "Curve": "results.curve",
     "DPWitnessError": "errors",
     "Interval": "events",
     "NotRefuted": "results.verdict",
@@ -59,7 +59,9 @@ if TYPE_CHECKING:
     from dpwitness.neighbours import bits, histogram, pairs, queries
     from dpwitness.pipeline import bound, check
     from dpwitness.rerun import replay, shrink
-    from dpwitness.results.verdict import Bound, Curve, NotRefuted, Violation
+    from dpwitness.results.bound import Bound
+    from dpwitness.results.curve import Curve
+    from dpwitness.results.verdict import NotRefuted, Violation
     from dpwitness.results.witness import Witness
     from dpwitness.targets import target
 

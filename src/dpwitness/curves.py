@@ -20,7 +20,7 @@ from dpwitness.mechanisms.mechanism import EPSILON_NAMES, Mechanism
 from dpwitness.mechanisms.resolve import Outcome as OutcomeFunction
 from dpwitness.neighbours import Relation
 from dpwitness.preparation import check_limits, compiled_first, number, prepare, search_budget, usual_search, whole
-from dpwitness.results.verdict import Curve, Line
+from dpwitness.results.curve import Curve, PValueCurve
 from dpwitness.runs import confirm
 from dpwitness.search.learners.learn import Found, Learner
 from dpwitness.search.objectives import BoundAt, PowerAt
@@ -90,7 +90,7 @@ def curve(
                 interpreted=interpreted,
             )
 
-        def work(job: Job, one: Stated = one) -> tuple[Line, tuple[str, ...], Mechanism]:
+        def work(job: Job, one: Stated = one) -> tuple[PValueCurve, tuple[str, ...], Mechanism]:
             return *_line(job, one.claim.epsilon, tests, method, runs, search_runs, progress), job.mechanism
 
         line, said, prepared = compiled_first(ready, work)
@@ -117,7 +117,7 @@ def _line(
     runs: int | None,
     search_runs: int | None,
     progress: Progress | None,
-) -> tuple[Line, tuple[str, ...]]:
+) -> tuple[PValueCurve, tuple[str, ...]]:
     """The p-values of all tests for the mechanism as it was prepared, and notes; `epsilon`: its own."""
     notes = health.required(job)
     delta = tests[0].delta
@@ -169,7 +169,7 @@ def _line(
     ]
     if min(values) < SUSPICIOUS:
         notes += examine(job, pair, [found.event for found in pool], shards)
-    line = Line(
+    line = PValueCurve(
         epsilon=epsilon,
         test_epsilons=tuple(t.epsilon for t in tests),
         p_values=tuple(values),

@@ -27,7 +27,8 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome as OutcomeFunction
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.preparation import check_limits, compiled_first, number, prepare, search_budget, usual_search
-from dpwitness.results.verdict import Bound, NotRefuted, Verdict, Violation
+from dpwitness.results.bound import Bound
+from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import confirm
 from dpwitness.search.learners.learn import Found
 from dpwitness.search.objectives import BoundAt, GrowthAt

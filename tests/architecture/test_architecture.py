@@ -13,6 +13,7 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
     {"errors", "clock", "cache"},
+    {"checks"},
     {"claim", "neighbours", "jit"},
     {"counts", "noise", "targets", "exact", "files"},
     {"events"},

@@ -191,10 +191,10 @@ def test_a_result_is_printed_before_its_file_fails(give, capsys, tmp_path, monke
 
 
 @pytest.mark.parametrize("kind", EXPECTED)
-def test_a_report_that_fails_hides_no_violation(give, capsys, tmp_path, monkeypatch, kind):
+def test_a_report_that_fails_hides_no_violation(give, results, capsys, tmp_path, monkeypatch, kind):
     arguments = give(kind)
-    broken = f"{kind if kind in ('bound', 'curve') else 'verdict'}_text"
-    monkeypatch.setattr(f"dpwitness.report.text.{broken}", lambda *_, **__: 1 / 0)
+    broken = "__str__" if kind in ("bound", "curve") else "report"
+    monkeypatch.setattr(type(results[kind]), broken, lambda *_, **__: 1 / 0)
     code, out, err = run(capsys, *arguments, "--save", tmp_path / "result.json")
     assert code == (1 if kind == "violated" else 70)
     assert out == ""

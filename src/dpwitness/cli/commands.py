@@ -13,9 +13,9 @@ from dpwitness.errors import BadInput, InvalidData, UnknownTarget
 from dpwitness.files import read_column
 from dpwitness.mechanisms.catalog import load, load_code, load_registered, registered
 from dpwitness.neighbours import histogram, queries
-from dpwitness.report import text
 from dpwitness.report.plots import plot_curve
-from dpwitness.results.verdict import Bound, Verdict, Violation
+from dpwitness.results.bound import Bound
+from dpwitness.results.verdict import Verdict, Violation, replay_text
 from dpwitness.results.witness import Witness
 from dpwitness.targets import target_of
 
@@ -61,7 +61,7 @@ def check_target(arguments: argparse.Namespace) -> int:
             **_given(arguments, "max_runs"),
         )
     command = [*_again(arguments), "--seed", str(verdict.seed)]
-    return hand_over(arguments, _code(verdict), verdict.to_json, lambda: text.verdict_text(verdict, reproduce=command))
+    return hand_over(arguments, _code(verdict), verdict.to_json, lambda: verdict.report(reproduce=command))
 
 
 def bound_target(arguments: argparse.Namespace) -> int:
@@ -77,7 +77,7 @@ def bound_target(arguments: argparse.Namespace) -> int:
             progress=progress,
             **_given(arguments, "runs"),
         )
-    return hand_over(arguments, _code(result), result.to_json, lambda: text.bound_text(result))
+    return hand_over(arguments, _code(result), result.to_json, lambda: str(result))
 
 
 def curve_target(arguments: argparse.Namespace) -> int:
@@ -98,7 +98,7 @@ def curve_target(arguments: argparse.Namespace) -> int:
         arguments,
         NOT_REFUTED,
         result.to_json,
-        lambda: text.curve_text(result),
+        lambda: str(result),
         plot=lambda path: plot_curve(result, path),
     )
 
@@ -125,7 +125,7 @@ def replay_witness(arguments: argparse.Namespace) -> int:
             workers=arguments.workers,
             progress=progress,
         )
-    return hand_over(arguments, _code(verdict), verdict.to_json, lambda: text.replay_text(witness, verdict))
+    return hand_over(arguments, _code(verdict), verdict.to_json, lambda: replay_text(witness, verdict))
 
 
 def _code(result: Verdict | Bound) -> int:

@@ -29,7 +29,6 @@ from dpwitness.pipeline import check_job, enough_runs
 from dpwitness.plugin.database import Database, Known
 from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
 from dpwitness.preparation import check_limits, compiled_first, prepare
-from dpwitness.report.text import verdict_text
 from dpwitness.rerun import SHRINK_TIME, shrink
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 
@@ -221,7 +220,7 @@ class Asserter:
         again.append(f"--override-ini=dp_family_size={session.family}")
         if not replayed:
             again.append("--override-ini=dp_database=none")
-        lines = [verdict_text(verdict, reproduce=again)]
+        lines = [verdict.report(reproduce=again)]
         if not verdict.reproducible:
             lines.append(f"  replay: pytest {self._item.nodeid}")
         if note:
