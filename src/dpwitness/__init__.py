@@ -4,15 +4,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
+    "BadInput": "errors",
     "Bound": "results.bound",
     "Box": "events",
+    "BudgetTooSmall": "errors",
     "Claim": "claim",
+    "CompiledDiffers": "errors",
     "Curve": "results.curve",
     "DPWitnessError": "errors",
+    "DependentRuns": "errors",
     "Interval": "events",
+    "InvalidClaim": "errors",
+    "InvalidData": "errors",
+    "InvalidNeighbours": "errors",
+    "InvalidOutcome": "errors",
+    "InvalidParameter": "errors",
+    "InvalidWitness": "errors",
+    "MechanismError": "errors",
+    "MechanismRaised": "errors",
+    "MechanismTimeout": "errors",
     "NotRefuted": "results.verdict",
     "OutcomeSet": "events",
     "ScoreThreshold": "events",
+    "SlowMechanism": "errors",
+    "UnknownTarget": "errors",
     "Violation": "results.verdict",
     "Witness": "results.witness",
     "bits": "neighbours",
@@ -28,15 +43,30 @@ _HOMES = {
 }
 
 __all__ = [  # sorted as people sort, without regard to case
+    "BadInput",
     "Bound",
     "Box",
+    "BudgetTooSmall",
     "Claim",
+    "CompiledDiffers",
     "Curve",
     "DPWitnessError",
+    "DependentRuns",
     "Interval",
+    "InvalidClaim",
+    "InvalidData",
+    "InvalidNeighbours",
+    "InvalidOutcome",
+    "InvalidParameter",
+    "InvalidWitness",
+    "MechanismError",
+    "MechanismRaised",
+    "MechanismTimeout",
     "NotRefuted",
     "OutcomeSet",
     "ScoreThreshold",
+    "SlowMechanism",
+    "UnknownTarget",
     "Violation",
     "Witness",
     "bits",
@@ -54,7 +84,24 @@ __all__ = [  # sorted as people sort, without regard to case
 if TYPE_CHECKING:
     from dpwitness.claim import Claim
     from dpwitness.curves import curve
-    from dpwitness.errors import DPWitnessError
+    from dpwitness.errors import (
+        BadInput,
+        BudgetTooSmall,
+        CompiledDiffers,
+        DPWitnessError,
+        DependentRuns,
+        InvalidClaim,
+        InvalidData,
+        InvalidNeighbours,
+        InvalidOutcome,
+        InvalidParameter,
+        InvalidWitness,
+        MechanismError,
+        MechanismRaised,
+        MechanismTimeout,
+        SlowMechanism,
+        UnknownTarget,
+    )
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
     from dpwitness.neighbours import bits, histogram, pairs, queries
     from dpwitness.pipeline import bound, check

@@ -1,11 +1,13 @@
 """The rooms and who may import whom, by the code's own imports."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 import dpwitness
+from dpwitness import errors
 
 SOURCE = Path(dpwitness.__file__).parent
 TARGETS = Path(__file__).parents[2] / "algorithms"
@@ -106,14 +108,26 @@ def test_modules_stay_small():
 def test_public_names():
     assert dpwitness.__all__ == sorted(dpwitness.__all__)
     assert set(dpwitness.__all__) == {
-        "Bound", "Box", "Claim", "Curve", "DPWitnessError", "Interval", "NotRefuted", "OutcomeSet", "ScoreThreshold",
-        "Violation", "Witness", "bits", "bound", "check", "curve", "histogram", "pairs", "queries", "replay", "shrink",
-        "target",
+        "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "CompiledDiffers", "Curve", "DPWitnessError",
+        "DependentRuns", "Interval", "InvalidClaim", "InvalidData", "InvalidNeighbours", "InvalidOutcome",
+        "InvalidParameter", "InvalidWitness", "MechanismError", "MechanismRaised", "MechanismTimeout",
+        "NotRefuted", "OutcomeSet", "ScoreThreshold", "SlowMechanism", "UnknownTarget", "Violation", "Witness",
+        "bits", "bound", "check", "curve", "histogram", "pairs", "queries", "replay", "shrink", "target",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'prove'"):
         dpwitness.prove  # noqa: B018  # the access itself is the test
+
+
+def test_all_that_a_user_may_catch_is_public():
+    """What the tree of `errors` draws as internal is caught inside."""
+    drawn = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    internal = {name for name in drawn if re.search(rf"{name} .*\(internal\)", errors.__doc__)}
+    assert internal == {"CompiledDisagrees"}
+    for name in drawn - internal:
+        assert getattr(dpwitness, name) is getattr(errors, name)
+        assert name in errors.__doc__
 
 
 def test_no_module_hides_a_public_name():
