@@ -1,0 +1,24 @@
+"""`dpwitness attack`: run an attack on data and report what it recovers; each family brings its own commands."""
+
+from importlib import import_module
+from typing import Any, Final
+
+from dpwitness.cli.parser import Parser, overview
+
+#: Modules with an `add(subparsers)` each, one a family.
+ATTACKS: Final = (
+    "dpwitness.attacks.threshold_testing.command",
+    "dpwitness.attacks.subset_sum.command",
+    "dpwitness.attacks.table_builder.command",
+)
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command, and below it those of the families."""
+    summary = "run an attack on data and report what it recovers"
+    parser: Parser = subparsers.add_parser("attack", help=summary, description=f"{summary.capitalize()}.")
+    parser.summary = summary
+    attacks = parser.add_subparsers(dest="attack", metavar="NAME", parser_class=Parser)
+    for module in ATTACKS:
+        import_module(module).add(attacks)
+    parser.set_defaults(run=lambda _: overview(parser, attacks.choices))
