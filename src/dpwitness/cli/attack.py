@@ -3,8 +3,6 @@
 from importlib import import_module
 from typing import Any, Final
 
-from dpwitness.cli.parser import Parser, overview
-
 #: Modules with an `add(subparsers)` each, one a family.
 ATTACKS: Final = (
     "dpwitness.attacks.threshold_testing.command",
@@ -13,12 +11,11 @@ ATTACKS: Final = (
 )
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Any, *, families: bool) -> None:
     """Declare the command, and below it those of the families."""
     summary = "run an attack on data and report what it recovers"
-    parser: Parser = subparsers.add_parser("attack", help=summary, description=f"{summary.capitalize()}.")
-    parser.summary = summary
-    attacks = parser.add_subparsers(dest="attack", metavar="NAME", parser_class=Parser)
-    for module in ATTACKS:
-        import_module(module).add(attacks)
-    parser.set_defaults(run=lambda _: overview(parser, attacks.choices))
+    parser = subparsers.add_parser("attack", help=summary, description=f"{summary.capitalize()}.")
+    attacks = parser.add_commands("attack", "NAME")
+    if families:
+        for module in ATTACKS:
+            import_module(module).add(attacks)

@@ -42,7 +42,7 @@ LONGEST = 1_000
 #: Where the values of a report's labelled lines begin.
 VALUES = 15
 WHOLE_LINES = ("reproduce:", "replay:", "$")
-STYLES = {"VIOLATED": "bold red", "NOT REFUTED": "bold green"}
+STYLES = {"VIOLATED": "red", "NOT REFUTED": "green"}
 
 
 class NoResult(Exception):

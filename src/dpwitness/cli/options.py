@@ -9,9 +9,12 @@ __all__ = ["COMMON", "common", "data", "inputs", "plot", "runs", "target"]
 
 #: What every command that runs something takes.
 COMMON: Final = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
+WORKERS: Final = "threads (default: all cores)"
 
 
-def common(parser: argparse.ArgumentParser, *, max_time: float | None, time_for: str = "everything") -> None:
+def common(
+    parser: argparse.ArgumentParser, *, max_time: float | None, time_for: str = "everything", workers: str = WORKERS
+) -> None:
     """Options of every command that runs something.
 
     Parameters
@@ -20,10 +23,12 @@ def common(parser: argparse.ArgumentParser, *, max_time: float | None, time_for:
         The default of --max-time in seconds; None: no limit.
     time_for
         What it limits.
+    workers
+        The help of --workers.
     """
     limit = "no limit" if max_time is None else f"{max_time:g}s"
     parser.add_argument("--seed", type=whole, help="repeat an earlier run (default: a fresh seed)")
-    parser.add_argument("--workers", type=threads, metavar="N", help="threads (default: all cores)")
+    parser.add_argument("--workers", type=threads, metavar="N", help=workers)
     parser.add_argument(
         "--max-time",
         type=seconds,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NoReturn, cast
 
+from dpwitness.cli import attack
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import BadInput
 
@@ -18,7 +19,6 @@ COMMANDS: Final = (
     "dpwitness.cli.bound",
     "dpwitness.cli.curve",
     "dpwitness.cli.replay",
-    "dpwitness.cli.attack",
 )
 EXIT_CODES: Final[Mapping[int, str]] = {
     0: "not refuted, or done",
@@ -30,13 +30,25 @@ EXIT_CODES: Final[Mapping[int, str]] = {
 
 
 class Formatter(argparse.HelpFormatter):
-    """Wraps prose at the terminal's width, and leaves lines that are indented, such as examples, as they are."""
+    """Wraps prose at the terminal's width, and leaves examples, which are to be copied, as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(
-            line if line.startswith(" ") else textwrap.fill(line, width, break_on_hyphens=False)
+            line
+            if line.startswith("  $")
+            else textwrap.fill(line, width, subsequent_indent=" " * 7 * line.startswith(" "), break_on_hyphens=False)
             for line in text.splitlines()
         )
+
+
+class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # generic for type checkers only
+    """Commands below a parser; each keeps the line that its parent's help has of it."""
+
+    def add_parser(self, name: str, **settings: Any) -> Any:
+        """Declare a command."""
+        made = super().add_parser(name, **settings)
+        made.summary = settings.get("help") or ""
+        return made
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,6 +64,12 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             "--traceback", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
         )
+
+    def add_commands(self, dest: str, metavar: str) -> Commands:
+        """Commands below this one; without any of them the overview is printed."""
+        commands = cast(Commands, self.add_subparsers(action=Commands, dest=dest, metavar=metavar, parser_class=Parser))
+        self.set_defaults(run=lambda _: overview(self, commands.choices))
+        return commands
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print help and version so that a failure shows; argparse keeps it to itself."""
@@ -85,27 +103,28 @@ def command(
     add: Parser = subparsers.add_parser(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=epilog
     )
-    add.summary = summary
     add.set_defaults(run=run)
     return add
 
 
-def parser() -> Parser:
-    """Build the parser of all commands; each sets `run` and `parser`."""
+def parser(*, attacks: bool = True) -> Parser:
+    """Build the parser of all commands, without those of the attack families unless `attacks`.
+
+    Each sets `run`, which takes the parsed arguments and returns the exit code, and `parser`, itself.
+    """
     top = Parser(prog="dpwitness", description="Finds and proves violations of differential privacy.")
     top.add_argument("--version", action="version", version=_version())
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    commands = top.add_commands("command", "COMMAND")
     for module in COMMANDS:
         import_module(module).add(commands)
-    top.set_defaults(run=lambda _: overview(top, commands.choices))
+    attack.add(commands, families=attacks)
     return top
 
 
-def overview(above: Parser, choices: Any) -> int:
+def overview(above: Parser, below: Mapping[str, Parser]) -> int:
     """Print the commands below a parser, a line each."""
-    below = cast(Mapping[str, Parser], choices)
     width = max(map(len, below))
-    lines = [f"  {name:<{width}}  {inner.summary or inner.description or ''}".rstrip() for name, inner in below.items()]
+    lines = [f"  {name:<{width}}  {inner.summary}".rstrip() for name, inner in below.items()]
     show(
         "\n".join(
             [
@@ -125,7 +144,7 @@ def overview(above: Parser, choices: Any) -> int:
 
 def parse(given: list[str]) -> argparse.Namespace:
     """Parse a command line; a parsed one has `run`. Raises `BadInput`."""
-    top = parser()
+    top = parser(attacks="attack" in given)  # families take time to import, and may be other packages'
     for text in given:
         if text.startswith("--") and text.endswith("=--"):  # argparse takes this for an option without a value
             top.error(f"{text!r} has no value")

@@ -17,7 +17,7 @@ from dpwitness.counts import Counts
 from dpwitness.errors import BadInput, InvalidNeighbours, InvalidWitness
 from dpwitness.events import event_from_json
 from dpwitness.evidence import Estimate
-from dpwitness.files import read_text
+from dpwitness.files import read_text, shown
 from dpwitness.neighbours import Relation, as_input, relation_from_json, relation_to_json
 from dpwitness.results.values import value_from_json, value_to_json
 
@@ -100,7 +100,7 @@ def read_json(path: str | Path) -> Any:
     except (ValueError, RecursionError) as error:
         if isinstance(error, BadInput):
             raise
-        raise InvalidWitness(f"{path} is not JSON: {error}") from error
+        raise InvalidWitness(f"{shown(path)} is not JSON: {error}") from error
 
 
 def _refuse(name: str) -> float:
