@@ -4,6 +4,7 @@ import argparse
 import io
 import re
 import shlex
+import subprocess
 import sys
 
 import pytest
@@ -195,3 +196,11 @@ def test_data_and_witnesses_from_standard_input(capsys, monkeypatch, tmp_path):
     piped("")
     assert main(["replay", "-"]) == 2
     assert capsys.readouterr().err.startswith("dpwitness: error: standard input is not JSON: ")
+
+
+def test_help_imports_nothing_that_takes_time():
+    """Neither numpy nor numba; a tenth of a second rather than one."""
+    heavy = "[name for name in ('numpy', 'numba') if name in sys.modules]"
+    script = f"import sys; from dpwitness.cli import main; main([]); print({heavy})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -5,10 +5,7 @@ from typing import Any
 
 from dpwitness.cli import options
 from dpwitness.cli.arguments import number
-from dpwitness.cli.inputs import given, loaded
 from dpwitness.cli.parser import command
-from dpwitness.cli.progress import live
-from dpwitness.cli.results import check_places, exit_code, hand_over
 from dpwitness.errors import InvalidParameter
 
 
@@ -37,6 +34,9 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Find the bound and print it."""
     import dpwitness as dpw
+    from dpwitness.cli.inputs import given, loaded
+    from dpwitness.cli.progress import live
+    from dpwitness.cli.results import check_places, exit_code, hand_over
 
     if arguments.confidence is None and not 0 < arguments.alpha < 1:
         raise InvalidParameter(f"--alpha {arguments.alpha:g} must lie between 0 and 1")

@@ -5,10 +5,7 @@ from typing import Any
 
 from dpwitness.cli import options
 from dpwitness.cli.arguments import number
-from dpwitness.cli.inputs import given, loaded
 from dpwitness.cli.parser import command
-from dpwitness.cli.progress import live
-from dpwitness.cli.results import check_places, exit_code, hand_over
 from dpwitness.errors import BadInput
 
 ALPHA = 1e-6
@@ -46,6 +43,9 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check, print the verdict and the command that repeats it."""
     import dpwitness as dpw
+    from dpwitness.cli.inputs import loaded
+    from dpwitness.cli.progress import live
+    from dpwitness.cli.results import check_places, exit_code, hand_over
 
     if arguments.epsilon is None and arguments.claim is None:
         raise BadInput("check needs --epsilon, or --claim for a mechanism without a parameter of that name")
@@ -68,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def repeating(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
+    from dpwitness.cli.inputs import given
+
     line = ["dpwitness", "check", arguments.target]
     names = ("epsilon", "claim", "delta", "alpha", "runs", "max_time")
     usual = {"alpha": ALPHA, "max_time": MAX_TIME}

@@ -6,10 +6,7 @@ from typing import Any
 from dpwitness.cli import options
 from dpwitness.cli.arguments import number, span
 from dpwitness.cli.console import NOT_REFUTED
-from dpwitness.cli.inputs import given, loaded
 from dpwitness.cli.parser import command
-from dpwitness.cli.progress import live
-from dpwitness.cli.results import check_places, hand_over
 
 
 def add(subparsers: Any) -> None:
@@ -42,6 +39,9 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compute the p-values, print them as a table, and draw them."""
     import dpwitness as dpw
+    from dpwitness.cli.inputs import given, loaded
+    from dpwitness.cli.progress import live
+    from dpwitness.cli.results import check_places, hand_over
     from dpwitness.report.plots import plot_curve
 
     check_places(arguments)

@@ -1,4 +1,7 @@
-"""The parser of all commands: help that wraps, errors of one line, and what a bare `dpwitness` prints."""
+"""The parser of all commands: help that wraps, errors of one line, and what a bare `dpwitness` prints.
+
+A command's module imports what takes time when it runs, so that help, and errors in options, come at once.
+"""
 
 import argparse
 import textwrap

@@ -5,10 +5,7 @@ from typing import Any
 
 from dpwitness.cli import options
 from dpwitness.cli.arguments import number
-from dpwitness.cli.inputs import data_of, relation
 from dpwitness.cli.parser import command
-from dpwitness.cli.progress import live
-from dpwitness.cli.results import check_places, exit_code, hand_over
 
 
 def add(subparsers: Any) -> None:
@@ -46,6 +43,9 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replay, and print what the witness says above the verdict."""
     import dpwitness as dpw
+    from dpwitness.cli.inputs import data_of, relation
+    from dpwitness.cli.progress import live
+    from dpwitness.cli.results import check_places, exit_code, hand_over
     from dpwitness.mechanisms.catalog import load
     from dpwitness.results.verdict import replay_text
 

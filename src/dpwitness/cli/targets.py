@@ -7,7 +7,6 @@ from typing import Any
 
 from dpwitness.cli.console import NOT_REFUTED, is_terminal, say, show
 from dpwitness.cli.parser import command
-from dpwitness.cli.results import as_json
 from dpwitness.errors import UnknownTarget
 
 
@@ -25,6 +24,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line for each target."""
+    from dpwitness.cli.results import as_json
     from dpwitness.results.text import table
 
     rows = _rows()
