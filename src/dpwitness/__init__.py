@@ -5,15 +5,30 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "ApproxDP": "claims",
-    "Bound": "results.verdict",
+    "BadInput": "errors",
+    "Bound": "results.bound",
     "Box": "events",
+    "BudgetTooSmall": "errors",
     "Claim": "claims",
-    "Curve": "results.verdict",
+    "CompiledDiffers": "errors",
+    "Curve": "results.curve",
     "DPWitnessError": "errors",
+    "DependentRuns": "errors",
     "Interval": "events",
+    "InvalidClaim": "errors",
+    "InvalidData": "errors",
+    "InvalidNeighbours": "errors",
+    "InvalidOutcome": "errors",
+    "InvalidParameter": "errors",
+    "InvalidWitness": "errors",
+    "MechanismError": "errors",
+    "MechanismRaised": "errors",
+    "MechanismTimeout": "errors",
     "NotRefuted": "results.verdict",
     "OutcomeSet": "events",
     "ScoreThreshold": "events",
+    "SlowMechanism": "errors",
+    "UnknownTarget": "errors",
     "Violation": "results.verdict",
     "PureDP": "claims",
     "Witness": "results.witness",
@@ -31,16 +46,31 @@ _HOMES = {
 
 __all__ = [  # sorted as people sort, without regard to case
     "ApproxDP",
+    "BadInput",
     "Bound",
     "Box",
+    "BudgetTooSmall",
     "Claim",
+    "CompiledDiffers",
     "Curve",
     "DPWitnessError",
+    "DependentRuns",
     "Interval",
+    "InvalidClaim",
+    "InvalidData",
+    "InvalidNeighbours",
+    "InvalidOutcome",
+    "InvalidParameter",
+    "InvalidWitness",
+    "MechanismError",
+    "MechanismRaised",
+    "MechanismTimeout",
     "NotRefuted",
     "OutcomeSet",
     "PureDP",
     "ScoreThreshold",
+    "SlowMechanism",
+    "UnknownTarget",
     "Violation",
     "Witness",
     "bits",
@@ -58,10 +88,29 @@ __all__ = [  # sorted as people sort, without regard to case
 if TYPE_CHECKING:
     from dpwitness.api import bound, check, curve, replay, shrink
     from dpwitness.claims import ApproxDP, Claim, PureDP
-    from dpwitness.errors import DPWitnessError
+    from dpwitness.errors import (
+        BadInput,
+        BudgetTooSmall,
+        CompiledDiffers,
+        DependentRuns,
+        DPWitnessError,
+        InvalidClaim,
+        InvalidData,
+        InvalidNeighbours,
+        InvalidOutcome,
+        InvalidParameter,
+        InvalidWitness,
+        MechanismError,
+        MechanismRaised,
+        MechanismTimeout,
+        SlowMechanism,
+        UnknownTarget,
+    )
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
     from dpwitness.neighbours import bits, histogram, pairs, queries
-    from dpwitness.results.verdict import Bound, Curve, NotRefuted, Violation
+    from dpwitness.results.bound import Bound
+    from dpwitness.results.curve import Curve
+    from dpwitness.results.verdict import NotRefuted, Violation
     from dpwitness.results.witness import Witness
     from dpwitness.targets import target
 

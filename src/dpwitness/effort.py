@@ -4,9 +4,9 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
+from dpwitness.checks import number, whole
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.runs import Progress, default_workers
-from dpwitness.settings import number, whole
 
 CHECK_RUNS: Final = 4_000_000
 MAX_TIME: Final = 60.0

@@ -231,7 +231,7 @@ def test_a_candidate_that_does_not_refute_leaves_the_violation(monkeypatch):
         found, spent = smallest(*arguments, **settings)
         return replace(found, event=Interval(coordinate=0, low=1e9)), spent
 
-    monkeypatch.setattr("dpwitness.api.shrink.smallest", unlucky)
+    monkeypatch.setattr("dpwitness.api.shrinking.smallest", unlucky)
     assert shrink(first, isvt2) is first
 
 

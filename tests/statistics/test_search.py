@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import dpwitness as dpw
-from dpwitness.api.curve import CURVE_RUNS, _most_runs, _runs_to_exclude
+from dpwitness.api.curves import CURVE_RUNS, _most_runs, _runs_to_exclude
 from dpwitness.claims import ApproxDP
 from dpwitness.events import Interval
 from dpwitness.evidence import Estimate, detectable_parameter

@@ -12,9 +12,9 @@ import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
 from dpwitness.api import shrink
-from dpwitness.api.check import check_problem, require_budget
+from dpwitness.api.checking import check_problem, require_budget
 from dpwitness.api.loop import prepared
-from dpwitness.api.shrink import SHRINK_TIME
+from dpwitness.api.shrinking import SHRINK_TIME
 from dpwitness.effort import Effort
 from dpwitness.errors import (
     DPWitnessError,
@@ -29,7 +29,6 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.plugin.database import Database, Saved
 from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
 from dpwitness.problem import Problem, Statement
-from dpwitness.report.text import verdict_text
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 
@@ -188,7 +187,7 @@ class Asserter:
         again.append(f"--override-ini=dp_family_size={session.family}")
         if not replayed:
             again.append("--override-ini=dp_database=none")
-        lines = [verdict_text(verdict, reproduce=again)]
+        lines = [verdict.report(reproduce=again)]
         if not verdict.reproducible:
             lines.append(f"  replay: pytest {self._item.nodeid}")
         if note:

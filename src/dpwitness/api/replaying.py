@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any, cast
 
-from dpwitness.api.check import confirm_candidate
+from dpwitness.api.checking import confirm_candidate
 from dpwitness.api.loop import prepared
 from dpwitness.api.witnessed import about, relation_of, statement_of
 from dpwitness.candidate import Candidate

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dpwitness.api.loop import confirmed, prepared, require_evidence, require_sound_pass, witness_of
+from dpwitness.checks import number, whole
 from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import lower_bound
@@ -14,13 +15,12 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
 from dpwitness.problem import Problem, Statement
+from dpwitness.results.bound import Bound
 from dpwitness.results.values import shown
-from dpwitness.results.verdict import Bound
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget
 from dpwitness.search.find import find
 from dpwitness.search.objectives import BoundAt
-from dpwitness.settings import number, whole
 
 BOUND_RUNS: Final = 20_000_000
 MAX_TIME: Final = 600.0

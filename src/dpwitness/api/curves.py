@@ -9,6 +9,7 @@ import numpy as np
 
 from dpwitness.api.loop import Totals, confirmed, prepared, require_agreement
 from dpwitness.candidate import Estimate
+from dpwitness.checks import number, whole
 from dpwitness.claims import ApproxDP
 from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, InvalidParameter, MechanismTimeout
@@ -20,8 +21,8 @@ from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.mechanisms.signature import EPSILON_NAMES
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Problem, Statement
+from dpwitness.results.curve import Curve, PValueCurve
 from dpwitness.results.values import shown
-from dpwitness.results.verdict import Curve, Line
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget, usual_runs
 from dpwitness.search.find import learned, reestimated
@@ -29,7 +30,6 @@ from dpwitness.search.halving import search
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, PowerAt
 from dpwitness.search.ranking import playoff
-from dpwitness.settings import number, whole
 
 CURVE_RUNS: Final = 1_500_000
 MAX_TIME: Final = 600.0
@@ -84,11 +84,11 @@ def curve(
     stated = [statement.stated for statement in statements]
     delta = stated[0].claim.largest(0.0)
     tests = [ApproxDP(e, delta) for e in _several("claims", claims)]
-    lines: list[Line] = []
+    lines: list[PValueCurve] = []
     notes: list[str] = []
     mechanisms: list[Mechanism] = []
 
-    def work(problem: Problem, runner: Runner) -> tuple[Line, tuple[str, ...]]:
+    def work(problem: Problem, runner: Runner) -> tuple[PValueCurve, tuple[str, ...]]:
         mechanisms.append(problem.mechanism)
         return _line(problem, runner, effort, tests, (method, runs))
 
@@ -116,7 +116,7 @@ def _line(
     effort: Effort,
     tests: Sequence[ApproxDP],
     how: tuple[str, int | None],
-) -> tuple[Line, tuple[str, ...]]:
+) -> tuple[PValueCurve, tuple[str, ...]]:
     """The p-values of all tests for one mechanism, and notes; `how`: the method, and the confirm runs if given."""
     notes = before_search.required(problem, runner)
     method, runs = how
@@ -151,7 +151,7 @@ def _line(
     ]
     if min(values) < SUSPICIOUS:
         notes += check_refutation(runner, pair, events, shards)
-    line = Line(
+    line = PValueCurve(
         epsilon=epsilon,
         test_epsilons=tuple(test.epsilon for test in tests),
         p_values=tuple(values),

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.api.check import confirm_candidate
+from dpwitness.api.checking import confirm_candidate
 from dpwitness.api.witnessed import about, relation_of, statement_of
 from dpwitness.effort import CHECK_RUNS, Effort
 from dpwitness.errors import MechanismError, MechanismTimeout
