@@ -261,7 +261,7 @@ def playoff(
     while True:
         best = value(alive[0])
         good = [number for number in alive if value(number) >= best - tolerance(best)]
-        winner = min(good, key=lambda number: latest[number].found.event.complexity[0])
+        winner = min(good, key=lambda number: latest[number].found.event.complexity)
         lucky = latest[winner].found.lower_value <= 0 < value(winner) and winner not in recounted
         if not lucky or len(recounted) == RECOUNTS:
             return latest[winner], spent
