@@ -4,6 +4,7 @@ import ast
 import math
 import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
 from dpwitness.claim import Claim
 from dpwitness.errors import InvalidNeighbours, MechanismRaised
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
+from dpwitness.health import fresh
 from dpwitness.mechanisms.mechanism import Signature
 from dpwitness.mechanisms.resolve import PythonMechanism
 from dpwitness.neighbours import Pair, as_input
@@ -40,10 +42,25 @@ from dpwitness.search.shrinking import smallest
 ALPHA = 1e-6
 
 
+@pytest.fixture(autouse=True)
+def asked_here(request, monkeypatch):
+    """The health check of a violation asks this process for the runs of a new one, whose start takes seconds.
+
+    `test_bits` asks a new one; what that one is for is tested with the health checks.
+    """
+    if request.function is not test_bits:
+        monkeypatch.setattr(fresh, "_told", fresh.answer)
+
+
 def violation(mechanism, **settings):
     found = check(mechanism, alpha=ALPHA, seed=5, **settings)
     assert isinstance(found, Violation)
     return found
+
+
+@cache
+def isvt2_refuted():
+    return violation(isvt2, epsilon=1.0, claim=0.2)
 
 
 def refutes(found):
@@ -117,14 +134,14 @@ def test_a_mechanism_that_takes_ten_answers_only_keeps_ten():
 
 
 def test_the_same_seed_gives_the_same_small_witness_and_no_run_twice():
-    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    first = isvt2_refuted()
     one, two = (shrink(first, isvt2).witness.to_json() for _ in range(2))
     assert one == two
     assert one["seed"] != first.seed
 
 
 def test_without_time_the_witness_stays():
-    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    first = isvt2_refuted()
     assert shrink(first, isvt2, max_time=1e-9) is first
 
 
@@ -213,7 +230,7 @@ def test_shrinking_proves_nothing_by_itself():
             if isinstance(node, ast.ImportFrom) and node.module == "dpwitness.runs":
                 users |= {path.stem for name in node.names if name.name == "confirm"}
     assert users == {"pipeline", "curves"}
-    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    first = isvt2_refuted()
     small = shrink(first, isvt2)
     found = small.witness
     mechanism = dpwitness.mechanisms.resolve.as_mechanism(isvt2, found.pair.data, epsilon=1.0)
@@ -223,7 +240,7 @@ def test_shrinking_proves_nothing_by_itself():
 
 
 def test_a_candidate_that_does_not_refute_leaves_the_violation(monkeypatch):
-    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    first = isvt2_refuted()
 
     def unlucky(*arguments, **settings):
         found = smallest(*arguments, **settings)
