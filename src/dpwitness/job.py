@@ -111,9 +111,7 @@ class Job:
             progress=None if progress is None else lambda done: progress("search", done, budget, ""),
         )
 
-    def learned(
-        self, finalists: Sequence[Promising], objective: Objective, most: int
-    ) -> list[Entry]:
+    def learned(self, finalists: Sequence[Promising], objective: Objective, most: int) -> list[Entry]:
         """The events that the finalists' outcomes show, each finalist on a thread."""
         learned = ordered((partial(learn, arm.sample, objective, most=most) for arm in finalists), self.workers)
         return [

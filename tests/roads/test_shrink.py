@@ -366,17 +366,17 @@ def test_what_an_event_promises_is_its_growth_rate_on_runs_of_its_own():
     """P[1] is 0.8 on D and 0.2 on D′; each estimate within 5 standard errors, no two from the same runs."""
     pair = Pair(as_input([1]), as_input([0]))
     made = shrinker(dpwitness.mechanisms.resolve.as_mechanism(leaky_coin, pair.data), 20_000)
-    first, estimate = made.promise(pair, OutcomeSet([[1.0]]))
+    first, estimate = made.value(pair, OutcomeSet([[1.0]]))
     error = 5 * math.sqrt(0.16 / 20_000)
     assert abs(estimate.p - 0.8) < error
     assert abs(estimate.q - 0.2) < error
     assert abs(estimate.both - 0.16) < error
     assert first == pytest.approx(float(growth_rate(0.8, 0.2, 0.5, 0.0, 0.16)), rel=0.2)
     assert first < float(growth_rate(estimate.p, estimate.q, 0.5, 0.0, estimate.both)) + 1e-12
-    assert made.promise(pair, OutcomeSet([[1.0]]))[1] != estimate
+    assert made.value(pair, OutcomeSet([[1.0]]))[1] != estimate
     assert (made.steps, made.spent) == (2, 40_000)
-    assert made.holds(pair)
-    assert not made.holds(Pair(pair.data, pair.data))
+    assert shrinking._refutable(made, pair)
+    assert not shrinking._refutable(made, Pair(pair.data, pair.data))
     assert (made.steps, made.spent) == (4, 80_000)
 
 
@@ -393,7 +393,7 @@ def test_runs_of_a_step_are_what_fits_in_the_time(monkeypatch, seconds, max_time
     made = shrinker(PythonMechanism(Signature.of(plain, {})), 16)
     clock = iter([5.0, 5.0 + seconds * (1 - 1e-6)])
     monkeypatch.setattr(shrinking.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(shrinking._Shrinker, "promise", lambda *given: None)
+    monkeypatch.setattr(shrinking._Shrinker, "value", lambda *given: None)
     assert shrinking._affordable(made, pair, interval(low=1.0), max_time) is affordable
     assert made.runs == runs
 
@@ -413,8 +413,8 @@ def test_where_inputs_stay_the_event_gets_rounder():
     assert small.event == interval(low=float(f"{small.event.low:.1g}"))
     q = float(norm.sf(small.event.low, scale=0.1))
     p = 2 / 3 * q + float(norm.sf(small.event.low - 1, scale=0.1)) / 3
-    assert abs(small.estimate.p - p) < 5 * math.sqrt(p * (1 - p) / shrinking.MANY)
-    assert abs(small.estimate.q - q) < 5 * math.sqrt(q * (1 - q) / shrinking.MANY)
-    assert small.search_runs >= 2 * shrinking.MANY
-    assert small.search_runs % shrinking.MANY == 0
+    assert abs(small.estimate.p - p) < 5 * math.sqrt(p * (1 - p) / shrinking.COMPILED_RUNS)
+    assert abs(small.estimate.q - q) < 5 * math.sqrt(q * (1 - q) / shrinking.COMPILED_RUNS)
+    assert small.search_runs >= 2 * shrinking.COMPILED_RUNS
+    assert small.search_runs % shrinking.COMPILED_RUNS == 0
     assert smallest(mechanism, relation, relation.given[0], event, **limits, max_time=1e-9) is None
