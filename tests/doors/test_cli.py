@@ -86,7 +86,7 @@ def test_check_json_has_every_documented_key(capsys):
         "detectable_epsilon", "witness", "runs", "seed", "reproducible", "seconds", "versions",
     } <= set(value)  # fmt: skip
     assert value["verdict"] == "not-refuted"
-    assert value["claim"] == {"epsilon": 0.7, "delta": 0.0}
+    assert value["claim"] == {"kind": "approx-dp", "epsilon": 0.7, "delta": 0.0}
     assert value["runs"]["confirm"] == 100_000
     assert {"input", "neighbour", "event", "counts"} <= set(value["witness"])
     assert {"kind", "description"} <= set(value["witness"]["event"])
@@ -119,7 +119,9 @@ def test_replay_shows_what_the_witness_says_and_what_is_tested(capsys, tmp_path)
     code, out, _ = run(capsys, "replay", saved, *more)
     assert code == 0
     assert "  replayed at  claim (ε = 30, δ = 0.1), α = 0.01\n  replayed in  queries(10)\nNOT REFUTED" in out
-    assert json.loads(run(capsys, "replay", saved, *more, "--json")[1])["claim"] == {"epsilon": 30.0, "delta": 0.1}
+    assert json.loads(run(capsys, "replay", saved, *more, "--json")[1])["claim"] == {
+        "kind": "approx-dp", "epsilon": 30.0, "delta": 0.1,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
 from dpwitness.search.learners import learn, learn_events
 from dpwitness.search.learners.intervals import FEW, _all_intervals
 from dpwitness.search.objectives import BoundAt, GrowthAt
-from dpwitness.search.samples import OutcomeCounter, RowSample, Table, counted, sample_of
+from dpwitness.search.outcome_counter import OutcomeCounter
+from dpwitness.search.samples import RowSample, Table, counted, sample_of
 
 EVENTS = [
     OutcomeSet([[0, 1], [2]]),

@@ -25,17 +25,15 @@ from running import playoff, search
 BUDGET = 60_000
 
 
-def searched(target, objective, stop_value=np.inf, epsilon=0.7, seed=1):
+def searched(target, objective, epsilon=0.7, seed=1):
     relation = queries(10)
     data = next(iter(relation.candidates())).data
     mechanism = as_mechanism(load(target), data, epsilon=epsilon)
-    return search(
-        mechanism, relation, objective, centre=0.5, scale=1 / epsilon, seed=seed, budget=BUDGET, stop_value=stop_value
-    )
+    return search(mechanism, relation, objective, centre=0.5, scale=1 / epsilon, seed=seed, budget=BUDGET)
 
 
 def test_what_ends_the_search_was_counted_on_runs_of_its_own():
-    (only,), spent = searched("isvt3", GrowthAt(claim=ApproxDP(0.7)), stop_value=1e-4)
+    (only,), spent = searched("isvt3", GrowthAt(claim=ApproxDP(0.7), stop_value=1e-4))
     fresh = BUDGET // 10
     assert only.certain is not None
     assert spent < BUDGET
@@ -51,7 +49,7 @@ def test_luck_does_not_end_the_search(monkeypatch):
         return [replace(found, value=1.0, lower_value=1.0)]
 
     monkeypatch.setattr("dpwitness.search.halving.learn_events", lucky)
-    finalists, spent = searched("svt", GrowthAt(claim=ApproxDP(0.7)), stop_value=1e-4)
+    finalists, spent = searched("svt", GrowthAt(claim=ApproxDP(0.7), stop_value=1e-4))
     assert all(arm.certain is None for arm in finalists)
     assert spent >= BUDGET
 

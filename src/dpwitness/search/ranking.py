@@ -76,7 +76,7 @@ def playoff(runner: Runner, entries: Sequence[Entry], objective: Objective, budg
     while True:
         best = state.value(alive[0])
         good = [number for number in alive if state.value(number) >= best - tolerance(best)]
-        winner = min(good, key=lambda number: state.latest[number].found.event.complexity[0])
+        winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
         lucky = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in recounted
         if not lucky or len(recounted) == RECOUNTS:
             return state.latest[winner], state.spent

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.events import Event, widen
-from dpwitness.events.kernels import outcome_codes
+from dpwitness.search.outcome_counter import OutcomeCounter
 
 __all__ = ["RowSample", "Sample", "SortedColumn", "Table", "counted", "sample_of", "shrunken_log_ratio"]
 
@@ -20,10 +20,6 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.float64]
 Whole = NDArray[np.int64]
 T = TypeVar("T")
-
-#: A table holds at most this many outcomes, and at most one in so many runs may be an outcome of its own.
-MOST = 1 << 16
-REPEAT = 4
 
 
 class SortedColumn(NamedTuple):
@@ -183,47 +179,6 @@ class Table(Sample):
         return p, q, both
 
 
-class OutcomeCounter:
-    """Makes a table, part by part: numbers the outcomes by first appearance."""
-
-    def __init__(self, width: int, runs: int) -> None:
-        """For at most `runs` paired runs, of rows of that width."""
-        self._most = min(max(runs // (2 * REPEAT), 64), MOST)
-        places = 1 << (2 * self._most - 1).bit_length()
-        self._hashes, self._numbers = np.zeros(places, np.uint64), np.full(places, -1, np.int64)
-        self._first, self._distinct = np.zeros(self._most, np.int64), 0
-        self._outcomes: list[Rows] = [np.empty((0, width))]
-
-    def codes(self, rows: Rows) -> Whole | None:
-        """The number of each row's outcome, shape (n,); None when there are too many to be worth counting."""
-        codes, before = np.empty(len(rows), np.int64), self._distinct
-        distinct = outcome_codes(rows, self._hashes, self._numbers, codes, self._first, before)
-        if distinct < 0:
-            return None
-        self._distinct = distinct
-        self._outcomes.append(rows[self._first[before:distinct]])
-        return codes
-
-    def times(self, a: Whole, b: Whole) -> Whole:
-        """How often each outcome so far occurs among the numbers of D, and of D′; shape (2, k)."""
-        return np.stack([np.bincount(codes, minlength=self._distinct) for codes in (a, b)])
-
-    def together(self, a: Whole, b: Whole) -> Whole:
-        """Which numbers of D and of D′ occur together, and how often; shape (3, m)."""
-        keys = a * self._distinct + b
-        if self._distinct**2 <= 8 * len(keys):
-            times = np.bincount(keys)
-            keys = np.flatnonzero(times)
-            times = times[keys]
-        else:
-            keys, times = np.unique(keys, return_counts=True)
-        return np.stack([keys // self._distinct, keys % self._distinct, times])
-
-    def table(self, times: Whole, pairs: Whole) -> Table:
-        """The table of these counts, as `times` and `together` give them."""
-        return Table(np.concatenate(self._outcomes), times, pairs)
-
-
 def sample_of(x: Rows, y: Rows) -> Sample:
     """Outcomes of D and of D′ as a sample, the first half of the runs to learn from: a table where outcomes repeat.
 
@@ -238,7 +193,7 @@ def sample_of(x: Rows, y: Rows) -> Sample:
         if codes is None:
             return RowSample(x, y)
         coded.append(codes)
-    return counter.table(counter.times(coded[0], coded[1]), counter.together(coded[2], coded[3]))
+    return Table(counter.outcomes, counter.times(coded[0], coded[1]), counter.together(coded[2], coded[3]))
 
 
 def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table | None:
@@ -260,7 +215,7 @@ def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table 
         more = counter.times(a, b)
         more[:, : times.shape[1]] += times
         times = more
-    return counter.table(times, pairs)
+    return Table(counter.outcomes, times, pairs)
 
 
 def shrunken_log_ratio(hits: Whole, others: Whole) -> Floats:

@@ -1,7 +1,7 @@
 """Which event, given outcomes of both inputs: a file a learner, and the choice among what they propose."""
 
 from dpwitness.search.learners.base import Learner, Proposal, RatedEvent
-from dpwitness.search.learners.choose import simplest, tolerance
+from dpwitness.search.learners.choose import tolerance
 from dpwitness.search.learners.learning import learn, learn_events, register_learner
 
 __all__ = [
@@ -11,6 +11,5 @@ __all__ = [
     "learn",
     "learn_events",
     "register_learner",
-    "simplest",
     "tolerance",
 ]

@@ -10,7 +10,7 @@ from dpwitness.search.learners.base import Proposal, RatedEvent
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample
 
-__all__ = ["choose", "simplest", "tolerance"]
+__all__ = ["choose", "tolerance"]
 
 Floats = NDArray[np.float64]
 
@@ -23,10 +23,10 @@ def tolerance(best: float) -> float:
     return TOLERANCE * abs(best)
 
 
-def simplest(rated: Sequence[RatedEvent]) -> int:
-    """The place of the simplest of those events whose value is nearly the best; of equally simple ones the first.
+def _simplest(rated: Sequence[RatedEvent]) -> int:
+    """The place of the first event of the lowest level of complexity among those whose value is nearly the best.
 
-    Only levels of complexity count: among intervals, say, the better one is worth more than the shorter one.
+    Within a level the order of the proposals counts: of two intervals, say, that of the better column comes first.
     """
     best = max(event.value for event in rated)
     good = [k for k, event in enumerate(rated) if event.value >= best - tolerance(best)]
@@ -42,7 +42,7 @@ def choose(sample: Sample, objective: Objective, proposals: Iterable[Proposal], 
     tried = sorted(proposals, key=lambda proposal: proposal.event.complexity[0])  # the sort is stable
     rated = _rated(sample, objective, tried)
     values, lower = (np.array([getattr(event, name) for event in rated]) for name in ("value", "lower_value"))
-    order = [simplest(rated), int(np.argmax(lower)), *map(int, np.argsort(-values, kind="stable"))]
+    order = [_simplest(rated), int(np.argmax(lower)), *map(int, np.argsort(-values, kind="stable"))]
     return [rated[k] for k in list(dict.fromkeys(order))[:most]]
 
 
