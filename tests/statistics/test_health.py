@@ -16,7 +16,7 @@ from dpwitness.health import before_search, dependence, findings, first_runs, lo
 from dpwitness.health.dependence import FurtherCalls, Shards, refuse_dependent
 from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.compiled.reach import constants
+from dpwitness.mechanisms.compiled.constants import constants
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair

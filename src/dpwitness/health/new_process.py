@@ -22,7 +22,7 @@ from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, event_from_json
 from dpwitness.health.common import SECONDS, Outcomes
 from dpwitness.health.loading import CannotLoad, Place, load, place_of
-from dpwitness.mechanisms.compiled.reach import constants
+from dpwitness.mechanisms.compiled.constants import constants
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
