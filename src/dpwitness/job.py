@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.attacks.candidate import Candidate
+from dpwitness.attacks.registry import attack_named
 from dpwitness.claim import Claim
 from dpwitness.clock import Deadline
 from dpwitness.counts import Counts
@@ -223,9 +223,8 @@ def _proposed(job: Job, function: Any, claim: Claim, runs: int) -> list[Candidat
     own = target_of(plain_function(function))
     if own is None or own.attack is None or not job.own_relation:
         return []
-    module, _, name = own.attack.partition(":")
-    attack = getattr(import_module(module), name)
-    proposed = list(attack(dict(job.mechanism.signature.parameters), job.data, claim, runs))
+    propose = attack_named(own.attack)
+    proposed = list(propose(dict(job.mechanism.signature.parameters), job.data, claim, runs))
     for candidate in proposed:
         if not adjacent(job.relation, candidate.pair, job.data):  # about given data other questions may be asked, too
             require_adjacent(job.relation, candidate.pair, what="the attack's candidate")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import dpwitness
+from dpwitness.attacks.registry import registered
 
 SOURCE = Path(dpwitness.__file__).parent
 TARGETS = Path(__file__).parents[2] / "algorithms"
@@ -51,7 +52,7 @@ def rooms():
         relative = path.relative_to(SOURCE)
         if relative.parts[0] != "algorithms":
             # An attack's command and report belong to the command line, though they lie with their family.
-            door = relative.parts[0] == "attacks" and path.stem in ("command", "report", "plot")
+            door = relative.parts[0] == "attacks" and path.stem in ("command", "report", "options")
             yield "commands" if door else relative.parts[0].removesuffix(".py"), path
 
 
@@ -69,8 +70,7 @@ def test_evidence_never_sees_a_mechanism_or_a_generator():
 
 def test_attacks_never_import_evidence():
     for path in (SOURCE / "attacks").rglob("*.py"):
-        if path.stem != "command":
-            assert not {"evidence", "runs", "pipeline", "search"} & set(imports(path)), path
+        assert not {"evidence", "runs", "job", "pipeline", "search"} & set(imports(path)), path
 
 
 @pytest.mark.parametrize("path", sorted(TARGETS.glob("*.py")), ids=lambda path: path.name)
@@ -95,6 +95,27 @@ def test_only_confirm_runs_make_counts():
                 makers.add(room)
     # `evidence.runs_needed` imagines the clearest violation; `results` reads back what was written.
     assert makers == {"runs", "counts", "results", "evidence"}
+
+
+def test_attacks_stay_small():
+    for path in (SOURCE / "attacks").rglob("*.py"):
+        text = path.read_text()
+        assert len(text.splitlines()) <= 250, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                assert node.end_lineno - node.lineno < 50, f"{path}: {node.name}"
+
+
+def test_a_family_has_one_name_everywhere():
+    families = {"subset_sum", "table_builder", "threshold_testing"}
+    folders = {path.parent.name for path in (SOURCE / "attacks").glob("*/__init__.py")}
+    benchmarks = Path(__file__).parents[2] / "benchmarks"
+    tests = Path(__file__).parents[1] / "attacks"
+    assert folders == set(registered()) == families
+    for family in families:
+        assert (TARGETS / f"{family}.py").is_file()
+        assert list(benchmarks.glob(f"{family}_*.py"))
+        assert list(tests.glob(f"test_{family}_*.py"))
 
 
 def test_modules_stay_small():

@@ -1,4 +1,4 @@
-"""`dpwitness attack gptt` and the benchmark of the paper's tables."""
+"""`dpwitness attack threshold_testing` and the benchmark of the paper's tables."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from dpwitness.cli import main
 
 
 def run(capsys, *arguments):
-    code = main(["attack", "gptt", *arguments])
+    code = main(["attack", "threshold_testing", *arguments])
     return code, capsys.readouterr()
 
 

@@ -4,20 +4,12 @@ import argparse
 import json
 import math
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, NoReturn
 
-from dpwitness.cli.console import show
+from dpwitness.attacks.registry import add_commands
+from dpwitness.cli.console import say, show
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.neighbours import Relation, pairs, queries
-
-#: Modules with an `add(subparsers)` each, for the attacks that `dpwitness attack` can run.
-ATTACKS = (
-    "dpwitness.attacks.threshold_testing.command",
-    "dpwitness.attacks.subset_sum.command",
-    "dpwitness.attacks.table_builder.command",
-)
-
 
 #: JSON has no infinities: as parameters they are these texts.
 INFINITE = ("inf", "-inf", "Infinity", "-Infinity")
@@ -47,8 +39,8 @@ class Parser(argparse.ArgumentParser):
         raise BadInput(f"{message}; see `{self.prog} --help`")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Build the parser of all commands; each sets `run`."""
+def parser(*, attacks: bool = True) -> argparse.ArgumentParser:
+    """Build the parser of all commands; each sets `run`. `attacks`: those of the attack families too."""
     from dpwitness.cli import commands
 
     top = Parser(prog="dpwitness", description="Finds and proves violations of differential privacy.")
@@ -113,15 +105,15 @@ def parser() -> argparse.ArgumentParser:
     add.set_defaults(run=commands.replay_witness)
 
     add = command.add_parser("attack", help="run an attack on data and report what it recovers")
-    attacks = add.add_subparsers(dest="attack", required=True, metavar="NAME", parser_class=Parser)
-    for module in ATTACKS:
-        import_module(module).add(attacks)
+    families = add.add_subparsers(dest="attack", required=True, metavar="NAME", parser_class=Parser)
+    if attacks:
+        add_commands(families, warn=lambda message: say(f"warning: {message}"))
     return top
 
 
 def parse(given: list[str]) -> argparse.Namespace:
     """Parse a command line; a parsed one has `run`. Raises `BadInput`."""
-    top = parser()
+    top = parser(attacks="attack" in given)  # what other packages register is loaded where it is asked for
     for text in given:
         if text.startswith("--") and text.endswith("=--"):  # argparse takes this for an option without a value
             top.error(f"{text!r} has no value")
