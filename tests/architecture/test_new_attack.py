@@ -1,4 +1,4 @@
-"""An attack family is one file of any package, plus an entry point: the file below, and the doors that it comes in by."""
+"""An attack family is one file of any package, plus an entry point: the file below, and what it comes in by."""
 
 import json
 import sys
