@@ -23,7 +23,7 @@ Transcript = NDArray[np.float64]
 
 RELATION = replace(histogram(7, any_length=True), noun="answer")
 SOURCE = "Asghar & Kaafar 2020"
-ATTACK = "dpwitness.attacks.table_builder.candidates:whole_count"
+ATTACK = "table_builder.whole_count"
 
 
 @helper

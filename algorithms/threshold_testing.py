@@ -18,7 +18,7 @@ Answers = NDArray[np.float64]
     neighbours=queries(10, any_length=True),
     source="Chen & Machanavajjhala 2015, Alg. 2",
     true_epsilon="∞",
-    attack="dpwitness.attacks.threshold_testing.candidates:gptt",
+    attack="threshold_testing.gptt",
 )
 def gptt(
     rng: np.random.Generator,
@@ -43,7 +43,7 @@ def gptt(
     neighbours=queries(10, any_length=True),
     source="Lee & Clifton 2014; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
-    attack="dpwitness.attacks.threshold_testing.candidates:gptt_lee_clifton",
+    attack="threshold_testing.gptt_lee_clifton",
 )
 def gptt_lee_clifton(
     rng: np.random.Generator,
@@ -65,7 +65,7 @@ def gptt_lee_clifton(
     neighbours=queries(10, any_length=True),
     source="Chen, Xiao, Zhang & Xu 2015; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
-    attack="dpwitness.attacks.threshold_testing.candidates:gptt_chen",
+    attack="threshold_testing.gptt_chen",
 )
 def gptt_chen(
     rng: np.random.Generator,
@@ -87,7 +87,7 @@ def gptt_chen(
     neighbours=queries(10, any_length=True),
     source="Stoddard, Chen & Machanavajjhala 2014; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
-    attack="dpwitness.attacks.threshold_testing.candidates:gptt_stoddard",
+    attack="threshold_testing.gptt_stoddard",
 )
 def gptt_stoddard(
     rng: np.random.Generator,

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness.attacks.subset_sum.reconstruction import ask, polynomial_adversary, query_count, subset_family
+from dpwitness.attacks.subset_sum.adversaries import polynomial_adversary
+from dpwitness.attacks.subset_sum.oracle import ask, query_count, subset_family
 from dpwitness.attacks.subset_sum.theory import confidence_bound, simulate_confidence, threshold
 from dpwitness.report.plots import plot_format
 

@@ -1,20 +1,17 @@
 """Tables 2 and 3 and Figures 1 to 5 of Asghar & Kaafar (2020), measured beside the printed figures.
 
-    python benchmarks/table_builder_tables.py --output FOLDER [--runs 100] [--seed 1] [--only tables|figures|mitigation]
-
-The two columns are read from `data/`, or from the folder that DPWITNESS_DATA names.
+python benchmarks/table_builder_tables.py --output FOLDER [--runs 100] [--seed 1] [--only tables|figures|mitigation]
 """
 
 import argparse
-import os
-import sys
 import textwrap
 import time
 from pathlib import Path
 
 import numpy as np
 
-from dpwitness.attacks.table_builder.averaging import choose_base, recover_histogram, remove_noise
+from dpwitness.attacks.table_builder.averaging import choose_base, remove_noise
+from dpwitness.attacks.table_builder.histogram import recover_histogram
 from dpwitness.attacks.table_builder.oracle import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
@@ -40,12 +37,7 @@ TABLE_3 = {
 TABLE_2 = {50: 104, 127: 106, 200: 107, 255: 107}
 
 
-def data_folder() -> Path:
-    given = os.environ.get("DPWITNESS_DATA")
-    folder = Path(given) if given else Path(__file__).resolve().parents[1] / "data"
-    if not (folder / "adult_age.csv").exists():
-        sys.exit(f"no adult_age.csv in {folder}: set DPWITNESS_DATA to the folder of the data sets")
-    return folder
+DATA = Path(__file__).resolve().parents[1] / "data"
 
 
 def attack(table, system, r, s, k, base, base_partitions, rng, same=False):
@@ -218,16 +210,16 @@ def figures(folder):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path("tbe-figures"), help="folder for the figures")
+    parser.add_argument("--output", type=Path, default=Path("table-builder-figures"), help="folder for the figures")
     parser.add_argument("--runs", type=int, default=100, help="runs a cell (default 100)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=("tables", "figures", "mitigation"))
     arguments = parser.parse_args()
     if arguments.only in (None, "tables"):
-        table_2(data_folder(), arguments.runs, arguments.seed)
-        table_3(data_folder(), arguments.runs, arguments.seed)
+        table_2(DATA, arguments.runs, arguments.seed)
+        table_3(DATA, arguments.runs, arguments.seed)
     if arguments.only in (None, "mitigation"):
-        mitigation(data_folder(), arguments.runs, arguments.seed)
+        mitigation(DATA, arguments.runs, arguments.seed)
     if arguments.only in (None, "figures"):
         arguments.output.mkdir(parents=True, exist_ok=True)
         figures(arguments.output)

@@ -2,13 +2,11 @@
 
     python benchmarks/threshold_testing_tables.py [--repeat 100] [--adaptive-repeat 20]
 
-The histograms are looked for in data/ or in the folder that DPWITNESS_DATA names. Prints
-the paper's figure, ours (mean ± standard error) and the adaptive attack's with its queries per cell; how the result
-depends on θ, which the paper does not print; and both attacks under query noise.
+Prints the paper's figure, ours (mean ± standard error) and the adaptive attack's with its queries per cell; how the
+result depends on θ, which the paper does not print; and both attacks under query noise.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -19,11 +17,11 @@ import numpy as np
 from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
 from dpwitness.attacks.threshold_testing.reconstruction import (
     Reconstruction,
-    attack_threshold,
     ordered_partition,
     reconstruct,
     score,
 )
+from dpwitness.attacks.threshold_testing.theory import attack_threshold
 from dpwitness.files import read_column
 
 FILES = {
@@ -44,12 +42,7 @@ DELTAS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 SPLITS = {"Lee & Clifton": 0.25, "Chen et al.": 0.5}
 
 Attack = Callable[[np.random.Generator], Reconstruction]
-
-
-def folder() -> Path | None:
-    beside = Path(__file__).resolve().parents[1] / "data"
-    found = Path(os.environ.get("DPWITNESS_DATA", beside))
-    return found if found.is_dir() else None
+DATA = Path(__file__).resolve().parents[1] / "data"
 
 
 def repeated(counts: np.ndarray, attack: Attack, repeat: int, *key: int) -> tuple[np.ndarray, float]:
@@ -168,11 +161,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=100)
     parser.add_argument("--adaptive-repeat", type=int, default=20)
     given = parser.parse_args()
-    place = folder()
-    if place is None:
-        print("the histograms are not here: set DPWITNESS_DATA", file=sys.stderr)
-        return 2
-    data = {name: read_column(place / file) for name, file in FILES.items()}
+    data = {name: read_column(DATA / file) for name, file in FILES.items()}
     tables(data, given.repeat, given.adaptive_repeat)
     thresholds(data, given.repeat)
     medical_cost(data["MedicalCost"], given.repeat)

@@ -1,6 +1,5 @@
 """Shared fixtures."""
 
-import os
 from pathlib import Path
 
 # pytester drops what an inner run imports, and these can be loaded only once a process; numba imports them late, when
@@ -15,12 +14,8 @@ pytest_plugins = ["pytester"]
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The real histograms, which are not part of the package."""
-    beside = Path(__file__).resolve().parents[1] / "data"
-    folder = Path(os.environ.get("DPWITNESS_DATA", beside))
-    if not folder.is_dir():
-        pytest.skip("the real histograms are not here: set DPWITNESS_DATA")
-    return folder
+    """The real histograms of the repository."""
+    return Path(__file__).resolve().parents[1] / "data"
 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat

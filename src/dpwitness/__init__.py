@@ -28,6 +28,7 @@ _HOMES = {
     "OutcomeSet": "events",
     "ScoreThreshold": "events",
     "SlowMechanism": "errors",
+    "UnknownAttack": "errors",
     "UnknownTarget": "errors",
     "Violation": "results.verdict",
     "PureDP": "claims",
@@ -70,6 +71,7 @@ __all__ = [  # sorted as people sort, without regard to case
     "PureDP",
     "ScoreThreshold",
     "SlowMechanism",
+    "UnknownAttack",
     "UnknownTarget",
     "Violation",
     "Witness",
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
         MechanismRaised,
         MechanismTimeout,
         SlowMechanism,
+        UnknownAttack,
         UnknownTarget,
     )
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold

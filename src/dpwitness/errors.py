@@ -8,6 +8,7 @@
     │   ├── InvalidParameter              a setting, or a parameter that the mechanism lacks, needs or rejects
     │   ├── InvalidWitness                a witness or a result that cannot be read back
     │   ├── UnknownTarget                 no mechanism of that name
+    │   ├── UnknownAttack                 no attack of that name
     │   └── BudgetTooSmall                so few runs that nothing could be refuted
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
@@ -55,6 +56,10 @@ class InvalidWitness(BadInput):
 
 class UnknownTarget(BadInput):
     """No mechanism of that name."""
+
+
+class UnknownAttack(BadInput):
+    """No attack family, or no generator of candidates, of that name."""
 
 
 class BudgetTooSmall(BadInput):

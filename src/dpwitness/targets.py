@@ -28,8 +28,9 @@ def target(
 ) -> Callable[[F], F]:
     """Register what is known of a mechanism: the parameter that is its claimed ε, its relation, its source.
 
-    `true_epsilon` is a text for people: the smallest ε for which it is ε-DP. `attack` names, as
-    `package.module:function`, a generator of candidates (see `dpwitness.attacks.candidate`), tried beside the search.
+    `true_epsilon` is a text for people: the smallest ε for which it is ε-DP. `attack` names a
+    generator of candidates, tried beside the search, as `family.generator` of the entry-point group `dpwitness.attacks`
+    (see `dpwitness.attacks.family`).
     """
 
     def register(function: F) -> F:

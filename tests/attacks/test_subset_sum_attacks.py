@@ -9,13 +9,8 @@ from scipy.optimize import linprog
 from scipy.stats import binom
 
 from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset_sums
-from dpwitness.attacks.subset_sum.reconstruction import (
-    ask,
-    exponential_adversary,
-    polynomial_adversary,
-    query_count,
-    subset_family,
-)
+from dpwitness.attacks.subset_sum.adversaries import exponential_adversary, polynomial_adversary
+from dpwitness.attacks.subset_sum.oracle import ask, query_count, subset_family
 from dpwitness.attacks.subset_sum.theory import confidence_bound, simulate_confidence, steps, threshold
 from dpwitness.errors import InvalidParameter
 

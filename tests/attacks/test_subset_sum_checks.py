@@ -5,7 +5,8 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset_sums
-from dpwitness.attacks.subset_sum.reconstruction import propose_bit, subset_sum_reconstruction
+from dpwitness.attacks.subset_sum.candidates import flipped_bit
+from dpwitness.attacks.subset_sum.mechanism import subset_sum_reconstruction
 from dpwitness.claims import ApproxDP
 from dpwitness.cli import main
 from dpwitness.errors import InvalidParameter, MechanismRaised
@@ -57,12 +58,12 @@ def test_the_slow_reconstruction_is_refuted_after_tens_of_runs():
 
 
 def test_the_attack_proposes_the_bit_that_the_mechanism_returns():
-    (candidate,) = propose_bit({"position": 3}, np.zeros(6, np.int64), ApproxDP(epsilon=1.0), 100)
+    (candidate,) = flipped_bit({"position": 3}, np.zeros(6, np.int64), ApproxDP(epsilon=1.0), 100)
     assert candidate.pair.data.tolist() == [0, 0, 0, 1, 0, 0]
     assert candidate.pair.neighbour.tolist() == [0, 0, 0, 0, 0, 0]
     assert candidate.event.contains(np.array([[1.0], [0.0]])).tolist() == [True, False]
     with pytest.raises(InvalidParameter, match="position=6 must be one of the 6 bits"):
-        list(propose_bit({"position": 6}, np.zeros(6, np.int64), ApproxDP(epsilon=1.0), 100))
+        list(flipped_bit({"position": 6}, np.zeros(6, np.int64), ApproxDP(epsilon=1.0), 100))
 
 
 def test_exact_sums_return_the_very_bit():
@@ -72,7 +73,7 @@ def test_exact_sums_return_the_very_bit():
 
 
 def attack(capsys, *arguments):
-    code = main(["attack", "subset-sum", *arguments])
+    code = main(["attack", "subset_sum", *arguments])
     out, err = capsys.readouterr()
     return code, out, err
 
@@ -122,7 +123,7 @@ def test_attack_draws(capsys, tmp_path):
         (("--queries", "0"), "queries=0 must be at least 1"),
         (("--queries", "100000000"), "are too many: at most"),
         (("--law", "gauss"), "invalid choice"),
-        (("--seed", "-1"), "seed=-1 must be"),
+        (("--seed", "-1"), "--seed -1 must be at least 0"),
         (("--plot", "x.txt"), "must end in .svg, .png or .pdf"),
         (("--plot", "missing/x.svg"), "there is no folder missing"),
         (("--size", "8", "--adversary", "exponential", "--law", "binomial"), "needs a bound of the error"),

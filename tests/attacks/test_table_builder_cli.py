@@ -1,4 +1,4 @@
-"""`dpwitness attack tbe-histogram` and `tbe-parameter`."""
+"""`dpwitness attack table_builder`, of either thing that it recovers."""
 
 import json
 
@@ -22,7 +22,7 @@ def result(capsys, *command):
 
 @pytest.mark.parametrize("system", ["bounded", "keyed"])
 def test_histogram_is_recovered(ages, capsys, system):
-    found = result(capsys, "attack", "tbe-histogram", "--data", ages, "--system", system, "--seed", "1")
+    found = result(capsys, "attack", "table_builder", "--data", ages, "--system", system, "--seed", "1")
     # Sixteen values, each wrong with probability 4e-4 (equation 5, r = 2, k = 200).
     assert found["right"] == 16
     assert found["recovered"] == found["true"]
@@ -30,12 +30,12 @@ def test_histogram_is_recovered(ages, capsys, system):
     assert found["published"][-4:-1] == [0, 0, 0]
     assert found["partitions"] == 200
     assert found["queries"] == 2 * 16 + 2 * found["base_partitions"] + 16 * 400
-    again = result(capsys, "attack", "tbe-histogram", "--data", ages, "--system", system, "--seed", "1")
+    again = result(capsys, "attack", "table_builder", "--data", ages, "--system", system, "--seed", "1")
     assert {**found, "seconds": 0} == {**again, "seconds": 0}
 
 
 def test_embedded_data_and_a_sub_population(capsys):
-    found = result(capsys, "attack", "tbe-histogram", "--where", "hlthp=1", "--partitions", "20", "--seed", "2")
+    found = result(capsys, "attack", "table_builder", "--where", "hlthp=1", "--partitions", "20", "--seed", "2")
     assert found["attribute"] == "mdvis"
     assert sum(found["true"]) == 302  # people in poor health in randhie
     assert found["where"] == {"hlthp": [1]}
@@ -43,23 +43,38 @@ def test_embedded_data_and_a_sub_population(capsys):
 
 def test_parameter_is_found(ages, capsys):
     # Proposition 2: 200 sums fail with probability 2e-6 at r = 3.
-    found = result(capsys, "attack", "tbe-parameter", "--data", ages, "--perturbation", "3", "--seed", "1")
+    found = result(
+        capsys,
+        "attack",
+        "table_builder",
+        "--recover",
+        "perturbation",
+        "--data",
+        ages,
+        "--perturbation",
+        "3",
+        "--seed",
+        "1",
+    )
     assert found["guess"] == 3
     assert found["sums"] == 200
-    found = result(capsys, "attack", "tbe-parameter", "--perturbation", "3", "--seed", "1")
+    found = result(capsys, "attack", "table_builder", "--recover", "perturbation", "--perturbation", "3", "--seed", "1")
     assert found["guess"] == 3
 
 
 @pytest.mark.parametrize("law", ["maximum-entropy", "normal", "laplace"])
 def test_other_noise(ages, capsys, law):
-    found = result(capsys, "attack", "tbe-histogram", "--data", ages, "--noise", law, "--scale", "0.9", "--seed", "1")
+    found = result(capsys, "attack", "table_builder", "--data", ages, "--noise", law, "--scale", "0.9", "--seed", "1")
     assert found["right"] == 16  # less noise than uniform
 
 
 def test_reports_and_plots(ages, tmp_path, capsys):
-    for name, first in (("tbe-histogram", "RECOVERED: "), ("tbe-parameter", "FOUND: ")):
+    for name, first in (("histogram", "RECOVERED: "), ("perturbation", "FOUND: ")):
         path = tmp_path / f"{name}.svg"
-        assert main(["attack", name, "--data", ages, "--seed", "1", "--plot", str(path)]) == 0
+        assert (
+            main(["attack", "table_builder", "--recover", name, "--data", ages, "--seed", "1", "--plot", str(path)])
+            == 0
+        )
         assert capsys.readouterr().out.startswith(first)
         assert path.read_text().startswith("<?xml")
 
@@ -70,13 +85,17 @@ def test_reports_and_plots(ages, tmp_path, capsys):
         (["--perturbation", "0"], "r=0 must be a whole number of at least 1"),
         (["--perturbation", "-2"], "r=-2"),
         (["--perturbation", "5", "--suppression", "4"], "suppression s=4 must be at least the perturbation r=5"),
-        (["--attribute", "height"], "no attribute 'height'; the attributes are age"),
+        (["--column", "height"], "no attribute 'height'; the attributes are age"),
         (["--where", "height=1"], "no attribute 'height'"),
         (["--where", "age"], "must be NAME=VALUE"),
         (["--partitions", "0"], "at least 1"),
         (["--perturbation", "1e9"], "at most 10000"),
         (["--base", "2"], "at least 3 are needed"),
         (["--scale", "2"], "--scale"),
+        (["--sums", "5"], "--sums says nothing of --recover histogram"),
+        (["--recover", "perturbation", "--base-partitions", "5"], "--base-partitions says nothing of --recover pert"),
+        (["--recover", "perturbation", "--sums", "0"], "--sums 0 must lie between"),
+        (["--max-time", "1ms"], "--max-time 0.001: the attack takes longer than 0.001 s; allow more time"),
         (["--noise", "normal", "--scale", "0"], "scale=0.0"),
         (["--seed", "-1"], "--seed -1"),
         (["--plot", "x.txt"], ".svg"),
@@ -84,18 +103,18 @@ def test_reports_and_plots(ages, tmp_path, capsys):
     ],
 )
 def test_bad_input_is_one_line_and_2(ages, capsys, options, message):
-    assert main(["attack", "tbe-histogram", "--data", ages, *options]) == 2
+    assert main(["attack", "table_builder", "--data", ages, *options]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert len(captured.err.splitlines()) == 1
     assert message in captured.err
 
 
-@pytest.mark.parametrize("name", ["tbe-histogram", "tbe-parameter"])
+@pytest.mark.parametrize("name", ["histogram", "perturbation"])
 def test_a_table_with_missing_values_is_refused(tmp_path, capsys, name):
     path = tmp_path / "people.csv"
     path.write_text("age,sex\n17,F\n18,\n")
-    assert main(["attack", name, "--data", str(path)]) == 2
+    assert main(["attack", "table_builder", "--recover", name, "--data", str(path)]) == 2
     assert "line 3: the value of 'sex' is missing" in capsys.readouterr().err
 
 

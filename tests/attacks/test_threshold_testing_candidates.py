@@ -11,7 +11,8 @@ import dpwitness as dpw
 from dpwitness.algorithms import threshold_testing
 from dpwitness.algorithms.sparse_vector import svt_single_noise
 from dpwitness.attacks.threshold_testing import candidates as threshold
-from dpwitness.attacks.threshold_testing.candidates import least_odds_ratio, mirrored_probabilities, promising_copies
+from dpwitness.attacks.threshold_testing.candidates import promising_copies
+from dpwitness.attacks.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
 from dpwitness.claims import ApproxDP
 from dpwitness.exact import pattern_probability
 from dpwitness.files import read_column

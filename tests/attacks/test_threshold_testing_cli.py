@@ -1,9 +1,6 @@
-"""`dpwitness attack gptt` and the benchmark of the paper's tables."""
+"""`dpwitness attack threshold_testing`."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +10,7 @@ from dpwitness.cli import main
 
 
 def run(capsys, *arguments):
-    code = main(["attack", "gptt", *arguments])
+    code = main(["attack", "threshold_testing", *arguments])
     return code, capsys.readouterr()
 
 
@@ -105,19 +102,6 @@ def test_bad_options_are_one_clear_line(capsys, options):
     code, printed = run(capsys, *options)
     assert code == 2
     assert printed.err.count("\n") == 1
-
-
-def test_the_benchmark_says_what_it_lacks(tmp_path):
-    script = Path(__file__).resolve().parents[2] / "benchmarks" / "threshold_testing_tables.py"
-    done = subprocess.run(
-        [sys.executable, script],
-        env={"DPWITNESS_DATA": str(tmp_path / "none"), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "DPWITNESS_DATA" in done.stderr
 
 
 def test_real_files_are_read(capsys, data_folder):

@@ -11,7 +11,8 @@ from scipy.stats import binom
 from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
 from dpwitness.attacks.threshold_testing.noisy_weighing import weigh_noisy
 from dpwitness.attacks.threshold_testing.oracle import ThresholdOracle, check_histogram
-from dpwitness.attacks.threshold_testing.reconstruction import attack_threshold, ordered_partition, reconstruct, score
+from dpwitness.attacks.threshold_testing.reconstruction import ordered_partition, reconstruct, score
+from dpwitness.attacks.threshold_testing.theory import attack_threshold
 from dpwitness.attacks.threshold_testing.weighing import Weights, weigh
 from dpwitness.errors import InvalidData, InvalidParameter
 from reference_gptt import partition_by_comparing, reconstruct_by_comparing, threshold_answers

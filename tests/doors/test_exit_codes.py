@@ -212,7 +212,9 @@ def test_a_plot_that_fails_comes_after_the_report(give, capsys, tmp_path, monkey
 
 
 @pytest.mark.parametrize("option", ["--save", "--plot"])
-@pytest.mark.parametrize("command", ["check", "bound", "curve", "replay", "gptt", "subset-sum", "tbe-histogram"])
+@pytest.mark.parametrize(
+    "command", ["check", "bound", "curve", "replay", "threshold_testing", "subset_sum", "table_builder"]
+)
 def test_places_are_checked_before_anything_runs(capsys, mine, option, command):
     """The mechanism's file leaves a mark when it is loaded."""
     (mine / "marks.py").write_text("open('mark', 'w').close()\ndef f(rng, data): return 0.0\n")
@@ -221,12 +223,11 @@ def test_places_are_checked_before_anything_runs(capsys, mine, option, command):
         "bound": ["bound", "marks.py:f", "--epsilon", "1"],
         "curve": ["curve", "marks.py:f", "--epsilon", "1", "--claims", "1"],
         "replay": ["replay", "mine.py", "--mechanism", "marks.py:f"],
-        "gptt": ["attack", "gptt", "--epsilon", "1"],
-        "subset-sum": ["attack", "subset-sum"],
-        "tbe-histogram": ["attack", "tbe-histogram"],
+        "threshold_testing": ["attack", "threshold_testing", "--epsilon", "1"],
+        "subset_sum": ["attack", "subset_sum"],
+        "table_builder": ["attack", "table_builder"],
     }
-    plots = command == "curve" or commands[command][0] == "attack"
-    if plots != (option == "--plot") and command != "curve":
+    if option == "--plot" and command != "curve" and commands[command][0] != "attack":
         return
     for place in ("no/such/place.svg", "folder.svg"):
         Path("folder.svg").mkdir(exist_ok=True)
@@ -378,7 +379,7 @@ def test_as_processes():
 
 
 def test_help_is_printed_whole(capsys):
-    for command in (["--help"], ["check", "--help"], ["attack", "gptt", "--help"]):
+    for command in (["--help"], ["check", "--help"], ["attack", "threshold_testing", "--help"]):
         code, out, _ = run(capsys, *command)
         assert code == 0
         assert out.startswith("usage: dpwitness")
@@ -571,7 +572,7 @@ def test_infinite_parameters_are_texts(give, monkeypatch):
     ],
 )
 def test_the_attack_on_thresholds_refuses_what_it_cannot_compute(capsys, options, message):
-    code, _, err = run(capsys, "attack", "gptt", "--epsilon", 1, *options)
+    code, _, err = run(capsys, "attack", "threshold_testing", "--epsilon", 1, *options)
     assert code == 2
     assert err == f"dpwitness: error: {message}\n"
 

@@ -200,10 +200,10 @@ def command_line(rng, place):
 
 def attack_line(rng, place):
     """Arguments of an attack; its work stays small, unless it is refused."""
-    name = rng.choice(["gptt", "subset-sum", "tbe-histogram", "tbe-parameter"])
+    name = rng.choice(["threshold_testing", "subset_sum", "table_builder", "perturbation"])
     numbers = ["0", "-1", "nan", "x", "", "1e400", "0.5", "1e-320"]
     known = {
-        "gptt": {
+        "threshold_testing": {
             "--epsilon": [["1", "0.1", "50"], numbers],
             "--epsilon2": [["inf", "1", "∞"], numbers],
             "--copies": [["1", "2"], numbers],
@@ -214,7 +214,7 @@ def attack_line(rng, place):
             "--column": [["count"], TEXTS],
             "--plot": [["saved.svg", "no/such.svg", "saved.gif"]],
         },
-        "subset-sum": {
+        "subset_sum": {
             "--size": [["8", "16"], ["0", "-1", "x", "1.5", "1e9", "1e400"]],
             "--error": [["1", "4"], numbers],
             "--law": [["uniform", "adversarial", "rounding", "binomial"], TEXTS],
@@ -223,8 +223,8 @@ def attack_line(rng, place):
             "--seed": [["1"], ["-1", "x", "9" * 60]],
             "--plot": [["saved.svg", "no/such.svg", "saved.gif"]],
         },
-        "tbe-histogram": {
-            "--attribute": [["a", "count"], TEXTS],
+        "table_builder": {
+            "--column": [["a", "count"], TEXTS],
             "--perturbation": [["1", "3"], ["0", "-1", "x", "1e9"]],
             "--suppression": [["4", "9"], ["0", "-1", "x", "1e300"]],
             "--system": [["bounded", "keyed", "growing", "layered", "layered-values"], TEXTS],
@@ -237,18 +237,21 @@ def attack_line(rng, place):
             "--seed": [["1"], ["-1", "x", "9" * 60]],
         },
     }
-    known["tbe-parameter"] = {
+    known["perturbation"] = {
         k: v
-        for k, v in known["tbe-histogram"].items()
+        for k, v in known["table_builder"].items()
         if k not in ("--partitions", "--base", "--base-partitions", "--where")
     } | {"--sums": [["5"], ["0", "-1", "x", "1e9"]]}
-    fixed = {"gptt": ["--epsilon", "1", "--repeat", "1", "--data", "counts.csv"], "subset-sum": ["--size", "8"]}
-    fixed["tbe-histogram"] = ["--data", "table.csv", "--partitions", "5", "--base-partitions", "5"]
-    fixed["tbe-parameter"] = ["--data", "table.csv", "--sums", "5"]
-    if rng.random() < 0.3 and name != "subset-sum":
+    fixed = {
+        "threshold_testing": ["--epsilon", "1", "--repeat", "1", "--data", "counts.csv"],
+        "subset_sum": ["--size", "8"],
+    }
+    fixed["table_builder"] = ["--data", "table.csv", "--partitions", "5", "--base-partitions", "5"]
+    fixed["perturbation"] = ["--recover", "perturbation", "--data", "table.csv", "--sums", "5"]
+    if rng.random() < 0.3 and name != "subset_sum":
         (place / "given.csv").write_bytes(csv_bytes(rng))
         fixed[name] = [text if not text.endswith(".csv") else "given.csv" for text in fixed[name]]
-    arguments = ["attack", name, *fixed[name]]
+    arguments = ["attack", "table_builder" if name == "perturbation" else name, *fixed[name]]
     options = rng.sample(sorted(known[name]), rng.randint(0, 3))
     return [*arguments, *(f"{option}={pick(rng, *known[name][option])}" for option in options)]
 

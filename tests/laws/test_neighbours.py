@@ -345,10 +345,9 @@ def test_an_attack_stays_in_the_relation_of_its_target():
     from dpwitness.neighbours import Queries
     from dpwitness.targets import target
 
-    name = f"{threshold.__name__}:gptt_chen"
     relation = queries(10, may_move="one", any_length=True)
 
-    @target(claim="epsilon", neighbours=relation, source="made up", attack=name)
+    @target(claim="epsilon", neighbours=relation, source="made up", attack="threshold_testing.gptt_chen")
     def thresholds(rng, queries, epsilon, threshold=0.5, sensitivity=1.0):
         return 1.0 * (queries[0] + rng.laplace(0, 2 / epsilon) >= threshold)
 

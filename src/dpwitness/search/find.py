@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 
+from dpwitness.attacks.registry import attack_named
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.errors import MechanismTimeout
 from dpwitness.neighbours import Pair, adjacent, require_adjacent
@@ -84,8 +84,7 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
     own = target_of(plain_function(problem.function))
     if own is None or own.attack is None or not problem.own_relation:
         return []
-    module, _, name = own.attack.partition(":")
-    attack = getattr(import_module(module), name)
+    attack = attack_named(own.attack)
     found = list(attack(dict(problem.mechanism.signature.parameters), problem.data, problem.claim, planned))
     for candidate in found:
         # About given data other questions may be asked, too.

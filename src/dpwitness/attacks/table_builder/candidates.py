@@ -1,6 +1,6 @@
 """The averaging attack as a source of witnesses: one person fewer, and "the attack returns the true count"."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,12 @@ from dpwitness.neighbours import Data, Pair, as_input
 __all__ = ["whole_count"]
 
 
-def whole_count(parameters: dict[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
+def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
     """One candidate: D the table, D′ without one person of its fullest cell, S "the attack counts everybody right".
 
     For the targets of `dpwitness.algorithms.table_builder`, whose runs end with the attack's count of everybody.
-    Without data D has ten times the suppression in each of `base` cells. None for a table on which the attack cannot
-    run.
+    Their `suppression`, `base` and `partitions` are among `parameters`. D is the data, people with each value, or ten
+    times the suppression in each of `base` cells. No candidate for a table on which the attack cannot run.
     """
     suppression, base = int(parameters["suppression"]), int(parameters["base"])
     table = np.full(base, 10 * suppression) if data is None else np.asarray(data).astype(np.int64)

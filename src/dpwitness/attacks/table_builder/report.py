@@ -20,7 +20,7 @@ def _system(result: dict[str, Any]) -> str:
 
 
 def histogram_text(result: dict[str, Any]) -> str:
-    """The report of `dpwitness attack tbe-histogram`: how many counts are right, what that took, the first rows."""
+    """The report of `dpwitness attack table_builder`: how many counts are right, what that took, the first rows."""
     size = len(result["values"])
     where = " and ".join(f"{name} = {' or '.join(map(str, chosen))}" for name, chosen in result["where"].items())
     lines = [
@@ -52,7 +52,7 @@ def histogram_text(result: dict[str, Any]) -> str:
 
 
 def parameter_text(result: dict[str, Any]) -> str:
-    """The report of `dpwitness attack tbe-parameter`."""
+    """The report of `dpwitness attack table_builder --recover perturbation`."""
     verdict = "right" if result["right"] else f"wrong: it is {result['perturbation']}"
     lines = [
         f"FOUND: noise within ±{result['guess']} ({verdict})",
@@ -80,7 +80,7 @@ def plot_histogram(result: dict[str, Any], path: str | Path) -> None:
     axes.axhline(0, color="black", lw=0.6)
     axes.set(
         xlabel=f"value of {result['attribute']}, in order",
-        ylabel="people too many",
+        ylabel="error (people)",
         title=f"{result['right']} of {len(result['values'])} counts recovered with {result['queries']:,} queries",
     )
     axes.legend()

@@ -1,19 +1,15 @@
-"""Witnesses against private threshold testing: Theorem 4.7 of Chen & Machanavajjhala (2015), and reconstruction.
+"""Candidates against private threshold testing: Theorem 4.7 of Chen & Machanavajjhala (2015), and reconstruction."""
 
-Theorem 4.7: t copies of two queries that are 0ᵗ1ᵗ on D and 1ᵗ0ᵗ on D′, event ⊥ᵗ⊤ᵗ. The noisy threshold is shared by
-all answers, so many copies find out on which side of it each query lies, and the ratio V/V′ grows with t.
-"""
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.candidate import Attack, Candidate
+from dpwitness.attacks.threshold_testing.theory import mirrored_probabilities
 from dpwitness.claims import Claim
 from dpwitness.events import OutcomeSet
-from dpwitness.exact import pattern_probability
 from dpwitness.neighbours import Data, Pair, as_input
 
 __all__ = [
@@ -21,8 +17,6 @@ __all__ = [
     "gptt_chen",
     "gptt_lee_clifton",
     "gptt_stoddard",
-    "least_odds_ratio",
-    "mirrored_probabilities",
     "promising_copies",
 ]
 
@@ -30,43 +24,30 @@ __all__ = [
 MOST_COPIES: Final = 40
 FEWEST_HITS: Final = 20.0
 #: log(1/α) + log 2 for the bounds of confidence 0.999 that the number of copies is chosen by.
-BAR: Final = 7.6
+LOG_LEVEL: Final = 7.6
 #: Reference cells of the reconstruction's event.
 MOST_REFERENCES: Final = 8
-
-
-def mirrored_probabilities(
-    copies: int, epsilon1: float, epsilon2: float, *, threshold: float = 0.0, base: float = 0.0
-) -> tuple[float, float]:
-    """V and V′ of Theorem 4.7: the probability of ⊥ᵗ⊤ᵗ on D = bᵗ(b+1)ᵗ and on D′ = (b+1)ᵗbᵗ, by quadrature.
-
-    `copies`: t. With ε₂ = ∞ V′ is 0.
-    """
-    answers = np.repeat([0.0, 1.0], copies)
-    scales = {"threshold": threshold, "threshold_scale": 1 / epsilon1, "query_scale": 1 / epsilon2}
-    return (
-        pattern_probability(answers, base + answers, **scales),
-        pattern_probability(answers, base + 1 - answers, **scales),
-    )
-
-
-def least_odds_ratio(v_neighbour: float, epsilon1: float, epsilon2: float) -> float:
-    """κ of Theorem 4.7, for θ = 0: the least ratio of the odds of F(z) and F(z − 1) within the bulk of the noise.
-
-    The bulk is |z| ≤ |F₁⁻¹(V′/4)|; F₁ and F are the distribution functions of Lap(1/ε₁) and Lap(1/ε₂). The log odds
-    of F rise fastest at 0 and symmetrically about it, so the least ratio stands at the end that is further from 1/2,
-    the lower one. Then V ≥ κᵗ/2 · V′.
-    """
-    z = np.log(v_neighbour / 2) / epsilon1  # F₁⁻¹(α) = ln(2α)/ε₁ for α ≤ 1/2
-    # Below 0, F = exp(ε₂ z)/2, so the odds are F/(1 − F).
-    here, shifted = (np.exp(epsilon2 * at) / 2 for at in (z, z - 1))
-    return float(here * (1 - shifted) / (shifted * (1 - here)))
 
 
 def promising_copies(
     epsilon1: float, epsilon2: float, *, threshold: float, base: float, claim: Claim, runs: int
 ) -> list[int]:
-    """The t that promises most evidence against the claim in `runs` runs, and the one with the best lower bound."""
+    """The t that promises most evidence against the claim in `runs` runs, and the one with the best lower bound.
+
+    Parameters
+    ----------
+    epsilon1, epsilon2
+        In nats per unit of sensitivity; ε₂ may be infinite, and then one copy is all that is needed.
+    threshold, base
+        As `mirrored_probabilities` takes them, in units of the sensitivity.
+    runs
+        Paired confirm runs that are planned.
+
+    Returns
+    -------
+    list of int
+        One or two numbers of copies, at most `MOST_COPIES`, in ascending order.
+    """
     if epsilon2 == np.inf:
         return [1]
     evidence, bound, plane = [], [], claim.half_plane()
@@ -76,14 +57,14 @@ def promising_copies(
             break
         # The drift of X = 1[D] − slope·1[D′] − intercept in standard deviations, and log(V/V′) less its noise.
         evidence.append((v - plane.slope * w - plane.intercept) / np.sqrt(v + plane.slope**2 * w))
-        bound.append(np.log(v / w) - np.sqrt(2 * BAR / runs * (1 / v + 1 / w)))
+        bound.append(np.log(v / w) - np.sqrt(2 * LOG_LEVEL / runs * (1 / v + 1 / w)))
     return sorted({int(np.argmax(evidence)) + 1, int(np.argmax(bound)) + 1})
 
 
-def _attack(budget: Callable[[dict[str, Any]], tuple[float, float]]) -> Attack:
+def _attack(budget: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack:
     """The attack on an instance of private threshold testing that splits its parameters into ε₁ and ε₂ so."""
 
-    def propose(parameters: dict[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
+    def propose(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
         sensitivity = float(parameters["sensitivity"])
         # In units of the sensitivity, so that one person moves a query by 1.
         epsilon1, epsilon2 = budget(parameters)
@@ -163,6 +144,5 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
     label = (
         f"{len(ladder)} differences each of cell {cell}, count {c}, and of cells to compare it with; one person fewer"
     )
-    yield Candidate(
-        pair=Pair(as_input(answers), as_input(neighbour), label), event=OutcomeSet(np.array(rows, np.float64))
-    )
+    pair = Pair(as_input(answers), as_input(neighbour), label)
+    yield Candidate(pair=pair, event=OutcomeSet(np.array(rows, np.float64)))

@@ -1,28 +1,40 @@
-"""`dpwitness attack gptt`: read a histogram's counts through private threshold testing."""
+"""`dpwitness attack threshold_testing`: read a histogram's counts through private threshold testing."""
 
 import argparse
 import math
-import secrets
+import os
 import time
-from collections.abc import Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpwitness.attacks.options import add_common, deadline_of, seed_of
+from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
+from dpwitness.attacks.threshold_testing.oracle import check_histogram
+from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction, reconstruct, score
+from dpwitness.attacks.threshold_testing.report import SMALL, plot_counts, summary, text
 from dpwitness.cli.arguments import number, whole
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.progress import live
+from dpwitness.cli.results import check_places, hand_over
 from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.files import read_column
 from dpwitness.neighbours import Data
 
-SMALL = 5
+if TYPE_CHECKING:
+    from dpwitness.attacks.family import AttackFamily, Commands
+
 SMALLEST_EPSILON = 1e-12  # the noise of a smaller one does not fit into whole numbers of 64 bits
 
 
-def add(subparsers: Any) -> None:
+def add_command(commands: "Commands", family: "AttackFamily") -> None:
     """Declare the command and its options."""
-    parser = subparsers.add_parser(
-        "gptt", help="counts of a histogram through generalised private threshold testing (Chen & Machanavajjhala 2015)"
+    parser = commands.add_parser(
+        family.name,
+        help=family.summary,
+        description="Asks private threshold testing about a histogram and guesses every count from the answers.",
     )
     parser.add_argument("--data", metavar="FILE.csv", help="the histogram (default: visits to a doctor, `randhie`)")
     parser.add_argument("--column", metavar="NAME", help="the column of --data (default: count, else the last)")
@@ -36,10 +48,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--copies", type=whole, help="copies of each query, for finite ε₂ (default 1; adaptive: by ε₂)")
     parser.add_argument("--delta", type=number, default=0.05, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)")
     parser.add_argument("--repeat", type=whole, default=10, help="how many attacks (default 10)")
-    parser.add_argument("--seed", type=whole, help="repeat an earlier run (default: a fresh seed)")
-    parser.add_argument("--plot", metavar="FILE", help="draw true against guessed counts as .svg, .png or .pdf")
-    parser.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    add_common(parser, workers="threads, an attack on each (default 1)")
     parser.set_defaults(run=run)
 
 
@@ -50,62 +59,24 @@ def _positive(text: str) -> float:
 
 
 def visits() -> Data:
-    """How many people-years of the RAND health insurance experiment had 0, 1, 2, … visits to a doctor."""
+    """How many people-years of the RAND health insurance experiment had 0, 1, 2, … visits to a doctor; shape (78,)."""
     from statsmodels.datasets import randhie  # type: ignore[import-untyped]  # no stubs; 0.6 s
 
     return np.bincount(np.asarray(randhie.load_pandas().data["mdvis"], np.int64))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """`dpwitness attack gptt`."""
-    from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
-    from dpwitness.attacks.threshold_testing.oracle import check_histogram
-    from dpwitness.attacks.threshold_testing.reconstruction import reconstruct, score
-    from dpwitness.cli.results import check_places, hand_over
-    from dpwitness.files import read_column
-
-    epsilon, epsilon2, repeat = arguments.epsilon, arguments.epsilon2, arguments.repeat
-    if not epsilon >= SMALLEST_EPSILON:
-        raise InvalidParameter(f"--epsilon {epsilon:g} must be at least {SMALLEST_EPSILON:g}")
-    if not epsilon2 >= SMALLEST_EPSILON:
-        raise InvalidParameter(
-            f"--epsilon2 {epsilon2:g} must be at least {SMALLEST_EPSILON:g}, or inf for no noise on the queries"
-        )
-    if not 1 <= repeat <= 1_000_000:
-        raise InvalidParameter(f"--repeat {repeat} must be from 1 to 1000000")
-    if arguments.copies is not None and not 1 <= arguments.copies <= 10**12:
-        raise InvalidParameter(f"--copies {arguments.copies} must be from 1 to 10^12")
-    if arguments.column and not arguments.data:
-        raise InvalidData("--column says which column of --data: give --data FILE.csv too")
-    if arguments.seed is not None and arguments.seed < 0:
-        raise InvalidParameter(f"--seed {arguments.seed} must be at least 0")
+    """Run the command; the exit code is 0, or 2 for bad input, which raises."""
+    _check(arguments)
     check_places(arguments)  # before the attacks, not after them
     counts = check_histogram(read_column(arguments.data, arguments.column) if arguments.data else visits())
-    seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
+    seed = seed_of(arguments)
     started = time.monotonic()
-    scores, queries = [], []
-    guess = counts
-    with live(arguments) as progress:
-        for k in range(repeat):
-            rng = np.random.default_rng([seed, k])
-            if arguments.adaptive:
-                found = adaptive_attack(counts, rng, epsilon1=epsilon, epsilon2=epsilon2, copies=arguments.copies)
-            else:
-                found = reconstruct(
-                    counts,
-                    rng,
-                    epsilon=epsilon,
-                    epsilon2=epsilon2,
-                    delta=arguments.delta,
-                    copies=arguments.copies or 1,
-                )
-            guess = found.guess
-            scores.append(score(counts, guess, SMALL))
-            queries.append(found.queries)
-            if progress is not None:
-                progress("attack", k + 1, repeat, f"{scores[-1][0]:.4f} right")
+    found = _attacks(arguments, counts, seed)
+    repeat = len(found.scores)
+    epsilon, epsilon2 = arguments.epsilon, arguments.epsilon2
     result = {
-        "attack": "gptt",
+        "attack": arguments.attack,
         "data": arguments.data or "randhie mdvis",
         "cells": len(counts),
         "small_cells": int((counts <= SMALL).sum()),
@@ -115,68 +86,73 @@ def run(arguments: argparse.Namespace) -> int:
         "epsilon2_infinite": not math.isfinite(epsilon2),
         "adaptive": arguments.adaptive,
         "repeat": repeat,
-        "right": _summary([s[0] for s in scores]),
-        "right_small": _summary([s[1] for s in scores]),
-        "queries_per_cell": float(np.mean(queries)) / len(counts),
+        "out_of_time": repeat < arguments.repeat,
+        "right": summary([of_all for of_all, _ in found.scores]),
+        "right_small": summary([of_small for _, of_small in found.scores]),
+        "queries_per_cell": found.queries / repeat / len(counts),
         "seed": seed,
         "seconds": time.monotonic() - started,
     }
     return hand_over(
-        arguments, NOT_REFUTED, lambda: result, lambda: _text(result), plot=lambda path: _plot(counts, guess, path)
+        arguments,
+        NOT_REFUTED,
+        lambda: result,
+        lambda: text(result),
+        plot=lambda path: plot_counts(counts, found.guess, path),
     )
 
 
-def _summary(values: Sequence[float]) -> dict[str, float | None]:
-    """Mean, standard error and smallest; null where there is nothing to average."""
-    if math.isnan(values[0]):
-        return {"mean": None, "standard_error": None, "least": None}
-    error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
-    return {"mean": float(np.mean(values)), "standard_error": error, "least": float(np.min(values))}
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise for options out of range."""
+    if not arguments.epsilon >= SMALLEST_EPSILON:
+        raise InvalidParameter(f"--epsilon {arguments.epsilon:g} must be at least {SMALLEST_EPSILON:g}")
+    if not arguments.epsilon2 >= SMALLEST_EPSILON:
+        raise InvalidParameter(
+            f"--epsilon2 {arguments.epsilon2:g} must be at least {SMALLEST_EPSILON:g}, "
+            "or inf for no noise on the queries"
+        )
+    if not 1 <= arguments.repeat <= 1_000_000:
+        raise InvalidParameter(f"--repeat {arguments.repeat} must be from 1 to 1000000")
+    if arguments.copies is not None and not 1 <= arguments.copies <= 10**12:
+        raise InvalidParameter(f"--copies {arguments.copies} must be from 1 to 10^12")
+    if arguments.column and not arguments.data:
+        raise InvalidData("--column says which column of --data: give --data FILE.csv too")
 
 
-def _text(result: dict[str, Any]) -> str:
-    how = "adaptive weighing" if result["adaptive"] else "ordered partition (Algorithms 3 and 4)"
-    shown = "∞" if result["epsilon2_infinite"] else f"{result['epsilon2']:g}"
-    lines = [
-        f"counts of {result['data']} through private threshold testing: {how}",
-        f"  ε = {result['epsilon']:g}, of which ε₁ = {result['epsilon1']:g} for the threshold; ε₂ = {shown}",
-    ]
-    for key, name, cells in (
-        ("right", "all cells", result["cells"]),
-        ("right_small", f"cells ≤ {SMALL}", result["small_cells"]),
-    ):
-        part = result[key]
-        if part["mean"] is None:
-            lines.append(f"  {name:<10} none")
-            continue
-        error = "" if part["standard_error"] is None else f" ± {part['standard_error']:.4f}"
-        lines.append(f"  {name:<10} {part['mean']:.4f}{error} of {cells} exactly right (least {part['least']:.4f})")
-    lines.append(f"  {result['queries_per_cell']:,.1f} threshold queries a cell")
-    lines.append(f"  {result['repeat']} attacks; {result['seconds']:.1f} s; seed {result['seed']}")
-    return "\n".join(lines)
+@dataclass(slots=True)
+class _Found:
+    """What all attacks so far recovered, and the last one's guess."""
+
+    guess: Data
+    scores: list[tuple[float, float]] = field(default_factory=list)
+    queries: int = 0
+
+    def add(self, counts: Data, one: Reconstruction) -> None:
+        self.scores.append(score(counts, one.guess, SMALL))
+        self.queries += one.queries
+        self.guess = one.guess
 
 
-def _plot(counts: Data, guess: Data, path: str) -> None:
-    """True against guessed counts of the last attack, on axes that show 0 and large counts alike."""
-    import io
+def _attacks(arguments: argparse.Namespace, counts: Data, seed: int) -> _Found:
+    """The attacks that fit into the time, at least one; attack k draws from stream [seed, k], on whatever thread."""
 
-    from matplotlib.figure import Figure  # 0.3 s
+    def attack(k: int) -> Reconstruction:
+        rng = np.random.default_rng([seed, k])
+        e2, copies = arguments.epsilon2, arguments.copies
+        if arguments.adaptive:
+            return adaptive_attack(counts, rng, epsilon1=arguments.epsilon, epsilon2=e2, copies=copies)
+        e, delta = arguments.epsilon, arguments.delta
+        return reconstruct(counts, rng, epsilon=e, epsilon2=e2, delta=delta, copies=copies or 1)
 
-    from dpwitness.files import write_atomically
-    from dpwitness.report.plots import plot_format
-
-    figure = Figure(figsize=(5.2, 5.2), layout="constrained")
-    axes = figure.add_subplot()
-    right = counts == guess
-    top = max(int(counts.max()), int(guess.max()), 1)
-    axes.plot([0, top], [0, top], color="black", lw=0.6)
-    axes.scatter(counts[right], guess[right], s=8, alpha=0.5, label=f"right ({int(right.sum())})")
-    if not right.all():
-        axes.scatter(counts[~right], guess[~right], s=8, alpha=0.5, label=f"wrong ({int((~right).sum())})")
-    axes.set_xscale("symlog")
-    axes.set_yscale("symlog")
-    axes.set(xlabel="true count", ylabel="guessed count")
-    axes.legend()
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=plot_format(path), dpi=150)
-    write_atomically(path, buffer.getvalue())
+    found, repeat, deadline = _Found(counts), arguments.repeat, deadline_of(arguments)
+    workers = arguments.workers or os.cpu_count() or 1
+    with live(arguments) as progress, ThreadPoolExecutor(workers) as threads:
+        # One attack a thread at a time: an interruption waits for no more than these.
+        for first in range(0, repeat, workers):
+            if first and not deadline.left:
+                break
+            for one in threads.map(attack, range(first, min(first + workers, repeat))):
+                found.add(counts, one)
+            if progress is not None:
+                progress("attack", len(found.scores), repeat, f"{found.scores[-1][0]:.4f} right")
+    return found

@@ -27,7 +27,7 @@ ROUGH: Final = 15
 #: Standard error of the base's own reading, in counts: small beside the half count that rounding allows.
 BASE_ERROR: Final = 0.02
 #: A count is taken for known when it is this many nats likelier than the next best.
-SURE: Final = 9.0
+MARGIN: Final = 9.0
 #: Readings further than this from z say only on which side z is: in 1/ε₂.
 REACH: Final = 2.0
 ROUNDS: Final = 1000
@@ -84,61 +84,103 @@ def even_cut(oracle: ThresholdOracle, rng: np.random.Generator) -> float:
 def weigh_noisy(oracle: ThresholdOracle, rng: np.random.Generator, copies: int | None = None) -> Reconstruction:
     """Read every cell's count through an oracle with query noise; see the module.
 
-    `copies` of each query at a time, more where they do not settle it; by default 25/ε₂², a standard error of about a
-    fifth of a count. ε₂ should not be above 1.5: the ruler then is too short for whole numbers. Cells beyond the reach
-    of all weights get the best lower limit as a guess.
+    Parameters
+    ----------
+    oracle
+        Of ε₂ at most 1.5: with more the ruler is too short for whole numbers.
+    rng
+        For the order of the greedy pass.
+    copies
+        Of each query at a time, more where they do not settle it; by default 25/ε₂², a standard error of about a fifth
+        of a count.
+
+    Returns
+    -------
+    Reconstruction
+        Cells beyond the reach of all weights get the best lower limit as a guess.
     """
-    n = oracle.cells
     ruler = _Ruler(oracle)
     t = copies or int(np.ceil(25 * ruler.unit**2)) + 20
     base = _near(ruler, rng)
-    zero = ruler.read_base(base)
-    # Of the cell in the query: those in S are taken off, the others put on.
-    sign = np.where(base == 1, -1, 1)
-    guess, known, near = np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    # Where readings far from z place a count, to aim the next query; a count is never settled by these.
-    lower, upper = np.zeros(n), np.full(n, np.inf)
-    readings = _Readings(sign, oracle.epsilon2, t)
-    before = np.full(n, np.nan)
+    cells = _Weighed(ruler, base, zero=ruler.read_base(base), copies=t)
+    before = np.full(oracle.cells, np.nan)
     for _ in range(ROUNDS):
-        pending = np.flatnonzero(~known)
+        pending = np.flatnonzero(~cells.known)
         if not len(pending):
             break
-        weights = Weights(base, known, guess)
+        start, hits = cells.ask(pending)
+        cells.place(pending, start[pending], hits[pending])
+        read = cells.settle(pending, start, hits)
+        if not len(read) and np.array_equal(start[pending], before[pending]):
+            break  # no weight brings any of them nearer
+        before = start
+    return Reconstruction(cells.guesses(), oracle.queries)
+
+
+class _Weighed:
+    """What is known of each cell: a guess, whether it is settled, and limits from readings far from z."""
+
+    def __init__(self, ruler: _Ruler, base: Signs, *, zero: float, copies: int) -> None:
+        n = ruler.oracle.cells
+        self._ruler, self._base, self._zero, self._copies = ruler, base, zero, copies
+        # Of the cell in the query: those in S are taken off, the others put on.
+        self._sign = np.where(base == 1, -1, 1)
+        self._guess, self.known, self._near = np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        # Where readings far from z place a count, to aim the next query; a count is never settled by these.
+        self._lower, self._upper = np.zeros(n), np.full(n, np.inf)
+        self._readings = _Readings(self._sign, ruler.oracle.epsilon2, copies)
+
+    def ask(self, pending: Cells) -> tuple[Floats, Cells]:
+        """Weigh the cells against known ones: where each query stood without its cell, and how many copies were above.
+
+        Both of shape (cells,), 0 for cells that are not pending.
+        """
+        n = len(self._guess)
+        weights = Weights(self._base, self.known, self._guess)
         # What must be added to S to bring the cell to z.
-        aims = np.rint(-sign[pending] * guess[pending] - zero).astype(np.int64)
+        aims = np.rint(-self._sign[pending] * self._guess[pending] - self._zero).astype(np.int64)
         start, hits = np.zeros(n), np.zeros(n, np.int64)
         for inside in (0, 1):
-            here = base[pending] == inside
+            here = self._base[pending] == inside
             for aim in np.unique(aims[here]):
                 cells = pending[here & (aims == aim)]
                 direction = 1 if aim > 0 else -1
                 signs, w = weights.offset(direction, min(abs(int(aim)), weights.most(direction)))
-                start[cells] = zero + direction * w
-                hits[cells] = ruler.hits(signs, cells, 1 - 2 * inside, t)
-        readings.add(start, hits)
-        y = ruler.distance(hits[pending], t)
-        at = -sign[pending] * start[pending]  # the count that would be read as z itself
-        close = np.abs(y) <= ruler.reach
-        guess[pending[close & ~near[pending]]] = np.rint(at + sign[pending] * y).astype(np.int64)[
-            close & ~near[pending]
-        ]
-        near[pending] |= close
-        above, below = ~close & (sign[pending] * y > 0), ~close & (sign[pending] * y < 0)
-        lower[pending[above]] = np.maximum(lower[pending[above]], at[above])
-        upper[pending[below]] = np.minimum(upper[pending[below]], at[below])
-        far = pending[~near[pending]]
-        wide = upper[far] == np.inf
-        guess[far[wide]] = np.ceil(2 * lower[far[wide]] + ruler.unit).astype(np.int64)
-        guess[far[~wide]] = np.maximum((lower[far[~wide]] + upper[far[~wide]]) / 2, 0).astype(np.int64)
-        read = pending[near[pending]]
-        guess[read], sure = readings.likeliest(read, np.maximum(guess[read], 0))
-        known[read[sure]] = True
-        if not len(read) and np.array_equal(start[pending], before[pending]):
-            break  # no weight brings any of them nearer
-        before = start
-    guess[~known & ~near] = np.ceil(lower[~known & ~near]).astype(np.int64)
-    return Reconstruction(guess, oracle.queries)
+                start[cells] = self._zero + direction * w
+                hits[cells] = self._ruler.hits(signs, cells, 1 - 2 * inside, self._copies)
+        return start, hits
+
+    def place(self, pending: Cells, start: Floats, hits: Cells) -> None:
+        """Aim the next queries: from a reading near z, else from limits; `start`, `hits`: of the pending cells."""
+        sign = self._sign[pending]
+        y = self._ruler.distance(hits, self._copies)
+        at = -sign * start  # the count that would be read as z itself
+        close = np.abs(y) <= self._ruler.reach
+        first = close & ~self._near[pending]
+        self._guess[pending[first]] = np.rint(at + sign * y).astype(np.int64)[first]
+        self._near[pending] |= close
+        above, below = ~close & (sign * y > 0), ~close & (sign * y < 0)
+        self._lower[pending[above]] = np.maximum(self._lower[pending[above]], at[above])
+        self._upper[pending[below]] = np.minimum(self._upper[pending[below]], at[below])
+        far = pending[~self._near[pending]]
+        wide = self._upper[far] == np.inf
+        open_, closed = far[wide], far[~wide]
+        self._guess[open_] = np.ceil(2 * self._lower[open_] + self._ruler.unit).astype(np.int64)
+        self._guess[closed] = np.maximum((self._lower[closed] + self._upper[closed]) / 2, 0).astype(np.int64)
+
+    def settle(self, pending: Cells, start: Floats, hits: Cells) -> Cells:
+        """Take the likeliest counts of the cells read near z; what stands out is known. Returns the cells read."""
+        self._readings.add(start, hits)
+        read = pending[self._near[pending]]
+        self._guess[read], settled = self._readings.likeliest(read, np.maximum(self._guess[read], 0))
+        self.known[read[settled]] = True
+        return read
+
+    def guesses(self) -> Cells:
+        """The counts; lower limits for cells that were never read near z."""
+        never = ~self.known & ~self._near
+        self._guess[never] = np.ceil(self._lower[never]).astype(np.int64)
+        return self._guess
 
 
 class _Readings:
@@ -157,7 +199,7 @@ class _Readings:
         self._rounds.append((start, hits))
 
     def likeliest(self, cells: Cells, guess: Cells) -> tuple[Cells, NDArray[np.bool_]]:
-        """The likeliest counts, found from a guess, and whether each is `SURE`."""
+        """The likeliest counts, found from a guess, and whether each is likelier by `MARGIN`."""
         best = guess.copy()
         value = self._log_likelihood(cells, best)
         margin = np.full(len(cells), np.inf)
@@ -174,7 +216,7 @@ class _Readings:
                 margin[moving] = np.inf
         # A count that was walked down to has its upper neighbour behind it.
         margin = np.minimum(margin, value - self._log_likelihood(cells, best + 1))
-        return best, margin >= SURE
+        return best, margin >= MARGIN
 
     def _log_likelihood(self, cells: Cells, counts: Cells) -> Floats:
         total = np.zeros(len(cells))

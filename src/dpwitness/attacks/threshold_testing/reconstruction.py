@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.threshold_testing.oracle import Counts, check_histogram
+from dpwitness.attacks.threshold_testing.theory import attack_threshold
 from dpwitness.errors import InvalidParameter
 
-__all__ = ["Reconstruction", "attack_threshold", "ordered_partition", "reconstruct", "score"]
+__all__ = ["Reconstruction", "ordered_partition", "reconstruct", "score"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,18 +23,6 @@ class Reconstruction:
 
     guess: Counts
     queries: int
-
-
-def attack_threshold(epsilon: float, delta: float) -> int:
-    """θ = ⌈ln(1/δ)/ε⌉: the noisy threshold is positive with probability at least 1 − δ (Lemma 5.10).
-
-    Raises `InvalidParameter` unless 0 < ε < ∞ and 0 < δ < 1.
-    """
-    if not 0 < epsilon < np.inf:
-        raise InvalidParameter(f"epsilon={epsilon!r} must be positive and finite")
-    if not 0 < delta < 1:
-        raise InvalidParameter(f"delta={delta!r} must lie between 0 and 1")
-    return int(np.ceil(np.log(1 / delta) / epsilon))
 
 
 def ordered_partition(

@@ -1,0 +1,78 @@
+"""Private threshold testing in numbers: Theorem 4.7 and Lemma 5.10 of Chen & Machanavajjhala (2015).
+
+Theorem 4.7: t copies of two queries that are 0ᵗ1ᵗ on D and 1ᵗ0ᵗ on D′, event ⊥ᵗ⊤ᵗ, of probability V on D and V′ on D′.
+The noisy threshold is shared by all answers, so many copies find out on which side of it each query lies, and the ratio
+V/V′ grows with t.
+"""
+
+import numpy as np
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.exact import pattern_probability
+
+__all__ = ["attack_threshold", "least_odds_ratio", "mirrored_probabilities"]
+
+
+def mirrored_probabilities(
+    copies: int, epsilon1: float, epsilon2: float, *, threshold: float = 0.0, base: float = 0.0
+) -> tuple[float, float]:
+    """V and V′ of Theorem 4.7, by quadrature (relative error below 10⁻⁸).
+
+    Parameters
+    ----------
+    copies
+        t, at least 1.
+    epsilon1, epsilon2
+        Of the threshold's noise Lap(1/ε₁) and the queries' noise Lap(1/ε₂), in nats per unit of sensitivity; ε₂ may be
+        infinite.
+    threshold, base
+        θ and b, in counts: D is bᵗ(b+1)ᵗ, D′ is (b+1)ᵗbᵗ.
+
+    Returns
+    -------
+    tuple
+        The probability of ⊥ᵗ⊤ᵗ on D and on D′; with ε₂ = ∞ the second is 0.
+    """
+    answers = np.repeat([0.0, 1.0], copies)
+    scales = {"threshold": threshold, "threshold_scale": 1 / epsilon1, "query_scale": 1 / epsilon2}
+    return (
+        pattern_probability(answers, base + answers, **scales),
+        pattern_probability(answers, base + 1 - answers, **scales),
+    )
+
+
+def least_odds_ratio(v_neighbour: float, epsilon1: float, epsilon2: float) -> float:
+    """κ of Theorem 4.7, for θ = 0: the least ratio of the odds of F(z) and F(z − 1) within the bulk of the noise.
+
+    The bulk is |z| ≤ |F₁⁻¹(V′/4)|; F₁ and F are the distribution functions of Lap(1/ε₁) and Lap(1/ε₂). The log odds
+    of F rise fastest at 0 and symmetrically about it, so the least ratio stands at the end that is further from 1/2,
+    the lower one. Then V ≥ κᵗ/2 · V′.
+
+    Parameters
+    ----------
+    v_neighbour
+        V′, above 0.
+    epsilon1, epsilon2
+        In nats per unit of sensitivity, both finite.
+
+    Returns
+    -------
+    float
+        κ, above 1.
+    """
+    z = np.log(v_neighbour / 2) / epsilon1  # F₁⁻¹(α) = ln(2α)/ε₁ for α ≤ 1/2
+    # Below 0, F = exp(ε₂ z)/2, so the odds are F/(1 − F).
+    here, shifted = (np.exp(epsilon2 * at) / 2 for at in (z, z - 1))
+    return float(here * (1 - shifted) / (shifted * (1 - here)))
+
+
+def attack_threshold(epsilon: float, delta: float) -> int:
+    """θ = ⌈ln(1/δ)/ε⌉, in counts: the noisy threshold is positive with probability at least 1 − δ (Lemma 5.10).
+
+    `epsilon` is that of the threshold's noise, in nats. Raises `InvalidParameter` unless 0 < ε < ∞ and 0 < δ < 1.
+    """
+    if not 0 < epsilon < np.inf:
+        raise InvalidParameter(f"epsilon={epsilon!r} must be positive and finite")
+    if not 0 < delta < 1:
+        raise InvalidParameter(f"delta={delta!r} must lie between 0 and 1")
+    return int(np.ceil(np.log(1 / delta) / epsilon))
