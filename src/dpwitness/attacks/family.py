@@ -1,18 +1,20 @@
 """What a family of attacks says of itself: all that `check` and the command line know of it."""
 
-import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from dpwitness.attacks.candidate import Attack
 from dpwitness.errors import UnknownAttack
 
-__all__ = ["AttackFamily", "Commands"]
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
 
-#: Where commands are declared: what `add_subparsers` of a parser returns, whatever its class of parsers.
-Commands: TypeAlias = "argparse._SubParsersAction[Any]"
+    #: Where commands are declared: what `add_subparsers` of a parser returns, whatever its class of parsers.
+    Commands = _SubParsersAction[Any]
+
+__all__ = ["AttackFamily"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class AttackFamily:
     name: str
     summary: str
     generators: Mapping[str, Attack] = field(default_factory=lambda: MappingProxyType({}))
-    add_command: Callable[[Commands], None] | None = None
+    add_command: "Callable[[Commands], None] | None" = None
 
     def generator(self, name: str) -> Attack:
         """The generator of that name, or for "" the only one. Raises `UnknownAttack`."""
