@@ -4,39 +4,75 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "Bound": "results.verdict",
+    "ApproxDP": "claims",
+    "BadInput": "errors",
+    "Bound": "results.bound",
     "Box": "events",
-    "Claim": "claim",
-    "Curve": "results.verdict",
+    "BudgetTooSmall": "errors",
+    "Claim": "claims",
+    "CompiledDiffers": "errors",
+    "Curve": "results.curve",
     "DPWitnessError": "errors",
+    "DependentRuns": "errors",
     "Interval": "events",
+    "InvalidClaim": "errors",
+    "InvalidData": "errors",
+    "InvalidNeighbours": "errors",
+    "InvalidOutcome": "errors",
+    "InvalidParameter": "errors",
+    "InvalidWitness": "errors",
+    "MechanismError": "errors",
+    "MechanismRaised": "errors",
+    "MechanismTimeout": "errors",
     "NotRefuted": "results.verdict",
     "OutcomeSet": "events",
     "ScoreThreshold": "events",
+    "SlowMechanism": "errors",
+    "UnknownAttack": "errors",
+    "UnknownTarget": "errors",
     "Violation": "results.verdict",
+    "PureDP": "claims",
     "Witness": "results.witness",
     "bits": "neighbours",
-    "bound": "pipeline",
-    "check": "pipeline",
-    "curve": "curves",
+    "bound": "api",
+    "check": "api",
+    "curve": "api",
     "histogram": "neighbours",
     "pairs": "neighbours",
     "queries": "neighbours",
-    "replay": "rerun",
-    "shrink": "rerun",
+    "replay": "api",
+    "shrink": "api",
     "target": "targets",
 }
 
 __all__ = [  # sorted as people sort, without regard to case
+    "ApproxDP",
+    "BadInput",
     "Bound",
     "Box",
+    "BudgetTooSmall",
     "Claim",
+    "CompiledDiffers",
     "Curve",
     "DPWitnessError",
+    "DependentRuns",
     "Interval",
+    "InvalidClaim",
+    "InvalidData",
+    "InvalidNeighbours",
+    "InvalidOutcome",
+    "InvalidParameter",
+    "InvalidWitness",
+    "MechanismError",
+    "MechanismRaised",
+    "MechanismTimeout",
     "NotRefuted",
     "OutcomeSet",
+    "PureDP",
     "ScoreThreshold",
+    "SlowMechanism",
+    "UnknownAttack",
+    "UnknownTarget",
     "Violation",
     "Witness",
     "bits",
@@ -52,14 +88,32 @@ __all__ = [  # sorted as people sort, without regard to case
 ]
 
 if TYPE_CHECKING:
-    from dpwitness.claim import Claim
-    from dpwitness.curves import curve
-    from dpwitness.errors import DPWitnessError
+    from dpwitness.api import bound, check, curve, replay, shrink
+    from dpwitness.claims import ApproxDP, Claim, PureDP
+    from dpwitness.errors import (
+        BadInput,
+        BudgetTooSmall,
+        CompiledDiffers,
+        DependentRuns,
+        DPWitnessError,
+        InvalidClaim,
+        InvalidData,
+        InvalidNeighbours,
+        InvalidOutcome,
+        InvalidParameter,
+        InvalidWitness,
+        MechanismError,
+        MechanismRaised,
+        MechanismTimeout,
+        SlowMechanism,
+        UnknownAttack,
+        UnknownTarget,
+    )
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
     from dpwitness.neighbours import bits, histogram, pairs, queries
-    from dpwitness.pipeline import bound, check
-    from dpwitness.rerun import replay, shrink
-    from dpwitness.results.verdict import Bound, Curve, NotRefuted, Violation
+    from dpwitness.results.bound import Bound
+    from dpwitness.results.curve import Curve
+    from dpwitness.results.verdict import NotRefuted, Violation
     from dpwitness.results.witness import Witness
     from dpwitness.targets import target
 

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import numba
+from platformdirs import user_cache_path
 
 
 def cache_folder() -> Path:
@@ -18,8 +19,7 @@ def cache_folder() -> Path:
     put another in its place; numba's own setting NUMBA_CACHE_DIR, where given, must be such a folder too.
     """
     given = os.environ.get("DPWITNESS_CACHE_DIR")
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(given) if given else Path(base) / "dpwitness"
+    folder = Path(given) if given else user_cache_path("dpwitness", appauthor=False)
     if not numbas_folder_is_ours():
         return private_folder()
     try:

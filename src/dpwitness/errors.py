@@ -1,12 +1,12 @@
-"""Everything that dpwitness raises on purpose.
+"""Everything that dpwitness raises on purpose. All but what is marked as internal can be imported from `dpwitness`.
 
     DPWitnessError
     ├── BadInput (also a ValueError)      what the caller gave cannot be used
     │   ├── InvalidClaim                  ε or δ out of range
-    │   ├── InvalidNeighbours             a pair or a relation that makes no sense
-    │   ├── InvalidData                   a CSV or JSON file that cannot be read as numbers
-    │   ├── InvalidParameter              a parameter that the mechanism lacks, needs or rejects
-    │   ├── InvalidWitness                a witness file that is damaged or not one
+    │   ├── InvalidNeighbours             a pair of inputs, or a relation, that makes no sense
+    │   ├── InvalidData                   a file that cannot be read or written, or does not hold what it must
+    │   ├── InvalidParameter              a setting, or a parameter that the mechanism lacks, needs or rejects
+    │   ├── InvalidWitness                a witness or a result that cannot be read back
     │   ├── UnknownTarget                 no mechanism of that name
     │   ├── UnknownAttack                 no attack of that name
     │   └── BudgetTooSmall                so few runs that nothing could be refuted
@@ -15,12 +15,14 @@
         ├── MechanismTimeout              it did not return in time
         ├── DependentRuns                 its runs are not independent of each other
         ├── InvalidOutcome                it returned something that is not an outcome
-        └── CompiledDisagrees             compiled it gave other outcomes than in Python; the caller goes on in Python
+        └── CompiledDisagrees             (internal) compiled it gave other outcomes; it is run again as Python
 
-    SlowMechanism (a UserWarning)         numba refused the mechanism, so it runs as plain Python
-    CompiledDiffers (a UserWarning)       numba made something else of the mechanism, so it runs as plain Python
+    UserWarning
+    ├── SlowMechanism                     numba refused the mechanism, so it runs as plain Python
+    └── CompiledDiffers                   numba made something else of the mechanism, so it runs as plain Python
 
-The command line prints the message of any of these on one line and exits with 2.
+The command line prints the message of any of these on one line and exits with 2. The pytest plugin fails a test by
+`dpwitness.plugin.PrivacyViolation`, an AssertionError, or by `dpwitness.plugin.HealthCheckFailed`, a DPWitnessError.
 """
 
 
@@ -41,15 +43,15 @@ class InvalidNeighbours(BadInput):
 
 
 class InvalidData(BadInput):
-    """A file that cannot be read as numbers."""
+    """A file that cannot be read or written, or that does not hold what it must."""
 
 
 class InvalidParameter(BadInput):
-    """A parameter that the mechanism lacks, needs or rejects."""
+    """A setting that makes no sense, or a parameter that the mechanism lacks, needs or rejects."""
 
 
 class InvalidWitness(BadInput):
-    """A witness file that is damaged, or is no witness."""
+    """A file or a JSON value from which no witness, or no result, can be read back."""
 
 
 class UnknownTarget(BadInput):

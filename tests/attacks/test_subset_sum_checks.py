@@ -7,7 +7,7 @@ import dpwitness as dpw
 from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset_sums
 from dpwitness.attacks.subset_sum.candidates import flipped_bit
 from dpwitness.attacks.subset_sum.mechanism import subset_sum_reconstruction
-from dpwitness.claim import Claim
+from dpwitness.claims import ApproxDP
 from dpwitness.cli import main
 from dpwitness.errors import InvalidParameter, MechanismRaised
 
@@ -58,12 +58,12 @@ def test_the_slow_reconstruction_is_refuted_after_tens_of_runs():
 
 
 def test_the_attack_proposes_the_bit_that_the_mechanism_returns():
-    (candidate,) = flipped_bit({"position": 3}, np.zeros(6, np.int64), Claim(epsilon=1.0), 100)
+    (candidate,) = flipped_bit({"position": 3}, np.zeros(6, np.int64), ApproxDP(epsilon=1.0), 100)
     assert candidate.pair.data.tolist() == [0, 0, 0, 1, 0, 0]
     assert candidate.pair.neighbour.tolist() == [0, 0, 0, 0, 0, 0]
     assert candidate.event.contains(np.array([[1.0], [0.0]])).tolist() == [True, False]
     with pytest.raises(InvalidParameter, match="position=6 must be one of the 6 bits"):
-        list(flipped_bit({"position": 6}, np.zeros(6, np.int64), Claim(epsilon=1.0), 100))
+        list(flipped_bit({"position": 6}, np.zeros(6, np.int64), ApproxDP(epsilon=1.0), 100))
 
 
 def test_exact_sums_return_the_very_bit():

@@ -9,7 +9,7 @@ from dpwitness.algorithms import table_builder
 from dpwitness.attacks.table_builder.candidates import whole_count
 from dpwitness.attacks.table_builder.noise_laws import NoiseLaw, maximum_entropy, uniform
 from dpwitness.attacks.table_builder.theory import rounded_error_law
-from dpwitness.claim import Claim
+from dpwitness.claims import ApproxDP
 from dpwitness.errors import MechanismError
 from dpwitness.events.encoding import NOT_A_NUMBER
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -133,14 +133,14 @@ def test_check_refutes(function):
 
 def test_the_attack_proposes_the_users_table():
     (candidate,) = whole_count(
-        {"suppression": 4, "base": 7, "partitions": 5}, np.array([9, 0, 30]), Claim(epsilon=1), 10
+        {"suppression": 4, "base": 7, "partitions": 5}, np.array([9, 0, 30]), ApproxDP(epsilon=1), 10
     )
     assert candidate.pair.neighbour.tolist() == [9, 0, 29]
     row = np.full((2, 14), np.nan)
     row[:, 13] = 39, 38
     assert candidate.event.contains(row).tolist() == [True, False]
     assert not list(
-        whole_count({"suppression": 4, "base": 7, "partitions": 5}, np.array([9, 0, 3]), Claim(epsilon=1), 10)
+        whole_count({"suppression": 4, "base": 7, "partitions": 5}, np.array([9, 0, 3]), ApproxDP(epsilon=1), 10)
     )
 
 

@@ -13,7 +13,7 @@ from dpwitness.algorithms.sparse_vector import svt_single_noise
 from dpwitness.attacks.threshold_testing import candidates as threshold
 from dpwitness.attacks.threshold_testing.candidates import promising_copies
 from dpwitness.attacks.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
-from dpwitness.claim import Claim
+from dpwitness.claims import ApproxDP
 from dpwitness.exact import pattern_probability
 from dpwitness.files import read_column
 
@@ -58,13 +58,13 @@ def test_without_query_noise_the_event_is_impossible_on_the_neighbour():
 
 def test_larger_claims_and_budgets_ask_for_more_copies():
     settings = {"threshold": 0.5, "base": 0.0}
-    few = promising_copies(0.025, 0.075, **settings, claim=Claim(epsilon=0.1), runs=10**6)
-    many = promising_copies(0.025, 0.075, **settings, claim=Claim(epsilon=0.6), runs=10**9)
+    few = promising_copies(0.025, 0.075, **settings, claim=ApproxDP(epsilon=0.1), runs=10**6)
+    many = promising_copies(0.025, 0.075, **settings, claim=ApproxDP(epsilon=0.6), runs=10**9)
     assert max(many) > max(few)
 
 
 def test_the_copies_chosen_promise_most():
-    claim, runs = Claim(epsilon=0.3), 10**7
+    claim, runs = ApproxDP(epsilon=0.3), 10**7
     drift = []
     for t in range(1, 12):
         v, w = mirrored_probabilities(t, 0.05, 0.05, threshold=0.5)
@@ -79,7 +79,7 @@ def test_candidates_violate_the_claim_they_are_made_for(name, at):
     parameters = {"epsilon": 0.5, "threshold": at, "sensitivity": 2.0}
     split = {"gptt_lee_clifton": (0.25, 0.75), "gptt_chen": (0.5, 0.5), "gptt_stoddard": (1.0, np.inf)}[name]
     ratios = []
-    for candidate in getattr(threshold, name)(parameters, None, Claim(epsilon=0.5), 10**7):
+    for candidate in getattr(threshold, name)(parameters, None, ApproxDP(epsilon=0.5), 10**7):
         scales = {"threshold": at, "threshold_scale": 4 / split[0], "query_scale": 4 / split[1]}
         v, w = (
             pattern_probability(candidate.event.rows[0], side, **scales)
@@ -117,7 +117,7 @@ def test_the_reconstruction_event_has_the_probability_of_its_ladder():
     # Counts 0..9, two cells each: c is told by references at distance 0 or 1 from the threshold, and beyond.
     data = np.repeat(np.arange(10), 2)
     (candidate,) = threshold.gptt_stoddard(
-        {"epsilon": 0.5, "threshold": 0.5, "sensitivity": 1.0}, data, Claim(epsilon=1.0), 10**6
+        {"epsilon": 0.5, "threshold": 0.5, "sensitivity": 1.0}, data, ApproxDP(epsilon=1.0), 10**6
     )
     probability = sum(
         pattern_probability(row, candidate.pair.data, threshold=0.5, threshold_scale=2.0, query_scale=0.0)
@@ -137,8 +137,8 @@ def test_the_reconstruction_event_has_the_probability_of_its_ladder():
 
 def test_data_that_are_no_counts_get_no_candidates():
     parameters = {"epsilon": 0.5, "threshold": 0.5, "sensitivity": 1.0}
-    assert not list(threshold.gptt_stoddard(parameters, np.array([0.5, 1.0]), Claim(epsilon=1.0), 1000))
-    assert not list(threshold.gptt_chen(parameters, np.array([7, 7, 7]), Claim(epsilon=1.0), 1000))
+    assert not list(threshold.gptt_stoddard(parameters, np.array([0.5, 1.0]), ApproxDP(epsilon=1.0), 1000))
+    assert not list(threshold.gptt_chen(parameters, np.array([7, 7, 7]), ApproxDP(epsilon=1.0), 1000))
 
 
 def test_single_noise_svt_is_refuted_where_queries_move_against_each_other():

@@ -150,13 +150,13 @@ def options_of_a_check(rng, command):
         "--workers": [["1", "2"], refused, ["1e9"]],
         "--save": [["saved.json", "folder", "link", "/dev/null", "no/such/file"], ["", "\0", "x" * 300, "folder/"]],
         "--plot": [["saved.svg", "saved.gif", "folder.svg", "no/such.png"], ["", "\0.svg", ".svg", "x" * 300 + ".svg"]],
-        "--max-runs": [small, refused],
         "--runs": [small, refused],
+        "--max-runs": [small, refused],
         "--max-time": [["2s", "2000ms"], refused, ["1e10", "1e308h", "-1s", "1ns"]],
     }
     plain = {
-        "check": ["--epsilon", "--claim", "--delta", "--alpha", "--set", "--outcome", "--max-runs"],
-        "bound": ["--epsilon", "--delta", "--confidence", "--set", "--outcome", "--runs"],
+        "check": ["--epsilon", "--claim", "--delta", "--alpha", "--set", "--outcome", "--runs", "--max-runs"],
+        "bound": ["--epsilon", "--delta", "--alpha", "--confidence", "--set", "--outcome", "--runs"],
         "curve": ["--epsilon", "--claims", "--delta", "--method", "--set", "--outcome", "--runs", "--plot"],
     }[command]
     shared = [
@@ -170,8 +170,7 @@ def options_of_a_check(rng, command):
         "--save",
         "--max-time",
     ]
-    runs = "--max-runs" if command == "check" else "--runs"
-    arguments = ["--epsilon", "1", runs, "100", "--max-time", "2s"]
+    arguments = ["--epsilon", "1", "--runs", "100", "--max-time", "2s"]
     if command == "curve":
         arguments += ["--claims", "1"]
     if rng.random() < 0.6:
@@ -276,7 +275,7 @@ def csv_line(rng, place):
     (place / "given.csv").write_bytes(csv_bytes(rng))
     target = rng.choice(["mine.py:noisy", "laplace_mechanism", "histogram"])
     more = rng.choice([[], ["--column", "count"], ["--queries", "2"]])
-    return ["check", target, "--epsilon", "1", "--max-runs", "100", "--max-time", "2s", "--data", "given.csv", *more]
+    return ["check", target, "--epsilon", "1", "--runs", "100", "--max-time", "2s", "--data", "given.csv", *more]
 
 
 VALUES = [
@@ -318,7 +317,7 @@ def replay_line(rng, place):
     mechanism = rng.choice(
         [[], ["--mechanism", "mine.py:noisy"], ["--mechanism", "laplace_mechanism"], ["--mechanism", "mine.py:raises"]]
     )
-    return ["replay", "given.json", "--max-runs", "100", "--max-time", "2s", *mechanism]
+    return ["replay", "given.json", "--runs", "100", "--max-time", "2s", *mechanism]
 
 
 @pytest.fixture(scope="module")
@@ -416,7 +415,7 @@ def test_no_mechanism_crashes_a_check(place, name, outcome):
         f"mine.py:{name}",
         "--epsilon",
         "1",
-        "--max-runs",
+        "--runs",
         "100",
         "--max-time",
         "2s",

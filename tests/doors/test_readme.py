@@ -52,7 +52,7 @@ def test_the_shown_output_has_the_shape_of_the_real_one(capsys):
 def test_the_shown_test_fails_with_a_witness(pytester):
     program = next(p for p in PROGRAMS if p.startswith("# test_noisy_count.py"))
     pytester.makepyfile(test_noisy_count=program)
-    result = pytester.runpytest_subprocess("--dp-seed=7", "--dp-profile=dev")
+    result = pytester.runpytest_inprocess("--dp-seed=7", "--dp-profile=dev", "-p", "no:hypothesispytest")
     result.assert_outcomes(failed=1)
     shown = re.findall(r"```text\n(VIOLATED.*?)```", README, re.DOTALL)[1]
     real = result.stdout.str()

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from dpwitness import NotRefuted, Violation, check, pairs, queries
-from dpwitness.claim import Claim
+from dpwitness.claims import ApproxDP
 from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
-from dpwitness.mechanisms import resolve as adapters
-from dpwitness.mechanisms.carried import carried_claim, carried_neighbours
-from dpwitness.mechanisms.mechanism import CompiledMechanism
+from dpwitness.mechanisms import cost
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_input
 
@@ -117,8 +117,8 @@ class Randomiser:
 
 def test_objects_that_randomise_carry_claim_and_neighbours():
     thing = Randomiser()
-    assert carried_claim(thing) == Claim(epsilon=2.0)
-    relation = carried_neighbours(thing)
+    assert library_of(thing).claim(thing) == ApproxDP(epsilon=2.0)
+    relation = library_of(thing).neighbours(thing)
     (pair,) = relation.candidates()
     assert (pair.data.tolist(), pair.neighbour.tolist()) == (0.0, 1.0)
     for neighbours in (relation, ONE, pairs(([0.0], [1.0]))):
@@ -132,7 +132,7 @@ def test_a_check_reads_claim_and_neighbours_from_the_object():
     verdict = check(Randomiser(), claim=1.2, alpha=1e-6, seed=1, max_runs=200_000, search_runs=50_000)
     assert isinstance(verdict, Violation)
     passed = check(Randomiser(), alpha=1e-6, seed=1, max_runs=20_000, search_runs=5_000)
-    assert passed.claim == Claim(epsilon=2.0)
+    assert passed.claim == ApproxDP(epsilon=2.0)
     assert not isinstance(passed, Violation)
 
 
@@ -143,15 +143,15 @@ def test_a_check_without_any_claim_is_refused():
 
 @pytest.mark.parametrize("thing", [vectorised, Noise(), 3, object()])
 def test_other_things_carry_no_claim(thing):
-    assert carried_claim(thing) is None
-    assert carried_neighbours(thing) is None
+    assert library_of(thing).claim(thing) is None
+    assert library_of(thing).neighbours(thing) is None
 
 
 def test_a_carried_claim_must_make_sense():
     thing = Randomiser()
     thing.epsilon = -1.0
     with pytest.raises(InvalidClaim, match=r"epsilon=-1\.0"):
-        carried_claim(thing)
+        library_of(thing).claim(thing)
 
 
 def test_what_is_not_callable_is_refused():
@@ -254,7 +254,7 @@ def loops(rng, data):
 @pytest.mark.parametrize(("limit", "shard"), [(0.0, 64), (math.inf, 16_384)])
 def test_slow_compiled_code_makes_few_runs_between_two_looks_at_the_clock(limit, shard, monkeypatch):
     """With shards of 16,384 runs, a search of 1 ms a run ended without any verdict."""
-    monkeypatch.setattr(adapters, "SLOW_COMPILED", limit)
+    monkeypatch.setattr(cost, "SLOW_IN_NUMBERS", limit)
     mechanism = as_mechanism(loops, np.array([0.0]))
     assert (type(mechanism), mechanism.shard) == (CompiledMechanism, shard)
 

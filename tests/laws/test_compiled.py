@@ -18,11 +18,14 @@ from dpwitness.errors import CompiledDiffers, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.jit import compiled
 from dpwitness.mechanisms.compiled.compare import difference_in_event
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, sfc64_state
 from dpwitness.mechanisms.compiled.reach import digest, names, rebuilt
-from dpwitness.mechanisms.mechanism import CompiledMechanism, Signature, sfc64_state
-from dpwitness.mechanisms.resolve import PythonMechanism, as_mechanism
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
-from dpwitness.runs import confirm, generator, sample
+from dpwitness.runs import Role, generator
+from running import confirm, sample
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
 PAIR = pairs(([0], [1])).given[0]
@@ -74,7 +77,7 @@ def test_the_next_run_starts_behind_both_sides_with_no_half_word(draws):
         return total
 
     mechanism = as_mechanism(drawing, counts[:1])
-    rng, state = generator(9), None
+    rng, state = generator(9, Role.SEARCH), None
     state = sfc64_state(rng)
     start = int(state[3])
     rows = np.empty((2, 1, 2))
@@ -83,7 +86,7 @@ def test_the_next_run_starts_behind_both_sides_with_no_half_word(draws):
     assert int(state[3]) == start + (max(draws) + 1) // 2
     assert int(state[4]) == 0
     # The words are those of the stream that this generator gives by itself: nothing is skipped, nothing comes twice.
-    fresh = generator(9)
+    fresh = generator(9, Role.SEARCH)
     fresh.integers(0, 1 << 63, (max(draws) + 1) // 2)
     assert fresh.bit_generator.state["state"]["state"].tolist() == state[:4].tolist()
 
@@ -101,7 +104,7 @@ def test_both_sides_of_a_coupled_run_make_the_same_draws():
     assert np.array_equal(left, right)
     assert len(np.unique(left[:, 0])) == 2_000  # 2,000 of 2^31 numbers: two are equal with probability 10⁻³, seed fixed
     apart = np.empty((2, 2_000, 3))
-    mechanism.fill_pair(PAIR, generator(3), apart, 0, coupled=False)
+    mechanism.fill_pair(PAIR, generator(3, Role.SEARCH), apart, 0, coupled=False)
     assert len(np.unique(apart[:, :, 0])) == 4_000
 
 
@@ -331,12 +334,12 @@ def test_a_difference_in_the_runs_that_are_evidence_is_found():
     mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
     mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 1)), 0)
     plain = PythonMechanism(mechanism.signature)
-    streams = (generator(1, 1, k) for k in range(4))
+    streams = (generator(1, Role.CONFIRM, k) for k in range(4))
     event = Interval(coordinate=0, low=-1e30, high=0.002)
     difference = difference_in_event(mechanism, plain, PAIR, event.contains, streams)
     assert "rarely_wrong runs as plain Python" in difference
     agreed = Interval(coordinate=0, low=0.5, high=0.502)
-    streams = (generator(1, 1, k) for k in range(4))
+    streams = (generator(1, Role.CONFIRM, k) for k in range(4))
     assert difference_in_event(mechanism, plain, PAIR, agreed.contains, streams) is None
 
 
@@ -505,7 +508,7 @@ def test_memory_of_an_outcome_that_may_be_missing_is_freed_once(function):
     numba.core.runtime.nrt._nrt.memsys_enable_stats()
     for seed in range(50):
         before = numba.core.runtime.rtsys.get_allocation_stats()
-        mechanism.fill(PAIR.data, generator(seed), rows, 0)
+        mechanism.fill(PAIR.data, generator(seed, Role.SEARCH), rows, 0)
         after = numba.core.runtime.rtsys.get_allocation_stats()
         assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
 

@@ -25,8 +25,9 @@ from dpwitness.events.encoding import (
     same_outcome,
     text_code,
 )
-from dpwitness.mechanisms.mechanism import Signature
-from dpwitness.mechanisms.resolve import PythonMechanism, VectorisedMechanism, _flat
+from dpwitness.mechanisms.python import PythonMechanism, flat
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from leaks import LEAKS, leaking, responding
 
 NEIGHBOURS = pairs(([0], [1]))
@@ -83,7 +84,7 @@ def alike(a, b):
 
 
 def row(value):
-    return [number for entry in _flat(value) for number in entries(entry)]
+    return [number for entry in flat(value) for number in entries(entry)]
 
 
 @given(st.lists(scalars, max_size=4), st.lists(scalars, max_size=4))

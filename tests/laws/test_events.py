@@ -89,7 +89,15 @@ def test_an_event_survives_json_and_rows_may_be_wider(event, outcomes):
     wider = np.hstack([outcomes, np.full((len(outcomes), 2), np.nan)])
     assert np.array_equal(event.contains(wider), inside)
     assert event.describe()
-    assert event.size >= 1
+
+
+@given(events)
+def test_what_an_event_is_made_of_is_simpler_and_rounding_makes_nothing_more_complex(event):
+    assert all(part.complexity < event.complexity for part in event.simpler())
+    for rounded in event.rounded():
+        assert rounded.to_json() != event.to_json()
+        assert rounded.complexity <= event.complexity
+        assert rounded.width == event.width
 
 
 @pytest.mark.parametrize(

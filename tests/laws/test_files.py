@@ -1,3 +1,4 @@
+import io
 import os
 import resource
 import stat
@@ -189,3 +190,35 @@ def test_cells_too_long_for_csv_are_refused(tmp_path, read):
     path.write_text("name,count\n" + "x" * 200_000 + ",1\n")
     with pytest.raises(InvalidData, match="is not CSV: field larger"):
         read(path)
+
+
+def test_a_dash_is_standard_input(monkeypatch):
+    def piped(data):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    piped(b"count\n3\n4\n")
+    assert read_column("-").tolist() == [3, 4]
+    piped(b"count\n3\nx\n")
+    with pytest.raises(InvalidData, match=r"^standard input, line 3: 'x' is not a finite number"):
+        read_column("-")
+    for stream in (None, io.StringIO("1")):
+        monkeypatch.setattr("sys.stdin", stream)
+        with pytest.raises(InvalidData, match=r"^cannot read standard input"):
+            read_text("-")
+
+
+def test_lines_end_as_on_any_system_and_empty_ones_count(tmp_path):
+    path = tmp_path / "counts.csv"
+    for end in ("\n", "\r\n", "\r"):
+        path.write_bytes(end.join(["count", "1", "", "x"]).encode())
+        with pytest.raises(InvalidData, match="line 4: 'x'"):
+            read_column(path)
+        path.write_bytes(end.join(["count", "1", "", "2", ""]).encode())
+        assert read_column(path).tolist() == [1, 2]
+
+
+def test_a_row_that_is_longer_than_the_first_is_named(tmp_path):
+    path = tmp_path / "counts.csv"
+    path.write_text("a,b\n1,2\n1,2,3\n")
+    with pytest.raises(InvalidData, match=r"is not CSV: .* 2 fields in line 3, saw 3"):
+        read_column(path)

@@ -5,8 +5,10 @@ import pytest
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, SlowMechanism
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
 from dpwitness.events.encoding import nested as length_of
-from dpwitness.mechanisms.mechanism import CompiledMechanism, Signature
-from dpwitness.mechanisms.resolve import PythonMechanism, as_mechanism
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import as_input
 from dpwitness.noise import exponential, gaussian, geometric, laplace
 

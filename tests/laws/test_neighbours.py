@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpwitness.claims import ApproxDP
 from dpwitness.errors import InvalidData, InvalidNeighbours
 from dpwitness.files import read_column, write_atomically
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -26,7 +27,7 @@ from dpwitness.neighbours import (
     smaller,
 )
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.search import search
+from running import search
 
 everything = st.builds(
     queries,
@@ -327,7 +328,7 @@ def leak(rng, value, size):
 
 def searched(relation):
     mechanism = as_mechanism(leak, as_input([0.0]))
-    return search(mechanism, relation, GrowthAt(epsilon=1.0), seed=1, budget=2_000)
+    return search(mechanism, relation, GrowthAt(claim=ApproxDP(1.0)), seed=1, budget=2_000)
 
 
 def test_candidates_outside_a_relation_are_an_error_and_variations_are_not_tried():
@@ -340,7 +341,7 @@ def test_candidates_outside_a_relation_are_an_error_and_variations_are_not_tried
 def test_an_attack_stays_in_the_relation_of_its_target():
     import dpwitness as dpw
     from dpwitness.attacks.threshold_testing import candidates as threshold
-    from dpwitness.claim import Claim
+    from dpwitness.claims import ApproxDP
     from dpwitness.neighbours import Queries
     from dpwitness.targets import target
 
@@ -353,7 +354,7 @@ def test_an_attack_stays_in_the_relation_of_its_target():
     with pytest.raises(InvalidNeighbours, match=r"the attack's candidate .* calls neighbouring"):
         dpw.check(thresholds, epsilon=1.0, seed=1, max_runs=50_000)
     (first, *_) = threshold.gptt_chen(
-        {"epsilon": 1.0, "threshold": 0.5, "sensitivity": 1.0}, None, Claim(epsilon=1.0), 1000
+        {"epsilon": 1.0, "threshold": 0.5, "sensitivity": 1.0}, None, ApproxDP(epsilon=1.0), 1000
     )
     assert Queries(10, any_length=True).contains(first.pair)
 

@@ -6,19 +6,26 @@ import pytest
 from scipy import stats
 
 import dpwitness
-import dpwitness.pipeline
-from dpwitness.counts import Counts
+from dpwitness.candidate import Tally
 from dpwitness.errors import MechanismRaised, MechanismTimeout
 from dpwitness.events import Interval, OutcomeSet
+from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.mechanism import Mechanism, Signature, sfc64_state
+from dpwitness.mechanisms.compiled.mechanism import sfc64_state
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
-from dpwitness.runs import BLOCK, CERTAIN, CONFIRM, PLAYOFF, SEARCH, confirm, generator, ordered, sample, stack, tally
+from dpwitness.runs import Role, Runner, generator, stack
+from dpwitness.runs.runner import BLOCK
+from running import confirm, ordered, runner, sample
 
 PAIR = pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]
 EVENTS = [OutcomeSet([[0, 0, 1]]), Interval(coordinate=4, low=1.0)]
+
+
+CELLS = ("n10", "n11", "n01", "n00")
 
 
 def svt(epsilon=0.7):
@@ -57,12 +64,14 @@ def test_no_confirm_run_repeats_a_search_run(monkeypatch):
         drawn[stage[0]].append(rng.random())
         return data[0] + drawn[stage[0]][-1]
 
+    original = Runner.confirm
+
     def staged(*given, **settings):
         stage[0] = "confirm"
-        yield from confirm(*given, **settings)
+        yield from original(*given, **settings)
         stage[0] = "after"
 
-    monkeypatch.setattr(dpwitness.pipeline, "confirm", staged)
+    monkeypatch.setattr(Runner, "confirm", staged)
     settings = {"neighbours": pairs(([0], [1])), "alpha": 1e-100, "search_runs": 500, "max_runs": 1_200, "seed": 5}
     verdict = dpwitness.check(mechanism, claim=1.0, outcome=float, **settings)
     assert len(drawn["confirm"]) == len(set(drawn["confirm"])) >= 2 * verdict.counts.runs > 100
@@ -77,13 +86,13 @@ def test_each_role_and_shard_has_a_stream_of_its_own(monkeypatch):
         asked.append((seed, *key))
         return generator(seed, *key)
 
-    monkeypatch.setattr(dpwitness.runs, "generator", recorded)
+    monkeypatch.setattr(dpwitness.runs.runner, "generator", recorded)
     mechanism = as_mechanism(load("svt"), PAIR.data, epsilon=0.7)
     runs = 2 * mechanism.shard + 1
     sample(mechanism, PAIR, runs, seed=5, key=(0, 0))
-    tally(mechanism, PAIR, EVENTS[0], runs, seed=5, key=(1,))
+    runner(mechanism, seed=5).tally(PAIR, EVENTS[0], runs, Role.PLAYOFF, 1)
     last(confirm(mechanism, PAIR, EVENTS, seed=5, max_runs=runs))
-    assert [key[1] for key in asked] == [SEARCH] * 6 + [CONFIRM] * 3
+    assert [key[1] for key in asked] == [Role.SEARCH] * 3 + [Role.PLAYOFF] * 3 + [Role.CONFIRM] * 3
     assert len(set(asked)) == 9
     states = {str(generator(*key).bit_generator.state) for key in asked}
     assert len(states) == 9
@@ -97,12 +106,12 @@ def test_a_check_draws_no_stream_twice(monkeypatch):
         asked.append((seed, *key))
         return generator(seed, *key)
 
-    monkeypatch.setattr(dpwitness.runs, "generator", recorded)
+    monkeypatch.setattr(dpwitness.runs.runner, "generator", recorded)
     verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, seed=5, search_runs=40_000, max_runs=100_000)
     assert verdict.counts.runs > 0
-    assert PLAYOFF in {key[2] for key in asked if key[1] == SEARCH}
+    assert {Role.SEARCH, Role.PLAYOFF, Role.CONFIRM} <= {key[1] for key in asked}
+    asked = [(seed, *role.value, *key) for seed, role, *key in asked]
     assert len(set(asked)) == len(asked)
-    assert PLAYOFF != CERTAIN
 
 
 def test_rows_of_several_rounds_are_kept_together():
@@ -179,12 +188,14 @@ def test_samples_and_tallies_hold_every_shard(shards):
     assert len(np.unique(left)) == n
     for k in range(shards):
         rows = np.empty((2, min(5, n - 5 * k), 1))
-        mechanism.fill_pair(pair, generator(5, SEARCH, 4, k), rows, 0, coupled=True)
+        mechanism.fill_pair(pair, generator(5, Role.SEARCH, 4, k), rows, 0, coupled=True)
         assert np.array_equal(rows, [left[5 * k : 5 * k + 5], right[5 * k : 5 * k + 5]])
     event = Interval(coordinate=0, low=0.5, high=1.5)
     a, b = event.contains(left), event.contains(right)
     expected = [np.sum(a & ~b), np.sum(a & b), np.sum(~a & b), np.sum(~a & ~b)]
-    assert tally(mechanism, pair, event, n, seed=5, key=(4,)).tolist() == expected
+    assert runner(mechanism, seed=5).tally(pair, event, n, Role.SEARCH, 4) == Tally(
+        **dict(zip(CELLS, expected, strict=True))
+    )
 
 
 @pytest.mark.parametrize("coupled", [True, False])
@@ -219,7 +230,7 @@ def test_coupled_runs_are_independent_of_each_other():
 
 
 def test_the_counter_of_a_generator_moves_on_with_its_draws():
-    rng = generator(1, 2)
+    rng = generator(1, Role.SEARCH, 2)
     state = sfc64_state(rng)
     before = int(state[3])
     rng.integers(0, 2**63, 5)

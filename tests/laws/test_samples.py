@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from dpwitness.claims import ApproxDP
 from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
-from dpwitness.search.learners.learn import FEW, Learner, learn_events
+from dpwitness.search.learners import learn, learn_events
+from dpwitness.search.learners.intervals import FEW, _all_intervals
 from dpwitness.search.objectives import BoundAt, GrowthAt
-from dpwitness.search.samples import Counter, RowSample, Table, counted, sample_of
+from dpwitness.search.outcome_counter import OutcomeCounter
+from dpwitness.search.samples import RowSample, Table, counted, sample_of
 
 EVENTS = [
     OutcomeSet([[0, 1], [2]]),
@@ -30,17 +33,17 @@ def test_a_table_says_what_the_rows_say():
     x, y = rows(1), rows(2, shift=0.2)
     table, plain = sample_of(x, y), RowSample(x, y)
     assert isinstance(table, Table)
-    assert (table.runs, table.tested, table.width) == (plain.runs, plain.tested, plain.width)
+    assert (table.training_runs, table.test_runs, table.width) == (plain.training_runs, plain.test_runs, plain.width)
     for event in EVENTS:
-        assert table.learned(event) == pytest.approx(plain.learned(event))
-        assert table.rates(event) == pytest.approx(plain.rates(event))
+        assert table.training_rates(event) == pytest.approx(plain.training_rates(event))
+        assert table.test_rates(event) == pytest.approx(plain.test_rates(event))
     for event in (None, EVENTS[1], EVENTS[3]):
-        for columns, others in zip(table.sides(event), plain.sides(event), strict=True):
+        for columns, others in zip(table.columns(event), plain.columns(event), strict=True):
             for side, other in zip(columns, others, strict=True):
                 for cut in (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0):
-                    below = [s.upto[np.searchsorted(s.values, cut)] for s in (side, other)]
+                    below = [s.cumulative[np.searchsorted(s.values, cut)] for s in (side, other)]
                     assert below[0] == below[1]
-                assert side.upto[-1] == other.upto[-1] == len(other.values)
+                assert side.cumulative[-1] == other.cumulative[-1] == len(other.values)
 
 
 def test_rows_are_kept_where_outcomes_do_not_repeat():
@@ -51,7 +54,7 @@ def test_rows_are_kept_where_outcomes_do_not_repeat():
 def test_sides_of_different_width_are_made_equal():
     sample = sample_of(rows(1)[:, :2], rows(2))
     assert sample.width == 3
-    assert sample.rates(Interval(coordinate=2, low=0.0))[0] == 0.0
+    assert sample.test_rates(Interval(coordinate=2, low=0.0))[0] == 0.0
 
 
 @pytest.mark.parametrize("parts", [2, 6])
@@ -61,10 +64,10 @@ def test_counting_in_parts_gives_the_same_table(parts):
     table = counted(iter(pieces), 3, 6000)
     turns = [[np.concatenate([piece[side] for piece in pieces[k::2]]) for side in range(2)] for k in range(2)]
     plain = RowSample(*(np.concatenate([turns[0][side], turns[1][side]]) for side in range(2)))
-    assert (table.runs, table.tested) == (3000, 3000)
+    assert (table.training_runs, table.test_runs) == (3000, 3000)
     for event in EVENTS:
-        assert table.learned(event) == pytest.approx(plain.learned(event))
-        assert table.rates(event) == pytest.approx(plain.rates(event))
+        assert table.training_rates(event) == pytest.approx(plain.training_rates(event))
+        assert table.test_rates(event) == pytest.approx(plain.test_rates(event))
 
 
 def test_counting_gives_up_where_outcomes_do_not_repeat_or_grow_longer():
@@ -75,7 +78,7 @@ def test_counting_gives_up_where_outcomes_do_not_repeat_or_grow_longer():
 
 
 def test_a_counter_numbers_by_first_appearance():
-    counter = Counter(2, 100)
+    counter = OutcomeCounter(2, 100)
     first = counter.codes(np.array([[1.0, np.nan], [0.0, 2.0], [1.0, np.nan], [-0.0, 2.0]]))
     again = counter.codes(np.array([[0.0, 2.0], [5.0, 5.0]]))
     assert first.tolist() == [0, 1, 0, 1]
@@ -86,8 +89,8 @@ def test_tables_and_rows_teach_the_same_event():
     """⊤ is three times as likely under D: whatever the sample is kept as, it must be found, with its rates."""
     rng = np.random.default_rng(5)
     x, y = ((rng.random((20_000, 1)) < share).astype(float) for share in (0.3, 0.1))
-    objective = GrowthAt(epsilon=0.5)
-    for found in (learn_events(x, y, objective), Learner(RowSample(x, y)).events(objective)):
+    objective = GrowthAt(claim=ApproxDP(0.5))
+    for found in (learn_events(x, y, objective), learn(RowSample(x, y), objective)):
         assert found[0].event.contains(np.array([[0.0], [1.0]])).tolist() == [False, True]
         assert found[0].estimate.p == pytest.approx(0.3, abs=0.02)
         assert found[0].estimate.q == pytest.approx(0.1, abs=0.02)
@@ -100,7 +103,7 @@ def test_tables_and_rows_teach_the_same_event():
 def intervals(values, thorough):
     """The intervals that are tried in a column with these values on both sides."""
     rows = np.asarray(values, np.float64)[:, None]
-    (column,) = Learner(RowSample(rows, rows), thorough=thorough)._columns
+    (column,) = _all_intervals(RowSample(rows, rows), thorough)
     return column
 
 
@@ -125,7 +128,7 @@ def test_a_value_that_a_continuous_column_repeats_is_an_event(thorough):
     """0 is three times as likely under D; of the numbers around it nothing is to be seen."""
     rng = np.random.default_rng(3)
     x, y = (np.where(rng.random(40_000) < share, 0.0, rng.normal(size=40_000))[:, None] for share in (0.3, 0.1))
-    found = learn_events(x, y, GrowthAt(epsilon=0.5), thorough=thorough)[0]
+    found = learn_events(x, y, GrowthAt(claim=ApproxDP(0.5)), thorough=thorough)[0]
     assert found.event.contains(np.array([[0.0], [-0.01], [0.01]])).tolist() == [True, False, False]
     assert found.estimate.p == pytest.approx(0.3, abs=5 * np.sqrt(0.21 / 20_000))
     assert found.estimate.q == pytest.approx(0.1, abs=5 * np.sqrt(0.09 / 20_000))
@@ -140,7 +143,7 @@ def test_infinite_entries_are_values_like_others(size, thorough):
     values[rng.random(4000) < 0.3] = np.inf
     values[rng.random(4000) < 0.2] = -np.inf
     rows = values[:, None]
-    (column,) = Learner(RowSample(rows, rows), thorough=thorough)._columns
+    (column,) = _all_intervals(RowSample(rows, rows), thorough)
     assert np.all((column.lows < column.highs) | (column.lows == np.inf))
     for low, high, p, q in zip(column.lows, column.highs, column.p, column.q, strict=True):
         event = Interval(coordinate=0, low=low, high=high)
@@ -160,7 +163,7 @@ def test_the_second_event_is_the_best_three_standard_errors_lower(seed):
     """In some of these few runs it is not among the two best by one standard error."""
     rng = np.random.default_rng(seed)
     x, y = rng.laplace(0, 1, (600, 3)), rng.laplace([1, 0.9, 0.8], 1, (600, 3))
-    found = learn_events(x, y, GrowthAt(epsilon=1.0), most=50)
+    found = learn_events(x, y, GrowthAt(claim=ApproxDP(1.0)), most=50)
     assert len(found) > 3
     assert max(f.lower_value for f in found) in [f.lower_value for f in found[:2]]
     assert [f.value for f in found[2:]] == sorted((f.value for f in found[2:]), reverse=True)
@@ -173,12 +176,14 @@ def test_an_infinite_entry_that_gives_the_input_away_is_learned(infinity, number
     other = np.zeros(20_000) if numbers == "atom" else rng.normal(size=20_000)
     x, y = (np.where(rng.random(20_000) < share, infinity, other)[:, None] for share in (0.3, 0.1))
     second = np.full((20_000, 1), infinity)  # and a column that is nothing else
-    found = learn_events(np.hstack([x, second]), np.hstack([y, second]), GrowthAt(epsilon=0.5))[0]
+    found = learn_events(np.hstack([x, second]), np.hstack([y, second]), GrowthAt(claim=ApproxDP(0.5)))[0]
     probe = np.array([[-np.inf, infinity], [-3.0, infinity], [0.0, infinity], [3.0, infinity], [np.inf, infinity]])
     assert found.event.contains(probe).tolist() == (probe[:, 0] == infinity).tolist()
 
 
-@pytest.mark.parametrize("objective", [GrowthAt(epsilon=1.0, delta=0.1), BoundAt(planned=10_000, log_bar=7, delta=0.1)])
+@pytest.mark.parametrize(
+    "objective", [GrowthAt(claim=ApproxDP(1.0, 0.1)), BoundAt(planned=10_000, log_threshold=7, delta=0.1)]
+)
 def test_a_rare_column_with_delta_grows_no_box(objective):
     """Where the entries are there more rarely than δ nothing can be shown: the box of its best interval is none."""
     rng = np.random.default_rng(6)

@@ -9,11 +9,13 @@ import pytest
 
 from dpwitness.errors import CompiledDiffers
 from dpwitness.events.encoding import NOT_A_NUMBER, entries
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
-from dpwitness.mechanisms.mechanism import CompiledMechanism, Signature
-from dpwitness.mechanisms.resolve import _flat, as_mechanism
+from dpwitness.mechanisms.python import flat
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
-from dpwitness.runs import generator
+from dpwitness.runs import Role, generator
 
 WIDE = 3 * SIZE // 4
 
@@ -77,13 +79,13 @@ def test_outcomes_are_those_of_plain_python(function):
         mechanism = as_mechanism(function, data)
     assert with_scratch(function)
     rows = np.empty((2, 5, 16))
-    length = mechanism.fill_pair(Pair(data, data + 1), generator(3), rows, 0, coupled=False)
-    rng = generator(3)
+    length = mechanism.fill_pair(Pair(data, data + 1), generator(3, Role.SEARCH), rows, 0, coupled=False)
+    rng = generator(3, Role.SEARCH)
     for i in range(5):
         for side in range(2):
             out = function(rng, data + side)
             parts = out if isinstance(out, tuple | list | np.ndarray) else (out,)
-            row = [number for entry in _flat(parts) for number in entries(entry)]
+            row = [number for entry in flat(parts) for number in entries(entry)]
             assert len(row) == length
             assert rows[side, i, :length].tolist() == row
 
@@ -102,8 +104,8 @@ def test_what_a_run_leaves_unwritten_is_not_what_another_wrote():
     mechanism = CompiledMechanism(Signature.of(unwritten, {}))
     rows = np.empty((2, 50, 3))
     full_first = as_mechanism(three_arrays, data)
-    full_first.fill_pair(Pair(data, data), generator(1), np.empty((2, 50, 16)), 0, coupled=False)
-    mechanism.fill_pair(Pair(data, data), generator(1), rows, 0, coupled=False)
+    full_first.fill_pair(Pair(data, data), generator(1, Role.SEARCH), np.empty((2, 50, 16)), 0, coupled=False)
+    mechanism.fill_pair(Pair(data, data), generator(1, Role.SEARCH), rows, 0, coupled=False)
     assert (rows[:, :, 1:] == NOT_A_NUMBER).all()
     assert (rows[:, :, 0] >= 0).all()
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpwitness as dpw
-from dpwitness.claim import Claim
-from dpwitness.counts import Counts
+from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     InvalidClaim,
     InvalidData,
@@ -19,6 +18,7 @@ from dpwitness.errors import (
 )
 from dpwitness.events import Interval, OutcomeSet
 from dpwitness.evidence import Estimate
+from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.neighbours import Pair, as_input, bits, pairs, queries
 from dpwitness.results.values import Unreadable, value_from_json, value_to_json
@@ -39,7 +39,7 @@ witnesses = st.builds(
     ),
     st.lists(finite, min_size=1, max_size=5),
     st.floats(0.1, 3),
-    st.builds(Claim, epsilon=st.floats(0, 10), delta=st.floats(0, 0.9)),
+    st.builds(ApproxDP, epsilon=st.floats(0, 10), delta=st.floats(0, 0.9)),
     st.builds(Counts, n10=st.integers(0, 10**12), n00=st.integers(0, 10**12)),
     st.sampled_from([Interval(coordinate=2, high=1.5), OutcomeSet([[0, 1], [np.nan, 2]])]),
 )
@@ -67,14 +67,14 @@ def violation():
 def test_a_witness_replays_on_fresh_runs(violation, tmp_path):
     path = tmp_path / "w.json"
     violation.witness.save(path)
-    replayed = dpw.Witness.load(path).replay(seed=99)
+    replayed = dpw.replay(dpw.Witness.load(path), seed=99)
     assert isinstance(replayed, dpw.Violation)
     assert replayed.search_runs == 0
     assert replayed.counts != violation.counts
 
 
 def test_the_same_witness_does_not_convict_a_right_mechanism(violation):
-    replayed = violation.witness.replay(load("svt"), seed=99, max_runs=200_000)
+    replayed = dpw.replay(violation.witness, load("svt"), seed=99, max_runs=200_000)
     assert isinstance(replayed, dpw.NotRefuted)
 
 
@@ -91,7 +91,7 @@ def test_a_file_never_decides_which_code_runs(violation, tmp_path):
     path = tmp_path / "w.json"
     path.write_text(json.dumps(value))
     with pytest.raises(UnknownTarget, match="its code is not run unless you name it"):
-        dpw.Witness.load(path).replay()
+        dpw.replay(dpw.Witness.load(path))
 
 
 def broken(**changes):
@@ -238,7 +238,7 @@ def test_parameters_relation_and_data_are_kept(found, tmp_path):
     assert again.relation == queries(3)
     assert again.data.tolist() == [10, 4, 4]
     assert again.data.dtype == again.pair.data.dtype == np.int64
-    replayed = again.replay(quiet, seed=3)
+    replayed = dpw.replay(again, quiet, seed=3)
     assert isinstance(replayed, dpw.Violation)
     assert replayed.witness.to_json()["parameters"] == again.to_json()["parameters"]
     assert replayed.witness.relation == again.relation
@@ -269,36 +269,36 @@ def test_of_a_foreign_relation_a_file_holds_null(written, tmp_path):
     assert verdict.witness.relation is relation
     again = through_a_file(verdict.witness, tmp_path)
     assert again.relation is None
-    assert isinstance(again.replay(quiet, seed=3), dpw.Violation)
+    assert isinstance(dpw.replay(again, quiet, seed=3), dpw.Violation)
     assert dpw.shrink(verdict, quiet).witness.pair.data.size == 1
 
 
 def test_a_replay_without_a_seed_makes_runs_of_its_own(found, monkeypatch):
     drawn = iter([found.seed, found.seed, 77])
-    monkeypatch.setattr("dpwitness.rerun.secrets.randbits", lambda bits: next(drawn))
-    replayed = found.witness.replay(quiet)
+    monkeypatch.setattr("dpwitness.api.replaying.secrets.randbits", lambda bits: next(drawn))
+    replayed = dpw.replay(found.witness, quiet)
     assert replayed.seed == 77
     assert replayed.counts != found.counts
     with pytest.raises(InvalidParameter, match=f"seed={found.seed} made this witness"):
-        found.witness.replay(quiet, seed=found.seed)
+        dpw.replay(found.witness, quiet, seed=found.seed)
 
 
 def test_a_replay_is_at_the_claim_and_alpha_that_are_given(found):
-    same = found.witness.replay(quiet, seed=3)
+    same = dpw.replay(found.witness, quiet, seed=3)
     assert (same.claim, same.alpha) == (found.claim, found.alpha)
-    other = found.witness.replay(quiet, seed=3, claim=60.0, alpha=1e-3, max_runs=100_000)
+    other = dpw.replay(found.witness, quiet, seed=3, claim=60.0, alpha=1e-3, max_runs=100_000)
     assert isinstance(other, dpw.NotRefuted)
-    assert (other.claim, other.alpha) == (Claim(epsilon=60.0), 1e-3)
+    assert (other.claim, other.alpha) == (ApproxDP(epsilon=60.0), 1e-3)
     assert other.witness.claim == other.claim
-    assert found.witness.replay(quiet, seed=3, delta=0.9999).claim == Claim(epsilon=1.0, delta=0.9999)
-    whole = Claim(epsilon=2.0, delta=0.25)
-    assert found.witness.replay(quiet, seed=3, claim=whole).claim == whole
+    assert dpw.replay(found.witness, quiet, seed=3, delta=0.9999).claim == ApproxDP(epsilon=1.0, delta=0.9999)
+    whole = ApproxDP(epsilon=2.0, delta=0.25)
+    assert dpw.replay(found.witness, quiet, seed=3, claim=whole).claim == whole
     with pytest.raises(InvalidParameter, match=r"delta=0.5 is not the δ of claim="):
-        found.witness.replay(quiet, claim=whole, delta=0.5)
+        dpw.replay(found.witness, quiet, claim=whole, delta=0.5)
     with pytest.raises(InvalidClaim, match="epsilon=-1"):
-        found.witness.replay(quiet, claim=-1)
+        dpw.replay(found.witness, quiet, claim=-1)
     with pytest.raises(InvalidParameter, match="alpha=2"):
-        found.witness.replay(quiet, alpha=2)
+        dpw.replay(found.witness, quiet, alpha=2)
 
 
 @pytest.mark.parametrize(
@@ -314,13 +314,13 @@ def test_a_replay_is_at_the_claim_and_alpha_that_are_given(found):
 )
 def test_a_pair_outside_the_relation_is_not_replayed(found, settings, message):
     with pytest.raises(InvalidNeighbours, match=r"the witness's pair \[.*" + message):
-        found.witness.replay(quiet, **settings)
+        dpw.replay(found.witness, quiet, **settings)
 
 
 def test_a_relation_that_contains_the_pair_is_kept(found):
     pair = found.witness.pair
     for relation in (queries(3, 2), queries(9, any_length=True), pairs((pair.neighbour, pair.data))):
-        replayed = found.witness.replay(quiet, seed=3, neighbours=relation)
+        replayed = dpw.replay(found.witness, quiet, seed=3, neighbours=relation)
         assert replayed.witness.relation is relation
 
 
@@ -329,26 +329,26 @@ def test_data_in_a_file_do_not_decide_which_lengths_are_adjacent(found):
     witness = found.witness
     assert witness.data.size == 3
     with pytest.raises(InvalidNeighbours, match=r"queries\(10\) calls neighbouring"):
-        witness.replay(quiet, neighbours=queries(10))
-    assert isinstance(witness.replay(quiet, neighbours=queries(10), data=[10, 4, 4], seed=3), dpw.Violation)
+        dpw.replay(witness, quiet, neighbours=queries(10))
+    assert isinstance(dpw.replay(witness, quiet, neighbours=queries(10), data=[10, 4, 4], seed=3), dpw.Violation)
 
 
 def test_a_target_may_be_given_by_its_name(violation):
-    assert isinstance(violation.witness.replay("svt", seed=99, max_runs=100_000), dpw.NotRefuted)
+    assert isinstance(dpw.replay(violation.witness, "svt", seed=99, max_runs=100_000), dpw.NotRefuted)
     with pytest.raises(UnknownTarget, match="its code is not run"):
-        violation.witness.replay("os:system")
+        dpw.replay(violation.witness, "os:system")
 
 
 def test_a_mechanism_with_other_parameters_is_refused(found, violation):
     with pytest.raises(InvalidParameter, match="quiet has no parameter 'epsilon', which the witness gives to isvt1"):
-        violation.witness.replay(quiet)
+        dpw.replay(violation.witness, quiet)
 
     def needs_more(rng, data, bound, norm, shape, scale, bins, size):
         return data[0] + rng.normal(0, scale, size=size)
 
     with pytest.raises(InvalidParameter, match="needs_more needs a value for 'bins'"):
-        found.witness.replay(needs_more)
-    assert isinstance(found.witness.replay(needs_more, parameters={"bins": 3}, seed=3), dpw.Violation)
+        dpw.replay(found.witness, needs_more)
+    assert isinstance(dpw.replay(found.witness, needs_more, parameters={"bins": 3}, seed=3), dpw.Violation)
 
 
 def test_a_parameter_that_no_file_can_hold_is_asked_for(tmp_path):
@@ -360,8 +360,8 @@ def test_a_parameter_that_no_file_can_hold_is_asked_for(tmp_path):
     assert again.unreadable == ("law",)
     assert again.to_json() == verdict.witness.to_json()
     with pytest.raises(InvalidParameter, match=r"the parameter law=<ufunc 'sin'> of .* is nothing that"):
-        again.replay(noisy)
-    assert isinstance(again.replay(noisy, parameters={"law": np.sin}, seed=3), dpw.Violation)
+        dpw.replay(again, noisy)
+    assert isinstance(dpw.replay(again, noisy, parameters={"law": np.sin}, seed=3), dpw.Violation)
 
 
 def test_a_file_does_not_say_which_inputs_of_a_target_are_adjacent():

@@ -10,13 +10,13 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness import clock
+from dpwitness.claims import ApproxDP
 from dpwitness.clock import COMPILING, Deadline, Stopwatch
 from dpwitness.errors import MechanismTimeout
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
-from dpwitness.runs import ordered, sample
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.search import search
+from running import ordered, sample, search
 
 PAIR = pairs((0.0, 1.0)).given[0]
 LAST = 3600.0  # so long that nothing here waits for it
@@ -114,7 +114,7 @@ def test_a_search_that_runs_out_of_time_learns_from_what_was_drawn(given):
     relation = pairs(*((0.0, float(k)) for k in range(1, given + 1)))
     try:
         found, spent = search(
-            ready, relation, GrowthAt(epsilon=1.0), seed=1, budget=200, deadline=time.monotonic() + 0.5
+            ready, relation, GrowthAt(claim=ApproxDP(1.0)), seed=1, budget=200, deadline=time.monotonic() + 0.5
         )
     finally:
         free.set()

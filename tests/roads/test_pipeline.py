@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 import dpwitness as dpw
-import dpwitness.curves
-from dpwitness.claim import Claim
+from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     BudgetTooSmall,
     InvalidClaim,
@@ -22,7 +21,8 @@ from dpwitness.events import Interval
 from dpwitness.evidence import Estimate, log_e_value
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.runs import confirm
+from dpwitness.runs import Runner
+from running import confirm
 
 SEEDS = range(3)
 
@@ -68,7 +68,7 @@ def test_level_of_coupled_runs_at_an_exact_boundary():
     """The Laplace mechanism at its own claim with the event of largest ratio, a look after every shard."""
     pair = dpw.pairs(([0.0], [1.0])).given[0]
     mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=1.0)
-    event, claim, alpha, seeds = Interval(coordinate=0, high=0.0), Claim(epsilon=1.0), 0.05, 600
+    event, claim, alpha, seeds = Interval(coordinate=0, high=0.0), ApproxDP(epsilon=1.0), 0.05, 600
     q = math.exp(-1) / 2
     hint = Estimate(p=0.51, q=q, both=q)
     alarms = 0
@@ -231,7 +231,8 @@ def test_a_p_value_for_a_fixed_number_of_runs_is_not_had_from_fewer(shards, monk
     settings = {"epsilons": [1.0], "claims": [0.5], "neighbours": dpw.pairs(([0.0], [1.0])), "seed": 1}
     settings |= {"runs": 50_000, "search_runs": 2_000}
     assert dpw.curve(noisy, **settings).lines[0].counts[0].runs == 50_000
-    monkeypatch.setattr(dpwitness.curves, "confirm", lambda *given, **more: islice(confirm(*given, **more), shards))
+    original = Runner.confirm
+    monkeypatch.setattr(Runner, "confirm", lambda *given, **more: islice(original(*given, **more), shards))
     with pytest.raises(MechanismTimeout, match="noisy did not finish 50000 runs in 600 s: give fewer, or more time"):
         dpw.curve(noisy, **settings)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.claim import Claim
+from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     BudgetTooSmall,
     InvalidClaim,
@@ -12,12 +12,12 @@ from dpwitness.errors import (
     InvalidParameter,
     MechanismRaised,
 )
-from dpwitness.job import _proposed
 from dpwitness.mechanisms.carried import stated_claim
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_input
-from dpwitness.preparation import prepare
+from dpwitness.search.find import proposed
+from running import prepare
 
 ONE = dpw.queries(1)
 
@@ -44,9 +44,7 @@ class Carrier:
 
 
 def job(function, *, neighbours=ONE, parameters=None, **stated):
-    said = stated_claim(function, **stated)
-    limits = (None, parameters, None, 1, 1, 60.0, None)
-    return prepare(function, said.epsilon, neighbours, *limits, delta=said.delta, claim=said.claim)
+    return prepare(function, neighbours=neighbours, parameters=parameters, **stated)[0]
 
 
 def values(*arguments, **settings):
@@ -56,11 +54,11 @@ def values(*arguments, **settings):
 @pytest.mark.parametrize(
     ("given", "claim"),
     [
-        ({}, Claim(epsilon=1.0, delta=0.01)),
-        ({"epsilon": 2.0}, Claim(epsilon=2.0, delta=0.01)),
-        ({"claim": 2.0}, Claim(epsilon=2.0, delta=0.01)),
-        ({"delta": 0.0}, Claim(epsilon=1.0)),
-        ({"epsilon": 2.0, "delta": 0.5}, Claim(epsilon=2.0, delta=0.5)),
+        ({}, ApproxDP(epsilon=1.0, delta=0.01)),
+        ({"epsilon": 2.0}, ApproxDP(epsilon=2.0, delta=0.01)),
+        ({"claim": 2.0}, ApproxDP(epsilon=2.0, delta=0.01)),
+        ({"delta": 0.0}, ApproxDP(epsilon=1.0)),
+        ({"epsilon": 2.0, "delta": 0.5}, ApproxDP(epsilon=2.0, delta=0.5)),
     ],
 )
 def test_the_delta_that_an_object_carries_is_dropped_only_for_a_given_one(given, claim):
@@ -103,7 +101,7 @@ def test_an_attack_proposes_inputs_only_where_the_relation_is_its_targets():
     target = load("gptt")
     for neighbours, proposes in ((None, True), (dpw.queries(3), False)):
         ready = job(target, epsilon=1.0, neighbours=neighbours)
-        assert bool(list(_proposed(ready, target, Claim(epsilon=1.0), 1_000_000))) is proposes
+        assert bool(proposed(ready, 1_000_000)) is proposes
 
 
 def test_the_whole_check_is_of_the_mechanisms_own_epsilon():
@@ -173,11 +171,11 @@ def test_carriers_that_numbers_cannot_make_are_refused():
 
 def test_a_measurement_that_is_not_pure_is_not_tested_at_delta_0_unasked():
     approximate = measurement("f64", "Approximate(MaxDivergence)", (1.0, 1e-3))
-    assert stated_claim(approximate, epsilon=2.0, d_in=1).claim == Claim(epsilon=2.0, delta=1e-3)
-    assert stated_claim(approximate, epsilon=2.0, delta=0.0).claim == Claim(epsilon=2.0)
+    assert stated_claim(approximate, epsilon=2.0, d_in=1).claim == ApproxDP(epsilon=2.0, delta=1e-3)
+    assert stated_claim(approximate, epsilon=2.0, delta=0.0).claim == ApproxDP(epsilon=2.0)
     with pytest.raises(InvalidClaim, match=r"not ε alone: give delta=…, or d_in=…"):
         stated_claim(approximate, epsilon=2.0)
-    assert stated_claim(measurement("f64"), epsilon=2.0).claim == Claim(epsilon=2.0)
+    assert stated_claim(measurement("f64"), epsilon=2.0).claim == ApproxDP(epsilon=2.0)
     with pytest.raises(InvalidClaim, match=r"make_fix_delta"):
         stated_claim(measurement("f64", "ZeroConcentratedDivergence"), d_in=1)
     with pytest.raises(InvalidClaim, match=r"^d_in=-1: .* \(d_in must be non-negative\)$"):
@@ -244,10 +242,10 @@ def test_whole_floats_are_whole_numbers():
 @pytest.mark.parametrize("value", ["a", None, True, [1.0], 1j])
 def test_a_claim_holds_numbers(value):
     with pytest.raises(InvalidClaim, match="must be a number"):
-        Claim(epsilon=value)
+        ApproxDP(epsilon=value)
     with pytest.raises(InvalidClaim, match="must be a number"):
-        Claim(epsilon=1.0, delta=value)
-    assert type(Claim(epsilon=np.float32(0.5)).epsilon) is float
+        ApproxDP(epsilon=1.0, delta=value)
+    assert type(ApproxDP(epsilon=np.float32(0.5)).epsilon) is float
 
 
 def test_a_target_named_after_no_epsilon_is_prepared_alike_by_check_and_plugin(pytester):

@@ -4,6 +4,7 @@ import ast
 import math
 import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,25 +26,43 @@ from dpwitness import (
 )
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
-from dpwitness.claim import Claim
+from dpwitness.api import replay, shrink
+from dpwitness.claims import ApproxDP, HalfPlane
+from dpwitness.effort import Effort
 from dpwitness.errors import InvalidNeighbours, MechanismRaised
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
-from dpwitness.mechanisms.mechanism import Signature
-from dpwitness.mechanisms.resolve import PythonMechanism
+from dpwitness.health import new_process
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, as_input
-from dpwitness.rerun import replay, shrink
-from dpwitness.runs import confirm
+from dpwitness.runs import Runner
 from dpwitness.search import shrinking
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.shrinking import smallest
+from running import confirm, problem, runner
 
 ALPHA = 1e-6
+
+
+@pytest.fixture(autouse=True)
+def asked_here(request, monkeypatch):
+    """The health check of a violation asks this process for the runs of a new one, whose start takes seconds.
+
+    `test_bits` asks a new one; what that one is for is tested with the health checks.
+    """
+    if request.function is not test_bits:
+        monkeypatch.setattr(new_process, "_told", new_process.answer)
 
 
 def violation(mechanism, **settings):
     found = check(mechanism, alpha=ALPHA, seed=5, **settings)
     assert isinstance(found, Violation)
     return found
+
+
+@cache
+def isvt2_refuted():
+    return violation(isvt2, epsilon=1.0, claim=0.2)
 
 
 def refutes(found):
@@ -117,14 +136,14 @@ def test_a_mechanism_that_takes_ten_answers_only_keeps_ten():
 
 
 def test_the_same_seed_gives_the_same_small_witness_and_no_run_twice():
-    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    first = isvt2_refuted()
     one, two = (shrink(first, isvt2).witness.to_json() for _ in range(2))
     assert one == two
     assert one["seed"] != first.seed
 
 
 def test_without_time_the_witness_stays():
-    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    first = isvt2_refuted()
     assert shrink(first, isvt2, max_time=1e-9) is first
 
 
@@ -210,10 +229,10 @@ def test_shrinking_proves_nothing_by_itself():
     users = set()
     for path in source.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module == "dpwitness.runs":
-                users |= {path.stem for name in node.names if name.name == "confirm"}
-    assert users == {"pipeline", "curves"}
-    first = violation(isvt2, epsilon=1.0, claim=0.2)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "confirm":
+                users.add(str(path.relative_to(source)))
+    assert users == {"api/loop.py"}
+    first = isvt2_refuted()
     small = shrink(first, isvt2)
     found = small.witness
     mechanism = dpwitness.mechanisms.resolve.as_mechanism(isvt2, found.pair.data, epsilon=1.0)
@@ -223,13 +242,13 @@ def test_shrinking_proves_nothing_by_itself():
 
 
 def test_a_candidate_that_does_not_refute_leaves_the_violation(monkeypatch):
-    first = violation(isvt2, epsilon=1.0, claim=0.2)
+    first = isvt2_refuted()
 
     def unlucky(*arguments, **settings):
-        found = smallest(*arguments, **settings)
-        return replace(found, event=Interval(coordinate=0, low=1e9))
+        found, spent = smallest(*arguments, **settings)
+        return replace(found, event=Interval(coordinate=0, low=1e9)), spent
 
-    monkeypatch.setattr(dpwitness.rerun, "smallest", unlucky)
+    monkeypatch.setattr("dpwitness.api.shrinking.smallest", unlucky)
     assert shrink(first, isvt2) is first
 
 
@@ -270,7 +289,7 @@ def test_an_interrupt_while_shrinking_is_no_verdict(monkeypatch):
     def interrupted(*arguments, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dpwitness.pipeline, "confirm", interrupted)
+    monkeypatch.setattr(Runner, "confirm", interrupted)
     with pytest.raises(KeyboardInterrupt):
         shrink(first, leaks_the_sum)
 
@@ -297,17 +316,14 @@ def interval(low=-math.inf, high=math.inf, coordinate=0):
 
 
 def test_parts_of_an_event_are_simpler_events():
-    assert shrinking._parts(interval(1.0, 2.0, 3)) == [
-        interval(low=1.0, coordinate=3),
-        interval(high=2.0, coordinate=3),
-    ]
-    assert shrinking._parts(interval(low=1.0)) == shrinking._parts(interval(high=1.0)) == []
+    assert list(interval(1.0, 2.0, 3).simpler()) == [interval(low=1.0, coordinate=3), interval(high=2.0, coordinate=3)]
+    assert list(interval(low=1.0).simpler()) == list(interval(high=1.0).simpler()) == []
     sides = (interval(1.0, 2.0), interval(low=0.0, coordinate=1))
-    assert shrinking._parts(Box(sides)) == list(sides)
-    assert shrinking._parts(OutcomeSet([[1.0]])) == []
+    assert list(Box(sides).simpler()) == list(sides)
+    assert list(OutcomeSet([[1.0]]).simpler()) == []
     two = OutcomeSet([[1.0, 2.0], [3.0, 4.0]])
-    assert sorted(part.rows.tolist() for part in shrinking._parts(two)) == [[[1.0, 2.0]], [[3.0, 4.0]]]
-    assert len(shrinking._parts(OutcomeSet([[float(k)] for k in range(20)]))) == 8
+    assert sorted(part.rows.tolist() for part in two.simpler()) == [[[1.0, 2.0]], [[3.0, 4.0]]]
+    assert len(OutcomeSet([[float(k)] for k in range(20)]).simpler()) == 8
 
 
 def test_events_in_order_of_complexity():
@@ -321,25 +337,25 @@ def test_events_in_order_of_complexity():
         OutcomeSet([[1.0], [2.0]]),
         OutcomeSet([[1.0], [2.0], [3.0]]),
     ]
-    values = [shrinking._complexity(event) for event in ordered]
+    values = [event.complexity for event in ordered]
     assert values == sorted(set(values))
-    assert shrinking._complexity(interval(low=1.0)) == shrinking._complexity(interval(high=1.0)) == values[0]
+    assert interval(low=1.0).complexity == interval(high=1.0).complexity == values[0]
 
 
 def test_bounds_are_rounded_to_one_two_and_three_digits():
-    assert list(shrinking._rounded(interval(low=0.12345))) == [interval(low=b) for b in (0.1, 0.12, 0.123)]
-    assert list(shrinking._rounded(interval(high=98.76))) == [interval(high=b) for b in (100.0, 99.0, 98.8)]
+    assert list(interval(low=0.12345).rounded()) == [interval(low=b) for b in (0.1, 0.12, 0.123)]
+    assert list(interval(high=98.76).rounded()) == [interval(high=b) for b in (100.0, 99.0, 98.8)]
     # With one digit nothing is left of the interval; with two it is 1.1 to 1.2.
-    assert list(shrinking._rounded(interval(1.12, 1.18))) == [interval(1.1, 1.2)]
-    assert list(shrinking._rounded(interval(low=0.5))) == []
+    assert list(interval(1.12, 1.18).rounded()) == [interval(1.1, 1.2)]
+    assert list(interval(low=0.5).rounded()) == []
     box = Box((interval(low=0.11), interval(high=0.26, coordinate=1)))
-    assert list(shrinking._rounded(box)) == [Box((interval(low=0.1), interval(high=0.3, coordinate=1)))]
-    assert list(shrinking._rounded(OutcomeSet([[0.12345]]))) == []
+    assert list(box.rounded()) == [Box((interval(low=0.1), interval(high=0.3, coordinate=1)))]
+    assert list(OutcomeSet([[0.12345]]).rounded()) == []
 
 
 def shrinker(mechanism, runs):
-    objective = GrowthAt(epsilon=0.5, delta=0.0, planned=100_000, log_bar=math.log(1e6))
-    made = shrinking._Shrinker(mechanism, objective, needed=0.01, seed=3, workers=1, deadline=time.monotonic() + 1_000)
+    objective = GrowthAt(claim=ApproxDP(0.5, 0.0), planned=100_000, log_threshold=math.log(1e6))
+    made = shrinking._Shrinker(runner(mechanism, seed=3), objective, 0.01, time.monotonic() + 1_000)
     made.runs = runs
     return made
 
@@ -352,17 +368,17 @@ def test_what_an_event_promises_is_its_growth_rate_on_runs_of_its_own():
     """P[1] is 0.8 on D and 0.2 on D′; each estimate within 5 standard errors, no two from the same runs."""
     pair = Pair(as_input([1]), as_input([0]))
     made = shrinker(dpwitness.mechanisms.resolve.as_mechanism(leaky_coin, pair.data), 20_000)
-    first, estimate = made.promise(pair, OutcomeSet([[1.0]]))
+    first, estimate = made.value(pair, OutcomeSet([[1.0]]))
     error = 5 * math.sqrt(0.16 / 20_000)
     assert abs(estimate.p - 0.8) < error
     assert abs(estimate.q - 0.2) < error
     assert abs(estimate.both - 0.16) < error
-    assert first == pytest.approx(float(growth_rate(0.8, 0.2, 0.5, 0.0, 0.16)), rel=0.2)
-    assert first < float(growth_rate(estimate.p, estimate.q, 0.5, 0.0, estimate.both)) + 1e-12
-    assert made.promise(pair, OutcomeSet([[1.0]]))[1] != estimate
+    assert first == pytest.approx(float(growth_rate(0.8, 0.2, HalfPlane(math.exp(0.5)), 0.16)), rel=0.2)
+    assert first < float(growth_rate(estimate.p, estimate.q, HalfPlane(math.exp(0.5)), estimate.both)) + 1e-12
+    assert made.value(pair, OutcomeSet([[1.0]]))[1] != estimate
     assert (made.steps, made.spent) == (2, 40_000)
-    assert made.holds(pair)
-    assert not made.holds(Pair(pair.data, pair.data))
+    assert shrinking._refutable(made, pair)
+    assert not shrinking._refutable(made, Pair(pair.data, pair.data))
     assert (made.steps, made.spent) == (4, 80_000)
 
 
@@ -379,7 +395,7 @@ def test_runs_of_a_step_are_what_fits_in_the_time(monkeypatch, seconds, max_time
     made = shrinker(PythonMechanism(Signature.of(plain, {})), 16)
     clock = iter([5.0, 5.0 + seconds * (1 - 1e-6)])
     monkeypatch.setattr(shrinking.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(shrinking._Shrinker, "promise", lambda *given: None)
+    monkeypatch.setattr(shrinking._Shrinker, "value", lambda *given: None)
     assert shrinking._affordable(made, pair, interval(low=1.0), max_time) is affordable
     assert made.runs == runs
 
@@ -392,15 +408,16 @@ def test_where_inputs_stay_the_event_gets_rounder():
     """The event of one bound keeps one bound: of one digit, and it grows at least half as fast as the best one."""
     relation = pairs(([1.0], [0.0]))
     mechanism = dpwitness.mechanisms.resolve.as_mechanism(shows_a_third, relation.given[0].data)
-    limits = {"claim": Claim(epsilon=0.5), "alpha": ALPHA, "seed": 3, "max_runs": 100_000}
+    given, running = problem(mechanism, relation, claim=0.5), runner(mechanism, seed=3)
     event = interval(low=0.48765)
-    small = smallest(mechanism, relation, relation.given[0], event, **limits, max_time=1_000.0)
+    effort = Effort(alpha=ALPHA, max_runs=100_000, max_time=1_000.0)
+    small, spent = smallest(given, running, effort, relation.given[0], event)
     assert small.pair == relation.given[0]
     assert small.event == interval(low=float(f"{small.event.low:.1g}"))
     q = float(norm.sf(small.event.low, scale=0.1))
     p = 2 / 3 * q + float(norm.sf(small.event.low - 1, scale=0.1)) / 3
-    assert abs(small.estimate.p - p) < 5 * math.sqrt(p * (1 - p) / shrinking.MANY)
-    assert abs(small.estimate.q - q) < 5 * math.sqrt(q * (1 - q) / shrinking.MANY)
-    assert small.search_runs >= 2 * shrinking.MANY
-    assert small.search_runs % shrinking.MANY == 0
-    assert smallest(mechanism, relation, relation.given[0], event, **limits, max_time=1e-9) is None
+    assert abs(small.estimate.p - p) < 5 * math.sqrt(p * (1 - p) / shrinking.COMPILED_RUNS)
+    assert abs(small.estimate.q - q) < 5 * math.sqrt(q * (1 - q) / shrinking.COMPILED_RUNS)
+    assert spent >= 2 * shrinking.COMPILED_RUNS
+    assert spent % shrinking.COMPILED_RUNS == 0
+    assert smallest(given, running, replace(effort, max_time=1e-9), relation.given[0], event)[0] is None

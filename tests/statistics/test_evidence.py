@@ -6,29 +6,29 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpwitness.claim import Claim
-from dpwitness.counts import Counts
+from dpwitness.claims import ApproxDP, HalfPlane
 from dpwitness.events import Interval
 from dpwitness.evidence import (
-    EPSILONS,
-    GRID,
     Estimate,
     best_bet,
-    detectable_epsilon,
-    epsilon_lower_bound,
+    detectable_parameter,
     growth_rate,
     holm,
     log_e_value,
     log_mean_e_value,
+    lower_bound,
     p_value,
     rare_event,
     runs_needed,
 )
+from dpwitness.evidence.bounds import PARAMETERS
+from dpwitness.evidence.counts import Counts
+from dpwitness.evidence.e_value import GRID
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.noise import laplace
-from dpwitness.runs import confirm
 from reference import best_growth, log_wealth, payoffs
+from running import confirm
 
 cell = st.integers(0, 10**7)
 any_counts = st.builds(Counts, n10=cell, n11=cell, n01=cell, n00=cell)
@@ -59,11 +59,11 @@ def sample(rng, p, q, n):
 
 @given(small_counts, epsilons, deltas)
 def test_e_value_is_the_mixture_of_run_by_run_wealth(counts, epsilon, delta):
-    claim, hint = Claim(epsilon=epsilon, delta=delta), Estimate(p=0.4, q=0.1)
+    claim, hint = ApproxDP(epsilon=epsilon, delta=delta), Estimate(p=0.4, q=0.1)
     xs = payoffs(counts, claim)
     bets = GRID / (claim.ratio + delta)
     spread = np.logaddexp.reduce([log_wealth(xs, lam) for lam in bets]) - math.log(len(bets))
-    favourite = log_wealth(xs, float(best_bet(0.4, 0.1, epsilon, delta)))
+    favourite = log_wealth(xs, float(best_bet(0.4, 0.1, HalfPlane(math.exp(epsilon), delta))))
     expected = np.logaddexp(spread, favourite) - math.log(2)
     assert log_e_value(counts, claim, hint) == pytest.approx(expected, abs=1e-9, rel=1e-9)
     assert log_e_value(counts, claim) == pytest.approx(spread, abs=1e-9, rel=1e-9)
@@ -73,7 +73,7 @@ def test_e_value_is_the_mixture_of_run_by_run_wealth(counts, epsilon, delta):
 @pytest.mark.parametrize("delta", [0.0, 0.01])
 def test_expected_e_value_of_one_run_is_at_most_one_at_the_boundary(coupling, delta):
     """The defining property, exactly, for sides that share none, some or all of their randomness."""
-    claim = Claim(epsilon=0.7, delta=delta)
+    claim = ApproxDP(epsilon=0.7, delta=delta)
     q = 0.2
     p = claim.ratio * q + delta
     both = (1 - coupling) * p * q + coupling * min(p, q)
@@ -85,7 +85,7 @@ def test_expected_e_value_of_one_run_is_at_most_one_at_the_boundary(coupling, de
 
 @given(any_counts, epsilons, hints)
 def test_a_larger_delta_never_strengthens_the_bound(counts, epsilon, hint):
-    bounds = [epsilon_lower_bound(counts, delta=d, alpha=0.01) for d in (0.0, 1e-3, 0.05)]
+    bounds = [lower_bound(counts, ApproxDP(0.0, d), alpha=0.01) for d in (0.0, 1e-3, 0.05)]
     assert bounds == sorted(bounds, reverse=True)
 
 
@@ -100,12 +100,12 @@ def test_merging_counts_commutes_and_swapping_exchanges_the_sides(a, b):
 @given(any_counts, hints, deltas)
 def test_lower_bound_is_where_the_e_value_stops_to_refute(counts, hint, delta):
     alpha = 1e-3
-    lower = epsilon_lower_bound(counts, delta=delta, alpha=alpha, hint=hint)
+    lower = lower_bound(counts, ApproxDP(0.0, delta), alpha=alpha, estimate=hint)
     if lower > 0:
-        claim = Claim(epsilon=min(lower, 700), delta=delta)
+        claim = ApproxDP(epsilon=min(lower, 700), delta=delta)
         assert log_e_value(counts, claim, hint) >= math.log(1 / alpha) - 1e-6
     if lower < 600:
-        claim = Claim(epsilon=max(lower * 1.0011, lower + 1.01e-4), delta=delta)
+        claim = ApproxDP(epsilon=max(lower * 1.0011, lower + 1.01e-4), delta=delta)
         assert log_e_value(counts, claim, hint) < math.log(1 / alpha) + 1e-6 or lower == 0
 
 
@@ -113,7 +113,7 @@ def test_a_lower_bound_leaves_delta_out_of_account():
     """p = 0.10 and q = 0.01 show log 10 at δ = 0, and at δ = 0.05 no more than log 5."""
     counts = Counts(n10=100_000, n01=10_000, n00=890_000)
     hint = Estimate(p=0.1, q=0.01, both=0.0)
-    bounds = [epsilon_lower_bound(counts, delta=delta, alpha=1e-3, hint=hint) for delta in (0.0, 0.05, 0.1)]
+    bounds = [lower_bound(counts, ApproxDP(0.0, delta), alpha=1e-3, estimate=hint) for delta in (0.0, 0.05, 0.1)]
     assert math.log(10) - 0.1 < bounds[0] < math.log(10)
     assert math.log(5) - 0.1 < bounds[1] < math.log(5)
     assert bounds[2] == 0
@@ -123,8 +123,8 @@ def test_a_lower_bound_leaves_delta_out_of_account():
 @example(Counts(n10=40_000, n01=24_120, n00=10**6), Estimate(p=0.04, q=0.024), 0.0, 0.48249)
 def test_the_bound_of_a_refuted_claim_is_at_least_the_claim(counts, hint, delta, epsilon):
     """And that of one that is not refuted is below it: the claim and its bound say the same, whatever was counted."""
-    alpha, claim = 1e-3, Claim(epsilon=epsilon, delta=delta)
-    lower = epsilon_lower_bound(counts, delta=delta, alpha=alpha, hint=hint, claim_epsilon=epsilon)
+    alpha, claim = 1e-3, ApproxDP(epsilon=epsilon, delta=delta)
+    lower = lower_bound(counts, ApproxDP(epsilon, delta), alpha=alpha, estimate=hint)
     if log_e_value(counts, claim, hint) >= math.log(1 / alpha):
         assert lower >= epsilon
     else:
@@ -139,34 +139,33 @@ def test_the_bound_of_a_claim_that_is_only_just_refuted_is_the_claim(hint, delta
     refuted, standing = 0.0, 3.0
     while standing - refuted > 1e-9:
         middle = (refuted + standing) / 2
-        if log_e_value(counts, Claim(epsilon=middle, delta=delta), hint) >= math.log(1 / alpha):
+        if log_e_value(counts, ApproxDP(epsilon=middle, delta=delta), hint) >= math.log(1 / alpha):
             refuted = middle
         else:
             standing = middle
     assert 0.1 < refuted < 1
-    settings = {"delta": delta, "alpha": alpha, "hint": hint}
-    assert epsilon_lower_bound(counts, claim_epsilon=refuted, **settings) == refuted
-    below = epsilon_lower_bound(counts, claim_epsilon=standing, **settings)
-    assert EPSILONS[np.searchsorted(EPSILONS, standing) - 1] == below < standing
+    assert lower_bound(counts, ApproxDP(refuted, delta), alpha=alpha, estimate=hint) == refuted
+    below = lower_bound(counts, ApproxDP(standing, delta), alpha=alpha, estimate=hint)
+    assert PARAMETERS[np.searchsorted(PARAMETERS, standing) - 1] == below < standing
 
 
 @given(small_counts, st.floats(0.01, 3), deltas)
 def test_below_a_claim_its_own_bets_are_used(counts, epsilon, delta):
     """What they win, run by run, against the bound and against the next point of the grid."""
     alpha, hint = 0.05, Estimate(p=0.6, q=0.1)
-    claim = Claim(epsilon=epsilon, delta=delta)
-    bets = [*GRID / (claim.ratio + delta), float(best_bet(0.6, 0.1, epsilon, delta))]
+    claim = ApproxDP(epsilon=epsilon, delta=delta)
+    bets = [*GRID / (claim.ratio + delta), float(best_bet(0.6, 0.1, HalfPlane(math.exp(epsilon), delta)))]
     weights = np.log([*[0.5 / len(GRID)] * len(GRID), 0.5])
 
     def refuted(tested):
-        xs = payoffs(counts, Claim(epsilon=tested, delta=delta))
+        xs = payoffs(counts, ApproxDP(epsilon=tested, delta=delta))
         wealth = [log_wealth(xs, bet) for bet in bets]
         return np.logaddexp.reduce(wealth + weights) - math.log(1 / alpha)
 
-    lower = epsilon_lower_bound(counts, delta=delta, alpha=alpha, hint=hint, claim_epsilon=epsilon)
+    lower = lower_bound(counts, ApproxDP(epsilon, delta), alpha=alpha, estimate=hint)
     if 0 < lower < epsilon:
         assert refuted(lower) >= -1e-9
-    following = EPSILONS[np.searchsorted(EPSILONS, lower, side="right")]
+    following = PARAMETERS[np.searchsorted(PARAMETERS, lower, side="right")]
     if lower < following < epsilon and lower > 0:
         assert refuted(following) < 1e-9
     if lower == 0 < epsilon:
@@ -185,7 +184,7 @@ def test_bounds_with_a_claim_among_them_keep_their_level(claim):
     for _ in range(seeds):
         paths = np.cumsum(rng.multinomial(100_000, cells, size=3), axis=0)
         looks = [Counts(n10=int(a), n11=int(b), n01=int(c), n00=int(d)) for a, b, c, d in paths]
-        above += any(epsilon_lower_bound(c, alpha=alpha, hint=hint, claim_epsilon=claim) > true for c in looks)
+        above += any(lower_bound(c, ApproxDP(claim), alpha=alpha, estimate=hint) > true for c in looks)
     assert above <= stats.binom.isf(1e-9, seeds, alpha)
     assert above > 0 or claim > true  # a bound that never comes near the truth would prove nothing
 
@@ -198,19 +197,21 @@ def test_counts_refuse_negative_numbers():
 @pytest.mark.parametrize(("p", "q", "epsilon"), CASES)
 @pytest.mark.parametrize("delta", [0.0, 1e-4])
 def test_growth_rate_is_the_maximum_over_all_bets(p, q, epsilon, delta):
-    assert float(growth_rate(p, q, epsilon, delta)) == pytest.approx(best_growth(p, q, epsilon, delta), rel=1e-5)
+    assert float(growth_rate(p, q, HalfPlane(math.exp(epsilon), delta))) == pytest.approx(
+        best_growth(p, q, epsilon, delta), rel=1e-5
+    )
 
 
 @given(st.floats(0, 1), st.floats(1e-9, 1), epsilons, deltas)
 def test_nothing_grows_where_the_claim_holds(p, q, epsilon, delta):
     p = min(p, math.exp(epsilon) * q + delta)
-    assert float(growth_rate(p, q, epsilon, delta)) == pytest.approx(0, abs=1e-12)
+    assert float(growth_rate(p, q, HalfPlane(math.exp(epsilon), delta))) == pytest.approx(0, abs=1e-12)
 
 
 def test_level_at_the_boundary_while_peeking_after_every_batch():
     """2,000 mechanisms exactly at their claim, a look after each of 200 batches: false alarms within α = 0.05."""
     rng = np.random.default_rng(20)
-    claim, alpha, seeds, looks = Claim(epsilon=0.5), 0.05, 2_000, 200
+    claim, alpha, seeds, looks = ApproxDP(epsilon=0.5), 0.05, 2_000, 200
     q = 0.05
     p = claim.ratio * q
     cells = [p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q)]
@@ -230,7 +231,7 @@ def test_level_at_the_boundary_while_peeking_after_every_batch():
 @pytest.mark.parametrize("delta", [0.0, 0.01])
 def test_p_values_at_the_boundary_are_not_below_uniform(method, delta):
     rng = np.random.default_rng(21)
-    claim = Claim(epsilon=0.4, delta=delta)
+    claim = ApproxDP(epsilon=0.4, delta=delta)
     q = 0.1
     p = claim.ratio * q + delta
     values = [p_value(sample(rng, p, q, 5_000), claim, method=method, seed=i) for i in range(2_000)]
@@ -255,7 +256,7 @@ def score_statistic(counts, distance, contrast):
 def test_the_score_test_is_miettinens(hits, others, delta):
     """Of the ratio e^ε at δ = 0; at δ > 0 of the difference e^−ε·δ of the thinned rate of D and the rate of D′."""
     n, epsilon, seed = 1000, 0.5, 7
-    counts, claim = Counts(n10=hits, n01=others, n00=n - hits - others), Claim(epsilon=epsilon, delta=delta)
+    counts, claim = Counts(n10=hits, n01=others, n00=n - hits - others), ApproxDP(epsilon=epsilon, delta=delta)
     if delta == 0:
         a, b, m = (hits, others, n) if others else (hits + 1, others + 1, n + 2)
         expected = score_statistic((a, b, m), a / m - math.exp(epsilon) * b / m, lambda q: math.exp(epsilon) * q)
@@ -273,7 +274,7 @@ def test_the_score_test_is_miettinens(hits, others, delta):
 def test_median_runs_to_refutation_are_within_15_percent_of_an_oracle(p, q, epsilon):
     """log(1/α)/KL* runs are what an oracle needs that knows P and P′; the hint comes from a search sample."""
     rng = np.random.default_rng(22)
-    alpha, claim = 1e-6, Claim(epsilon=epsilon)
+    alpha, claim = 1e-6, ApproxDP(epsilon=epsilon)
     oracle = math.log(1 / alpha) / best_growth(p, q, epsilon)
     cells = [p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q)]
     step = max(int(oracle / 100), 1)
@@ -292,11 +293,11 @@ def test_median_runs_to_refutation_are_within_15_percent_of_an_oracle(p, q, epsi
 
 def test_detectable_epsilon_is_refuted_in_95_percent_of_samples():
     rng = np.random.default_rng(23)
-    claim, alpha, n, p = Claim(epsilon=0.5), 1e-4, 40_000, 0.1
+    claim, alpha, n, p = ApproxDP(epsilon=0.5), 1e-4, 40_000, 0.1
     hint = Estimate(p=p, q=p * math.exp(-0.5))
     observed = Counts(n10=3757, n11=243, n01=2183, n00=33_817)
     assert observed.runs == n
-    detectable = detectable_epsilon(observed, claim, alpha=alpha, hint=hint)
+    detectable = detectable_parameter(observed, claim, alpha=alpha, estimate=hint)
     q = p * math.exp(-detectable)
     refuted = sum(log_e_value(sample(rng, p, q, n), claim, hint) >= math.log(1 / alpha) for _ in range(1_000))
     assert stats.binom.ppf(1e-6, 1_000, 0.93) <= refuted <= 1_000
@@ -305,11 +306,11 @@ def test_detectable_epsilon_is_refuted_in_95_percent_of_samples():
 
 #: (p, claim, runs) of passes: common and rare events, with and without δ.
 PASSES = [
-    (0.9, Claim(epsilon=1.0), 1_000_000),
-    (0.5, Claim(epsilon=0.1), 4_000_000),
-    (0.1, Claim(epsilon=1.0, delta=1e-3), 400_000),
-    (0.02, Claim(epsilon=0.5, delta=5e-3), 4_000_000),
-    (0.001, Claim(epsilon=3.0), 4_000_000),
+    (0.9, ApproxDP(epsilon=1.0), 1_000_000),
+    (0.5, ApproxDP(epsilon=0.1), 4_000_000),
+    (0.1, ApproxDP(epsilon=1.0, delta=1e-3), 400_000),
+    (0.02, ApproxDP(epsilon=0.5, delta=5e-3), 4_000_000),
+    (0.001, ApproxDP(epsilon=3.0), 4_000_000),
 ]
 COUPLINGS = {
     "shared draws": lambda p, q: min(p, q),
@@ -333,7 +334,7 @@ def test_a_violator_at_the_detectable_epsilon_is_refuted_however_its_sides_are_c
     rng = np.random.default_rng(25)
     alpha, shards, violators = 1e-6, 8, 200
     counts, hint = passed(p, claim, runs)
-    detectable = detectable_epsilon(counts, claim, alpha=alpha, hint=hint)
+    detectable = detectable_parameter(counts, claim, alpha=alpha, estimate=hint)
     q = (p - claim.delta) * math.exp(-detectable)
     both = COUPLINGS[coupling](p, q)
     cells = np.maximum([p - both, both, q - both, 1 - p - q + both], 0.0)
@@ -354,12 +355,12 @@ unit = st.floats(0, 1)
 def test_detectable_epsilon_holds_for_every_coupling_and_larger_violation(p, epsilon, delta, share, part, known, size):
     """What is expected less 1.645 standard deviations reaches the bar for one of the bets, by the four cells; and no
     smaller ε does for the worst coupling."""
-    claim, runs, alpha = Claim(epsilon=epsilon, delta=delta), 2**size, 1e-6
+    claim, runs, alpha = ApproxDP(epsilon=epsilon, delta=delta), 2**size, 1e-6
     counts = Counts(n10=round(p * runs), n00=runs - round(p * runs))
     p = counts.hits / runs
     hint = Estimate(p=min(p * known, 1.0), q=p * math.exp(-epsilon))
-    detectable = detectable_epsilon(counts, claim, alpha=alpha, hint=hint)
-    bets = np.append(GRID / (claim.ratio + delta), best_bet(hint.p, hint.q, epsilon, delta))
+    detectable = detectable_parameter(counts, claim, alpha=alpha, estimate=hint)
+    bets = np.append(GRID / (claim.ratio + delta), best_bet(hint.p, hint.q, HalfPlane(math.exp(epsilon), delta)))
     weights = np.append(np.full(len(GRID), 0.5 / len(GRID)), 0.5)
 
     def excess(q, both):
@@ -384,7 +385,7 @@ def test_detectable_epsilon_holds_for_every_coupling_and_larger_violation(p, eps
 def test_detectable_epsilon_grows_with_delta():
     """Of p = 0.1 a leak of δ = 0.05 explains half: the other half must show the ratio."""
     counts = Counts(n10=100_000, n00=900_000)
-    values = [detectable_epsilon(counts, Claim(epsilon=1.0, delta=d), alpha=1e-6) for d in (0.0, 0.01, 0.05, 0.1)]
+    values = [detectable_parameter(counts, ApproxDP(epsilon=1.0, delta=d), alpha=1e-6) for d in (0.0, 0.01, 0.05, 0.1)]
     assert values == sorted(values)
     assert values[0] < values[1] < values[2]
     assert values[3] == math.inf
@@ -399,7 +400,7 @@ def test_one_more_draw_on_one_side_hides_no_violator():
             rng.random()
         return data[0] + laplace(rng, 1 / epsilon)
 
-    claim, alpha, runs, power = Claim(epsilon=1.0), 1e-6, 8 * 16_384, 0.95
+    claim, alpha, runs, power = ApproxDP(epsilon=1.0), 1e-6, 8 * 16_384, 0.95
     pair, event = pairs(([0.0], [1.0])).given[0], Interval(coordinate=0, high=0.0)
     hint = Estimate(p=0.5, q=0.5 / math.e, both=0.5 / math.e)
 
@@ -409,7 +410,7 @@ def test_one_more_draw_on_one_side_hides_no_violator():
     right = made(1.0, False)
     *_, (counts,) = confirm(right, pair, [event], seed=1, max_runs=runs)
     assert counts.n01 == 0  # shared draws: the event of D′ lies within that of D
-    stated = detectable_epsilon(counts, claim, alpha=alpha, hint=hint)
+    stated = detectable_parameter(counts, claim, alpha=alpha, estimate=hint)
     worse = made(1.02 * stated, True)
     refuted = sum(
         any(
@@ -430,8 +431,8 @@ def test_a_rare_event_has_few_hits_or_a_small_share(hits, runs, rare):
 
 
 def test_detectable_epsilon_is_infinite_where_the_event_was_never_seen():
-    assert detectable_epsilon(Counts(n00=1000), Claim(epsilon=1.0), alpha=1e-6) == math.inf
-    assert detectable_epsilon(Counts(), Claim(epsilon=1.0), alpha=1e-6) == math.inf
+    assert detectable_parameter(Counts(n00=1000), ApproxDP(epsilon=1.0), alpha=1e-6) == math.inf
+    assert detectable_parameter(Counts(), ApproxDP(epsilon=1.0), alpha=1e-6) == math.inf
 
 
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 2**31), st.floats(0.0, 2.0))
@@ -444,11 +445,11 @@ def test_thinned_fisher_is_scipys_fisher_on_the_thinned_table(hits, others, seed
     counts += Counts(n00=n - counts.runs)
     thinned = int(np.random.default_rng(seed).binomial(hits, math.exp(-epsilon)))
     expected = stats.fisher_exact([[thinned, n - thinned], [others, n - others]], alternative="greater").pvalue
-    assert p_value(counts, Claim(epsilon=epsilon), seed=seed) == pytest.approx(expected, rel=1e-6, abs=1e-300)
+    assert p_value(counts, ApproxDP(epsilon=epsilon), seed=seed) == pytest.approx(expected, rel=1e-6, abs=1e-300)
 
 
 def test_clopper_pearson_p_value_inverts_scipys_bounds():
-    counts, claim = Counts(n10=300, n01=100, n00=600), Claim(epsilon=0.5, delta=0.01)
+    counts, claim = Counts(n10=300, n01=100, n00=600), ApproxDP(epsilon=0.5, delta=0.01)
     level = p_value(counts, claim)
     low = stats.binomtest(300, 1000, alternative="greater").proportion_ci(1 - level / 2).low
     high = stats.binomtest(100, 1000, alternative="less").proportion_ci(1 - level / 2).high
@@ -456,7 +457,7 @@ def test_clopper_pearson_p_value_inverts_scipys_bounds():
 
 
 def test_runs_needed_is_the_smallest_number_that_can_refute():
-    claim, alpha = Claim(epsilon=0.7, delta=1e-5), 1e-6
+    claim, alpha = ApproxDP(epsilon=0.7, delta=1e-5), 1e-6
     n = runs_needed(claim, alpha)
     hint = Estimate(p=1.0, q=0.0)
     assert log_e_value(Counts(n10=n), claim, hint) >= math.log(1 / alpha)
@@ -472,4 +473,4 @@ def test_several_claims():
 
 def test_unknown_method_is_refused():
     with pytest.raises(ValueError, match="method='magic' must be"):
-        p_value(Counts(n00=1), Claim(epsilon=1.0), method="magic")
+        p_value(Counts(n00=1), ApproxDP(epsilon=1.0), method="magic")

@@ -9,24 +9,26 @@ from scipy import stats
 
 import dpwitness as dpw
 import remembered
-from dpwitness.counts import Counts
 from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
 from dpwitness.events import Interval
-from dpwitness.health import conviction, fresh
-from dpwitness.health import early as health
-from dpwitness.health.conviction import Shards, examine, examine_pass
+from dpwitness.evidence.counts import Counts
+from dpwitness.health import before_search, dependence, findings, first_runs, loading, new_process
+from dpwitness.health.dependence import FurtherCalls, Shards, refuse_dependent
+from dpwitness.health.refutation import check_pass, check_refutation
+from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.compiled.constants import constants
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
-from dpwitness.preparation import prepare
-from dpwitness.runs import confirm
+from running import confirm, prepare
 
 PAIR = dpw.pairs(([0.0], [1.0]))
 LIMITS = {"claim": 1.0, "neighbours": PAIR, "max_runs": 200_000, "search_runs": 100_000}
-ASKED = {"vectorised": False, "seed": 1}
 POSITIVE = Interval(coordinate=0, low=0.5)
 
 
 def job(function, seed=1, neighbours=PAIR, outcome=None, max_time=60.0):
-    return prepare(function, None, neighbours, None, None, outcome, seed, 1, max_time, None)
+    return prepare(function, neighbours=neighbours, outcome=outcome, seed=seed, max_time=max_time)
 
 
 def flag(p):
@@ -125,13 +127,13 @@ def test_what_single_rows_cannot_show_is_refused_after_the_runs():
 @pytest.mark.parametrize("runs", [16_384, 0])
 def test_a_rare_flag_that_the_confirm_runs_happened_to_show_convicts_nobody(runs):
     """One call of all hits on D: what one draw a call of probability 0.001 shows once in a thousand checks."""
-    ready = job(flag(0.001))
+    _, ready = job(flag(0.001))
     shards = Shards()
     shards.add((Counts(n10=16_384),))
     if runs:
         shards.add((Counts(n10=16_384, n00=runs),))
     with pytest.raises(DependentRuns, match=r"happened in 0\.000% of one call's runs and in 100\.000% of another's"):
-        examine(ready, PAIR.given[0], [POSITIVE], shards)
+        check_refutation(ready, PAIR.given[0], [POSITIVE], shards)
 
 
 def test_a_pass_of_dependent_runs_is_refused_too():
@@ -140,7 +142,7 @@ def test_a_pass_of_dependent_runs_is_refused_too():
         total += Counts(n10=400, n00=600) if k % 2 else Counts(n10=600, n00=400)
         shards.add((total,))
     with pytest.raises(DependentRuns, match=r"in 40\.000% of one call's runs and in 60\.000%"):
-        examine_pass(job(remembered.noisy), shards)
+        check_pass(job(remembered.noisy)[1], shards)
 
 
 def test_shards_are_kept_by_their_number_and_sum_up():
@@ -149,7 +151,7 @@ def test_shards_are_kept_by_their_number_and_sum_up():
         total += Counts(n10=k, n11=1, n01=2, n00=3)
         shards.add((total,))
     assert shards.totals == (total,)
-    assert 32 <= len(shards.kept) <= conviction.SHARDS
+    assert 32 <= len(shards.kept) <= dependence.SHARDS
     assert [kept for ((kept, _, _),) in shards.kept] == [k + 1 for k in range(0, 300, shards.stride)]
     assert all(others == 3 and runs == hits - 1 + 6 for ((hits, others, runs),) in shards.kept)
 
@@ -164,24 +166,24 @@ def slow_coin(rng, data):
 
 @pytest.mark.parametrize("function", [coin, slow_coin])
 def test_the_level_of_the_early_check(function, monkeypatch):
-    monkeypatch.setattr(health, "LEVEL", 0.05)
+    monkeypatch.setattr(first_runs, "LEVEL", 0.05)
     ready = [job(function, seed, outcome=float if function is slow_coin else None) for seed in range(60)]
-    alarms = sum(health.stuck_generator(one, health.look(one)) is not None for one in ready)
+    alarms = sum(first_runs.stuck_generator("it", first_runs.first_runs(*one)) is not None for one in ready)
     assert alarms <= stats.binom.isf(1e-9, len(ready), 0.05)
 
 
-def test_the_level_of_the_check_before_a_conviction(monkeypatch):
-    monkeypatch.setattr(conviction, "LEVEL", 0.05)
+def test_the_level_of_the_check_before_a_refutation(monkeypatch):
+    monkeypatch.setattr(dependence, "LEVEL", 0.05)
     rng = np.random.default_rng(7)
     alarms, seeds = 0, 150
     for _ in range(seeds):
-        seen = [conviction._Seen([[rng.random(400) < 0.2 for _ in range(8)]], None) for _ in range(2)]
+        seen = [FurtherCalls(hits=[[rng.random(400) < 0.2 for _ in range(8)]], always=None) for _ in range(2)]
         shards, total = Shards(), Counts()
         for n10, n11, n01, n00 in rng.multinomial(1_000, (0.1, 0.1, 0.1, 0.7), 6).tolist():
             total += Counts(n10=n10, n11=n11, n01=n01, n00=n00)
             shards.add((total,))
         try:
-            conviction._refuse_dependent("m", 1, shards, seen)
+            refuse_dependent("m", 1, shards, seen)
         except DependentRuns:
             alarms += 1
     assert alarms <= stats.binom.isf(1e-9, seeds, 0.05)
@@ -209,9 +211,18 @@ def test_noise_that_is_remembered_is_found_by_a_new_process(name):
 def test_noise_that_was_compiled_in_is_found_by_a_new_process():
     with pytest.raises(DependentRuns, match="compiled_offset may remember its noise: a module-level number or array"):
         dpw.check(remembered.compiled_offset, seed=1, **LIMITS)
-    assert fresh.same_constants(remembered.scaled)
-    assert fresh.constants(remembered.scaled) not in (None, fresh.constants(remembered.compiled_offset))
-    assert fresh.constants(remembered.noisy) is None
+    assert new_process.same_constants(remembered.scaled)
+    assert constants(remembered.scaled) not in (None, constants(remembered.compiled_offset))
+    assert constants(remembered.noisy) is None
+
+
+def reads_another_module(data):
+    return data[0] + remembered.OFFSET
+
+
+def test_constants_of_other_modules_count_and_our_own_do_not():
+    assert constants(reads_another_module) is not None
+    assert constants(load("subset_sum_reconstruction")) is None  # its file holds numbers: they draw nothing
 
 
 def test_what_a_list_remembers_does_not_go_to_the_new_process():
@@ -274,23 +285,28 @@ def test_what_cannot_be_loaded_anew_is_refused_only_where_it_never_varies():
         (remembered.hidden[0], "is defined inside another function"),
         (remembered.decorated, "noisy that is this function"),
         (np.random.default_rng(0).laplace, "is no plain function"),
-        (fresh.Place, "is no plain function"),
+        (loading.Place, "is no plain function"),
     ],
 )
 def test_only_functions_that_a_name_leads_to_are_loaded_anew(function, reason):
-    with pytest.raises(fresh.CannotLoad, match=reason):
-        fresh.place_of(function)
+    with pytest.raises(loading.CannotLoad, match=reason):
+        loading.place_of(function)
+
+
+def requested(function, outcome=None, given=None, events=()):
+    signature = replace(Signature.of(function, {}), given=given or {}, size=None)
+    return new_process.request(PythonMechanism(signature, outcome), PAIR.given[0], events, seed=1)
 
 
 def test_parameters_that_may_hold_memory_are_not_sent():
-    fresh.request(remembered.noisy, float, {"a": [1, (2.0, "x")], "b": np.ones(2)}, PAIR.given[0], [], **ASKED)
+    requested(remembered.noisy, float, {"a": [1, (2.0, "x")], "b": np.ones(2)})
     for value in (np.random.default_rng(0), {}, [object()], np.array([object()])):
-        with pytest.raises(fresh.CannotLoad, match=r"parameter 'a' is .*, which may hold"):
-            fresh.request(remembered.noisy, None, {"a": value}, PAIR.given[0], [], **ASKED)
+        with pytest.raises(loading.CannotLoad, match=r"parameter 'a' is .*, which may hold"):
+            requested(remembered.noisy, None, {"a": value})
 
 
 def asked(function):
-    return fresh.ask(fresh.request(function, None, {}, PAIR.given[0], [POSITIVE.to_json()], **ASKED))
+    return new_process.ask(requested(function, events=[POSITIVE]))
 
 
 def test_what_a_mechanism_prints_is_not_the_answer():
@@ -300,13 +316,13 @@ def test_what_a_mechanism_prints_is_not_the_answer():
 
 
 def test_errors_in_the_new_process_are_told_in_one_line():
-    with pytest.raises(fresh.CannotLoad, match=r"^in a new process: SystemExit: no more$"):
+    with pytest.raises(loading.CannotLoad, match=r"^in a new process: SystemExit: no more$"):
         asked(remembered.leaves)
     script = str(Path(__file__).parents[1] / "calls_at_import.py")
-    exact = fresh.Place(module="calls_at_import", file=script, name="exact")
-    question = replace(fresh.request(remembered.leaves, None, {}, PAIR.given[0], [], **ASKED), function=exact)
-    with pytest.raises(fresh.CannotLoad, match="calls dpwitness when it is imported: put that under if __name__"):
-        fresh.ask(question)
+    exact = loading.Place(module="calls_at_import", file=script, name="exact")
+    question = replace(requested(remembered.leaves), function=exact)
+    with pytest.raises(loading.CannotLoad, match="calls dpwitness when it is imported: put that under if __name__"):
+        new_process.ask(question)
 
 
 def ignores(rng, data):
@@ -336,13 +352,14 @@ def rarely(rng, data):
 
 def test_an_input_that_is_used_is_not_called_ignored():
     """4,096 runs of each pair: one that makes a difference of 0.01 is missed with probability 0.99⁴⁰⁹⁶."""
-    assert health.input_ignored(job(rarely, neighbours=dpw.pairs(([0.0], [0.0 + 1e-300]), ([0.0], [1.0])))) is None
+    hidden = dpw.pairs(([0.0], [0.0 + 1e-300]), ([0.0], [1.0]))
+    assert before_search.input_ignored(*job(rarely, neighbours=hidden)) is None
 
 
 def test_events_that_tell_nothing_apart_are_noted():
-    assert health.of_counts(Counts(n00=5)) == ("the event never happened on either input: it says nothing",)
-    assert health.of_counts(Counts(n11=5)) == ("the event happened in every run on both inputs: it says nothing",)
-    assert health.of_counts(Counts(n11=5, n01=1)) == health.of_counts(Counts()) == ()
+    assert findings.of_counts(Counts(n00=5)) == ("the event never happened on either input: it says nothing",)
+    assert findings.of_counts(Counts(n11=5)) == ("the event happened in every run on both inputs: it says nothing",)
+    assert findings.of_counts(Counts(n11=5, n01=1)) == findings.of_counts(Counts()) == ()
 
 
 def test_a_relation_of_equal_inputs_is_refused_by_check():
@@ -363,11 +380,11 @@ def test_compiled_code_is_not_asked_but_its_constants_are_noted():
     def exact(rng, data):
         return data[0]
 
-    ready = job(exact)
+    _, ready = job(exact)
     shards = Shards()
     for totals in confirm(ready.mechanism, PAIR.given[0], [POSITIVE], seed=1, max_runs=100):
         shards.add(totals)
-    notes = examine(ready, PAIR.given[0], [POSITIVE], shards)
+    notes = check_refutation(ready, PAIR.given[0], [POSITIVE], shards)
     assert [note.split(": ")[0] for note in notes] == [
         "on D every one of 256 runs returned [0]",
         "on D′ every one of 256 runs returned [1]",

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpwitness import NotRefuted, check, pairs
-from dpwitness.claim import Claim
+from dpwitness import NotRefuted, bound, check, pairs
+from dpwitness.claims import ApproxDP
 from dpwitness.errors import SlowMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.pipeline import bound
 from samplers import PLAIN, SAMPLERS
 
 pytestmark = pytest.mark.campaign
@@ -142,7 +141,7 @@ def test_a_claim_that_just_holds_is_refuted_no_more_often_than_said(function):
     mechanism = made(function)
     assert mechanism.threads is (function in COMPILED)
     runs = 2_000 if function in PYTHON else 20_000
-    claim = Claim(epsilon=1.0, delta=DELTAS.get(function.__name__, 0.0))
+    claim = ApproxDP(epsilon=1.0, delta=DELTAS.get(function.__name__, 0.0))
     alarms = 0
     for seed in range(FIRST, FIRST + SEEDS):
         verdict = check(

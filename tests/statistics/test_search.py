@@ -8,33 +8,32 @@ import pytest
 from scipy import stats
 
 import dpwitness as dpw
-from dpwitness.claim import Claim
-from dpwitness.counts import Counts
-from dpwitness.curves import CURVE_RUNS, _enough_runs, _most_runs
+from dpwitness.api.curves import CURVE_RUNS, _most_runs, _runs_to_exclude
+from dpwitness.claims import ApproxDP
 from dpwitness.events import Interval
-from dpwitness.evidence import Estimate, detectable_epsilon
+from dpwitness.evidence import Estimate, detectable_parameter
+from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
-from dpwitness.search.learners.learn import Found, learn_events
+from dpwitness.search.learners import RatedEvent, learn_events
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
+from dpwitness.search.ranking import RECOUNTS, Entry
 from dpwitness.search.samples import Table
-from dpwitness.search.search import RECOUNTS, Entry, playoff, search
+from running import playoff, search
 
 BUDGET = 60_000
 
 
-def searched(target, objective, stop_value=np.inf, epsilon=0.7, seed=1):
+def searched(target, objective, epsilon=0.7, seed=1):
     relation = queries(10)
     data = next(iter(relation.candidates())).data
     mechanism = as_mechanism(load(target), data, epsilon=epsilon)
-    return search(
-        mechanism, relation, objective, centre=0.5, scale=1 / epsilon, seed=seed, budget=BUDGET, stop_value=stop_value
-    )
+    return search(mechanism, relation, objective, centre=0.5, scale=1 / epsilon, seed=seed, budget=BUDGET)
 
 
 def test_what_ends_the_search_was_counted_on_runs_of_its_own():
-    (only,), spent = searched("isvt3", GrowthAt(epsilon=0.7), stop_value=1e-4)
+    (only,), spent = searched("isvt3", GrowthAt(claim=ApproxDP(0.7), stop_value=1e-4))
     fresh = BUDGET // 10
     assert only.certain is not None
     assert spent < BUDGET
@@ -49,33 +48,33 @@ def test_luck_does_not_end_the_search(monkeypatch):
         (found,) = learn_events(x, y, objective, **options)
         return [replace(found, value=1.0, lower_value=1.0)]
 
-    monkeypatch.setattr("dpwitness.search.search.learn_events", lucky)
-    finalists, spent = searched("svt", GrowthAt(epsilon=0.7), stop_value=1e-4)
+    monkeypatch.setattr("dpwitness.search.halving.learn_events", lucky)
+    finalists, spent = searched("svt", GrowthAt(claim=ApproxDP(0.7), stop_value=1e-4))
     assert all(arm.certain is None for arm in finalists)
     assert spent >= BUDGET
 
 
 def test_finalists_are_seen_in_more_runs_than_there_is_room_for_where_outcomes_repeat():
-    objective = BoundAt(planned=1_000_000, log_bar=math.log(1000))
+    objective = BoundAt(planned=1_000_000, log_threshold=math.log(1000))
     finalists, spent = searched("svt", objective)
     for arm in finalists:
         assert isinstance(arm.sample, Table)
-        assert arm.sample.runs + arm.sample.tested >= BUDGET // len(finalists)
+        assert arm.sample.training_runs + arm.sample.test_runs >= BUDGET // len(finalists)
     assert spent >= 3 * BUDGET // 2
 
 
 @pytest.mark.parametrize(("epsilon", "p", "q"), [(0.2, 0.008, 0.0066), (0.7, 0.5, 0.25), (1.5, 0.02, 0.005)])
 def test_a_curve_plans_runs_that_exclude_four_fifths_of_epsilon(epsilon, p, q):
-    planned = _enough_runs(Estimate(p=p, q=q), 10**9, epsilon, 0.0)
+    planned = _runs_to_exclude(Estimate(p=p, q=q), 10**9, epsilon, 0.0)
     assert CURVE_RUNS <= planned <= _most_runs(epsilon)
     power = PowerAt(epsilon=0.8 * min(epsilon, math.log(p / q)))(np.array([p]), np.array([q]), 10**9)[0]
     assert power * math.sqrt(planned) > 6 or planned == _most_runs(epsilon)
 
 
 def test_a_curve_spends_most_where_little_is_shown_and_least_where_nothing_is():
-    assert _enough_runs(Estimate(p=0.0101, q=0.01), 10**6, 0.2, 0.0) == _most_runs(0.2)
-    assert _enough_runs(Estimate(p=0.01, q=0.01), 10**6, 0.2, 0.0) == CURVE_RUNS
-    assert _enough_runs(Estimate(p=0.5, q=0.0), 10**6, 0.2, 0.0) == CURVE_RUNS
+    assert _runs_to_exclude(Estimate(p=0.0101, q=0.01), 10**6, 0.2, 0.0) == _most_runs(0.2)
+    assert _runs_to_exclude(Estimate(p=0.01, q=0.01), 10**6, 0.2, 0.0) == CURVE_RUNS
+    assert _runs_to_exclude(Estimate(p=0.5, q=0.0), 10**6, 0.2, 0.0) == CURVE_RUNS
     assert _most_runs(0.2) > _most_runs(0.7) > _most_runs(1.0) == _most_runs(1.5) == CURVE_RUNS
 
 
@@ -87,10 +86,10 @@ def test_a_playoff_is_not_won_by_luck():
     """
     pair = pairs(([1.0], [0.0])).given[0]
     mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=0.1)
-    objective = BoundAt(planned=20_000_000, log_bar=math.log(1000))
+    objective = BoundAt(planned=20_000_000, log_threshold=math.log(1000))
     events = [Interval(coordinate=0, low=1 + 10 * rare) for rare in (0.0, *(math.log(3000) - 0.01 * np.arange(20)))]
     nothing = Estimate(p=0.0, q=0.0)
-    entries = [Entry(pair, Found(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
+    entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
     for seed in range(10):
         winner, _ = playoff(mechanism, entries, objective, seed=seed, budget=4_000_000)
         assert winner.found.event == events[0]
@@ -124,15 +123,15 @@ CLAIMS = [(0.1, 0.0), (1.0, 0.0), (3.0, 0.0), (0.5, 1e-3), (1.0, 0.1)]
 @pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
 @pytest.mark.parametrize("planned", [400_000, 4_000_000])
 def test_where_nothing_grows_the_value_is_what_is_shown_less_what_is_detectable(epsilon, delta, planned):
-    """At the claim itself: minus the detectable excess over ε, which `detectable_epsilon` solves for numerically."""
-    claim = Claim(epsilon=epsilon, delta=delta)
-    objective = GrowthAt(epsilon=epsilon, delta=delta, planned=planned, log_bar=math.log(1e6))
+    """At the claim itself: minus the detectable excess over ε, which `detectable_parameter` solves for numerically."""
+    claim = ApproxDP(epsilon=epsilon, delta=delta)
+    objective = GrowthAt(claim=ApproxDP(epsilon, delta), planned=planned, log_threshold=math.log(1e6))
     for p in (0.99, 0.5, 0.15, 0.02):
         if p < delta:
             continue
         hits = round(p * planned)
         hint = Estimate(p=p, q=(p - delta) * math.exp(-epsilon))
-        excess = detectable_epsilon(Counts(n10=hits, n00=planned - hits), claim, alpha=1e-6, hint=hint) - epsilon
+        excess = detectable_parameter(Counts(n10=hits, n00=planned - hits), claim, alpha=1e-6, estimate=hint) - epsilon
         value = objective(np.array([hint.p]), np.array([hint.q]), 10**15, 0.0)[0]
         assert value == pytest.approx(-excess, rel=0.25)
 
@@ -142,7 +141,7 @@ def test_of_events_at_the_claim_the_frequent_ones_are_preferred_but_not_the_empt
     """One that is always there detects the smallest excess, but shows no ε: it can't be the best."""
     p = np.array([1.0, 0.5, 0.1, 0.01, 1e-3, 1e-5, 0.0])
     q = np.append(1.0, np.maximum(p[1:] - delta, 0.0) * math.exp(-epsilon))
-    values = GrowthAt(epsilon=epsilon, delta=delta)(p, q, 200_000)
+    values = GrowthAt(claim=ApproxDP(epsilon, delta))(p, q, 200_000)
     assert np.all(values < 0)
     assert np.argmax(values) == 1
     assert np.all(np.diff(values[1:4]) < 0)
@@ -160,11 +159,13 @@ def test_a_lucky_winner_is_counted_again(monkeypatch):
     mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=1.0)
     events = [Interval(coordinate=0, low=1 + rare) for rare in (0.0, *(math.log(100) - 0.01 * np.arange(8)))]
     nothing = Estimate(p=0.0, q=0.0)
-    entries = [Entry(pair, Found(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
+    entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
 
     def lucky(recounts):
-        monkeypatch.setattr("dpwitness.search.search.RECOUNTS", recounts)
-        searches = (playoff(mechanism, entries, GrowthAt(epsilon=1.0), seed=s, budget=100_000)[0] for s in range(40))
+        monkeypatch.setattr("dpwitness.search.ranking.RECOUNTS", recounts)
+        searches = (
+            playoff(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=s, budget=100_000)[0] for s in range(40)
+        )
         return sum(winner.found.value > 0 for winner in searches)
 
     usual, before = RECOUNTS, lucky(0)
@@ -177,11 +178,11 @@ def test_who_is_counted_again_wins_by_those_runs_alone(monkeypatch):
     mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=1.0)
     events = [Interval(coordinate=0, low=1 + math.log(100) - 0.01 * k) for k in range(8)]
     nothing = Estimate(p=0.0, q=0.0)
-    entries = [Entry(pair, Found(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
-    monkeypatch.setattr("dpwitness.search.search.RECOUNTS", len(events))  # all that promise by luck
+    entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
+    monkeypatch.setattr("dpwitness.search.ranking.RECOUNTS", len(events))  # all that promise by luck
     again = 0
     for seed in range(40):
-        winner, _ = playoff(mechanism, entries, GrowthAt(epsilon=1.0), seed=seed, budget=100_000)
+        winner, _ = playoff(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=seed, budget=100_000)
         if winner.found.lower_value <= 0 < winner.found.value:
             again += 1
             for share in (winner.found.estimate.p, winner.found.estimate.q):

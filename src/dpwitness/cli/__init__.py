@@ -1,4 +1,4 @@
-"""The command line: arguments → pipeline → report → exit code.
+"""The command line: arguments → api → report → exit code.
 
 0 not refuted, 1 violated, 2 bad input, 70 an unexpected error, 130 interrupted. Everything that takes time to import is
 imported by `main`, so that an interruption or a failure there ends as it should.
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str], trace: bool) -> int:
-    from dpwitness.cli.arguments import parse
+    from dpwitness.cli.parser import parse
 
     try:
         arguments = parse(given)

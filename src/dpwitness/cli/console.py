@@ -6,8 +6,10 @@ Standard library only: this is loaded before anything that may fail or be interr
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 import traceback
 import warnings
@@ -26,15 +28,21 @@ __all__ = [
     "NoResult",
     "deliver",
     "explain",
+    "is_terminal",
     "say",
     "show",
     "streams",
     "text_of",
+    "wrapped",
 ]
 
 NOT_REFUTED, VIOLATED, BAD_INPUT, UNEXPECTED, INTERRUPTED = 0, 1, 2, 70, 130
 #: Characters of one message: a hostile argument can be long, and is quoted.
 LONGEST = 1_000
+#: Where the values of a report's labelled lines begin.
+VALUES = 15
+WHOLE_LINES = ("reproduce:", "replay:", "$")
+STYLES = {"VIOLATED": "red", "NOT REFUTED": "green"}
 
 
 class NoResult(Exception):
@@ -72,15 +80,51 @@ def _to_stderr(text: str) -> None:
         _discard(sys.stderr)
 
 
-def show(text: str) -> None:
-    """Print a result on standard output, at once. Raises `NoResult`."""
+def show(text: str, *, wrap: bool = False) -> None:
+    """Print a result on standard output, at once; on a terminal its lines wrap where asked. Raises `NoResult`."""
     if sys.stdout is None:
         raise NoResult("the result could not be printed: standard output is closed")
     try:
-        print(printable(text), flush=True)
+        if wrap and is_terminal(sys.stdout):
+            _on_terminal(printable(text))
+        else:
+            print(printable(text), flush=True)
     except (OSError, ValueError) as error:  # a full disk, a pipe without a reader, a closed file
         _discard(sys.stdout)
         raise NoResult(f"the result could not be printed: {getattr(error, 'strerror', None) or error}") from error
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person watches the stream."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def _on_terminal(text: str) -> None:
+    """Print with lines wrapped below their own beginnings, and the verdict in colour unless NO_COLOR is set."""
+    from rich.console import Console
+    from rich.text import Text
+
+    fitted = Text(wrapped(text, shutil.get_terminal_size().columns))
+    for word, style in STYLES.items():
+        fitted.highlight_regex(rf"(?m)^{word}(?=:)", style)
+    # The text is data: nothing in it is markup, a number to be coloured, or an emoji.
+    Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True).print(fitted)
+    sys.stdout.flush()
+
+
+def wrapped(text: str, width: int) -> str:
+    """Lines of at most `width` columns where words allow it; a command to copy stays on its line."""
+    lines = []
+    for line in text.splitlines():
+        if len(line) <= width or line.lstrip().startswith(WHOLE_LINES):
+            lines.append(line)
+            continue
+        labelled = line.startswith("  ") and line[2:3] != " " and line[VALUES - 1 : VALUES] == " "
+        indent = " " * (VALUES if labelled and width > 2 * VALUES else 4)
+        lines += textwrap.wrap(
+            line, max(width, 20), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+    return "\n".join(lines)
 
 
 def _discard(stream: TextIO) -> None:

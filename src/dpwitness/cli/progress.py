@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dpwitness.job import Progress
+from dpwitness.runs import Progress
 
 
 @contextmanager

@@ -5,11 +5,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dpwitness.cli.console import deliver, show
+from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, deliver, show
 from dpwitness.files import check_writable, write_atomically
 from dpwitness.report.plots import plot_format
+from dpwitness.results.bound import Bound
+from dpwitness.results.verdict import Verdict, Violation
 
-__all__ = ["as_json", "check_places", "hand_over"]
+__all__ = ["as_json", "check_places", "exit_code", "hand_over"]
 
 
 def check_places(arguments: argparse.Namespace) -> None:
@@ -32,12 +34,26 @@ def hand_over(
 
     `value` gives it as JSON values, `report` as text, `plot` draws it into a file.
     """
-    steps: list[Callable[[], object]] = [lambda: show(as_json(value()) if arguments.json else report())]
+    steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
     if (save := getattr(arguments, "save", None)) is not None:
         steps.append(lambda: write_atomically(save, as_json(value()) + "\n"))
     if plot is not None and arguments.plot is not None:
         steps.append(lambda: plot(arguments.plot))
     return deliver(code, *steps, trace=arguments.traceback)
+
+
+def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, Any]], report: Callable[[], str]) -> None:
+    if arguments.json:
+        show(as_json(value()))
+    else:
+        show(report(), wrap=True)
+
+
+def exit_code(result: Verdict | Bound) -> int:
+    """The exit code of a result: interrupted, violated, or neither."""
+    if result.ended == "interrupted":
+        return INTERRUPTED
+    return VIOLATED if isinstance(result, Violation) else NOT_REFUTED
 
 
 def as_json(value: Any) -> str:

@@ -1,5 +1,21 @@
-"""Sets of outcomes, and the rows of numbers that outcomes are."""
+"""Sets of outcomes, a file a kind, and the rows of numbers that outcomes are."""
 
-from dpwitness.events.events import LARGEST, Box, Event, Interval, OutcomeSet, ScoreThreshold, event_from_json, widen
+from dpwitness.events.box import Box
+from dpwitness.events.event import Event, widen
+from dpwitness.events.interval import Interval
+from dpwitness.events.outcome_set import OutcomeSet
+from dpwitness.events.registry import event_from_json, register_event
+from dpwitness.events.score_threshold import ScoreThreshold
+from dpwitness.events.writing import LARGEST
 
-__all__ = ["LARGEST", "Box", "Event", "Interval", "OutcomeSet", "ScoreThreshold", "event_from_json", "widen"]
+__all__ = [
+    "LARGEST",
+    "Box",
+    "Event",
+    "Interval",
+    "OutcomeSet",
+    "ScoreThreshold",
+    "event_from_json",
+    "register_event",
+    "widen",
+]

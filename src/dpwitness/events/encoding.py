@@ -14,7 +14,7 @@ a nested sequence         a value for its length (`nested`), then its entries
 
 A run of numbers is one entry a number; what is not there lies behind the end. What a float cannot hold of other kinds
 of numbers (fractions, extended precision) is lost: `outcome=` can keep it. Compiled code writes the same rows (see
-`drivers.place`).
+`mechanisms.compiled.driver.place`).
 """
 
 import hashlib

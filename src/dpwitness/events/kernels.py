@@ -94,13 +94,13 @@ def outcome_codes(
     numbers: NDArray[np.int64],
     codes: NDArray[np.int64],
     first: NDArray[np.int64],
-    known: int,
+    distinct: int,
 ) -> int:
     """codes[i]: the number of row i's outcome, numbered by first appearance; first[k]: where outcome k appeared.
 
     `hashes` and `numbers` are an open hash table with a power of two of places, numbers −1 where free, kept between
-    calls; `known` outcomes are in it. Returns how many there are now, or −1 if they outgrow `first`. Two outcomes share
-    a hash with probability 2^−64; search may live with that, evidence never sees it.
+    calls; `distinct` outcomes are in it. Returns how many there are now, or −1 if they outgrow `first`. Two outcomes
+    share a hash with probability 2^−64; search may live with that, evidence never sees it.
     """
     mask = np.uint64(len(hashes) - 1)
     for i in range(rows.shape[0]):
@@ -109,10 +109,10 @@ def outcome_codes(
         while numbers[place] >= 0 and hashes[place] != word:
             place = (place + np.uint64(1)) & mask
         if numbers[place] < 0:
-            if known >= len(first):
+            if distinct >= len(first):
                 return -1
-            hashes[place], numbers[place] = word, known
-            first[known] = i
-            known += 1
+            hashes[place], numbers[place] = word, distinct
+            first[distinct] = i
+            distinct += 1
         codes[i] = numbers[place]
-    return known
+    return distinct

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from dpwitness.errors import UnknownTarget
+from dpwitness.mechanisms.libraries import library_of
 
 GROUP = "dpwitness.targets"
 
@@ -78,7 +79,7 @@ def load_code(name: str) -> Callable[..., Any]:
 
 
 def _callable(found: Any, name: str) -> Callable[..., Any]:
-    if not (callable(found) or hasattr(found, "randomise") or hasattr(found, "add_noise")):
+    if not callable(library_of(found).function(found)):
         raise UnknownTarget(f"{name} is no function but {type(found).__name__}")
     return found  # type: ignore[no-any-return]  # callable() narrows Any to nothing better
 

@@ -1,28 +1,23 @@
-"""The callables that are no plain compilable functions, and the choice between all kinds."""
+"""The choice: what the user has becomes a mechanism that runs compiled, as plain Python, or many runs a call."""
 
 import inspect
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from dpwitness.errors import CompiledDiffers, InvalidOutcome, InvalidParameter, SlowMechanism
-from dpwitness.events.encoding import array_rows, entries, nested
-from dpwitness.mechanisms.carried import is_measurement
+from dpwitness.errors import CompiledDiffers, InvalidParameter, SlowMechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
-from dpwitness.mechanisms.mechanism import CompiledMechanism, Mechanism, Refused, Rows, Signature, raised
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
+from dpwitness.mechanisms.libraries import library_of
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.signature import Outcome, Signature
+from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair
 
-Outcome = Callable[[Any], Any]
-
-#: Seconds a run from which on a shard of 32 would make one wait: then the e-value is looked at after every 2 runs.
-SLOW = 0.02
-SLOW_SHARD = 2
-#: The same for compiled code, whose usual shard of 16,384 paired runs would take 8 s from here on.
-SLOW_COMPILED = 250e-6
-SLOW_COMPILED_SHARD = 64
+__all__ = ["Outcome", "as_mechanism"]
 
 
 def as_mechanism(
@@ -36,131 +31,110 @@ def as_mechanism(
     neighbour: Data | None = None,
     interpreted: bool = False,
 ) -> Mechanism:
-    """Whatever the user has, as a `Mechanism`; compiled where numba can, tried out on one run of `data`.
+    """Return whatever the user has as a `Mechanism` whose cost is measured.
 
-    Compiled code is used only if it gives the outcomes that plain Python gives from the same seeds, on both inputs
-    where `neighbour` is given; `interpreted` uses plain Python in any case. Warns `SlowMechanism` where numba refuses a
-    plain function, `CompiledDiffers` where it makes something else of it. Raises `InvalidParameter`, `MechanismRaised`
-    and `InvalidOutcome`.
+    A plain function is compiled where numba can. Compiled code is used only if it gives the outcomes that plain Python
+    gives from the same seeds.
+
+    Parameters
+    ----------
+    function
+        A function, another callable, or an object of a library (see `libraries`); a `Mechanism` is returned as it is.
+    data, neighbour
+        The inputs that it is tried on; `neighbour` is `data` by default.
+    parameters
+        Values for its own parameters, by name.
+    epsilon, delta
+        Values (ε in nats) for its parameters of these names.
+    outcome
+        What turns an output into a number, a flag, text or a list of such; it keeps the function from being compiled.
+    interpreted
+        Use plain Python in any case.
+
+    Raises
+    ------
+    InvalidParameter
+        For parameters that do not fit the function, and for something that cannot be called.
+    MechanismRaised, InvalidOutcome
+        When the first runs fail.
+
+    Warns
+    -----
+    SlowMechanism
+        Where numba refuses a plain function.
+    CompiledDiffers
+        Where numba makes something else of it.
     """
     if isinstance(function, Mechanism):
         return function
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     called = function if compilable else _called(function)
     signature = Signature.of(called, parameters or {}, epsilon, delta)
-    trial = np.random.default_rng(0)
-    rows = np.empty((1, 8))
+    pair = Pair(data, data if neighbour is None else neighbour)
     if signature.size is not None:
-        vectorised = VectorisedMechanism(signature, outcome)
-        vectorised.fill(data, trial, rows, 0)
-        return vectorised
+        return _measured(VectorisedMechanism(signature, outcome), pair)
     reason = None
     if outcome is None and compilable and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
-            compiled.fill(data, trial, rows, 0)
+            compiled.fill(data, np.random.default_rng(0), np.empty((1, 8)), 0)  # numba compiles when first called
         except Refused as error:
             reason = _reason(error)
         else:
             compiled.plain = PythonMechanism(signature.interpreted())
-            pair = Pair(data, data if neighbour is None else neighbour)
             difference = first_difference(compiled, compiled.plain, pair)
             if difference is None:
-                if _cost(compiled, data) > SLOW_COMPILED:
-                    compiled.shard = SLOW_COMPILED_SHARD
-                return compiled
-            if signature.generator is None:
-                difference = (
-                    f"{signature.name} runs as plain Python: it draws its own randomness, so what numba makes of it "
-                    "cannot be compared with it; let it take an rng to have it compiled"
-                )
-            warnings.warn(difference, CompiledDiffers, stacklevel=2)
+                return _measured(compiled, pair)
+            _warn_different(difference, signature)
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
-    plain = PythonMechanism(signature, outcome)
-    plain.fill(data, trial, rows, 0)  # the first run may import and build what the others use
-    started = time.perf_counter()
-    tried = 0
-    while tried < 16 and time.perf_counter() - started < 16 * SLOW:
-        plain.fill(data, trial, rows, 0)
-        tried += 1
-    cost = (time.perf_counter() - started) / tried
-    if cost > SLOW:
-        plain.shard = SLOW_SHARD
+    plain = _measured(PythonMechanism(signature, outcome), pair)
     if reason is not None:
         warnings.warn(
-            f"{signature.name} runs as plain Python, {cost * 1e6:.0f} µs a run; numba cannot compile it: {reason}; "
-            "to make it fast use loops, numbers, NumPy arrays and dpwitness.noise",
+            f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
+            f"compile it: {reason}; to make it fast use loops, numbers, NumPy arrays and dpwitness.noise",
             SlowMechanism,
             stacklevel=2,
         )
     return plain
 
 
-def _cost(compiled: CompiledMechanism, data: Data) -> float:
-    """Seconds that a run takes at least: a busy machine must not make a fast mechanism look slow."""
-    rows, times = np.empty((1, 8)), []
-    for _ in range(5):
-        started = time.perf_counter()
-        compiled.fill(data, np.random.default_rng(0), rows, 0)
-        times.append((time.perf_counter() - started) / 2)  # it makes a second run, of the other side
-        if times[-1] > 100 * SLOW_COMPILED:
-            break
-    return min(times)
+def _measured(mechanism: Mechanism, pair: Pair) -> Mechanism:
+    mechanism.measure(pair)
+    return mechanism
+
+
+def _warn_different(difference: str, signature: Signature) -> None:
+    if signature.generator is None:
+        difference = (
+            f"{signature.name} runs as plain Python: it draws its own randomness, so what numba makes of it "
+            "cannot be compared with it; let it take an rng to have it compiled"
+        )
+    warnings.warn(difference, CompiledDiffers, stacklevel=3)
 
 
 def _called(thing: Any) -> Callable[..., Any]:
-    """The function behind what is none: an OpenDP measurement, an object with `.randomise(x)` or `.add_noise(x)`.
+    """The function behind what is none. Raises `InvalidParameter`.
 
-    Bound methods, partial functions and other callable objects stay what they are. Raises `InvalidParameter`.
+    Bound methods, partial functions and other callable objects stay what they are.
     """
     name = type(thing).__name__
-    if is_measurement(thing):
-
-        def function(value: Any) -> Any:
-            return thing(_carried(value, str(thing.input_carrier_type)))
-
-    elif (method := getattr(thing, "randomise", None) or getattr(thing, "add_noise", None)) is not None:
-
-        def function(value: Any) -> Any:
-            return method(value.item() if isinstance(value, np.ndarray) and value.size == 1 else value)
-
-    elif not callable(thing):
+    found: Callable[..., Any] = library_of(thing).function(thing)
+    if not callable(found):
         raise InvalidParameter(
             f"{thing!r:.80} is not callable: give a function, an object with .randomise(x) or an OpenDP measurement"
         )
-    elif inspect.isbuiltin(thing) or type(thing).__name__ == "method-wrapper":  # of an extension: it has no signature
+    without_signature = inspect.isbuiltin(thing) or name == "method-wrapper"  # what an extension defines
+    if id(found) == id(thing) and not without_signature:
+        return found
 
-        def function(value: Any) -> Any:
-            return thing(value)
+    def function(value: Any) -> Any:
+        return found(value)
 
-        name = getattr(thing, "__name__", name)
-    else:
-        return thing  # type: ignore[no-any-return]  # callable() narrows Any to nothing better
-    function.__name__, function.__qualname__, function.__module__ = name, name, type(thing).__module__
+    function.__name__ = function.__qualname__ = getattr(thing, "__name__", name)
+    function.__module__ = type(thing).__module__
     return function
-
-
-def _carried(value: Any, carrier: str) -> Any:
-    """An input as OpenDP wants it: by its carrier type, such as f64, i32, bool or Vec<f64>."""
-    entry = carrier.removeprefix("Vec<").removesuffix(">")
-    kind: Callable[[Any], Any]
-    if entry in ("f32", "f64"):
-        kind = float
-    elif entry == "bool":
-        kind = bool
-    elif entry[:1] in ("i", "u") and (entry[1:].isdigit() or entry[1:] == "size"):
-        kind = int
-    else:
-        raise InvalidParameter(
-            f"the measurement takes {carrier}, which cannot be made from numbers: wrap it in a function that makes it"
-        )
-    if carrier.startswith("Vec<"):
-        return [kind(entry) for entry in np.atleast_1d(value).tolist()]
-    if np.size(value) != 1:
-        raise InvalidParameter(f"the measurement takes one value ({carrier}), not {np.size(value)}: use queries(1)")
-    return kind(np.asarray(value).item())
 
 
 def _reason(error: Exception) -> str:
@@ -176,134 +150,3 @@ def _reason(error: Exception) -> str:
     if line.startswith("No implementation of function") and "place" in line:
         return "it returns something else than numbers and flags"
     return line if len(line) <= 160 else f"{line[:157]}…"
-
-
-class PythonMechanism(Mechanism):
-    """A function that runs as plain Python, one run a call."""
-
-    shard = 32
-    threads = False  # its own state, if it has any, may not be safe under threads
-
-    def __init__(self, signature: Signature, outcome: Outcome | None = None) -> None:
-        super().__init__(signature)
-        self._outcome = outcome
-        self._shape: str | None = None
-        self._kinds: dict[int, str] = {}
-        self._labels: dict[float, str] = {}
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """What turns an output into numbers, where the user gave it."""
-        return self._outcome
-
-    def label(self, value: float) -> str | None:
-        """As in `Mechanism`."""
-        return self._labels.get(value)
-
-    def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """As in `Mechanism`."""
-        given = data.item() if data.ndim == 0 else data
-        longest = 0
-        for i in range(len(rows)):
-            try:
-                output = self.signature.function(**self.signature.bind(given, rng))
-            except Exception as error:
-                raise raised(self.name, error, start + i, data) from error
-            longest = max(longest, self._write(output, rows[i], start + i))
-        return self.check_length(longest, start)
-
-    def _write(self, output: Any, row: Rows, run: int) -> int:
-        """One output as a row of numbers."""
-        value = output if self._outcome is None else self._summarised(output, run)
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value[()]
-        several = isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim > 0)
-        shape = "a sequence" if several else "one value"
-        if value is not None and self._shape not in (None, shape):
-            raise InvalidOutcome(
-                f"{self.name} returned {shape} ({output!r}) on run {run}, but {self._shape} before: "
-                "always return the same kind of output"
-            )
-        if value is not None:
-            self._shape = shape
-        encoded: list[float] = []
-        for j, entry in enumerate(_flat(value) if several else [value]):
-            encoded += self._entries(entry, j, output, run)
-        length = min(len(encoded), len(row))
-        row[:length] = encoded[:length]
-        row[length:] = np.nan
-        return len(encoded)
-
-    def _summarised(self, output: Any, run: int) -> Any:
-        """What the user's `outcome` makes of an output. Raises `InvalidOutcome` where that raises."""
-        assert self._outcome is not None
-        try:
-            return self._outcome(output)
-        except Exception as error:
-            raise InvalidOutcome(
-                f"outcome= raised {type(error).__name__} ({error}) for {output!r:.80}, which {self.name} returned on "
-                f"run {run}: return a number, a flag, text or a list of such for every output"
-            ) from error
-
-    def _entries(self, entry: Any, j: int, output: Any, run: int) -> list[float]:
-        try:
-            encoded = entries(entry)
-        except TypeError as error:
-            raise InvalidOutcome(
-                f"{self.name} returned {output!r} on run {run}: return a number, a flag, text or a list of such, "
-                "or pass outcome= to turn outputs into numbers"
-            ) from error
-        if entry is not None:
-            kind = "text" if isinstance(entry, str) else "a number"
-            if kind == "text":
-                self._labels[encoded[0]] = entry
-            before = self._kinds.setdefault(j, kind)
-            if before != kind:
-                raise InvalidOutcome(
-                    f"{self.name} returned {output!r} on run {run}: value {j + 1} is {kind}, but was {before} before; "
-                    "always return the same kind of output"
-                )
-        return encoded
-
-
-class VectorisedMechanism(PythonMechanism):
-    """A function that makes many runs a call: it takes their number and returns them along axis 0."""
-
-    shard = 16_384
-
-    def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """As in `Mechanism`."""
-        n = len(rows)
-        given = data.item() if data.ndim == 0 else data
-        try:
-            output = self.signature.function(**self.signature.bind(given, rng, n))
-        except Exception as error:
-            raise raised(self.name, error, start, data) from error
-        if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf":
-            if output.ndim not in (1, 2) or len(output) != n:
-                raise InvalidOutcome(
-                    f"{self.name} returned an array of shape {output.shape} for {n} runs from {start} on: "
-                    "return one row for each run"
-                )
-            values = array_rows(output.reshape(n, -1))
-            if values is not None:
-                width = min(values.shape[1], rows.shape[1])
-                rows[:, :width] = values[:, :width]
-                rows[:, width:] = np.nan
-                return self.check_length(values.shape[1], start)
-        if not hasattr(output, "__len__") or len(output) != n:
-            raise InvalidOutcome(
-                f"{self.name} returned {output!r:.80} for {n} runs from {start} on: return one for each"
-            )
-        return self.check_length(max(self._write(output[i], rows[i], start + i) for i in range(n)), start)
-
-
-def _flat(value: Any) -> list[Any]:
-    """The entries of a sequence in order; a nested sequence is a value for its length and its entries."""
-    found: list[Any] = []
-    for item in value.tolist() if isinstance(value, np.ndarray) else value:
-        if isinstance(item, tuple | list | np.ndarray):
-            found += [nested(len(item)), *_flat(item)]
-        else:
-            found.append(item)
-    return found

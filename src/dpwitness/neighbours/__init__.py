@@ -7,11 +7,12 @@ pair is used in both directions, so mirror images need not be listed.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.bit_lists import Bits, bits
 from dpwitness.neighbours.given_pairs import Pairs, pairs
 from dpwitness.neighbours.histograms import Histogram, histogram
-from dpwitness.neighbours.pair import Data, Pair, as_input, brief
+from dpwitness.neighbours.pair import Data, Pair, as_input
 from dpwitness.neighbours.query_answers import Queries, queries
 from dpwitness.neighbours.relation import (
     Relation,

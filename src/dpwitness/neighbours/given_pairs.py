@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.pair import Data, Pair, alike, as_input, brief, check_keys, check_noun, holds
+from dpwitness.neighbours.pair import Data, Pair, alike, as_input, check_keys, check_noun, holds
 
 __all__ = ["Pairs", "pairs"]
 

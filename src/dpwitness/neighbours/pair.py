@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 
 Data = NDArray[Any]
@@ -68,14 +69,6 @@ def _too_large(values: Any, array: Data) -> bool:
         return False
     entries = np.array(values, object).ravel().tolist()
     return bool(entries) and all(isinstance(entry, int) for entry in entries)
-
-
-def brief(value: Any) -> str:
-    """A value of any kind on one short line, for messages."""
-    try:
-        return " ".join(repr(value).split())[:80]
-    except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
-        return f"of type {type(value).__name__}"
 
 
 def make_pair(data: Any, neighbour: Any, label: str) -> Pair:

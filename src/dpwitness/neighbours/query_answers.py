@@ -8,12 +8,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.pair import (
     Data,
     Pair,
     alike,
-    brief,
     check_flag,
     check_keys,
     check_length,

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
-from dpwitness.claim import Claim
+from dpwitness.api import shrink
+from dpwitness.api.checking import check_problem, require_budget
+from dpwitness.api.loop import prepared
+from dpwitness.api.shrinking import SHRINK_TIME
+from dpwitness.effort import Effort
 from dpwitness.errors import (
     DPWitnessError,
     InvalidData,
@@ -20,18 +24,17 @@ from dpwitness.errors import (
     MechanismTimeout,
     SlowMechanism,
 )
-from dpwitness.health import early as health
-from dpwitness.job import Job
-from dpwitness.mechanisms.carried import stated_claim
+from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.neighbours import Data, Relation
-from dpwitness.pipeline import check_job, enough_runs
-from dpwitness.plugin.database import Database, Known
+from dpwitness.plugin.database import Database, Saved
 from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
-from dpwitness.preparation import check_limits, compiled_first, prepare
-from dpwitness.report.text import verdict_text
-from dpwitness.rerun import SHRINK_TIME, shrink
+from dpwitness.problem import Problem, Statement
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
+from dpwitness.runs import Runner
+
+#: Settings of an assertion that say what is tested, and how hard.
+STATED = ("epsilon", "delta", "claim", "d_in", "neighbours", "data", "parameters", "outcome")
+LIMITS = ("max_runs", "max_time", "search_runs")
 
 
 class Asserter:
@@ -96,114 +99,77 @@ class Asserter:
         return {**merged, **settings}
 
     def _assert(self, function: Any, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
-        """Replay what is known, else look for something new; a note for people; whether it was the replay."""
+        """Replay what is saved, else look for something new; a note for people; whether it was the replay."""
         suppressed = settings.get("suppress") or ()
         suppressed = {*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress}
-        health.check_names(suppressed)
-        stated = stated_claim(function, **{key: settings.get(key) for key in ("epsilon", "delta", "claim", "d_in")})
-        max_runs = check_limits(self._alpha, settings["max_runs"], settings["max_time"])
-        enough_runs(stated.claim, self._alpha, max_runs)
-
-        def ready(interpreted: bool) -> Job:
-            with warnings.catch_warnings():
-                # Whether it is too slow to be tested is for the health checks to say.
-                warnings.simplefilter("ignore", SlowMechanism)
-                return prepare(
-                    function,
-                    stated.epsilon,
-                    settings.get("neighbours"),
-                    settings.get("data"),
-                    settings.get("parameters"),
-                    settings.get("outcome"),
-                    self._seed("check"),
-                    self._session.workers,
-                    settings["max_time"],
-                    None,
-                    delta=stated.delta,
-                    claim=stated.claim,
-                    interpreted=interpreted,
-                )
-
-        def work(job: Job) -> tuple[Verdict, str | None, bool]:
-            return self._assert_of(job, function, stated.claim, settings, max_runs, suppressed)
-
-        return compiled_first(ready, work)
+        findings.check_names(suppressed)
+        statement = Statement(
+            mechanism=function,
+            **{name: settings.get(name) for name in STATED},
+        )
+        effort = Effort(
+            alpha=self._alpha,
+            seed=self._seed("check"),
+            workers=self._session.workers,
+            **{name: settings[name] for name in LIMITS if name in settings},
+        )
+        require_budget(statement.stated.claim, effort)
+        with warnings.catch_warnings():
+            # Whether it is too slow to be tested is for the health checks to say.
+            warnings.simplefilter("ignore", SlowMechanism)
+            return prepared(
+                statement, effort, lambda problem, runner: self._assert_of(problem, runner, effort, suppressed)
+            )
 
     def _assert_of(
-        self,
-        job: Job,
-        function: Any,
-        claim: Claim,
-        settings: dict[str, Any],
-        max_runs: int,
-        suppressed: Collection[str],
+        self, problem: Problem, runner: Runner, effort: Effort, suppressed: Collection[str]
     ) -> tuple[Verdict, str | None, bool]:
         """What is left of an assertion when it is prepared."""
-        mechanism, relation, data = job.mechanism, job.relation, job.data
         notes = []
-        for finding in health.early(job):
+        for finding in before_search.all_findings(problem, runner):
             if finding.name not in suppressed:
                 raise HealthCheckFailed(finding.name, finding.text)
             notes += [finding.text] if finding.name == "input_ignored" else []
-        alpha = self._alpha
-        limits = {"max_time": settings["max_time"], "workers": self._session.workers}
-        known = self._database.load(self._count, relation, data)
-        note = known.note
-        if known.witness is not None:
-            alpha /= 2  # half for the witness that is known, half for what may be new
-            replayed = known.replay(
-                mechanism,
-                claim,
-                relation=relation,
-                data=data,
-                alpha=alpha,
-                max_runs=max_runs,
-                seed=self._seed("replay"),
-                **limits,
-            )
-            if isinstance(replayed, Violation) and known.path is not None:
-                place = self._database.shown(known.path)
-                seen = f"known from {place}: seen again on fresh runs"
-                return replayed, _joined(seen, self._marked(known, "refutes")), True
+        saved = self._database.load(self._count, problem.relation, problem.data)
+        note = saved.note
+        if saved.witness is not None:
+            effort = replace(effort, alpha=effort.alpha / 2)  # half for the witness, half for what may be new
+            replayed = saved.replay(problem, replace(effort, seed=self._seed("replay")))
+            if isinstance(replayed, Violation) and saved.path is not None:
+                place = self._database.shown(saved.path)
+                seen = f"saved in {place}: seen again on fresh runs"
+                return replayed, _joined(seen, self._marked(saved, "refutes")), True
             if replayed is not None and replayed.ended == "interrupted":
                 return replayed, None, True
         try:
-            verdict = check_job(
-                job.restarted(),
-                function,
-                claim,
-                alpha=alpha,
-                max_runs=max_runs,
-                search_runs=settings.get("search_runs"),
-                notes=tuple(notes),
-            )
+            verdict = check_problem(problem, runner.restarted(), effort, notes=tuple(notes))
         except MechanismTimeout as error:
             if "too_slow" in suppressed:
                 raise
             raise HealthCheckFailed("too_slow", str(error)) from error
         if isinstance(verdict, Violation):
-            verdict, trouble = _shrunk(verdict, mechanism, settings, self._session.workers)
-            return verdict, _joined(trouble, self._saved(relation, data, verdict)), False
+            verdict, trouble = _shrunk(verdict, problem.mechanism, effort)
+            return verdict, _joined(trouble, self._saved(problem, verdict)), False
         if verdict.ended != "interrupted":
-            if known.witness is not None:
-                note = self._marked(known, "fixed")
-            for finding in health.of_verdict(verdict):
+            if saved.witness is not None:
+                note = self._marked(saved, "fixed")
+            for finding in findings.of_verdict(verdict):
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False
 
-    def _saved(self, relation: Relation, data: Data | None, verdict: Violation) -> str | None:
+    def _saved(self, problem: Problem, verdict: Violation) -> str | None:
         """Keep a witness; what to say of it. What was proved stands, whether or not it can be written down."""
         try:
-            path = self._database.save(self._count, relation, data, verdict.witness)
+            path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
         except (OSError, ValueError, TypeError, RecursionError) as error:
             return f"the witness could not be saved: {_told(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 
-    def _marked(self, known: Known, status: str) -> str | None:
-        """Keep a known witness under its present status; what to say of it, the trouble with writing it included."""
+    def _marked(self, saved: Saved, status: str) -> str | None:
+        """Keep a saved witness under its present status; what to say of it, the trouble with writing it included."""
         try:
-            return self._database.mark(known, status)
+            return self._database.mark(saved, status)
         except (OSError, InvalidData) as error:
             return f"its file could not be marked as {status}: {_told(error)}"
 
@@ -221,7 +187,7 @@ class Asserter:
         again.append(f"--override-ini=dp_family_size={session.family}")
         if not replayed:
             again.append("--override-ini=dp_database=none")
-        lines = [verdict_text(verdict, reproduce=again)]
+        lines = [verdict.report(reproduce=again)]
         if not verdict.reproducible:
             lines.append(f"  replay: pytest {self._item.nodeid}")
         if note:
@@ -229,13 +195,11 @@ class Asserter:
         return "\n".join(lines)
 
 
-def _shrunk(
-    found: Violation, mechanism: Mechanism, settings: dict[str, Any], workers: int | None
-) -> tuple[Violation, str | None]:
+def _shrunk(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
     """A smaller witness where there is one; whatever happens on the way, what was found stands, and a note says so."""
-    limits = {"max_runs": settings["max_runs"], "max_time": min(SHRINK_TIME, settings["max_time"]), "workers": workers}
+    max_time = min(SHRINK_TIME, effort.max_time)
     try:
-        return shrink(found, mechanism, **limits), None
+        return shrink(found, mechanism, max_runs=effort.max_runs, max_time=max_time, workers=effort.workers), None
     except KeyboardInterrupt:
         return replace(found, ended="interrupted"), None
     except (

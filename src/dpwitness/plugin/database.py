@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from dpwitness.claim import Claim
+from dpwitness.api import replay
+from dpwitness.effort import Effort
 from dpwitness.errors import InvalidWitness, MechanismError
 from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_atomically
-from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Data, Relation, adjacent, relation_to_json
-from dpwitness.rerun import replay
+from dpwitness.problem import Problem
 from dpwitness.results.verdict import Verdict
 from dpwitness.results.witness import Witness
 
@@ -25,7 +25,7 @@ SHOWN: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Saved:
     """What the database holds for an assertion; `witness` is None where there is nothing to replay."""
 
     path: Path | None = None
@@ -33,24 +33,24 @@ class Known:
     witness: Witness | None = None
     note: str | None = None
 
-    def replay(
-        self,
-        mechanism: Mechanism,
-        claim: Claim,
-        *,
-        relation: Relation,
-        data: Data | None,
-        alpha: float,
-        max_runs: int,
-        **settings: Any,
-    ) -> Verdict | None:
+    def replay(self, problem: Problem, effort: Effort) -> Verdict | None:
         """Count its event on fresh runs at the claim of today; None where the mechanism no longer takes its inputs."""
         assert self.witness is not None
-        needed = runs_needed(claim, alpha)
-        runs = max(min(max_runs, max(10 * self.witness.counts.runs, 100_000)), needed)
-        settings.update(neighbours=relation, data=data, claim=claim, alpha=alpha, max_runs=runs)
+        needed = runs_needed(problem.claim, effort.alpha)
+        runs = max(min(effort.max_runs, max(10 * self.witness.counts.runs, 100_000)), needed)
         try:
-            return replay(self.witness, mechanism, **settings)
+            return replay(
+                self.witness,
+                problem.mechanism,
+                neighbours=problem.relation,
+                data=problem.data,
+                claim=problem.claim,
+                alpha=effort.alpha,
+                max_runs=runs,
+                max_time=effort.max_time,
+                seed=effort.seed,
+                workers=effort.workers,
+            )
         except MechanismError:
             return None  # it rejects these inputs now; the check that follows says whether it works at all
 
@@ -74,14 +74,14 @@ class Database:
         digest = hashlib.blake2b(f"{self._test}\0{assertion}".encode(), digest_size=4).hexdigest()
         return self._folder / f"{name}-{digest}.json"
 
-    def load(self, assertion: int, relation: Relation, data: Data | None = None) -> Known:
+    def load(self, assertion: int, relation: Relation, data: Data | None = None) -> Saved:
         """Read what is saved; it is replayed only as long as its inputs are neighbours by today's relation and data.
 
         Raises `InvalidWitness` for a damaged file.
         """
         path = self._path(assertion)
         if path is None or not path.exists():
-            return Known()
+            return Saved()
         try:
             value = json.loads(read_text(path))
             if not isinstance(value, Mapping) or value.get("format") != FORMAT:
@@ -91,10 +91,10 @@ class Database:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
         # What was a neighbour then may be none now: a replay could accuse a correct mechanism.
         if value.get("neighbours") != _fingerprint(relation, data):
-            return Known(path=path, note=f"{self.shown(path)} is of other neighbours and was not replayed")
+            return Saved(path=path, note=f"{self.shown(path)} is of other neighbours and was not replayed")
         if not adjacent(relation, witness.pair, data):
-            return Known(path=path, note=f"{self.shown(path)} holds inputs that are no neighbours; it was not replayed")
-        return Known(path=path, value=value, witness=witness)
+            return Saved(path=path, note=f"{self.shown(path)} holds inputs that are no neighbours; it was not replayed")
+        return Saved(path=path, value=value, witness=witness)
 
     def save(self, assertion: int, relation: Relation, data: Data | None, witness: Witness) -> Path | None:
         """Keep a witness; return where. Raises `OSError` or `InvalidData` where it cannot be written."""
@@ -105,19 +105,19 @@ class Database:
         _write(path, self._test, assertion, "refutes", _fingerprint(relation, data), witness.to_json())
         return path
 
-    def mark(self, known: Known, status: str) -> str | None:
+    def mark(self, saved: Saved, status: str) -> str | None:
         """Keep a witness under its present status, "refutes" or "fixed"; return what to report of a fixed one.
 
         Raises `OSError` or `InvalidData` where it cannot be written.
         """
-        if known.path is None or known.value is None:
+        if saved.path is None or saved.value is None:
             return None
-        value = known.value
+        value = saved.value
         if value.get("status") != status:
-            _write(known.path, self._test, value.get("assertion", 1), status, value["neighbours"], value["witness"])
+            _write(saved.path, self._test, value.get("assertion", 1), status, value["neighbours"], value["witness"])
         if status != "fixed":
             return None
-        return f"fixed: the witness in {self.shown(known.path)} no longer refutes; it is kept and replayed"
+        return f"fixed: the witness in {self.shown(saved.path)} no longer refutes; it is kept and replayed"
 
 
 def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: Any) -> None:

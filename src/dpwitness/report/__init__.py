@@ -1,1 +1,1 @@
-"""Results for people: text, plots."""
+"""Results for people: plots."""

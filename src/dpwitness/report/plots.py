@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import write_atomically
-from dpwitness.results.verdict import Curve
+from dpwitness.results.curve import Curve
 
 FORMATS = ("svg", "png", "pdf")
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["Unreadable", "value_from_json", "value_to_json"]
+__all__ = ["Unreadable", "shown", "value_from_json", "value_to_json"]
 
 #: Deeper nesting is not written: it would be a list that holds itself.
 DEEPEST: Final = 20
@@ -88,3 +88,14 @@ def value_from_json(value: Any) -> Any:
         case {"object": str(text), **rest} if not rest:
             return Unreadable(text)
     raise ValueError("an object must have the one key float, tuple, dict, array or object")
+
+
+def shown(value: Any) -> Any:
+    """A parameter as a JSON value for people; infinities, and what JSON cannot hold, are texts."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [shown(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)

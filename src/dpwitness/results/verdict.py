@@ -1,192 +1,176 @@
 """What a check says in the end: `Violation` or `NotRefuted`. Never "private": a test cannot prove privacy."""
 
 import math
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from dpwitness.claim import Claim
-from dpwitness.counts import Counts
+from dpwitness.checks import brief
+from dpwitness.claims import Claim
+from dpwitness.errors import InvalidWitness
+from dpwitness.neighbours import same_relation
+from dpwitness.results import codec
+from dpwitness.results.codec import OMITTED, Form, Key, Kind
+from dpwitness.results.result import HEAD, MIDDLE, NOTES, TAIL, VERSIONS, Keys, WitnessedResult, maker
+from dpwitness.results.text import confidence, label, named, notes, relation_text, short
 from dpwitness.results.witness import Witness
 
+__all__ = ["NotRefuted", "Verdict", "Violation", "replay_text", "verdict_from_json"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What both verdicts know."""
 
-    mechanism: str
-    parameters: dict[str, Any]
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CheckResult(WitnessedResult, ABC):
+    """What both verdicts say; `epsilon_lower_bound` holds at confidence 1 − alpha."""
+
     claim: Claim
     alpha: float
     log_e_value: float
-    epsilon_lower_bound: float  # at confidence 1 − alpha; nats
-    witness: Witness  # in `NotRefuted`: the best candidate, which did not refute
-    search_runs: int
-    seed: int
-    reproducible: bool
-    seconds: float
-    ended: str  # why the confirm runs ended: "refuted", "runs", "time" or "interrupted"
-    notes: tuple[str, ...] = ()  # what a reader should know before trusting it
-
-    @property
-    def counts(self) -> Counts:
-        """The confirm runs."""
-        return self.witness.counts
 
     @property
     def p_value(self) -> float:
         """min(1, 1/E): valid at any stopping time."""
         return math.exp(min(0.0, -self.log_e_value))
 
-    def _common(self) -> dict[str, Any]:
-        return {
-            "mechanism": self.mechanism,
-            "parameters": self.parameters,
-            "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta},
-            "alpha": self.alpha,
-            "log_e_value": self.log_e_value,
-            "p_value": self.p_value,
-            "epsilon_lower_bound": self.epsilon_lower_bound,
-            "witness": self.witness.to_json(),
-            "runs": {"search": self.search_runs, "confirm": self.counts.runs},
-            "ended": self.ended,
-            "seed": self.seed,
-            "reproducible": self.reproducible,
-            "seconds": round(self.seconds, 3),
-            "versions": self.witness.versions,
-            "notes": list(self.notes),
-        }
+    @abstractmethod
+    def _found(self) -> tuple[str, list[str]]:
+        """The first line of the report, and what stands below the witness."""
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def report(self, *, reproduce: Sequence[str] = ()) -> str:
+        """The verdict for people; `reproduce` is the command line that gives the same counts again."""
+        head, found = self._found()
+        lines = [head, *self.witness.lines(), *found]
+        if self.ended in ("time", "interrupted"):
+            why = "the time was over" if self.ended == "time" else "interrupted"
+            lines.append(f"  stopped early: {why}; what was counted is valid")
+        lines += [*notes(self.notes), self.spent()]
+        if not self.reproducible:
+            lines.append("  the mechanism draws its own randomness: a seed cannot reproduce these counts")
+        elif reproduce:
+            lines.append(f"  reproduce: {shlex.join(reproduce)}")
+        return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation(Outcome):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Violation(CheckResult):
     """The claim is refuted, with false-alarm probability at most alpha."""
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values."""
-        reason = "the claim is refuted: there is no question what would have been caught"
-        return {
-            "verdict": "violated",
-            **self._common(),
-            "detectable_epsilon": None,
-            "detectable_epsilon_reason": reason,
-        }
+        return codec.to_json(_VIOLATION, self)
+
+    def _found(self) -> tuple[str, list[str]]:
+        evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
+        return f"VIOLATED: {self.call} is not {self.claim.short}", [
+            f"  so ε ≥ {self.epsilon_lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}"
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Violation: {self.call} is not {self.claim.short}, ε ≥ {self.epsilon_lower_bound:.4g}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotRefuted(Outcome):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class NotRefuted(CheckResult):
     """The claim was not refuted: no proof of privacy.
 
-    `detectable_epsilon`: what this event would have caught with 95 % power, infinite if nothing.
+    `detectable_epsilon`: what this event would have caught with 95 % power, infinite if nothing; nats.
     """
 
     detectable_epsilon: float
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values."""
-        value: dict[str, Any] = {"verdict": "not-refuted", **self._common()}
-        if math.isfinite(self.detectable_epsilon):
-            return {**value, "detectable_epsilon": self.detectable_epsilon}
-        reason = "so few runs fell into the event that no ε would have been refuted"
-        return {**value, "detectable_epsilon": None, "detectable_epsilon_reason": reason}
+        return codec.to_json(_NOT_REFUTED, self)
+
+    @property
+    def _caught(self) -> str:
+        return f"ε ≥ {self.detectable_epsilon:.4g}" if math.isfinite(self.detectable_epsilon) else "nothing"
+
+    def _found(self) -> tuple[str, list[str]]:
+        return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
+            f"  this event would have caught {self._caught} with 95 % power",
+            f"  ε lower bound {self.epsilon_lower_bound:.4g} at confidence {confidence(self.alpha)}",
+        ]
+
+    def __repr__(self) -> str:
+        return f"<NotRefuted: {self.call} at the claim {self.claim}, would have caught {self._caught}>"
 
 
 Verdict = Violation | NotRefuted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """A lower bound of the true ε of a mechanism: exceeded with the given confidence."""
-
-    mechanism: str
-    parameters: dict[str, Any]
-    delta: float
-    confidence: float
-    epsilon_lower_bound: float
-    witness: Witness
-    search_runs: int
-    seed: int
-    reproducible: bool
-    seconds: float
-    ended: str
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        return {
-            "mechanism": self.mechanism,
-            "parameters": self.parameters,
-            "delta": self.delta,
-            "confidence": self.confidence,
-            "epsilon_lower_bound": self.epsilon_lower_bound,
-            "witness": self.witness.to_json(),
-            "runs": {"search": self.search_runs, "confirm": self.witness.counts.runs},
-            "ended": self.ended,
-            "seed": self.seed,
-            "reproducible": self.reproducible,
-            "seconds": round(self.seconds, 3),
-            "versions": self.witness.versions,
-            "notes": list(self.notes),
-        }
+def verdict_from_json(value: Any) -> Verdict:
+    """Build a verdict from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
+    violated = isinstance(value, dict) and value.get("verdict") == "violated"
+    form: Form[Any] = _VIOLATION if violated else _NOT_REFUTED
+    found: Verdict = codec.from_json(form, value, "verdict")
+    return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """p-values of one mechanism with one ε, against the test ε's."""
+def replay_text(witness: Witness, verdict: Verdict) -> str:
+    """A replay for people: what the witness says, which nobody vouches for, then the verdict on fresh runs."""
+    used = verdict.witness.relation
+    lines = [
+        f"witness of {named(witness.mechanism, witness.parameters)}: claim {witness.claim}, α = {witness.alpha:g}",
+        label("relation", relation_text(witness.relation)),
+    ]
+    if witness.data is not None:
+        lines.append(label("data", short(witness.data)))
+    if (verdict.claim, verdict.alpha) != (witness.claim, witness.alpha):
+        lines.append(label("replayed at", f"claim {verdict.claim}, α = {verdict.alpha:g}"))
+    if witness.relation is not None and not same_relation(used, witness.relation):
+        lines.append(label("replayed in", relation_text(used)))
+    return "\n".join([*lines, str(verdict)])
 
-    epsilon: float
-    test_epsilons: tuple[float, ...]
-    p_values: tuple[float, ...]
-    adjusted: tuple[float, ...]  # Holm, over all test ε of this line
-    events: tuple[str, ...]
-    counts: tuple[Counts, ...]
-    pair_label: str
-    search_runs: int
+
+def _tag(word: str) -> Kind:
+    """A text that tells one kind of verdict from the other."""
+
+    def read(name: str, value: Any) -> str:
+        if value != word:
+            raise InvalidWitness(f"{name}={brief(value)} must be 'violated' or 'not-refuted'")
+        return word
+
+    return Kind(lambda _: word, read)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """The figure of the StatDP paper: p-value against test ε, one line a claimed ε."""
-
-    mechanism: str
-    parameters: dict[str, Any]
-    delta: float
-    method: str
-    lines: tuple[Line, ...]
-    seed: int
-    reproducible: bool
-    seconds: float
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        lines = [
-            {
-                "epsilon": line.epsilon,
-                "neighbours": line.pair_label,
-                "runs": {"search": line.search_runs, "confirm": line.counts[0].runs},
-                "tests": [
-                    {
-                        "epsilon": e,
-                        "p_value": p,
-                        "holm": h,
-                        "event": text,
-                        "counts": {"n10": c.n10, "n11": c.n11, "n01": c.n01, "n00": c.n00},
-                    }
-                    for e, p, h, text, c in zip(
-                        line.test_epsilons, line.p_values, line.adjusted, line.events, line.counts, strict=True
-                    )
-                ],
-            }
-            for line in self.lines
-        ]
-        return {
-            "mechanism": self.mechanism,
-            "parameters": self.parameters,
-            "delta": self.delta,
-            "method": self.method,
-            "lines": lines,
-            "seed": self.seed,
-            "reproducible": self.reproducible,
-            "seconds": round(self.seconds, 3),
-            "notes": list(self.notes),
-        }
+_KEYS: Final[Keys] = {
+    **HEAD,
+    "claim": codec.CLAIM,
+    "alpha": codec.NUMBER,
+    "log_e_value": codec.NUMBER,
+    "p_value": Key(kind=codec.NUMBER, derived=True),
+    "epsilon_lower_bound": codec.NUMBER,
+    **MIDDLE,
+    **TAIL,
+    **VERSIONS,
+    **NOTES,
+}
+_REFUTED: Final = "the claim is refuted: there is no question what would have been caught"
+_TOO_FEW: Final = "so few runs fell into the event that no ε would have been refuted"
+_VIOLATION: Final[Form[Violation]] = Form(
+    maker(Violation),
+    keys={
+        "verdict": Key(kind=_tag("violated"), get=lambda _: None),
+        **_KEYS,
+        "detectable_epsilon": Key(kind=codec.NULL, get=lambda _: None, derived=True),
+        "detectable_epsilon_reason": Key(kind=codec.TEXT, get=lambda _: _REFUTED, derived=True),
+    },
+)
+_NOT_REFUTED: Final[Form[NotRefuted]] = Form(
+    maker(NotRefuted),
+    keys={
+        "verdict": Key(kind=_tag("not-refuted"), get=lambda _: None),
+        **_KEYS,
+        "detectable_epsilon": codec.OR_INFINITE,
+        "detectable_epsilon_reason": Key(
+            kind=codec.TEXT,
+            get=lambda verdict: OMITTED if math.isfinite(verdict.detectable_epsilon) else _TOO_FEW,
+            derived=True,
+        ),
+    },
+)

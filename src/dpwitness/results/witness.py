@@ -2,38 +2,29 @@
 
 import json
 import platform
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.claim import Claim
-from dpwitness.counts import Counts
-from dpwitness.errors import BadInput, InvalidNeighbours, InvalidWitness
-from dpwitness.events import Event, event_from_json
-from dpwitness.evidence import Estimate
-from dpwitness.files import read_text, write_atomically
-from dpwitness.neighbours import (
-    Data,
-    Pair,
-    Relation,
-    adjacent,
-    as_input,
-    relation_from_json,
-    relation_to_json,
-)
-from dpwitness.neighbours.pair import brief
-from dpwitness.results.values import Unreadable, value_from_json, value_to_json
+from dpwitness.candidate import Estimate
+from dpwitness.checks import brief
+from dpwitness.claims import Claim
+from dpwitness.errors import InvalidWitness
+from dpwitness.events import Event
+from dpwitness.evidence import Counts
+from dpwitness.files import write_atomically
+from dpwitness.neighbours import Data, Pair, Relation, adjacent, as_input
+from dpwitness.results import codec
+from dpwitness.results.codec import Form, Key, Kind, optional
+from dpwitness.results.text import inputs, label, named, rate
+from dpwitness.results.values import Unreadable
 
-if TYPE_CHECKING:
-    from dpwitness.results.verdict import Verdict
-
-FORMAT = "dpwitness-witness/2"
-EARLIER = "dpwitness-witness/1"
+FORMAT: Final = "dpwitness-witness/2"
+EARLIER: Final = "dpwitness-witness/1"
 
 
 def versions() -> dict[str, str]:
@@ -47,7 +38,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Witness:
     """All that is needed to show again that a mechanism violates a claim.
 
@@ -73,38 +64,16 @@ class Witness:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values."""
-        c, e = self.counts, self.estimate
-        return {
-            "format": FORMAT,
-            "mechanism": self.mechanism,
-            "parameters": {name: value_to_json(value) for name, value in self.parameters.items()},
-            "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta},
-            "alpha": self.alpha,
-            "relation": _relation_json(self.relation),
-            "data": None if self.data is None else self.data.tolist(),
-            "input": self.pair.data.tolist(),
-            "neighbour": self.pair.neighbour.tolist(),
-            "label": self.pair.label,
-            "event": {**self.event.to_json(), "description": self.description},
-            "counts": {"n10": c.n10, "n11": c.n11, "n01": c.n01, "n00": c.n00},
-            "estimate": {"p": e.p, "q": e.q, "both": e.both},
-            "seed": self.seed,
-            "versions": self.versions,
-        }
+        return codec.to_json(_FORM, self)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, whole or not at all."""
+        """Write it to a file, whole or not at all. Raises `InvalidData`."""
         write_atomically(path, json.dumps(self.to_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> "Witness":
         """Read a witness, or the witness within a saved result. Raises `InvalidWitness` or `InvalidData`."""
-        try:
-            value = json.loads(read_text(path), parse_constant=_refuse)
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, BadInput):
-                raise
-            raise InvalidWitness(f"{path} is not JSON: {error}") from error
+        value = codec.read_json(path)
         if isinstance(value, dict) and isinstance(value.get("witness"), dict):
             value = value["witness"]
         return cls.from_json(value)
@@ -112,20 +81,15 @@ class Witness:
     @classmethod
     def from_json(cls, value: Any) -> "Witness":
         """Build a witness from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
-        if not isinstance(value, Mapping) or value.get("format") != FORMAT:
-            found = value.get("format") if isinstance(value, Mapping) else type(value).__name__
-            if found == EARLIER:
-                raise InvalidWitness(
-                    f"this witness has the format {EARLIER!r}, which does not say which inputs are neighbours: make it "
-                    "anew with `dpwitness check … --save FILE`"
-                )
+        found = value.get("format") if isinstance(value, Mapping) else type(value).__name__
+        if found == EARLIER:
+            raise InvalidWitness(
+                f"this witness has the format {EARLIER!r}, which does not say which inputs are neighbours: make it "
+                "anew with `dpwitness check … --save FILE`"
+            )
+        if found != FORMAT or not isinstance(value, Mapping):
             raise InvalidWitness(f"this is no witness: its format is {brief(found)}, not {FORMAT!r}")
-        try:
-            witness = cls._parsed(value)
-        except KeyError as error:
-            raise InvalidWitness(f"the witness lacks {error}") from error
-        except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-            raise InvalidWitness(f"the witness is damaged: {error}") from error
+        witness = codec.from_json(_FORM, value, "witness")
         if witness.relation is not None and not adjacent(witness.relation, witness.pair, witness.data):
             given = "" if witness.data is None else " with the data in the file"
             raise InvalidWitness(
@@ -134,95 +98,79 @@ class Witness:
             )
         return witness
 
-    @classmethod
-    def _parsed(cls, value: Mapping[str, Any]) -> "Witness":
-        """Each field checked by itself; raises errors of many kinds."""
-        data, neighbour = as_input(value["input"]), as_input(value["neighbour"])
-        if data.shape != neighbour.shape:
-            raise ValueError("input and neighbour have different lengths")
-        alpha = _real(value["alpha"], "alpha")
-        if not 0 < alpha < 1:
-            raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
-        if data.dtype != neighbour.dtype:
-            data, neighbour = as_input(data.astype(np.float64)), as_input(neighbour.astype(np.float64))
-        relation, given = value["relation"], value["data"]
-        return cls(
-            mechanism=_text(value["mechanism"], "mechanism"),
-            parameters=_parameters(value["parameters"]),
-            claim=Claim(
-                epsilon=_real(value["claim"]["epsilon"], "epsilon"), delta=_real(value["claim"]["delta"], "delta")
-            ),
-            alpha=alpha,
-            relation=None if relation is None else relation_from_json(relation),
-            data=None if given is None else as_input(given),
-            pair=Pair(data, neighbour, _text(value.get("label", "given"), "label")),
-            event=event_from_json(value["event"]),
-            description=_text(value["event"].get("description", ""), "description"),
-            counts=Counts(**{name: _whole(value["counts"][name], name) for name in ("n10", "n11", "n01", "n00")}),
-            estimate=_estimate(value["estimate"]),
-            seed=_whole(value["seed"], "seed", 1 << 128),
-            versions={_text(k, "a name"): _text(v, "a version") for k, v in value.get("versions", {}).items()},
-        )
-
     @property
     def unreadable(self) -> tuple[str, ...]:
         """The parameters that a file could not hold."""
         return tuple(name for name, value in self.parameters.items() if isinstance(value, Unreadable))
 
-    def replay(self, mechanism: Any = None, **settings: Any) -> "Verdict":
-        """Count the event on fresh runs; see `dpwitness.replay`."""
-        from dpwitness.rerun import replay  # the one step upwards: a convenience of the interface
+    def lines(self) -> list[str]:
+        """Inputs, event, observed rates and what the claim allows, a line each."""
+        counts, claim = self.counts, self.claim
+        first, second = inputs(self.pair.data, self.pair.neighbour)
+        lines = [
+            label("input D", first),
+            label("neighbour D′", second),
+            label("event", self.description),
+            label("on D", rate(counts.hits, counts.runs)),
+            label("on D′", rate(counts.neighbour_hits, counts.runs)),
+        ]
+        if counts.runs and claim.parameter > 0:
+            allowed = claim.largest(counts.neighbour_hits / counts.runs)
+            lines.append(f"  allowed on D at the rate seen on D′: {allowed:.4g}")
+        return lines
 
-        return replay(self, mechanism, **settings)
+    def __str__(self) -> str:
+        return "\n".join([f"witness of {named(self.mechanism, self.parameters)}", *self.lines()])
 
-
-def _relation_json(relation: Relation | None) -> dict[str, Any] | None:
-    """A relation as it can be read back; None for one that only another package could build again."""
-    written = relation_to_json(relation)
-    try:
-        relation_from_json(written)
-    except InvalidNeighbours:
-        return None
-    return written
-
-
-def _estimate(value: Any) -> Estimate:
-    both = value.get("both")
-    return Estimate(
-        p=_real(value["p"], "p"), q=_real(value["q"], "q"), both=None if both is None else _real(both, "both")
-    )
-
-
-def _refuse(name: str) -> float:
-    raise InvalidWitness(f"{name} is no JSON number")
+    def __repr__(self) -> str:
+        return f"<Witness against {self.claim} of {self.mechanism}: {self.description}>"
 
 
-def _real(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-        raise ValueError(f"{name}={brief(value)} must be a finite number")
-    return float(value)
+def _built(
+    *, input: Data, neighbour: Data, label: str, event: tuple[Event, str], format: str, **fields: Any
+) -> Witness:
+    """A witness from what was read of its keys, and what they say together."""
+    data = input
+    if data.shape != neighbour.shape:
+        raise InvalidWitness("input and neighbour have different lengths")
+    if data.dtype != neighbour.dtype:
+        data, neighbour = as_input(data.astype(np.float64)), as_input(neighbour.astype(np.float64))
+    return Witness(pair=Pair(data, neighbour, label), event=event[0], description=event[1], **fields)
 
 
-def _whole(value: Any, name: str, limit: int = 1 << 63) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < limit:
-        raise ValueError(f"{name}={brief(value)} must be a whole number from 0 to below 2^{limit.bit_length() - 1}")
-    return value
+def _alpha(name: str, value: Any) -> float:
+    alpha = codec.NUMBER.read(name, value)
+    if not 0 < alpha < 1:
+        raise InvalidWitness(f"{name}={alpha!r} must lie between 0 and 1")
+    return float(alpha)
 
 
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{name}={brief(value)} must be text")
-    value.encode()  # half of a surrogate pair could not be written again
-    return value
-
-
-def _parameters(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"parameters={brief(value)} must be an object")
-    found = {}
-    for name, item in value.items():
-        try:
-            found[name] = value_from_json(item)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"parameter {name}={brief(item)} cannot be read: {error}") from error
-    return found
+_EVENT: Final = Kind(
+    lambda witness: {**codec.EVENT.write(witness.event), "description": witness.description},
+    lambda name, value: (
+        codec.EVENT.read(name, value),
+        codec.TEXT.read("description", value.get("description", "")),
+    ),
+)
+_FORM: Final[Form[Witness]] = Form(
+    _built,
+    keys={
+        "format": Key(kind=codec.TEXT, get=lambda _: FORMAT),
+        "mechanism": codec.TEXT,
+        "parameters": codec.PARAMETERS,
+        "claim": codec.CLAIM,
+        "alpha": codec.plain(_alpha),
+        "relation": optional(codec.RELATION),
+        "data": optional(codec.INPUT),
+        "input": Key(kind=codec.INPUT, get=lambda witness: witness.pair.data),
+        "neighbour": Key(kind=codec.INPUT, get=lambda witness: witness.pair.neighbour),
+        "label": Key(kind=codec.TEXT, get=lambda witness: witness.pair.label, default="given"),
+        "event": Key(kind=_EVENT, get=lambda witness: witness),
+        "counts": codec.COUNTS,
+        "estimate": codec.ESTIMATE,
+        "seed": codec.SEED,
+        "versions": Key(kind=codec.VERSIONS, default={}),
+    },
+)
+#: A witness within a result.
+WITNESS: Final = Kind(Witness.to_json, lambda _, value: Witness.from_json(value))

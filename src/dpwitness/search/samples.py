@@ -1,100 +1,155 @@
 """Search runs as the learning of events sees them: half to learn from, the other half to compare events on.
 
-Where outcomes repeat a table of them says it all, however many runs it stands for; else the rows themselves are kept.
+Where outcomes repeat, a table of them says it all, however many runs it stands for; else the rows themselves are kept.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.events import Event, widen
-from dpwitness.events.kernels import outcome_codes
+from dpwitness.search.outcome_counter import OutcomeCounter
+
+__all__ = ["RowSample", "Sample", "SortedColumn", "Table", "counted", "sample_of", "shrunken_log_ratio"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float64]
 Whole = NDArray[np.int64]
-
-#: A table holds at most this many outcomes, and at most one in so many runs may be an outcome of its own.
-MOST = 1 << 16
-REPEAT = 4
+T = TypeVar("T")
 
 
-class Side(NamedTuple):
-    """A column of one side: its values in order, absent ones left out, and how many runs the first k stand for."""
+class SortedColumn(NamedTuple):
+    """One entry of the outcomes on one input: m values in order, absent ones left out, shape (m,).
+
+    `cumulative` says how many runs the first k values stand for, shape (m + 1,).
+    """
 
     values: Floats
-    upto: Whole
+    cumulative: Whole
 
 
 class Sample(ABC):
-    """Paired runs of one pair of inputs: `runs` of them to learn from, `tested` of them to compare events on."""
+    """Paired runs of one pair (D, D′): `training_runs` to learn from, `test_runs` to compare events on.
 
-    runs: int
-    tested: int
+    `width` is the number of columns of an outcome.
+    """
+
+    #: Whether outcomes repeat, so that each is held once, with how often it came.
+    repeats: ClassVar[bool]
+    training_runs: int
+    test_runs: int
     width: int
 
+    def __init__(self) -> None:
+        self._computed: dict[tuple[Hashable, ...], Any] = {}
+
+    @property
     @abstractmethod
-    def sides(self, event: Event | None = None) -> tuple[list[Side], list[Side]]:
-        """Every column of D and of D′, in the runs to learn from; only of those in the event, where one is given."""
+    def outcomes(self) -> Rows:
+        """The outcomes of the training runs; shape (k, width)."""
+
+    @property
+    @abstractmethod
+    def times(self) -> Whole:
+        """How often each of `outcomes` came in the training runs of D, and of D′; shape (2, k)."""
 
     @abstractmethod
-    def learned(self, event: Event) -> tuple[float, float]:
-        """The share of the event in the runs of D, and of D′, to learn from."""
+    def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
+        """Every column of D and of D′ in the training runs; only of the runs in the event, where one is given."""
 
     @abstractmethod
-    def rates(self, event: Event) -> tuple[float, float, float]:
-        """The share of the event in the other runs: of D, of D′, of both at once."""
+    def training_rates(self, event: Event) -> tuple[float, float]:
+        """The share of the event in the training runs of D, and of D′."""
+
+    @abstractmethod
+    def test_rates(self, event: Event) -> tuple[float, float, float]:
+        """The share of the event in the test runs: of D, of D′, of both at once."""
+
+    def once(self, compute: Callable[..., T], *settings: Hashable) -> T:
+        """`compute(self, *settings)`, computed the first time and kept: learners serve many objectives."""
+        key = (compute, *settings)
+        if key not in self._computed:
+            self._computed[key] = compute(self, *settings)
+        return self._computed[key]  # type: ignore[no-any-return]  # what `compute` returned
 
 
 class RowSample(Sample):
-    """All rows of both sides; the first half to learn from."""
+    """All rows of both inputs, shape (n, width) each; the first half to learn from."""
+
+    repeats = False
 
     def __init__(self, x: Rows, y: Rows) -> None:
-        self.runs = len(x) // 2
-        self.tested = len(x) - self.runs
+        super().__init__()
+        self.training_runs = len(x) // 2
+        self.test_runs = len(x) - self.training_runs
         self.width = x.shape[1]
-        self.train, self.test = (x[: self.runs], y[: self.runs]), (x[self.runs :], y[self.runs :])
+        n = self.training_runs
+        self._training, self._test = (x[:n], y[:n]), (x[n:], y[n:])
 
-    def sides(self, event: Event | None = None) -> tuple[list[Side], list[Side]]:
+    @cached_property
+    def outcomes(self) -> Rows:
+        """As in `Sample`: the rows of D, then those of D′."""
+        return np.concatenate(self._training)
+
+    @cached_property
+    def times(self) -> Whole:
+        """As in `Sample`: once each."""
+        first = np.repeat([1, 0], self.training_runs)
+        return np.stack([first, 1 - first])
+
+    def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
         """As in `Sample`."""
-        x, y = (rows if event is None else rows[event.contains(rows)] for rows in self.train)
+        x, y = (rows if event is None else rows[event.contains(rows)] for rows in self._training)
         return _sorted(x), _sorted(y)
 
-    def learned(self, event: Event) -> tuple[float, float]:
+    def training_rates(self, event: Event) -> tuple[float, float]:
         """As in `Sample`."""
-        p, q = (float(event.contains(rows).mean()) for rows in self.train)
+        p, q = (float(event.contains(rows).mean()) for rows in self._training)
         return p, q
 
-    def rates(self, event: Event) -> tuple[float, float, float]:
+    def test_rates(self, event: Event) -> tuple[float, float, float]:
         """As in `Sample`."""
-        a, b = (event.contains(rows) for rows in self.test)
+        a, b = (event.contains(rows) for rows in self._test)
         return float(a.mean()), float(b.mean()), float((a & b).mean())
 
 
-def _sorted(rows: Rows) -> list[Side]:
+def _sorted(rows: Rows) -> list[SortedColumn]:
     columns = np.sort(np.ascontiguousarray(rows.T), axis=1)  # NaN goes last
     present = columns.shape[1] - np.isnan(columns).sum(axis=1)
-    upto = np.arange(len(rows) + 1)
-    return [Side(column[:n], upto[: n + 1]) for column, n in zip(columns, present, strict=True)]
+    cumulative = np.arange(len(rows) + 1)
+    return [SortedColumn(column[:n], cumulative[: n + 1]) for column, n in zip(columns, present, strict=True)]
 
 
 class Table(Sample):
     """Outcomes that repeat, each once.
 
-    `outcomes` has the shape (k, width); `hits` and `others` say how often each came in the runs of D and of D′ to learn
-    from. The runs to compare on are `pairs`, the numbers of the outcomes of D and of D′, and how often: shape (3, m).
+    `outcomes` has the shape (k, width) and `times` the shape (2, k): how often each came in the training runs of D and
+    of D′. The test runs are `pairs`, the numbers of the outcomes of D and of D′, and how often: shape (3, m).
     """
 
-    def __init__(self, outcomes: Rows, hits: Whole, others: Whole, pairs: Whole) -> None:
-        self.outcomes, self.hits, self.others, self.pairs = outcomes, hits, others, pairs
-        self.runs, self.tested = int(hits.sum()), int(pairs[2].sum())
+    repeats = True
+
+    def __init__(self, outcomes: Rows, times: Whole, pairs: Whole) -> None:
+        super().__init__()
+        self._outcomes, self._times, self.pairs = outcomes, times, pairs
+        self.training_runs, self.test_runs = int(times[0].sum()), int(pairs[2].sum())
         self.width = outcomes.shape[1]
 
-    def sides(self, event: Event | None = None) -> tuple[list[Side], list[Side]]:
+    @property
+    def outcomes(self) -> Rows:
+        """As in `Sample`."""
+        return self._outcomes
+
+    @property
+    def times(self) -> Whole:
+        """As in `Sample`."""
+        return self._times
+
+    def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
         """As in `Sample`."""
         inside = slice(None) if event is None else event.contains(self.outcomes)
         columns = np.ascontiguousarray(self.outcomes[inside].T)
@@ -103,87 +158,42 @@ class Table(Sample):
         present = columns.shape[1] - np.isnan(columns).sum(axis=1)
         before = np.zeros((len(columns), 1), np.int64)
         both = []
-        for weights in (self.hits[inside], self.others[inside]):
-            upto = np.cumsum(np.hstack([before, weights[order]]), axis=1)
-            both.append([Side(c[:n], runs[: n + 1]) for c, runs, n in zip(columns, upto, present, strict=True)])
+        for times in self.times[:, inside]:
+            cumulative = np.cumsum(np.hstack([before, times[order]]), axis=1)
+            both.append(
+                [SortedColumn(c[:n], runs[: n + 1]) for c, runs, n in zip(columns, cumulative, present, strict=True)]
+            )
         return both[0], both[1]
 
-    def learned(self, event: Event) -> tuple[float, float]:
+    def training_rates(self, event: Event) -> tuple[float, float]:
+        """As in `Sample`."""
+        p, q = self.times[:, event.contains(self.outcomes)].sum(axis=1) / self.training_runs
+        return float(p), float(q)
+
+    def test_rates(self, event: Event) -> tuple[float, float, float]:
         """As in `Sample`."""
         inside = event.contains(self.outcomes)
-        return float(self.hits[inside].sum() / self.runs), float(self.others[inside].sum() / self.runs)
-
-    def rates(self, event: Event) -> tuple[float, float, float]:
-        """As in `Sample`."""
-        return self.shares(event.contains(self.outcomes))
-
-    def shares(self, inside: NDArray[np.bool_]) -> tuple[float, float, float]:
-        """The rates of a set of outcomes, given as a mask over them."""
         first, second, times = self.pairs
         a, b = inside[first], inside[second]
-        p, q, both = (float(times[mask].sum() / self.tested) for mask in (a, b, a & b))
+        p, q, both = (float(times[mask].sum() / self.test_runs) for mask in (a, b, a & b))
         return p, q, both
-
-    @cached_property
-    def ranking(self) -> Whole:
-        """The outcomes seen in the runs to learn from, by likelihood ratio, largest first."""
-        seen = np.flatnonzero(self.hits + self.others)
-        return seen[np.argsort(-shrunken_log_ratio(self.hits[seen], self.others[seen]), kind="stable")]
-
-
-class Counter:
-    """Makes a table, part by part."""
-
-    def __init__(self, width: int, runs: int) -> None:
-        """For at most `runs` paired runs, of rows of that width."""
-        self._most = min(max(runs // (2 * REPEAT), 64), MOST)
-        places = 1 << (2 * self._most - 1).bit_length()
-        self._hashes, self._numbers = np.zeros(places, np.uint64), np.full(places, -1, np.int64)
-        self._first, self._known = np.zeros(self._most, np.int64), 0
-        self._outcomes: list[Rows] = [np.empty((0, width))]
-
-    def codes(self, rows: Rows) -> Whole | None:
-        """The number of each row's outcome; None when there are too many to be worth counting."""
-        codes, before = np.empty(len(rows), np.int64), self._known
-        known = outcome_codes(rows, self._hashes, self._numbers, codes, self._first, before)
-        if known < 0:
-            return None
-        self._known = known
-        self._outcomes.append(rows[self._first[before:known]])
-        return codes
-
-    def count(self, codes: Whole) -> Whole:
-        """How often each outcome known by now occurs among the numbers."""
-        return np.bincount(codes, minlength=self._known)
-
-    def together(self, a: Whole, b: Whole) -> Whole:
-        """Which numbers of D and of D′ occur together, and how often: shape (3, m)."""
-        keys = a * self._known + b
-        if self._known**2 <= 8 * len(keys):
-            times = np.bincount(keys)
-            keys = np.flatnonzero(times)
-            times = times[keys]
-        else:
-            keys, times = np.unique(keys, return_counts=True)
-        return np.stack([keys // self._known, keys % self._known, times])
-
-    def table(self, hits: Whole, others: Whole, pairs: Whole) -> Table:
-        """The table of these counts."""
-        return Table(np.concatenate(self._outcomes), hits, others, pairs)
 
 
 def sample_of(x: Rows, y: Rows) -> Sample:
-    """Rows of D and of D′ as a sample, the first half of them to learn from: a table where outcomes repeat."""
+    """Outcomes of D and of D′ as a sample, the first half of the runs to learn from: a table where outcomes repeat.
+
+    `x` and `y` have the shapes (n, any width): row i of both is one paired run.
+    """
     width = max(x.shape[1], y.shape[1])
     x, y = widen(x, width), widen(y, width)
-    counter, half = Counter(width, len(x)), len(x) // 2
+    counter, half = OutcomeCounter(width, len(x)), len(x) // 2
     coded = []
     for rows in (x[:half], y[:half], x[half:], y[half:]):
         codes = counter.codes(rows)
         if codes is None:
             return RowSample(x, y)
         coded.append(codes)
-    return counter.table(counter.count(coded[0]), counter.count(coded[1]), counter.together(coded[2], coded[3]))
+    return Table(counter.outcomes, counter.times(coded[0], coded[1]), counter.together(coded[2], coded[3]))
 
 
 def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table | None:
@@ -191,8 +201,8 @@ def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table 
 
     Memory does not grow with their number. None where outcomes do not repeat, or are longer than `width`.
     """
-    counter = Counter(width, runs)
-    hits, others, pairs = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((3, 0), np.int64)
+    counter = OutcomeCounter(width, runs)
+    times, pairs = np.zeros((2, 0), np.int64), np.zeros((3, 0), np.int64)
     for turn, (x, y) in enumerate(parts):
         if max(x.shape[1], y.shape[1]) > width:
             return None
@@ -201,21 +211,15 @@ def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table 
             return None
         if turn % 2:
             pairs = np.hstack([pairs, counter.together(a, b)])
-        hits, others = (
-            _added(total, counter.count(codes if turn % 2 == 0 else codes[:0]))
-            for total, codes in ((hits, a), (others, b))
-        )
-    return counter.table(hits, others, pairs)
-
-
-def _added(total: Whole, more: Whole) -> Whole:
-    """The sum of two counts, of which the second may know more outcomes."""
-    more[: len(total)] += total
-    return more
+            a, b = a[:0], b[:0]  # to learn from, these runs add outcomes only
+        more = counter.times(a, b)
+        more[:, : times.shape[1]] += times
+        times = more
+    return Table(counter.outcomes, times, pairs)
 
 
 def shrunken_log_ratio(hits: Whole, others: Whole) -> Floats:
-    """Log ratios pulled towards 0 by as much as they are noise (empirical Bayes)."""
+    """Logarithms of `hits` / `others`, pulled towards 0 by as much as they are noise (empirical Bayes); same shape."""
     ratio = np.log((hits + 0.5) / (others + 0.5))
     noise = 1 / (hits + 0.5) + 1 / (others + 0.5)
     weight = 1 / noise

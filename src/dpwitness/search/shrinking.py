@@ -1,249 +1,171 @@
-"""The smallest candidate that promises to refute: fewer coordinates, smaller round numbers, a simpler event.
+"""The smallest candidate that is expected to refute: fewer coordinates, smaller round numbers, a simpler event.
 
 Each step is tried on search runs of its own, which are then thrown away. Nothing is confirmed here: what comes out is a
-candidate like that of any search, and `rerun.shrink` confirms it like any other.
+candidate like that of any search, and `api.shrink` confirms it like any other.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
-from dpwitness.claim import Claim
+from dpwitness.candidate import Candidate, Estimate
+from dpwitness.clock import Deadline
+from dpwitness.effort import Effort
 from dpwitness.errors import MechanismError, MechanismTimeout
-from dpwitness.events import Box, Event, Interval, OutcomeSet
-from dpwitness.evidence import Estimate
-from dpwitness.mechanisms.mechanism import Mechanism, Rows
-from dpwitness.neighbours import Data, Pair, Relation
+from dpwitness.events import Event
+from dpwitness.mechanisms.mechanism import Rows
+from dpwitness.neighbours import Pair
 from dpwitness.neighbours import smaller as smaller_pairs
-from dpwitness.runs import sample, tally
-from dpwitness.search.learners.learn import learn_events
+from dpwitness.problem import Problem
+from dpwitness.runs import Role, Runner
+from dpwitness.search.learners import learn_events
 from dpwitness.search.objectives import GrowthAt
 
-#: Search runs of one step: compiled or vectorised code, and plain Python.
-MANY: Final = 200_000
-FEW: Final = 10_000
+#: Paired search runs of one step: of compiled or vectorised code, and of plain Python at most.
+COMPILED_RUNS: Final = 200_000
+PYTHON_RUNS: Final = 10_000
 #: Where plain Python is so slow that not so many steps of so many runs fit in the time, nothing is tried.
 STEPS: Final = 20
 LEAST: Final = 100
-#: A step must promise to refute within this share of the runs there are.
+#: A step is kept where it is expected to refute within this share of the runs there are.
 SHARE: Final = 0.5
-_KEY: Final = 1 << 21  # apart from the streams of the search and its playoff
-
-
 #: Of the time: until when inputs are shrunk, and until when the event is; the rest is for the confirm runs.
 INPUTS_UNTIL: Final = 0.5
 EVENT_UNTIL: Final = 0.75
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shrunk:
-    """A smaller candidate, D first, not confirmed yet; `search_runs`: the paired runs that it took."""
-
-    pair: Pair
-    event: Event
-    estimate: Estimate
-    search_runs: int
-
-
 @dataclass(slots=True)
 class _Shrinker:
-    """One shrinking: what is fixed, what was spent."""
+    """One shrinking: what draws its runs, and how many it has drawn."""
 
-    mechanism: Mechanism
+    runner: Runner
     objective: GrowthAt
     needed: float  # nats a run
-    seed: int
-    workers: int
-    deadline: float
+    deadline: float  # by `time.monotonic`
     runs: int = 16  # of one step
     steps: int = 0
     spent: int = 0
 
     @property
     def in_time(self) -> bool:
+        """Whether there is time for another step."""
         return time.monotonic() < self.deadline
 
-    def _key(self) -> tuple[int, int]:
+    @property
+    def _running(self) -> Runner:
+        return replace(self.runner, deadline=Deadline(self.deadline))
+
+    def _step(self) -> int:
+        """The number of one more step, which has a stream of its own."""
         self.steps += 1
         self.spent += self.runs
-        return _KEY, self.steps
+        return self.steps
 
-    def promise(self, pair: Pair, event: Event) -> tuple[float, Estimate]:
-        """What an event promises, on runs of its own."""
-        n10, n11, n01, _ = tally(
-            self.mechanism,
-            pair,
-            event,
-            self.runs,
-            seed=self.seed,
-            key=self._key(),
-            workers=self.workers,
-            deadline=self.deadline,
-        )
-        p, q, both = ((n10 + n11) / self.runs, (n01 + n11) / self.runs, n11 / self.runs)
-        value = float(self.objective(np.array([p]), np.array([q]), self.runs, 1.0, np.array([both]))[0])
-        return value, Estimate(p=float(p), q=float(q), both=float(both))
+    def value(self, pair: Pair, event: Event) -> tuple[float, Estimate]:
+        """The growth rate of an event in nats a run, and its rates, on runs of its own."""
+        estimate = self._running.tally(pair, event, self.runs, Role.SHRINK, self._step()).estimate
+        p, q, both = (np.array([rate]) for rate in (estimate.p, estimate.q, estimate.both))
+        return float(self.objective(p, q, self.runs, 1.0, both)[0]), estimate
 
     def outcomes(self, pair: Pair) -> tuple[Rows, Rows]:
         """Fresh search runs of a pair."""
-        return sample(
-            self.mechanism,
-            pair,
-            self.runs,
-            seed=self.seed,
-            key=self._key(),
-            workers=self.workers,
-            deadline=self.deadline,
-        )
-
-    def holds(self, pair: Pair) -> bool:
-        """Whether some event of this pair promises enough; a mechanism that rejects the inputs has none."""
-        try:
-            x, y = self.outcomes(pair)
-        except MechanismError:
-            return False  # it rejects such inputs, or the time is over: the pair stays as it was
-        return learn_events(x, y, self.objective, thorough=False, most=1)[0].value >= self.needed
-
-    def greedy(self, pair: Pair, steps: Callable[[Pair], Iterator[Pair]]) -> Pair:
-        """Take the first smaller pair that holds, and begin again, until none does or the time is over."""
-        while True:
-            for smaller in steps(pair):
-                if not self.in_time:
-                    return pair
-                if self.holds(smaller):
-                    pair = smaller
-                    break
-            else:
-                return pair
-
-    def events(self, pair: Pair, event: Event) -> tuple[Pair, list[Event]]:
-        """The pair in its better direction, and candidates for its event, simplest first.
-
-        They are learned anew, then the one there was, and parts of each.
-        """
-        x, y = self.outcomes(pair)
-        learned = learn_events(x, y, self.objective)
-        turned = learned[0].swapped
-        wholes = [found.event for found in learned if found.swapped == turned]
-        if not turned and event.width <= x.shape[1]:
-            wholes.append(event)
-        parts = [part for whole in wholes for part in _parts(whole)]
-        return pair.swapped() if turned else pair, sorted([*parts, *wholes], key=_complexity)
+        return self._running.sample(pair, self.runs, Role.SHRINK, self._step())
 
 
 def smallest(
-    mechanism: Mechanism,
-    relation: Relation,
-    pair: Pair,
-    event: Event,
-    *,
-    data: Data | None = None,
-    claim: Claim,
-    alpha: float,
-    seed: int,
-    max_runs: int,
-    max_time: float,
-    workers: int = 1,
-) -> Shrunk | None:
-    """Shrink what refutes `claim`, by the steps of its relation; None where nothing smaller was found in time.
+    problem: Problem, runner: Runner, effort: Effort, pair: Pair, event: Event
+) -> tuple[Candidate | None, int]:
+    """Shrink what refutes the claim, by the steps of the relation; None where nothing smaller was found in time.
 
-    Where `data` are given the inputs stay as they are, and only the event gets simpler. The candidate promises to
-    refute within a share of `max_runs`; whether it does is for confirm runs to say, with a `seed` that is not that of
-    the runs which made the witness. Raises `MechanismError` where the mechanism fails on its own inputs.
+    Where the problem has data the inputs stay as they are, and only the event gets simpler. The candidate is expected
+    to refute within a share of the confirm runs; whether it does is for them to say, with a seed that is not that of
+    the runs which made the witness. Returns it, D first, and the paired runs spent. Raises `MechanismError` where the
+    mechanism fails on its own inputs.
     """
     started = time.monotonic()
-    bar = math.log(1 / alpha)
-    objective = GrowthAt(epsilon=claim.epsilon, delta=claim.delta, planned=max_runs, log_bar=bar)
-    shrinker = _Shrinker(
-        mechanism, objective, bar / (SHARE * max_runs), seed, workers, started + INPUTS_UNTIL * max_time
-    )
+    log_threshold = math.log(1 / effort.alpha)
+    objective = GrowthAt(claim=problem.claim, planned=effort.max_runs, log_threshold=log_threshold)
+    needed = log_threshold / (SHARE * effort.max_runs)
+    shrinker = _Shrinker(runner, objective, needed, started + INPUTS_UNTIL * effort.max_time)
     try:
-        if not _affordable(shrinker, pair, event, max_time):
-            return None
-        small = shrinker.greedy(pair, lambda larger: smaller_pairs(relation, larger, data))
-        shrinker.deadline = started + EVENT_UNTIL * max_time
+        if not _affordable(shrinker, pair, event, effort.max_time):
+            return None, shrinker.spent
+        small = _smallest_pair(shrinker, pair, lambda larger: smaller_pairs(problem.relation, larger, problem.data))
+        shrinker.deadline = started + EVENT_UNTIL * effort.max_time
         chosen = _simplest(shrinker, small, event)
     except MechanismTimeout:
-        return None  # the time is over: the witness there was stays
-    if chosen is None:
-        return None
-    turned, simple, estimate = chosen
-    if small is pair and _complexity(simple) > _complexity(event):
-        return None
-    return Shrunk(pair=turned, event=simple, estimate=estimate, search_runs=shrinker.spent)
+        return None, shrinker.spent  # the time is over: the witness there was stays
+    if chosen is None or (small is pair and chosen.event.complexity > event.complexity):
+        return None, shrinker.spent
+    return chosen, shrinker.spent
 
 
 def _affordable(shrinker: _Shrinker, pair: Pair, event: Event, max_time: float) -> bool:
-    """Settle the runs of one step; whether enough steps of enough runs fit into the time."""
-    if shrinker.mechanism.threads or shrinker.mechanism.shard > 1000:
-        shrinker.runs = MANY
+    """Settle the runs of one step; whether `STEPS` steps of `LEAST` runs fit into the time."""
+    if shrinker.runner.mechanism.cost.in_numbers:
+        shrinker.runs = COMPILED_RUNS
         return True
     started = time.perf_counter()
-    shrinker.promise(pair, event)
+    shrinker.value(pair, event)
     cost = (time.perf_counter() - started) / shrinker.runs
     # A power of ten, as for the search, so that a small change of speed changes nothing.
-    shrinker.runs = int(min(FEW, 10 ** math.floor(math.log10(max_time / STEPS / cost))))
+    shrinker.runs = int(min(PYTHON_RUNS, 10 ** math.floor(math.log10(max_time / STEPS / cost))))
     return shrinker.runs >= LEAST
 
 
-def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, Event, Estimate] | None:
-    """The simplest event that promises enough, with the roundest threshold that promises half as much."""
-    pair, candidates = shrinker.events(pair, event)
+def _refutable(shrinker: _Shrinker, pair: Pair) -> bool:
+    """Whether some event of this pair would refute in the runs there are; none of one that the mechanism rejects."""
+    try:
+        x, y = shrinker.outcomes(pair)
+    except MechanismError:
+        return False  # it rejects such inputs, or the time is over: the pair stays as it was
+    return learn_events(x, y, shrinker.objective, thorough=False, most=1)[0].value >= shrinker.needed
+
+
+def _smallest_pair(shrinker: _Shrinker, pair: Pair, steps: Callable[[Pair], Iterator[Pair]]) -> Pair:
+    """Take the first smaller pair that is refutable, and begin again, until none is or the time is over."""
+    while True:
+        for smaller in steps(pair):
+            if not shrinker.in_time:
+                return pair
+            if _refutable(shrinker, smaller):
+                pair = smaller
+                break
+        else:
+            return pair
+
+
+def _candidates(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, list[Event]]:
+    """The pair in its better direction, and candidates for its event, simplest first.
+
+    They are learned anew, then the one there was, and parts of each.
+    """
+    x, y = shrinker.outcomes(pair)
+    learned = learn_events(x, y, shrinker.objective)
+    swapped = learned[0].swapped
+    wholes = [rated.event for rated in learned if rated.swapped == swapped]
+    if not swapped and event.width <= x.shape[1]:
+        wholes.append(event)
+    parts = [part for whole in wholes for part in whole.simpler()]
+    return pair.swapped() if swapped else pair, sorted([*parts, *wholes], key=lambda candidate: candidate.complexity)
+
+
+def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> Candidate | None:
+    """The simplest event that would refute, with the roundest numbers of which half the growth is left."""
+    pair, candidates = _candidates(shrinker, pair, event)
     for candidate in candidates:
         if not shrinker.in_time:
             return None
-        value, estimate = shrinker.promise(pair, candidate)
+        value, estimate = shrinker.value(pair, candidate)
         if value < shrinker.needed:
             continue
-        for rounder in _rounded(candidate):
-            rounded, its_estimate = shrinker.promise(pair, rounder)
+        for rounder in candidate.rounded():
+            rounded, its_estimate = shrinker.value(pair, rounder)
             if rounded >= max(shrinker.needed, value / 2):
-                return pair, rounder, its_estimate
-        return pair, candidate, estimate
+                return Candidate(pair=pair, event=rounder, estimate=its_estimate)
+        return Candidate(pair=pair, event=candidate, estimate=estimate)
     return None
-
-
-def _parts(event: Event) -> list[Event]:
-    """Simpler events made of parts of this one."""
-    match event:
-        case Box():
-            return list(event.sides)
-        case OutcomeSet() if len(event.rows) > 1:
-            return [OutcomeSet(event.rows[i : i + 1]) for i in range(min(len(event.rows), 8))]
-        case Interval() if math.isfinite(event.low) and math.isfinite(event.high):
-            return [
-                Interval(coordinate=event.coordinate, low=event.low),
-                Interval(coordinate=event.coordinate, high=event.high),
-            ]
-    return []
-
-
-def _complexity(event: Event) -> tuple[int, int]:
-    """Less is simpler to say: one outcome, one bound, an interval, a box, several outcomes, a score."""
-    match event:
-        case OutcomeSet():
-            return (0, event.width) if len(event.rows) == 1 else (2, len(event.rows))
-        case Interval():
-            return 0, 1 + int(math.isfinite(event.low) and math.isfinite(event.high))
-        case Box():
-            return 1, len(event.sides)
-    return 3, event.width
-
-
-def _rounded(event: Event) -> Iterator[Any]:
-    """An interval or a box with bounds of 1, 2 and 3 digits; nothing where they are as round as that already."""
-    sides = event.sides if isinstance(event, Box) else (event,) if isinstance(event, Interval) else ()
-    for digits in (1, 2, 3):
-        rounded = []
-        for side in sides:
-            low, high = (float(f"{bound:.{digits}g}") for bound in (side.low, side.high))
-            if not low < high:
-                break
-            rounded.append(Interval(coordinate=side.coordinate, low=low, high=high))
-        else:
-            if sides and tuple(rounded) != tuple(sides):
-                yield Box(tuple(rounded)) if isinstance(event, Box) else rounded[0]

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.attacks.candidate import Candidate
-from dpwitness.claim import Claim
+from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import OutcomeSet
 from dpwitness.neighbours import Data, Pair, as_input

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpwitness.attacks.candidate import Candidate
-from dpwitness.claim import Claim
+from dpwitness.claims import Claim
 from dpwitness.events import Interval
 from dpwitness.neighbours import Data, Pair, as_input
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpwitness.attacks.candidate import Attack, Candidate
 from dpwitness.attacks.threshold_testing.theory import mirrored_probabilities
-from dpwitness.claim import Claim
+from dpwitness.claims import Claim
 from dpwitness.events import OutcomeSet
 from dpwitness.neighbours import Data, Pair, as_input
 
@@ -50,13 +50,13 @@ def promising_copies(
     """
     if epsilon2 == np.inf:
         return [1]
-    evidence, bound = [], []
+    evidence, bound, plane = [], [], claim.half_plane()
     for t in range(1, MOST_COPIES + 1):
         v, w = mirrored_probabilities(t, epsilon1, epsilon2, threshold=threshold, base=base)
         if t > 1 and v * runs < FEWEST_HITS:
             break
-        # The drift of X = 1[D] − e^ε·1[D′] − δ in standard deviations, and log(V/V′) less its noise.
-        evidence.append((v - claim.ratio * w - claim.delta) / np.sqrt(v + claim.ratio**2 * w))
+        # The drift of X = 1[D] − slope·1[D′] − intercept in standard deviations, and log(V/V′) less its noise.
+        evidence.append((v - plane.slope * w - plane.intercept) / np.sqrt(v + plane.slope**2 * w))
         bound.append(np.log(v / w) - np.sqrt(2 * LOG_LEVEL / runs * (1 / v + 1 / w)))
     return sorted({int(np.argmax(evidence)) + 1, int(np.argmax(bound)) + 1})
 

@@ -41,7 +41,7 @@ def first_difference(
     began = time.perf_counter()
     for run in range(runs):
         own.bit_generator.state = rng.bit_generator.state
-        rows = _fill(compiled, pair, rng, 1, coupled=False)
+        rows = compiled.pair_outcomes(pair, rng, 1, coupled=False)
         for side, given in enumerate((pair.data, pair.neighbour)):
             if difference := _difference(compiled, plain, given, own, rows[side], run):
                 return difference
@@ -64,7 +64,7 @@ def difference_in_event(
     began = time.perf_counter()
     for rng in streams:
         start = rng.bit_generator.state
-        rows = _fill(compiled, pair, rng, compiled.shard, coupled=True)
+        rows = compiled.pair_outcomes(pair, rng, compiled.shard, coupled=True)
         here, there = contains(rows[0]), contains(rows[1])
         chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
         rng.bit_generator.state = start
@@ -88,9 +88,9 @@ def _difference_in_runs(
     done = 0
     for run in runs:
         if run > done:
-            _fill(compiled, pair, rng, run - done, coupled=True)
+            compiled.pair_outcomes(pair, rng, run - done, coupled=True)
         state = rng.bit_generator.state
-        rows = _fill(compiled, pair, rng, 1, coupled=True)
+        rows = compiled.pair_outcomes(pair, rng, 1, coupled=True)
         done = run + 1
         for side, given in enumerate((pair.data, pair.neighbour)):
             own.bit_generator.state = state  # both sides of a coupled run begin alike
@@ -99,18 +99,6 @@ def _difference_in_runs(
         if time.perf_counter() > deadline:
             break
     return None
-
-
-def _fill(mechanism: Mechanism, pair: Pair, rng: np.random.Generator, n: int, *, coupled: bool) -> Rows:
-    """Outcomes of n paired runs, as wide as they need; shape (2, n, width)."""
-    state = rng.bit_generator.state
-    while True:
-        rows = np.empty((2, n, max(mechanism.width, 1)))
-        longest = mechanism.fill_pair(pair, rng, rows, 0, coupled=coupled)
-        if longest <= rows.shape[2]:
-            return rows
-        mechanism.width = longest
-        rng.bit_generator.state = state
 
 
 def _difference(

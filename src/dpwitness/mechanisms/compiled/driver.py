@@ -7,29 +7,21 @@ itself does not notice when a callee changes).
 
 import hashlib
 import importlib.util
-import math
 import os
 import sys
 import types as pytypes
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numba
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
 
-from dpwitness import noise
+from dpwitness import jit, noise
 from dpwitness.cache import cache_folder, private_folder
 from dpwitness.events import encoding
-from dpwitness.events.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE, WHOLE
-from dpwitness.jit import inlined
-from dpwitness.mechanisms.compiled import scratch
+from dpwitness.mechanisms.compiled import placing, scratch
 from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
-
-LOW_MASK: Final = (1 << LOW_BITS) - 1
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
 
@@ -37,7 +29,8 @@ With `coupled`, both sides of a paired run start from the same state of the gene
 behind the draws of both: state[3] is SFC64's counter of draws, state[4] the half of a word that 32-bit draws leave.
 `position` holds the number of the run and how much it has taken of the scratch memory.
 """
-from dpwitness.mechanisms.compiled.driver import WAITING, borrow, place
+from dpwitness.mechanisms.compiled.driver import WAITING
+from dpwitness.mechanisms.compiled.placing import borrow, place
 import numba, numpy
 
 mechanism = WAITING.pop("{key}")
@@ -76,162 +69,6 @@ def fill(rng, state, coupled, data, neighbour, parameters, rows, position, memor
 
 #: Mechanisms on their way into a driver module that is just being imported, by fingerprint.
 WAITING: dict[str, Any] = {}
-
-
-def _untyped(value: Any) -> Any:
-    """Numba's inner functions have no types; mypy is told so here, once."""
-    return value
-
-
-@intrinsic
-def borrow(typing_context: Any, value: Any) -> Any:
-    """Give the value without its reference count: the caller of `fill` holds it all the while.
-
-    A counted argument costs two atomic operations a run, 10 ns each for generator and data.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if not isinstance(value, types.Array | types.NumPyRandomGeneratorType):
-            return arguments[0]
-        struct = _untyped(cgutils).create_struct_proxy(value)(context, builder, value=arguments[0])
-        struct.meminfo = _untyped(cgutils).get_null_value(struct.meminfo.type)
-        return struct._getvalue()
-
-    return value(value), generate
-
-
-@intrinsic
-def present(typing_context: Any, value: Any) -> Any:
-    """The value of an optional that is known to be there."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        inner = context.cast(builder, arguments[0], value, value.type)
-        # The caller gives up one count of what is returned; without one of its own the memory is freed twice.
-        context.nrt.incref(builder, value.type, inner)
-        return inner
-
-    return value.type(value), generate
-
-
-def place(rows: Any, i: int, j: int, value: Any) -> int:
-    """Write `value` into row i from column j on, as far as the row goes; return the column behind it.
-
-    Compiled code only; a type that is listed nowhere below is refused by numba's typing.
-    """
-    raise NotImplementedError
-
-
-#: `encoding.nested`, compiled.
-nested_length = inlined(encoding.nested)
-
-
-@inlined
-def real(x: Any) -> Any:
-    """A float as an entry: NaN and −0 have values of their own."""
-    if x < 0 or x > 0:  # one branch for nearly all
-        return x
-    if x != x:
-        return NOT_A_NUMBER
-    return NEGATIVE_ZERO if math.copysign(1.0, x) < 0 else 0.0
-
-
-@overload(place, jit_options={"forceinline": True})
-def _place(rows: Any, i: Any, j: Any, value: Any) -> Any:
-    if isinstance(value, types.Integer) and _untyped(value).bitwidth == 64:
-
-        def whole(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            if -WHOLE < value < WHOLE:
-                if j < rows.shape[1]:
-                    rows[i, j] = value
-                return j + 1
-            if j < rows.shape[1]:
-                rows[i, j] = value >> LOW_BITS << LOW_BITS
-            if j + 1 < rows.shape[1]:
-                rows[i, j + 1] = value & LOW_MASK
-            return j + 2
-
-        return whole
-    if isinstance(value, types.Integer):
-
-        def small(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            if j < rows.shape[1]:
-                rows[i, j] = value
-            return j + 1
-
-        return small
-    if isinstance(value, types.Float):
-
-        def number(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            if j < rows.shape[1]:
-                rows[i, j] = real(value)
-            return j + 1
-
-        return number
-    if isinstance(value, types.Boolean):
-
-        def flag(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            if j < rows.shape[1]:
-                rows[i, j] = TRUE if value else FALSE
-            return j + 1
-
-        return flag
-    if isinstance(value, types.NoneType):
-
-        def nothing(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            if j < rows.shape[1]:
-                rows[i, j] = NONE
-            return j + 1
-
-        return nothing
-    if isinstance(value, types.Optional):
-
-        def optional(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            return place(rows, i, j, None) if value is None else place(rows, i, j, present(value))  # type: ignore[call-arg]  # numba gives the typing context
-
-        return optional
-    if isinstance(value, types.Array) and value.ndim == 1 and isinstance(value.dtype, types.Float):
-        # The common case by itself: one call an entry would cost 20 ns each.
-        def array(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            for k in range(min(len(value), rows.shape[1] - j)):
-                rows[i, j + k] = real(value[k])
-            return j + len(value)
-
-        return array
-    if (isinstance(value, types.Array) and value.ndim == 1) or isinstance(
-        value, types.List | types.ListType | types.UniTuple
-    ):
-        nested = isinstance(value.dtype, types.Array | types.List | types.ListType | types.BaseTuple)
-
-        def sequence(rows: Any, i: Any, j: Any, value: Any) -> Any:
-            for k in range(len(value)):
-                if nested:
-                    j = place(rows, i, j, nested_length(len(value[k])))
-                j = place(rows, i, j, value[k])
-            return j
-
-        return sequence
-    if isinstance(value, types.BaseTuple):
-        if len(value) == 0:
-
-            def empty(rows: Any, i: Any, j: Any, value: Any) -> Any:
-                return j
-
-            return empty
-        nested = isinstance(_untyped(value)[0], types.Array | types.List | types.ListType | types.BaseTuple)
-        if nested:
-
-            def several(rows: Any, i: Any, j: Any, value: Any) -> Any:
-                return place(
-                    rows, i, place(rows, i, place(rows, i, j, nested_length(len(value[0]))), value[0]), value[1:]
-                )
-
-        else:
-
-            def several(rows: Any, i: Any, j: Any, value: Any) -> Any:
-                return place(rows, i, place(rows, i, j, value[0]), value[1:])
-
-        return several
-    return None
 
 
 def load_driver(mechanism: Callable[..., Any], arguments: list[str], *, keep: bool = True) -> Callable[..., int]:
@@ -287,7 +124,8 @@ def machine_code(mechanism: Any) -> Any:
 def fingerprint(mechanism: Callable[..., Any], call: str) -> tuple[str, bool]:
     """Hash a mechanism with all that it reaches; and whether machine code may be kept under that name."""
     found = hashlib.sha256()
-    own = [Path(file).read_bytes() for file in (__file__, scratch.__file__, encoding.__file__, noise.__file__)]
+    files = (__file__, placing.__file__, scratch.__file__, encoding.__file__, noise.__file__, jit.__file__)
+    own = [Path(file).read_bytes() for file in files]
     for part in (*own, call, sys.version, numba.__version__, np.__version__):
         found.update(repr(part).encode())
     parts, complete = digest(mechanism)

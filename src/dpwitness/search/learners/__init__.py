@@ -1,1 +1,15 @@
-"""Which event, given outcomes of both sides."""
+"""Which event, given outcomes of both inputs: a file a learner, and the choice among what they propose."""
+
+from dpwitness.search.learners.base import Learner, Proposal, RatedEvent
+from dpwitness.search.learners.choose import tolerance
+from dpwitness.search.learners.learning import learn, learn_events, register_learner
+
+__all__ = [
+    "Learner",
+    "Proposal",
+    "RatedEvent",
+    "learn",
+    "learn_events",
+    "register_learner",
+    "tolerance",
+]

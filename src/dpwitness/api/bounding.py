@@ -1,0 +1,97 @@
+"""Find the largest ε that a mechanism can be shown to exceed."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from dpwitness.api.loop import confirmed, prepared, require_evidence, require_sound_pass, witness_of
+from dpwitness.checks import number, whole
+from dpwitness.effort import Effort
+from dpwitness.errors import BudgetTooSmall, InvalidParameter
+from dpwitness.evidence import lower_bound
+from dpwitness.health import before_search, findings
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.resolve import Outcome
+from dpwitness.neighbours import Relation
+from dpwitness.problem import Problem, Statement
+from dpwitness.results.bound import Bound
+from dpwitness.results.values import shown
+from dpwitness.runs import Progress, Runner
+from dpwitness.search.budget import search_budget
+from dpwitness.search.find import find
+from dpwitness.search.objectives import BoundAt
+
+BOUND_RUNS: Final = 20_000_000
+MAX_TIME: Final = 600.0
+MOST_SEARCH_RUNS: Final = 8_000_000
+
+
+def bound(
+    mechanism: Callable[..., Any] | Mechanism,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    confidence: float = 0.999,
+    runs: int = BOUND_RUNS,
+    neighbours: Relation | Sequence[Any] | None = None,
+    data: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    outcome: Outcome | None = None,
+    max_time: float = MAX_TIME,
+    search_runs: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    reference: str | None = None,
+    progress: Progress | None = None,
+) -> Bound:
+    """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with the given confidence.
+
+    Searches for the event whose lower bound promises most at `runs` paired confirm runs, then spends all of them on it.
+    `epsilon` is the mechanism's own parameter. Other parameters and errors as in `check`.
+    """
+    statement = Statement(
+        mechanism=mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, data=data, parameters=parameters,
+        outcome=outcome, reference=reference,
+    )  # fmt: skip
+    if not 0 < number("confidence", confidence) < 1:
+        raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
+    effort = Effort(
+        alpha=1 - confidence, max_runs=whole("runs", runs, 1, error=BudgetTooSmall), max_time=max_time,
+        search_runs=search_runs, seed=seed, workers=workers, progress=progress,
+    )  # fmt: skip
+    return prepared(statement, effort, lambda problem, runner: _bound(problem, runner, effort, confidence))
+
+
+def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float) -> Bound:
+    """Search, then confirm, all runs."""
+    notes = before_search.required(problem, runner)
+    problem = replace(problem, claim=problem.claim.at(0.0))  # at the δ of the statement
+    delta, runs, alpha = problem.claim.largest(0.0), effort.max_runs, effort.alpha
+    budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
+    # Of slow code what fits in the time.
+    planned = runs if problem.mechanism.threads else min(runs, 4 * budget)
+    objective = BoundAt(planned=planned, log_threshold=math.log(1 / alpha), delta=delta)
+    candidate, spent = find(problem, runner, objective, planned=runs, budget=budget)
+    events = (candidate.event,)
+    done, shards = confirmed(runner, candidate.pair, events, runs)
+    (counts,) = done.totals
+    lower = lower_bound(counts, problem.claim, alpha=alpha, estimate=candidate.estimate)
+    if lower > 0:
+        notes += require_evidence(runner, candidate.pair, events, shards)
+    else:
+        require_sound_pass(runner, candidate.pair, shards)
+    return Bound(
+        mechanism=problem.mechanism.name,
+        parameters={name: shown(value) for name, value in problem.mechanism.signature.parameters.items()},
+        delta=delta,
+        confidence=confidence,
+        epsilon_lower_bound=lower,
+        witness=witness_of(problem, runner, alpha, candidate, counts),
+        search_runs=spent,
+        seed=runner.seed,
+        reproducible=problem.mechanism.reproducible,
+        seconds=runner.seconds,
+        ended=done.ended,
+        notes=(*notes, *findings.of_counts(counts)),
+    )

@@ -1,0 +1,189 @@
+"""Look for a witness against a claim, and prove it."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpwitness.api.loop import confirmed, prepared, require_evidence, require_sound_pass, witness_of
+from dpwitness.candidate import Candidate
+from dpwitness.claims import Claim
+from dpwitness.effort import CHECK_RUNS, MAX_TIME, Effort
+from dpwitness.errors import BudgetTooSmall
+from dpwitness.evidence import (
+    detectable_parameter,
+    growth_rate,
+    log_e_value,
+    lower_bound,
+    rare_event,
+    runs_needed,
+)
+from dpwitness.health import before_search, findings
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.resolve import Outcome
+from dpwitness.neighbours import Relation
+from dpwitness.problem import Problem, Statement
+from dpwitness.results.values import shown
+from dpwitness.results.verdict import NotRefuted, Verdict, Violation
+from dpwitness.runs import Progress, Runner
+from dpwitness.search.budget import search_budget, usual_runs
+from dpwitness.search.find import find
+from dpwitness.search.objectives import GrowthAt
+
+
+def check(
+    mechanism: Callable[..., Any] | Mechanism,
+    *,
+    epsilon: float | None = None,
+    claim: Claim | float | None = None,
+    delta: float | None = None,
+    d_in: Any = None,
+    neighbours: Relation | Sequence[Any] | None = None,
+    data: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    outcome: Outcome | None = None,
+    alpha: float = 1e-6,
+    max_runs: int = CHECK_RUNS,
+    max_time: float = MAX_TIME,
+    search_runs: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    reference: str | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Look for a witness against a claim and prove it on fresh runs.
+
+    Parameters
+    ----------
+    mechanism
+        A function of a generator, data and parameters; see `dpwitness.mechanisms`.
+    epsilon
+        The mechanism's own parameter, where it has one of that name; and the claim, unless `claim` says another. Nats.
+        By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.
+    claim
+        The claim where it is not the mechanism's parameter: such as `ApproxDP(1.0, 1e-5)`, or a number, the claimed ε
+        in nats. The mechanism keeps the ε that it has.
+    delta
+        The claimed δ, and the mechanism's parameter of that name; by default what the object itself claims, else 0.
+    d_in
+        The distance between neighbours that an OpenDP measurement's claim is for.
+    neighbours
+        A relation, such as `queries(10)`, or a list of pairs, as `[([1, 1], [2, 0])]`; by default that of a target.
+    data
+        D, around which the relation makes the neighbours.
+    parameters
+        Values for other parameters of the mechanism, by name.
+    outcome
+        A function that turns what the mechanism returns into a number, a flag, text or a list of such.
+    alpha
+        The probability of a false alarm: at most this, however often one looks.
+    max_runs, max_time
+        Paired confirm runs, and seconds for everything together, compiling left out.
+    search_runs
+        Paired search runs; they find the event and are then thrown away.
+    seed
+        Of all random streams: the same seed gives the same counts. None draws one.
+    workers
+        Threads; by default one for each core.
+    reference
+        The name that a witness is saved under.
+    progress
+        Called with a stage, what is done of it, its size and a note.
+
+    Returns
+    -------
+        `Violation` where the claim is refuted, with the witness; else `NotRefuted`, which says what would have been
+        detected.
+
+    Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves: `DependentRuns` where its
+    runs are not independent, so that counts of them are no evidence.
+    """
+    statement = Statement(
+        mechanism=mechanism, epsilon=epsilon, claim=claim, delta=delta, d_in=d_in, neighbours=neighbours, data=data,
+        parameters=parameters, outcome=outcome, reference=reference,
+    )  # fmt: skip
+    effort = Effort(
+        alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers,
+        progress=progress,
+    )  # fmt: skip
+    require_budget(statement.stated.claim, effort)
+    return prepared(statement, effort, lambda problem, runner: check_problem(problem, runner, effort))
+
+
+def require_budget(claim: Claim, effort: Effort) -> None:
+    """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
+    needed = runs_needed(claim, effort.alpha)
+    if effort.max_runs < needed:
+        raise BudgetTooSmall(
+            f"max_runs={effort.max_runs} is too small: even the clearest violation of {claim} at "
+            f"alpha={effort.alpha:g} needs {needed} runs; give at least that many"
+        )
+
+
+def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tuple[str, ...] | None = None) -> Verdict:
+    """Search, then confirm. `notes`: those of health checks that were done already; None does them here."""
+    notes = before_search.required(problem, runner) if notes is None else notes
+    claim, log_threshold = problem.claim, math.log(1 / effort.alpha)
+    budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(claim), effort.max_runs))
+    # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
+    fastest = float(growth_rate(1.0, 0.0, claim.half_plane(1.0, 0.0)))
+    objective = GrowthAt(
+        claim=claim,
+        planned=effort.max_runs,
+        log_threshold=log_threshold,
+        stop_value=min(20 * log_threshold / budget, fastest / 2),
+    )
+    candidate, spent = find(problem, runner, objective, planned=effort.max_runs, budget=budget)
+    return confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
+
+
+def confirm_candidate(
+    problem: Problem,
+    runner: Runner,
+    effort: Effort,
+    candidate: Candidate,
+    *,
+    spent: int = 0,
+    notes: tuple[str, ...] = (),
+) -> Verdict:
+    """Fresh runs of a fixed candidate until the claim is refuted or the runs are over; `spent`: search runs.
+
+    Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
+    """
+    claim, alpha, estimate = problem.claim, effort.alpha, candidate.estimate
+    threshold, pair, events = math.log(1 / alpha), candidate.pair, (candidate.event,)
+
+    def look(totals: tuple[Any, ...]) -> tuple[bool, str]:
+        log_e = log_e_value(totals[0], claim, estimate)
+        return log_e >= threshold, f"log e-value {log_e:.1f} of {threshold:.1f}"
+
+    runs, shards = confirmed(runner, pair, events, effort.max_runs, look=look)
+    (counts,) = runs.totals
+    log_e = log_e_value(counts, claim, estimate)
+    if log_e >= threshold:
+        notes += require_evidence(runner, pair, events, shards)
+    else:
+        require_sound_pass(runner, pair, shards)
+    common: dict[str, Any] = {
+        "mechanism": problem.mechanism.name,
+        "parameters": {name: shown(value) for name, value in problem.mechanism.signature.parameters.items()},
+        "claim": claim,
+        "alpha": alpha,
+        "log_e_value": log_e,
+        "epsilon_lower_bound": lower_bound(counts, claim, alpha=alpha, estimate=estimate),
+        "witness": witness_of(problem, runner, alpha, candidate, counts),
+        "search_runs": spent,
+        "seed": runner.seed,
+        "reproducible": problem.mechanism.reproducible,
+        "ended": runs.ended,
+        "notes": (*notes, *findings.of_counts(counts)),
+    }
+    if log_e >= threshold:
+        return Violation(**common, seconds=runner.seconds)
+    detectable = detectable_parameter(counts, claim, alpha=alpha, estimate=estimate)
+    verdict = NotRefuted(**common, detectable_epsilon=detectable, seconds=runner.seconds)
+    weak = tuple(finding.text for finding in findings.of_verdict(verdict))
+    if counts.runs and rare_event(counts):
+        seen = f"{counts.hits} of {counts.runs} runs on D"
+        weak += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
+    return replace(verdict, notes=(*verdict.notes, *weak))

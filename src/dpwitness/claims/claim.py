@@ -1,0 +1,66 @@
+"""What every claim answers: which pairs of event probabilities it allows, and how evidence against it is gathered.
+
+Let p = P[M(D) ∈ S] and q = P[M(D′) ∈ S]. A claim confines (p, q) to a convex region p ≤ G(q), the intersection of
+half-planes p ≤ slope·q + intercept. A test of one of these half-planes is a test of the claim.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class HalfPlane:
+    """The pairs (p, q) with p ≤ slope·q + intercept, or one such half-plane for each entry of two arrays."""
+
+    slope: Any  # a number, or an array of them; at least 1 for a claim that calls equal inputs private
+    intercept: Any = 0.0
+
+
+class Claim(Protocol):
+    """A privacy claim as a region of pairs of probabilities; one member of a family that has one parameter.
+
+    A larger parameter allows more: the region of `at(x)` lies in that of `at(y)` for x ≤ y.
+    """
+
+    kind: ClassVar[str]  # what `to_json` calls it
+    symbol: ClassVar[str]  # the field's sign for the parameter, such as ε
+
+    @property
+    def parameter(self) -> float:
+        """What the claim states of its family's parameter: ε in nats, for (ε, δ)-differential privacy at its δ."""
+
+    def at(self, parameter: float) -> "Claim":
+        """The same family with another parameter."""
+
+    def largest(self, q: float) -> float:
+        """G(q): the largest probability under D that the claim allows where D′ has q."""
+
+    def smallest(self, p: float, parameter: float) -> float:
+        """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
+
+    def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
+        """The supporting half-plane that an estimate (p, q) outside the region exceeds by the fastest growing evidence.
+
+        Broadcasts over arrays. None: no estimate; any supporting half-plane will do.
+        """
+
+    def half_planes(self, parameters: Floats, p: float | None = None, q: float | None = None) -> HalfPlane:
+        """The half-planes of `at(x)` for every x of an array, as arrays of that shape."""
+
+    def __str__(self) -> str:
+        """The claim as people write it."""
+
+    def __hash__(self) -> int:
+        """Claims are values."""
+
+    @property
+    def short(self) -> str:
+        """The claim as a property of a mechanism: "0.7-DP"."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything needed to build it again; see `claim_from_json`."""

@@ -1,0 +1,54 @@
+"""`dpwitness bound`: the largest ε that a mechanism can be shown to exceed."""
+
+import argparse
+from typing import Any
+
+from dpwitness.cli import options
+from dpwitness.cli.arguments import number
+from dpwitness.cli.parser import command
+from dpwitness.errors import InvalidParameter
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its options."""
+    parser = command(
+        subparsers,
+        "bound",
+        summary="the largest ε that a mechanism can be shown to exceed",
+        run=run,
+        examples=(
+            "bound svt --epsilon 0.7 --runs 2e7 --alpha 0.001",
+            "bound mine.py:noisy_sum --epsilon 1 --queries 2",
+        ),
+    )
+    options.target(parser)
+    parser.add_argument("--epsilon", type=number, metavar="E", required=True, help="the mechanism's ε")
+    parser.add_argument("--delta", type=number, metavar="D", help="δ, and a parameter of that name (default 0)")
+    options.alpha(parser, 0.001, "probability that the bound is too large (default 0.001)")
+    parser.add_argument("--confidence", type=number, help=argparse.SUPPRESS)  # the earlier word: 1 − alpha
+    options.runs(parser, "paired confirm runs (default 2e7)")
+    options.inputs(parser)
+    options.common(parser, max_time=600.0)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find the bound and print it."""
+    import dpwitness as dpw
+    from dpwitness.cli.inputs import given, loaded
+    from dpwitness.cli.progress import live
+    from dpwitness.cli.results import check_places, exit_code, hand_over
+
+    if arguments.confidence is None and not 0 < arguments.alpha < 1:
+        raise InvalidParameter(f"--alpha {arguments.alpha:g} must lie between 0 and 1")
+    check_places(arguments)
+    function, shared = loaded(arguments)
+    with live(arguments) as progress:
+        result = dpw.bound(
+            function,
+            **shared,
+            epsilon=arguments.epsilon,
+            confidence=1 - arguments.alpha if arguments.confidence is None else arguments.confidence,
+            progress=progress,
+            **given(arguments, "runs"),
+        )
+    return hand_over(arguments, exit_code(result), result.to_json, lambda: str(result))

@@ -1,0 +1,85 @@
+"""`dpwitness check`: look for a violation of a claim and prove it."""
+
+import argparse
+from typing import Any
+
+from dpwitness.cli import options
+from dpwitness.cli.arguments import number
+from dpwitness.cli.parser import command
+from dpwitness.errors import BadInput
+
+ALPHA = 1e-6
+MAX_TIME = 60.0
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its options."""
+    parser = command(
+        subparsers,
+        "check",
+        summary="look for a violation of a claim and prove it",
+        run=run,
+        examples=(
+            "check isvt3 --epsilon 0.7",
+            "check mine.py:noisy_sum --epsilon 1 --pair '[1, 1]' '[2, 1]'",
+            "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
+        ),
+        exits=(0, 1, 2),
+    )
+    options.target(parser)
+    parser.add_argument("--epsilon", type=number, metavar="E", help="the mechanism's ε, and the claim unless --claim")
+    parser.add_argument(
+        "--claim", type=number, metavar="E", help="the claimed ε, where it is not the mechanism's parameter"
+    )
+    parser.add_argument(
+        "--delta", type=number, metavar="D", help="the claimed δ, and a parameter of that name (default 0)"
+    )
+    options.alpha(parser, ALPHA, "probability of a false alarm (default 1e-6)")
+    options.runs(parser, "paired confirm runs at most (default 4e6)")
+    options.inputs(parser)
+    options.common(parser, max_time=MAX_TIME)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check, print the verdict and the command that repeats it."""
+    import dpwitness as dpw
+    from dpwitness.cli.inputs import loaded
+    from dpwitness.cli.progress import live
+    from dpwitness.cli.results import check_places, exit_code, hand_over
+
+    if arguments.epsilon is None and arguments.claim is None:
+        raise BadInput("check needs --epsilon, or --claim for a mechanism without a parameter of that name")
+    check_places(arguments)
+    function, shared = loaded(arguments)
+    if arguments.runs is not None:
+        shared["max_runs"] = arguments.runs
+    with live(arguments) as progress:
+        verdict = dpw.check(
+            function,
+            **shared,
+            epsilon=arguments.epsilon,
+            claim=arguments.claim,
+            alpha=arguments.alpha,
+            progress=progress,
+        )
+    again = [*repeating(arguments), "--seed", str(verdict.seed)]
+    return hand_over(arguments, exit_code(verdict), verdict.to_json, lambda: verdict.report(reproduce=again))
+
+
+def repeating(arguments: argparse.Namespace) -> list[str]:
+    """The command line that repeats this check, without its seed."""
+    from dpwitness.cli.inputs import given
+
+    line = ["dpwitness", "check", arguments.target]
+    names = ("epsilon", "claim", "delta", "alpha", "runs", "max_time")
+    usual = {"alpha": ALPHA, "max_time": MAX_TIME}
+    for name, value in given(
+        arguments, *names, "queries", "may_move", "direction", "data", "column", "outcome"
+    ).items():
+        if usual.get(name) != value:
+            line += [f"--{name.replace('_', '-')}", str(value)]  # of a float all digits: it reads back the same
+    for pair in arguments.pair or []:
+        line += ["--pair", *pair]
+    for item in arguments.set:
+        line += ["--set", item]
+    return line

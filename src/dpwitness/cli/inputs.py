@@ -1,0 +1,73 @@
+"""From options to what `dpwitness.check` and its sisters take: the mechanism, its inputs, its parameters."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from dpwitness.cli.arguments import given_input, settings
+from dpwitness.cli.console import say
+from dpwitness.errors import BadInput, InvalidData
+from dpwitness.files import read_column, shown
+from dpwitness.mechanisms.catalog import load, load_code
+from dpwitness.neighbours import Data, Relation, histogram, pairs, queries
+from dpwitness.targets import target_of
+
+__all__ = ["data_of", "given", "loaded", "relation"]
+
+
+def relation(arguments: argparse.Namespace) -> Relation | None:
+    """The relation that the options describe; None leaves it to the target."""
+    extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
+    if arguments.pair:
+        if arguments.queries is not None or extras or arguments.data is not None:
+            raise BadInput(
+                "--pair already says everything about the inputs: leave out --queries, --may-move and --data"
+            )
+        return pairs(*([given_input(side) for side in pair] for pair in arguments.pair))
+    if arguments.queries is not None or extras:
+        length = 10 if arguments.queries is None else arguments.queries
+        return queries(length, may_move=arguments.may_move or "all", direction=arguments.direction or "any")
+    return None
+
+
+def data_of(arguments: argparse.Namespace) -> Data | None:
+    """D, from --data and --column; None where no file was given. Raises `InvalidData`."""
+    if arguments.data is not None:
+        return read_column(arguments.data, arguments.column)
+    if arguments.column is not None:
+        raise InvalidData("--column says which column of --data: give --data FILE.csv too")
+    return None
+
+
+def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    """The function, and the settings that check, bound and curve take alike."""
+    function, outcome = load(arguments.target), outcome_function(arguments)
+    neighbours, data = relation(arguments), data_of(arguments)
+    if data is not None and neighbours is None and target_of(function) is None:
+        # A user's own function and a file: counts are a histogram, anything else answers to queries.
+        counts = data.dtype.kind == "i" and (data >= 0).all()
+        neighbours = histogram(len(data)) if counts else queries(len(data))
+        kind = "a histogram, one person more or less in a cell" if counts else "queries, each moving by at most 1"
+        say(f"taking {shown(arguments.data)} as {kind}")
+    shared = {
+        "neighbours": neighbours,
+        "data": data,
+        "parameters": settings(arguments.set),
+        "max_time": arguments.max_time,
+        "seed": arguments.seed,
+        "workers": arguments.workers,
+        "reference": arguments.target,
+        "outcome": outcome,
+        **given(arguments, "delta"),
+    }
+    return function, shared
+
+
+def outcome_function(arguments: argparse.Namespace) -> Callable[[Any], Any] | None:
+    """The function of --outcome; None where it was not given."""
+    return None if arguments.outcome is None else load_code(arguments.outcome)
+
+
+def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Those options that were given; the interface knows the defaults of the others."""
+    return {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}

@@ -1,0 +1,86 @@
+"""Options that several commands share: one word for one thing, with one meaning everywhere."""
+
+import argparse
+from typing import Final
+
+from dpwitness.cli.arguments import number, seconds, threads, whole
+
+__all__ = ["COMMON", "common", "data", "inputs", "plot", "runs", "target"]
+
+#: What every command that runs something takes.
+COMMON: Final = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
+WORKERS: Final = "threads (default: all cores)"
+
+
+def common(
+    parser: argparse.ArgumentParser, *, max_time: float | None, time_for: str = "everything", workers: str = WORKERS
+) -> None:
+    """Options of every command that runs something.
+
+    Parameters
+    ----------
+    max_time
+        The default of --max-time in seconds; None: no limit.
+    time_for
+        What it limits.
+    workers
+        The help of --workers.
+    """
+    limit = "no limit" if max_time is None else f"{max_time:g}s"
+    parser.add_argument("--seed", type=whole, help="repeat an earlier run (default: a fresh seed)")
+    parser.add_argument("--workers", type=threads, metavar="N", help=workers)
+    parser.add_argument(
+        "--max-time",
+        type=seconds,
+        default=max_time,
+        metavar="TIME",
+        help=f"time for {time_for}, such as 60s or 2m (default: {limit})",
+    )
+    parser.add_argument("--save", metavar="FILE", help="write the result as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def runs(parser: argparse.ArgumentParser, help: str) -> None:
+    """--runs; its earlier name --max-runs is still understood."""
+    parser.add_argument("--runs", type=whole, metavar="N", help=help)
+    parser.add_argument("--max-runs", dest="runs", type=whole, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def alpha(parser: argparse.ArgumentParser, default: float | None, help: str) -> None:
+    """--alpha, the probability of a false alarm."""
+    parser.add_argument("--alpha", type=number, default=default, metavar="A", help=help)
+
+
+def target(parser: argparse.ArgumentParser) -> None:
+    """TARGET, and what the mechanism takes and gives."""
+    parser.add_argument(
+        "target", metavar="TARGET", help="a bundled name, path/file.py:function or package.module:object"
+    )
+    parser.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the mechanism (repeatable)"
+    )
+    parser.add_argument("--outcome", metavar="FILE.py:FUNCTION", help="what makes numbers, flags or text of an output")
+
+
+def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the target's own relation)") -> None:
+    """Which inputs are neighbours, and D."""
+    group = parser.add_argument_group(title)
+    group.add_argument(
+        "--pair", nargs=2, action="append", metavar=("D", "D′"), help="two neighbouring inputs as JSON (repeatable)"
+    )
+    group.add_argument("--queries", type=whole, metavar="N", help="answers to N queries of sensitivity 1")
+    group.add_argument("--may-move", choices=("all", "one"), help="which answers move on a neighbour (default all)")
+    group.add_argument("--direction", choices=("any", "up"), help="whether answers may move against each other")
+    data(group, "take D from a file; the relation makes the neighbours")
+
+
+def data(parser: argparse._ActionsContainer, help: str) -> None:
+    """--data and --column: numbers from a CSV file, or from standard input."""
+    parser.add_argument("--data", metavar="FILE.csv", help=f"{help} (-: standard input)")
+    parser.add_argument("--column", metavar="NAME", help="the column of --data (default: count, else the last)")
+
+
+def plot(parser: argparse.ArgumentParser) -> None:
+    """--plot; the format follows from the name."""
+    parser.add_argument("--plot", metavar="FILE", help="draw it as .svg, .png or .pdf")

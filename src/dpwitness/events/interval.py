@@ -1,0 +1,125 @@
+"""Outcomes by one entry: between two ends."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.events.event import Event, Label, Rows
+from dpwitness.events.registry import register_event
+from dpwitness.events.writing import (
+    LARGEST,
+    column_from_json,
+    finite_from_json,
+    number_from_json,
+    number_text,
+    number_to_json,
+    place_text,
+)
+
+__all__ = ["DIGITS", "Interval"]
+
+#: How many digits rounded bounds have, in turn.
+DIGITS = (1, 2, 3)
+
+
+@register_event
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Outcomes whose entry `coordinate` (from 0) is there and lies in [low, high).
+
+    `low` = −inf means no lower end and `high` = +inf no upper end: infinite entries on that side are in it. So
+    [+inf, +inf] is the one entry +inf, and [−inf, −`LARGEST`) the one entry −inf.
+    """
+
+    kind: ClassVar[str] = "interval"
+
+    coordinate: int
+    low: float = -np.inf
+    high: float = np.inf
+
+    def __post_init__(self) -> None:
+        if not (self.coordinate >= 0 and (self.low < self.high or self.low == self.high == np.inf)):
+            raise ValueError(f"coordinate={self.coordinate!r}, low={self.low!r}, high={self.high!r}: need low < high")
+
+    @property
+    def width(self) -> int:
+        """As in `Event`."""
+        return self.coordinate + 1
+
+    @property
+    def complexity(self) -> tuple[int, int]:
+        """Level 0; how many of the bounds are finite, and at least 1."""
+        return 0, 1 + (math.isfinite(self.low) and math.isfinite(self.high))
+
+    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+        """As in `Event`."""
+        if self.coordinate >= rows.shape[1]:
+            return np.zeros(len(rows), np.bool_)
+        column = rows[:, self.coordinate]
+        # Half-open: an atom on a shared edge must count once. NaN compares false: an absent entry is never inside.
+        if self.high == np.inf:
+            return column >= self.low
+        if self.low == -np.inf:
+            return column < self.high
+        return (column >= self.low) & (column < self.high)
+
+    def intersection(self, other: "Interval") -> "Interval | None":
+        """What lies in another interval of the same entry too; None where that is empty."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        if not (low < high or low == high == np.inf):
+            return None
+        return Interval(coordinate=self.coordinate, low=low, high=high)
+
+    def simpler(self) -> Sequence[Event]:
+        """With one of two bounds each."""
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            return ()
+        return Interval(coordinate=self.coordinate, low=self.low), Interval(coordinate=self.coordinate, high=self.high)
+
+    def rounded(self) -> Iterator[Event]:
+        """With bounds of 1, 2 and 3 digits."""
+        for digits in DIGITS:
+            rounded = self.rounded_to(digits)
+            if rounded is not None and rounded != self:
+                yield rounded
+
+    def rounded_to(self, digits: int) -> "Interval | None":
+        """With bounds of so many significant digits; None where nothing would lie between them."""
+        low, high = (float(f"{bound:.{digits}g}") for bound in (self.low, self.high))
+        return Interval(coordinate=self.coordinate, low=low, high=high) if low < high else None
+
+    def describe(self, noun: str = "value", label: Label | None = None) -> str:
+        """As in `Event`."""
+        place = place_text(self.coordinate, noun)
+        if self.low == np.inf:
+            return f"{place} ∞"
+        if self.low == -np.inf and self.high == -LARGEST:
+            return f"{place} −∞"
+        if self.low == -np.inf:
+            return f"{place} present" if self.high == np.inf else f"{place} below {number_text(self.high)}"
+        if self.high == np.inf:
+            return f"{place} at least {number_text(self.low)}"
+        return f"{place} from {number_text(self.low)} to below {number_text(self.high)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `Event`; no end is null, the end +inf the text "inf"."""
+        return {
+            "kind": self.kind,
+            "coordinate": self.coordinate,
+            "low": None if self.low == -np.inf else number_to_json(self.low),
+            "high": None if self.high == np.inf else self.high,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Self:
+        """As in `Event`."""
+        low, high = value["low"], value["high"]
+        return cls(
+            coordinate=column_from_json(value["coordinate"]),
+            low=-np.inf if low is None else number_from_json(low),
+            high=np.inf if high is None else finite_from_json(high),
+        )

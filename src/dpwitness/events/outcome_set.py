@@ -1,0 +1,148 @@
+"""Finitely many outcomes, one by one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.events.encoding import FALSE, TRUE, entry_from_json, entry_to_json
+from dpwitness.events.event import Event, Label, Rows, widen
+from dpwitness.events.registry import register_event
+from dpwitness.events.writing import list_from_json, number_text
+
+__all__ = ["OutcomeSet"]
+
+#: Up to so many outcomes of a set are compared one by one.
+COMPARED = 5
+#: How many of its outcomes are tried alone, where a simpler event is looked for.
+TRIED_ALONE = 8
+#: How many outcomes a description lists.
+LISTED = 8
+
+
+@register_event
+class OutcomeSet:
+    """Finitely many outcomes, each a row; equal means equal in every entry, absent ones included.
+
+    `rows` has the shape (k, width), in ascending order; flags may be given as True and False.
+    """
+
+    kind: ClassVar[str] = "outcomes"
+
+    __slots__ = ("_tables", "rows")
+
+    def __init__(self, rows: Sequence[Sequence[float]] | Rows) -> None:
+        members = rows.astype(np.float64) if _is_numeric(rows) else _filled(rows)
+        if not len(members):
+            raise ValueError("an outcome set needs at least one outcome")
+        present = np.flatnonzero(~np.isnan(members).all(axis=0))
+        members = members[:, : present[-1] + 1 if len(present) else 0] + 0.0  # no negative zeros
+        if members.shape[1] and len(members) > 1:
+            members = members[np.lexsort(members.T[::-1])]  # one order, for comparing and for people
+        members.flags.writeable = False
+        self.rows: Rows = members
+        self._tables: dict[int, tuple[Rows, NDArray[np.int64]]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OutcomeSet) and np.array_equal(self.rows, other.rows, equal_nan=True)
+
+    def __hash__(self) -> int:
+        return hash(self.rows.tobytes())
+
+    def __repr__(self) -> str:
+        return f"OutcomeSet({len(self.rows)} outcomes)"
+
+    @property
+    def width(self) -> int:
+        """As in `Event`."""
+        return int(self.rows.shape[1])
+
+    @property
+    def complexity(self) -> tuple[int, int]:
+        """One outcome: level 0 and how many entries; several: level 2 and how many outcomes."""
+        return (0, self.width) if len(self.rows) == 1 else (2, len(self.rows))
+
+    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+        """As in `Event`."""
+        from dpwitness.events.kernels import rows_equal, rows_in_set  # numba is imported when first used
+
+        width = max(rows.shape[1], self.width, 1)
+        rows = widen(rows, width)
+        hits = np.zeros(len(rows), np.bool_)
+        if len(self.rows) > COMPARED:
+            rows_in_set(rows, *self._table(width), hits)
+            return hits
+        members, equal = widen(self.rows, width), np.empty(len(rows), np.bool_)
+        for k in range(len(members)):
+            rows_equal(rows, members, k, equal)
+            hits |= equal
+        return hits
+
+    def _table(self, width: int) -> tuple[Rows, NDArray[np.int64]]:
+        """The members as rows of a width, and the hash table that finds them; kept."""
+        from dpwitness.events.kernels import fill_table
+
+        if width not in self._tables:
+            members = widen(self.rows, width)
+            table = np.full(1 << (4 * len(members) - 1).bit_length(), -1, np.int64)
+            fill_table(members, table)
+            self._tables[width] = members, table
+        return self._tables[width]
+
+    def simpler(self) -> Sequence[Event]:
+        """The first of several outcomes, each alone."""
+        if len(self.rows) == 1:
+            return ()
+        return [OutcomeSet(self.rows[k : k + 1]) for k in range(min(len(self.rows), TRIED_ALONE))]
+
+    def rounded(self) -> Iterator[Event]:
+        """Nothing: another number is another outcome."""
+        return iter(())
+
+    def describe(self, noun: str = "value", label: Label | None = None) -> str:
+        """As in `Event`: ⊥ and ⊤ for flags."""
+        # One number alone is a number, were it 0 or 1; several are answers.
+        signs = (0, 1, FALSE, TRUE) if self.width > 1 else (FALSE, TRUE)
+        flags = bool(np.all(np.isnan(self.rows) | np.isin(self.rows, signs)))
+        texts = [_outcome_text(row, flags, label) for row in self.rows[:LISTED]]
+        if len(self.rows) == 1:
+            only = self.rows[0]
+            if flags and len(only) > 1 and not np.isnan(only).any() and only[-1] >= 1 and (only[:-1] < 0.5).all():
+                return f"{noun}s {texts[0][:-1]} then ⊤"
+            return f"{noun}s {texts[0]}" if len(only) > 1 else f"{noun} {texts[0]}"
+        return f"one of {len(self.rows)} outcomes: {', '.join(texts)}{', …' if len(self.rows) > LISTED else ''}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `Event`; an absent entry is null, what is no number as in `encoding.entry_to_json`."""
+        return {"kind": self.kind, "rows": [[entry_to_json(entry) for entry in row] for row in self.rows.tolist()]}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Self:
+        """As in `Event`."""
+        return cls(
+            _filled([[entry_from_json(e) for e in list_from_json(row)] for row in list_from_json(value["rows"])])
+        )
+
+
+def _is_numeric(rows: Sequence[Sequence[float]] | Rows) -> TypeGuard[Rows]:
+    return isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "iuf"
+
+
+def _filled(rows: Sequence[Sequence[float]] | Rows) -> Rows:
+    """Rows of any lengths as an array of one width, flags by their encoding."""
+    members = np.full((len(rows), max((len(row) for row in rows), default=0)), np.nan)
+    for i, row in enumerate(rows):
+        members[i, : len(row)] = [float(e) if not isinstance(e, bool | np.bool_) else TRUE if e else FALSE for e in row]
+    return members
+
+
+def _outcome_text(row: Rows, flags: bool, label: Label | None) -> str:
+    present = np.flatnonzero(~np.isnan(row))
+    if not len(present):
+        return "nothing"
+    entries = row[: present[-1] + 1]
+    if flags:
+        return "".join("·" if np.isnan(entry) else "⊤" if entry >= 1 else "⊥" for entry in entries)
+    texts = [(label(entry) if label else None) or ("·" if np.isnan(entry) else number_text(entry)) for entry in entries]
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"

@@ -1,0 +1,75 @@
+"""The parts of an event as text for people, and as JSON."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dpwitness.events.encoding import NESTED, TEXTS
+
+__all__ = [
+    "LARGEST",
+    "column_from_json",
+    "finite_from_json",
+    "list_from_json",
+    "number_from_json",
+    "number_text",
+    "number_to_json",
+    "object_from_json",
+    "place_text",
+]
+
+#: The largest finite number.
+LARGEST = float(np.finfo(np.float64).max)
+INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def place_text(coordinate: int, noun: str) -> str:
+    """An entry by its place: "first answer", "answer 11"."""
+    return f"{ORDINALS[coordinate]} {noun}" if coordinate < len(ORDINALS) else f"{noun} {coordinate + 1}"
+
+
+def number_text(value: float) -> str:
+    """A number to four digits; what is no number by its name."""
+    if value <= NESTED and value not in TEXTS and value != -math.inf:
+        return f"list of {round((value / NESTED - 1) * 2**32)}"
+    return TEXTS.get(value) or f"{value:.4g}".replace("-", "−")
+
+
+def number_to_json(value: float) -> float | str:
+    """A number as JSON has it, which knows no infinities: they are the texts "inf" and "-inf"."""
+    return value if math.isfinite(value) else "inf" if value > 0 else "-inf"
+
+
+def number_from_json(value: object) -> float:
+    """What `number_to_json` wrote. Raises `ValueError` for anything else."""
+    return INFINITIES[value] if isinstance(value, str) and value in INFINITIES else finite_from_json(value)
+
+
+def finite_from_json(value: object) -> float:
+    """A finite number. Raises `ValueError` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} must be a finite number")
+    return float(value)
+
+
+def column_from_json(value: object) -> int:
+    """A column number, from 0. Raises `ValueError` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1_000_000:
+        raise ValueError(f"{value!r} must be a column number")
+    return value
+
+
+def list_from_json(value: object) -> Sequence[object]:
+    """A list. Raises `ValueError` for anything else."""
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{value!r:.80} must be a list")
+    return value
+
+
+def object_from_json(value: object) -> Mapping[str, object]:
+    """An object. Raises `ValueError` for anything else."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{value!r:.80} must be an object")
+    return value

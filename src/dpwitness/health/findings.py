@@ -1,0 +1,72 @@
+"""What a health check finds: a name, under which it can be suppressed, and a text."""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.evidence import Counts, detectable_at_best, runs_needed
+from dpwitness.results.verdict import NotRefuted
+
+NAMES: Final = (
+    "identical_inputs",
+    "deterministic_output",
+    "stuck_generator",
+    "input_ignored",
+    "too_slow",
+    "low_power",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a health check found: its name, and what is wrong and what to do in one line."""
+
+    name: str
+    text: str
+
+
+def check_names(suppressed: Collection[str]) -> None:
+    """Raise `InvalidParameter` for a health check that does not exist."""
+    for name in suppressed:
+        if name not in NAMES:
+            raise InvalidParameter(f"suppress={name!r}: there is no such health check; there are {', '.join(NAMES)}")
+
+
+def of_counts(counts: Counts) -> tuple[str, ...]:
+    """Return a note on an event that tells nothing apart."""
+    if counts.runs and counts.n00 == counts.runs:
+        return ("the event never happened on either input: it says nothing",)
+    if counts.runs and counts.n11 == counts.runs:
+        return ("the event happened in every run on both inputs: it says nothing",)
+    return ()
+
+
+def of_verdict(verdict: NotRefuted) -> list[Finding]:
+    """Return `too_slow` or `low_power`, or both, for a pass that says next to nothing."""
+    claim, runs = verdict.claim, verdict.counts.runs
+    needed = 10 * runs_needed(claim, verdict.alpha)
+    findings = []
+    if verdict.ended == "time" and runs < needed:
+        findings.append(
+            Finding(
+                name="too_slow",
+                text=f"{verdict.mechanism} made {runs} runs in {verdict.seconds:.0f} s; at least {needed} are needed "
+                "to see anything but the clearest violation: give max_time=… or make it faster",
+            )
+        )
+    # By the runs alone, for an event that happens half of the time: whether a correct mechanism passes must not hang on
+    # which event its search came upon. Twice the claim, and one nat for small ones: a pass that excludes less says
+    # nothing.
+    caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
+    if not caught <= max(2 * claim.parameter, claim.parameter + 1):
+        what = f"only ε ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
+        findings.append(
+            Finding(
+                name="low_power",
+                text=f"with {runs} runs a test of the claim {claim} catches {what} at best: give more max_runs=… or "
+                "max_time=…",
+            )
+        )
+    return findings

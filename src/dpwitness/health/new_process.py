@@ -1,0 +1,206 @@
+"""A mechanism loaded anew in a process of its own: noise that this process remembers is drawn again there.
+
+`python -m dpwitness.health.new_process` reads one line of JSON (the module search path) and a pickled `Request` from
+stdin, both written by the process that started it, and writes what the mechanism returned as one line of JSON.
+"""
+
+import json
+import numbers
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.errors import DPWitnessError
+from dpwitness.events import Event, event_from_json
+from dpwitness.health.common import SECONDS, Outcomes
+from dpwitness.health.loading import CannotLoad, Place, load, place_of
+from dpwitness.mechanisms.compiled.constants import constants
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.vectorised import VectorisedMechanism
+from dpwitness.neighbours import Data, Pair
+from dpwitness.runs import Role, generator
+
+__all__ = ["Answer", "CannotLoad", "Place", "Request", "ask", "place_of", "refuse_inside", "request", "same_constants"]
+
+#: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
+INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
+#: Runs on each input at most, and seconds for the new process to start and to import what it needs.
+VECTORISED_RUNS: Final = 1 << 16
+PLAIN_RUNS: Final = 1 << 10
+START: Final = 60.0
+CHUNK: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the new process is asked: which function, on which inputs, and which events to count."""
+
+    function: Place
+    outcome: Place | None
+    parameters: dict[str, Any]
+    vectorised: bool
+    interpreted: bool
+    inputs: tuple[Data, Data]
+    events: tuple[dict[str, Any], ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Runs on one input: how many, how many in each event, and what all of them returned if it was always the same."""
+
+    runs: int
+    hits: tuple[int, ...]
+    always: tuple[float, ...] | None
+
+
+def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int) -> Request:
+    """Return what to ask a new process of a mechanism: whether events are as frequent there.
+
+    Raises `CannotLoad` for a function that cannot be loaded, and for parameters that may hold memory.
+    """
+    signature, outcome = mechanism.signature, mechanism.outcome
+    _check_plain(signature.given)
+    return Request(
+        function=place_of(signature.original or signature.function),
+        outcome=None if outcome is None else place_of(outcome),
+        parameters=dict(signature.given),
+        vectorised=signature.size is not None,
+        interpreted=signature.original is not None,
+        inputs=(np.asarray(pair.data), np.asarray(pair.neighbour)),
+        events=tuple(event.to_json() for event in events),
+        seed=seed,
+    )
+
+
+def _check_plain(parameters: Mapping[str, Any]) -> None:
+    """Raise `CannotLoad` for a parameter that is not data alone."""
+    for name, value in parameters.items():
+        if not _is_plain(value):
+            raise CannotLoad(
+                f"parameter {name!r} is {type(value).__name__}, which may hold what this process remembers"
+            )
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is data alone, and the same in any process."""
+    if isinstance(value, tuple | list):
+        return all(_is_plain(item) for item in value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biufc"
+    return value is None or isinstance(value, str | bytes | numbers.Number)
+
+
+def ask(question: Request) -> tuple[Answer, Answer]:
+    """Run the mechanism in a new process. Raises `CannotLoad` where that fails."""
+    left, right = (
+        Answer(
+            runs=one["runs"],
+            hits=tuple(one["hits"]),
+            always=None if one["always"] is None else tuple(one["always"]),
+        )
+        for one in _told(question)
+    )
+    return left, right
+
+
+def same_constants(function: Any) -> bool:
+    """Whether the module-level numbers and arrays that a function uses are the same in a new process.
+
+    They are compiled into it: noise among them would be the same in every run. True where it uses none. Raises
+    `CannotLoad` where they cannot be read.
+    """
+    here = constants(function)
+    return here is None or _told(place_of(function)) == here
+
+
+def _told(question: "Request | Place") -> Any:
+    """What a new process answers. Raises `CannotLoad`."""
+    head = json.dumps([str(Path(entry or ".").resolve()) for entry in sys.path]).encode()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "dpwitness.health.new_process"],
+            input=head + b"\n" + pickle.dumps(question),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=START + 4 * SECONDS,
+            env={**os.environ, INSIDE: "1"},
+            check=False,
+        )
+        said: dict[str, Any] = {"error": f"it ended with exit code {done.returncode}"}
+        if done.stdout:
+            said = json.loads(done.stdout)
+    except subprocess.TimeoutExpired as error:
+        raise CannotLoad(f"a new process did not answer within {error.timeout:g} s") from error
+    except (OSError, ValueError) as error:
+        raise CannotLoad(f"no new process could be asked ({error})") from error
+    if "error" in said:
+        raise CannotLoad(f"in a new process: {said['error']}")
+    return said["answer"]
+
+
+def answer(question: Request | Place) -> Any:
+    """Do what the new process is for: load the function, run it on both inputs and count; or read its constants."""
+    if isinstance(question, Place):
+        return constants(load(question))
+    kind = VectorisedMechanism if question.vectorised else PythonMechanism
+    signature = Signature.of(load(question.function), question.parameters)
+    outcome = None if question.outcome is None else load(question.outcome)
+    mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome)
+    events = [event_from_json(event) for event in question.events]
+    return [_counted(mechanism, data, events, question.seed, side) for side, data in enumerate(question.inputs)]
+
+
+def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: int, side: int) -> dict[str, Any]:
+    """Runs on one input, as an `Answer` in JSON."""
+    most, chunk = (VECTORISED_RUNS, CHUNK) if mechanism.cost.batched else (PLAIN_RUNS, 1)
+    width = max(1, *(event.width for event in events))
+    hits, runs, outcomes = [0] * len(events), 0, Outcomes()
+    rng = generator(seed, Role.HEALTH_NEW_PROCESS, side)
+    for event in events:
+        event.contains(np.full((1, width), np.nan))  # what it compiles or loads is not the mechanism's time
+    end = time.monotonic() + SECONDS
+    while runs < most and (runs == 0 or time.monotonic() < end):
+        rows = mechanism.outcomes(data, rng, chunk, start=runs, least=width)
+        outcomes.add(rows)
+        hits = [count + int(event.contains(rows).sum()) for count, event in zip(hits, events, strict=True)]
+        runs += chunk
+    return {"runs": runs, "hits": hits, "always": outcomes.always}
+
+
+def refuse_inside() -> None:
+    """Raise where a file that is loaded anew calls dpwitness while it is imported."""
+    if os.environ.get(INSIDE):
+        raise DPWitnessError(
+            "the mechanism's file calls dpwitness when it is imported: put that under if __name__ == '__main__'"
+        )
+
+
+def main() -> None:
+    """Answer the question on stdin; stdout belongs to the answer, whatever the mechanism prints."""
+    out = os.dup(1)
+    os.dup2(2, 1)
+    sys.path[:] = json.loads(sys.stdin.buffer.readline())
+    try:
+        said: dict[str, Any] = {"answer": answer(pickle.load(sys.stdin.buffer))}
+    except BaseException as error:  # whatever the user's code raises is told, SystemExit included
+        said = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+    with os.fdopen(out, "w") as stream:
+        stream.write(json.dumps(said))
+
+
+if __name__ == "__main__":
+    # The requests are of the module's own class, not of this script's.
+    from dpwitness.health.new_process import main as _main
+
+    _main()

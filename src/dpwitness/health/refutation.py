@@ -1,0 +1,134 @@
+"""What is asked before a claim is called refuted: whether the runs are independent, and the noise drawn anew.
+
+Compiled code keeps nothing from run to run but the module-level values that were compiled into it: only these are
+compared.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from dpwitness.errors import DependentRuns
+from dpwitness.events import Event
+from dpwitness.evidence import Counts
+from dpwitness.health import new_process
+from dpwitness.health.common import Outcomes, shown
+from dpwitness.health.dependence import FurtherCalls, Shards, further_calls, refuse_dependent
+from dpwitness.health.independence import LEVEL, fisher_p_value
+from dpwitness.neighbours import Pair
+from dpwitness.runs import Role, Runner, generator
+
+#: Runs of compiled code that are looked at for outcomes that never vary.
+RUNS: Final = 256
+
+ADVICE: Final = "draw fresh noise for every run, and let it read no variable that is set after its file is imported"
+NAMES: Final = ("D", "D′")
+
+
+def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
+    """Ask whether what events showed on a pair in the confirm runs can be believed; notes for people.
+
+    Parameters
+    ----------
+    runner
+        Of the mechanism that was checked.
+    pair, events
+        What the confirm runs were of.
+    shards
+        What they showed, shard by shard.
+
+    Raises
+    ------
+    DependentRuns
+        Where the runs of a call depend on each other, or where noise is remembered; of a mechanism of independent runs
+        with probability `LEVEL` at most for the one and for the other.
+    """
+    if runner.mechanism.cost.compiled:
+        return _compiled(runner, pair)
+    seen = further_calls(runner, pair, events)
+    if seen is None:
+        return ("its runs were not compared with each other: they took too long",)
+    refuse_dependent(runner.mechanism.name, len(events), shards, seen)
+    return _compared(runner, pair, events, seen, shards)
+
+
+def check_pass(runner: Runner, shards: Shards) -> None:
+    """Ask whether the confirm runs of a pass were independent, by their shards alone.
+
+    Of runs that depend on each other it is not known what they would have caught either. Raises `DependentRuns`.
+    """
+    if not runner.mechanism.cost.compiled and shards.kept:
+        refuse_dependent(runner.mechanism.name, len(shards.totals), shards, ())
+
+
+def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
+    """Notes on inputs on which compiled code always returns the same.
+
+    Raises `DependentRuns` where a module-level value that it uses is another in a new process.
+    """
+    function = runner.mechanism.signature.function
+    with suppress(new_process.CannotLoad):  # a function of this process alone: its constants are what they are
+        if not new_process.same_constants(function):
+            raise DependentRuns(
+                f"{runner.mechanism.name} may remember its noise: a module-level number or array that it uses has "
+                "another value in a new process; draw fresh noise for every run, and give what was changed as a "
+                "parameter"
+            )
+    notes = []
+    for side, data in enumerate((pair.data, pair.neighbour)):
+        outcomes = Outcomes()
+        outcomes.add(runner.mechanism.outcomes(data, generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side), RUNS))
+        if outcomes.always is not None:
+            notes.append(
+                f"on {NAMES[side]} every one of {RUNS} runs returned {shown(outcomes.always)}: it may add no noise"
+            )
+    return tuple(notes)
+
+
+def _compared(
+    runner: Runner, pair: Pair, events: Sequence[Event], seen: Sequence[FurtherCalls], shards: Shards
+) -> tuple[str, ...]:
+    """Ask a new process for the same: remembered noise is another there."""
+    name = runner.mechanism.name
+    try:
+        told = new_process.ask(new_process.request(runner.mechanism, pair, events, runner.seed))
+    except new_process.CannotLoad as error:
+        never_varies = [calls.always for calls in seen if calls.always is not None]
+        if not never_varies:
+            return (f"not compared with a new process, where noise that is remembered would be another: {error}",)
+        raise DependentRuns(
+            f"{name} returned {shown(never_varies[0])} on every run on one input: whether it adds no noise or "
+            f"remembers it can be told only in a new process, and there it cannot be loaded ({error}): put the "
+            "function at the top level of a file"
+        ) from error
+    notes = []
+    for side, (here, there) in enumerate(zip(seen, told, strict=True)):
+        if here.always is None:
+            _refuse_other_shares(name, side, shards, there)
+        elif here.always == there.always:
+            notes.append(
+                f"on {NAMES[side]} every run returned {shown(here.always)}, in a new process too: it adds no noise, or "
+                "seeds its generator itself"
+            )
+        else:
+            raise DependentRuns(
+                f"{name} remembers its noise or a setting: on {NAMES[side]} it returned {shown(here.always)} "
+                f"on every run, and {'various outcomes' if there.always is None else shown(there.always)} "
+                f"in a new process; {ADVICE}"
+            )
+    return tuple(notes)
+
+
+def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_process.Answer) -> None:
+    """Raise `DependentRuns` where an event happened in another share of a new process's runs than of confirm runs."""
+    for totals, others in zip(shards.totals, there.hits, strict=True):
+        hits, runs = _hits(totals, side), totals.runs
+        if fisher_p_value(hits, runs, others, there.runs) < LEVEL / (2 * len(shards.totals)):
+            raise DependentRuns(
+                f"{name} remembers its noise or a setting: on {NAMES[side]} the event happened in {hits} of {runs} "
+                f"runs, and in {others} of {there.runs} in a new process; {ADVICE}"
+            )
+
+
+def _hits(counts: Counts, side: int) -> int:
+    return counts.neighbour_hits if side else counts.hits

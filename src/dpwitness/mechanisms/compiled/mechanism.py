@@ -1,0 +1,90 @@
+"""A plain function as machine code."""
+
+import ctypes
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.mechanisms.compiled.driver import load_driver
+from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
+from dpwitness.mechanisms.mechanism import Mechanism, Rows, raised
+from dpwitness.mechanisms.signature import Signature, own_copy
+from dpwitness.neighbours import Data, Pair
+
+NOT_STARTED: Final = np.int64(2**62)
+
+
+class Refused(Exception):
+    """Numba cannot compile a mechanism; the message is numba's."""
+
+
+class CompiledMechanism(Mechanism):
+    """A plain function as machine code; several threads may run it."""
+
+    shard = 16_384
+    threads = True
+    compiled = True
+
+    def __init__(self, signature: Signature) -> None:
+        super().__init__(signature)
+        own = list(signature.parameters)
+        names = {signature.data: "given", **{key: f"parameters[{own.index(key)}]" for key in own}}
+        if signature.generator is not None:
+            names[signature.generator] = "generator"
+        self._values = tuple(
+            own_copy(np.asarray(v)) if isinstance(v, list) else v for v in signature.parameters.values()
+        )
+        self._arguments = [names[key] for key in signature.order]
+        self._scratch = SIZE
+        self._keep = True
+        self._redirected = with_scratch(signature.function)
+        self._load()
+
+    def _load(self) -> None:
+        if self._redirected:
+            self._fill = load_driver(self._redirected, ["scratch", *self._arguments], keep=self._keep)
+        else:
+            self._fill = load_driver(self.signature.function, self._arguments, keep=self._keep)
+
+    def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
+        """As in `Mechanism`; for a few runs, since it makes as many again that it throws away."""
+        both = np.empty((2, *rows.shape))
+        length = self.fill_pair(Pair(data, data), rng, both, start, coupled=False)
+        rows[:] = both[0]
+        return length
+
+    def fill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
+        """As in `Mechanism`; coupled runs need an SFC64 generator."""
+        position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
+        # Apart, not in one block: an index out of bounds must not reach the other input.
+        inputs = [given[()] if given.ndim == 0 else given for given in (pair.data, pair.neighbour)]
+        runs = rows.shape[1]
+        state = sfc64_state(rng) if coupled else np.zeros(5, np.uint64)
+        try:
+            both = rows.reshape(2 * runs, -1)
+            length = self._fill(rng, state, coupled, *inputs, self._values, both, position, np.empty(self._scratch))
+        except Exception as error:
+            at = int(position[0])
+            if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
+                if isinstance(error, OSError) and self._keep:  # the cache is full, or was removed: do without
+                    self._keep = False
+                    self._load()
+                    return self.fill_pair(pair, rng, rows, start, coupled=coupled)
+                if self._redirected:
+                    self._redirected = None
+                    self._load()
+                    return self.fill_pair(pair, rng, rows, start, coupled=coupled)
+                raise Refused(str(error) or type(error).__name__) from error
+            side = pair.data if at < runs else pair.neighbour
+            raise raised(self.name, error, start + at % runs, side) from error
+        return self.check_length(length, start)
+
+
+def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """The living state of an SFC64 generator as five words: four, of which the last counts draws, and a 32-bit rest."""
+    bits = rng.bit_generator
+    if not isinstance(bits, np.random.SFC64):
+        raise TypeError(f"coupled runs need an SFC64 generator, not {type(bits).__name__}")
+    memory = (ctypes.c_uint64 * 5).from_address(bits.ctypes.state_address)
+    return np.ctypeslib.as_array(memory)

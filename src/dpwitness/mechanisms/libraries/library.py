@@ -1,0 +1,77 @@
+"""What an object of a DP library says of itself: how it is run, its claim, its neighbours."""
+
+import inspect
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpwitness.claims import ApproxDP
+from dpwitness.neighbours import Relation, pairs
+
+
+class Library:
+    """How the objects of one library are taken as mechanisms.
+
+    A library is a class derived from this one. Every method has a default, which is right for a callable object that
+    says its ε and δ (nats) in the attributes `epsilon` and `delta`, and its sensitivity in `sensitivity`. None of them
+    imports the library: who gives an object of it has done so.
+    """
+
+    #: Whether a claim of its objects is for a distance between inputs, given as `d_in`.
+    takes_distance = False
+
+    def recognises(self, thing: object) -> bool:
+        """Whether an object is of this library."""
+        raise NotImplementedError
+
+    def function(self, thing: Any) -> Callable[..., Any]:
+        """Return what runs the object once: a function of the input, a number or an array."""
+        return thing  # type: ignore[no-any-return]  # the object itself is callable
+
+    def claim(self, thing: Any, d_in: Any = None) -> ApproxDP | None:
+        """Return the object's claim; None where it makes none.
+
+        Parameters
+        ----------
+        thing
+            The object.
+        d_in
+            The distance between neighbours that the claim is for, where `takes_distance`.
+
+        Raises
+        ------
+        InvalidClaim
+            For a claim that makes no sense, or that is stated in a measure of privacy loss that cannot be tested.
+        """
+        epsilon, delta = getattr(thing, "epsilon", None), getattr(thing, "delta", 0.0)
+        if inspect.isroutine(thing) or not isinstance(epsilon, numbers.Real):
+            return None
+        return ApproxDP(float(epsilon), float(delta) if isinstance(delta, numbers.Real) else 0.0)
+
+    def delta(self, thing: Any, d_in: Any = None) -> float:
+        """Return the δ that an object claims, for a test whose ε was given; 0.0 where it claims none.
+
+        Raises `InvalidClaim` where it is not known: a test at δ = 0 would refute what the object never claimed.
+        """
+        claim = self.claim(thing, d_in)
+        return 0.0 if claim is None else claim.delta
+
+    def neighbours(self, thing: Any) -> Relation | None:
+        """Return which inputs the object's claim calls neighbours; None where it does not say."""
+        return None
+
+
+def of_sensitivity(thing: Any) -> Relation | None:
+    """Return the pair of 0 and an object's sensitivity, for one that randomises a number; None without any."""
+    sensitivity = getattr(thing, "sensitivity", None)
+    if not isinstance(sensitivity, int | float) or not 0 < sensitivity < math.inf:
+        return None
+    return pairs((type(sensitivity)(0), sensitivity))  # int stays int: counts want whole numbers
+
+
+def number(value: Any) -> Any:
+    """Return an array of one entry as that entry, and anything else as it is."""
+    return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value

@@ -1,0 +1,155 @@
+"""Which parameter of a function is the generator, the number of runs, the data; recognised by name."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.mechanisms.compiled.reach import rebuilt
+
+GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
+SIZE_NAMES: Final = frozenset({"size", "n_samples"})
+EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
+DELTA_NAMES: Final = frozenset({"delta"})
+
+#: What a user gives as `outcome=`: from an output to a number, a flag, text or a list of such.
+Outcome = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """A function and what its parameters mean.
+
+    Attributes
+    ----------
+    function
+        The function to call; a copy where it was made for the interpreter, see `original`.
+    name
+        Its name, for people.
+    generator, size, data
+        The names of the parameters for the generator, the number of runs and the input; None for one it has not.
+    order
+        The names of all parameters that are bound, as declared.
+    parameters
+        The values of its own parameters: copies, in which a function may keep something.
+    given
+        The same values as the caller gave them.
+    original
+        The user's own function, where `function` is a copy of it that the interpreter runs.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    generator: str | None
+    size: str | None
+    data: str
+    order: tuple[str, ...]
+    parameters: dict[str, Any]
+    given: dict[str, Any] = field(default_factory=dict)
+    original: Callable[..., Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        given: Mapping[str, Any],
+        epsilon: float | None = None,
+        delta: float | None = None,
+    ) -> "Signature":
+        """Match a function with the parameters given for it.
+
+        Parameters
+        ----------
+        function
+            A function, or anything callable whose parameters can be read.
+        given
+            Values for its own parameters, by name.
+        epsilon, delta
+            Values (ε in nats) for parameters of these names that are not among those given.
+
+        Raises
+        ------
+        InvalidParameter
+            For a parameter that the function lacks, for one that it needs, and for a function without data.
+        """
+        plain = getattr(function, "py_func", function)
+        name = getattr(plain, "__name__", type(plain).__name__)
+        try:
+            declared = inspect.signature(plain).parameters
+        except (TypeError, ValueError) as error:
+            raise InvalidParameter(f"{name}: its parameters cannot be read ({error}); wrap it in a function") from error
+        names = [key for key, parameter in declared.items() if parameter.kind not in _VARIABLE]
+        generator = next((key for key in names if key in GENERATOR_NAMES), None)
+        size = next((key for key in names if key in SIZE_NAMES), None)
+        data = next((key for key in names if key not in (generator, size)), None)
+        if data is None:
+            raise InvalidParameter(f"{name} takes no data: its first parameter besides the generator is the input")
+        own = {key: declared[key].default for key in names if key not in (generator, size, data)}
+        values = _values(name, own, given, epsilon, delta)
+        return cls(
+            function=function,
+            name=name,
+            generator=generator,
+            size=size,
+            data=data,
+            order=tuple(names),
+            parameters={key: own_copy(value) for key, value in values.items()},
+            given=values,
+        )
+
+    def bind(self, data: Any, rng: np.random.Generator | None, size: int | None = None) -> dict[str, Any]:
+        """Return everything to call the function with, by name."""
+        bound = {self.data: data, **self.parameters}
+        if self.generator is not None:
+            bound[self.generator] = rng
+        if self.size is not None:
+            bound[self.size] = size
+        return bound
+
+    def interpreted(self) -> "Signature":
+        """Return the same with the function as the interpreter runs it, and all numba functions that it reaches."""
+        plain: Any = getattr(self.function, "py_func", self.function)
+        copy = rebuilt(plain, lambda copy, options: copy, keep=frozenset())
+        return replace(self, function=copy, original=self.original or self.function)
+
+
+_VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _values(
+    name: str, own: Mapping[str, Any], given: Mapping[str, Any], epsilon: float | None, delta: float | None
+) -> dict[str, Any]:
+    """The values of a function's own parameters, of which `own` holds the defaults."""
+    unknown = [key for key in given if key not in own]
+    if unknown:
+        there = ", ".join(own) or "none of its own"
+        raise InvalidParameter(f"{name} has no parameter {unknown[0]!r}; it takes: {there}")
+    values = {key: given.get(key, default) for key, default in own.items()}
+    for names, value in ((EPSILON_NAMES, epsilon), (DELTA_NAMES, delta)):
+        if value is not None:
+            values.update({key: float(value) for key in names & set(own) - set(given)})
+    missing = [key for key, value in values.items() if value is inspect.Parameter.empty]
+    if missing:
+        raise InvalidParameter(f"{name} needs a value for {missing[0]!r}: give {missing[0]}=…")
+    return values
+
+
+def own_copy(value: Any) -> Any:
+    """Return a parameter's value of which the caller's own stays as it is: lists copied, arrays copied, read-only."""
+    if type(value) in (list, tuple):
+        return type(value)(own_copy(item) for item in value)
+    if isinstance(value, np.ndarray):
+        value = value.copy()
+        value.flags.writeable = False
+    return value
+
+
+def takes(function: Any, name: str) -> bool:
+    """Whether a function has a parameter of that name."""
+    try:
+        return name in inspect.signature(getattr(function, "py_func", function)).parameters
+    except (TypeError, ValueError):  # a builtin without a signature: `Signature.of` will say so
+        return False

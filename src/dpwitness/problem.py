@@ -1,0 +1,223 @@
+"""What is tested: as the user states it, and made ready to run."""
+
+import inspect
+import math
+import numbers
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Any, Final, cast
+
+from dpwitness.claims import Claim
+from dpwitness.clock import Deadline
+from dpwitness.effort import Effort
+from dpwitness.errors import InvalidNeighbours, InvalidParameter
+from dpwitness.mechanisms.carried import Stated, stated_claim
+from dpwitness.mechanisms.libraries import library_of
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.resolve import Outcome, as_mechanism
+from dpwitness.mechanisms.signature import takes
+from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, as_input, pairs
+from dpwitness.runs import Runner
+from dpwitness.targets import target_of
+
+#: Parameters of a mechanism that name the value which it compares with.
+CENTRES: Final = ("threshold", "theta", "T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What a user says of a mechanism, nothing of it looked at yet. The fields are the parameters of `check`."""
+
+    mechanism: Callable[..., Any] | Mechanism
+    epsilon: float | None = None
+    delta: float | None = None
+    claim: Claim | float | None = None
+    d_in: Any = None
+    neighbours: Relation | Sequence[Any] | None = None
+    data: Any = None
+    parameters: Mapping[str, Any] | None = None
+    outcome: Outcome | None = None
+    reference: str | None = None
+
+    @property
+    def stated(self) -> Stated:
+        """The claim, and what goes to the mechanism's parameters. Raises `InvalidClaim` where there is no claim."""
+        return stated_claim(self.mechanism, epsilon=self.epsilon, delta=self.delta, claim=self.claim, d_in=self.d_in)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A mechanism that runs, what it claims, and which inputs are neighbours.
+
+    `function` is the user's own, which may name an attack; `own_relation`: the target's own, so that its attack may
+    propose inputs too; `centre` is the value that the mechanism compares with, `scale` roughly the size of its noise.
+    """
+
+    mechanism: Mechanism
+    function: Any
+    reference: str
+    claim: Claim
+    relation: Relation
+    own_relation: bool
+    data: Data | None
+    centre: float
+    scale: float
+
+    def candidates(self) -> Iterator[Pair]:
+        """The relation's pairs. Raises `InvalidNeighbours` at the first that the relation does not contain."""
+        return adjacent_candidates(self.relation, self.data, centre=self.centre, scale=self.scale)
+
+    def variations(self, pair: Pair) -> Iterator[Pair]:
+        """Pairs of the relation like this one."""
+        return adjacent_variations(self.relation, pair, self.data, scale=self.scale)
+
+    def label(self, value: float) -> str | None:
+        """The text that stands behind a number of an outcome."""
+        return self.mechanism.label(value)
+
+
+def prepare(statement: Statement, effort: Effort, *, interpreted: bool = False) -> tuple[Problem, Runner]:
+    """Match function, parameters, relation and data; compile; set the clock.
+
+    The one preparation of everything that runs a mechanism. `interpreted`: use plain Python in any case. Raises
+    `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves on its first run.
+    """
+    began = time.monotonic()
+    stated, function = statement.stated, statement.mechanism
+    _check_types(statement)
+    user = plain_function(function)
+    own = target_of(user)
+    relation = _relation(user, statement.neighbours)
+    data = None if statement.data is None else as_input(statement.data)
+    values = _parameters(statement.parameters)
+    epsilon = stated.epsilon
+    if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):
+        values[own.claim] = epsilon  # a target whose ε has another name
+    relation = _of_one_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
+    first = next(iter(relation.candidates(data)), None)
+    if first is None:
+        raise InvalidNeighbours("the relation proposes no pair of inputs")
+    mechanism = as_mechanism(
+        function,
+        first.data,
+        parameters=values,
+        epsilon=epsilon,
+        delta=stated.delta,
+        outcome=statement.outcome,
+        neighbour=first.neighbour,
+        interpreted=interpreted,
+    )
+    own_values = mechanism.signature.parameters
+    centre = next((float(own_values[name]) for name in CENTRES if isinstance(own_values.get(name), int | float)), 0.0)
+    noise = stated.claim.parameter if epsilon is None else epsilon
+    problem = Problem(
+        mechanism=mechanism,
+        function=function,
+        reference=statement.reference or _reference(function),
+        claim=stated.claim,
+        relation=relation,
+        own_relation=statement.neighbours is None,
+        data=data,
+        centre=centre,
+        scale=1 / noise if noise else 1.0,
+    )
+    assert effort.seed is not None  # it and the workers are settled when the effort is made
+    assert effort.workers is not None
+    runner = Runner(
+        mechanism=mechanism,
+        seed=effort.seed,
+        workers=effort.workers,
+        # From here on: what it took to read, compile and try out the mechanism is not taken from its runs.
+        deadline=Deadline(time.monotonic() + effort.max_time),
+        max_time=effort.max_time,
+        began=began,
+        progress=effort.progress,
+    )
+    return problem, runner
+
+
+def plain_function(function: Any) -> Any:
+    """The user's own callable behind a `Mechanism`."""
+    if isinstance(function, Mechanism):
+        return function.signature.original or function.signature.function
+    return function
+
+
+def _check_types(statement: Statement) -> None:
+    outcome, reference = statement.outcome, statement.reference
+    if outcome is not None and not callable(outcome):
+        raise InvalidParameter(f"outcome={outcome!r:.80} must be a function of what the mechanism returns")
+    if reference is not None and not isinstance(reference, str):
+        raise InvalidParameter(f"reference={reference!r:.80} must be a text, the name that a witness is saved under")
+
+
+def _relation(function: Any, given: Relation | Sequence[Any] | None) -> Relation:
+    """The relation that was given, a list of pairs among them, else the target's or the object's own."""
+    if given is None:
+        own = target_of(function)
+        relation: Relation | None = own.neighbours if own else library_of(function).neighbours(function)
+        if relation is None:
+            raise InvalidNeighbours(
+                f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "
+                "neighbours=queries(…), histogram(…), bits(…) or pairs(…) (command line: --pair, --queries or --data)"
+            )
+        return relation
+    if isinstance(given, list | tuple):
+        for pair in given:
+            if not isinstance(pair, list | tuple) or len(pair) != 2:
+                raise InvalidNeighbours(f"neighbours={given!r:.80}: a list must hold pairs (D, D′), not {pair!r:.40}")
+        return pairs(*given)
+    if not callable(getattr(given, "candidates", None)) or not callable(getattr(given, "variations", None)):
+        raise InvalidNeighbours(
+            f"neighbours={given!r:.80} is no relation: give queries(…), histogram(…), bits(…) or a list of pairs"
+        )
+    return cast(Relation, given)
+
+
+def _parameters(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The parameters that were given for the mechanism, as a copy."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise InvalidParameter(f"parameters={given!r:.80} must be a mapping from names to values")
+    return dict(given)
+
+
+def _of_one_sensitivity(
+    function: Any, relation: Relation, values: Mapping[str, Any], *, own_relation: bool
+) -> Relation:
+    """The relation, of the sensitivity that the mechanism runs with where the relation is the target's own.
+
+    Raises `InvalidParameter` where the user gave a relation of another sensitivity than the mechanism's: its noise
+    would be for neighbours that are not those that are tested.
+    """
+    at = getattr(relation, "sensitivity", None)
+    given = values.get("sensitivity", _default_of(function, "sensitivity"))
+    if isinstance(given, bool) or not isinstance(given, numbers.Real) or not isinstance(at, numbers.Real):
+        return relation
+    if math.isclose(given, at, rel_tol=1e-12):
+        return relation
+    if own_relation and is_dataclass(relation) and not isinstance(relation, type):
+        return replace(relation, sensitivity=float(given))
+    name = getattr(function, "__name__", type(function).__name__)
+    raise InvalidParameter(
+        f"{name} runs with sensitivity={given!r}, but its neighbours have sensitivity={at!r}: give the relation "
+        f"sensitivity={given!r}, or the mechanism parameters={{'sensitivity': {at!r}}}"
+    )
+
+
+def _default_of(function: Any, name: str) -> Any:
+    """The default of a function's parameter of that name; None where there is none."""
+    try:
+        declared = inspect.signature(getattr(function, "py_func", function)).parameters.get(name)
+    except (TypeError, ValueError):
+        return None
+    return None if declared is None or declared.default is inspect.Parameter.empty else declared.default
+
+
+def _reference(function: Any) -> str:
+    function = plain_function(function)
+    function = getattr(function, "py_func", function)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', '?')}:{name}"

@@ -1,0 +1,73 @@
+"""What every result says: of which mechanism, from which seed, in how long."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from dpwitness.evidence.counts import Counts
+from dpwitness.results.codec import FLAG, OBJECT, SECONDS, SEED, TEXT, WHOLE, Key, Kind, many
+from dpwitness.results.text import named
+from dpwitness.results.witness import WITNESS, Witness
+
+Keys = Mapping[str, Kind | Key]
+W = TypeVar("W", bound="WitnessedResult")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Result:
+    """What every result says; `str` of one is its report, as the command line prints it, `repr` is one line."""
+
+    mechanism: str
+    parameters: dict[str, Any]  # as JSON values for people; see `Witness.parameters` for the mechanism's own
+    seed: int
+    reproducible: bool  # False: the mechanism draws its own randomness
+    seconds: float
+    notes: tuple[str, ...] = ()  # what a reader should know before trusting it
+
+    @property
+    def call(self) -> str:
+        """The mechanism with its parameters, as in a call."""
+        return named(self.mechanism, self.parameters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WitnessedResult(Result):
+    """A result that rests on one candidate and its confirm runs."""
+
+    witness: Witness  # in `NotRefuted`: the best candidate, which did not refute
+    epsilon_lower_bound: float  # nats
+    search_runs: int
+    ended: str  # why the confirm runs ended: "refuted", "runs", "time" or "interrupted"
+
+    @property
+    def counts(self) -> Counts:
+        """The confirm runs."""
+        return self.witness.counts
+
+    def spent(self) -> str:
+        """The last line of a report: runs, time and seed."""
+        return (
+            f"  runs: {self.search_runs:,} search, {self.counts.runs:,} confirm; {self.seconds:.1f} s; seed {self.seed}"
+        )
+
+
+def maker(kind: type[W]) -> Callable[..., W]:
+    """What builds a result from the keys of its object."""
+    return lambda *, runs, verdict=None, **fields: kind(search_runs=runs, **fields)
+
+
+#: {"search": …, "confirm": …}; only the search runs are read back, since a witness has its own counts.
+_SPENT: Final = Kind(
+    lambda result: {"search": result.search_runs, "confirm": result.counts.runs},
+    lambda name, value: WHOLE.read(name, OBJECT.read(name, value)["search"]),
+)
+#: Keys of the objects that results are, by where they stand.
+HEAD: Final[Keys] = {"mechanism": TEXT, "parameters": OBJECT}
+MIDDLE: Final[Keys] = {
+    "witness": WITNESS,
+    "runs": Key(kind=_SPENT, get=lambda result: result),
+    "ended": TEXT,
+}
+TAIL: Final[Keys] = {"seed": SEED, "reproducible": FLAG, "seconds": SECONDS}
+VERSIONS: Final[Keys] = {"versions": Key(kind=OBJECT, get=lambda result: result.witness.versions, derived=True)}
+NOTES: Final[Keys] = {"notes": many(TEXT)}

@@ -1,0 +1,104 @@
+"""Pieces of the text that people read: numbers, inputs and parameters on one line, tables, one label a line."""
+
+import io
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dpwitness.neighbours import Data, Relation
+
+__all__ = ["confidence", "inputs", "label", "named", "notes", "parameters", "rate", "relation_text", "short", "table"]
+
+#: Entries of an input that are shown whole, and differing entries that are listed of a longer one.
+LONGEST: Final = 12
+#: Where the values of labelled lines begin.
+MARGIN: Final = 15
+
+
+def label(name: str, value: str) -> str:
+    """A labelled line."""
+    return f"  {name:<{MARGIN - 3}} {value}"
+
+
+def inputs(data: Data, neighbour: Data) -> tuple[str, str]:
+    """Both inputs on a line each; of long ones only where they differ."""
+    if data.size <= LONGEST:
+        return str(data.tolist()), str(neighbour.tolist())
+    places = [tuple(map(int, place)) for place in zip(*(data != neighbour).nonzero(), strict=True)]
+    shown = ", ".join(
+        f"entry {_place(place)}: {_number(data[place])} → {_number(neighbour[place])}" for place in places[:LONGEST]
+    )
+    more = f" and {len(places) - LONGEST} more" if len(places) > LONGEST else ""
+    return f"{'×'.join(map(str, data.shape))} values, {_ends(data)}", f"the same but for {shown}{more}"
+
+
+def short(data: Data) -> str:
+    """One input on a line, of a long one the first entries."""
+    return _ends(data) if data.size > LONGEST else str(data.tolist())
+
+
+def _place(place: tuple[int, ...]) -> str:
+    """A place counted from 1: 7, or (2, 3) in an array of several dimensions."""
+    counted = [str(index + 1) for index in place]
+    return counted[0] if len(counted) == 1 else f"({', '.join(counted)})"
+
+
+def _number(value: Any) -> str:
+    """A number with as many digits as it takes: two that differ must not look the same."""
+    rounded = f"{value:g}"
+    return rounded if float(rounded) == value else str(value)
+
+
+def _ends(data: Data) -> str:
+    return f"[{', '.join(map(_number, data.ravel()[:6]))}, …]"
+
+
+def rate(hits: int, runs: int) -> str:
+    """A count as a share of the runs."""
+    return f"{hits:,} of {runs:,} runs ({hits / runs:.4g})" if runs else "no runs"
+
+
+def parameters(values: dict[str, Any]) -> str:
+    """Parameters as in a call."""
+    return ", ".join(
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
+    )
+
+
+def named(mechanism: str, values: dict[str, Any]) -> str:
+    """A mechanism with its parameters, as in a call."""
+    return f"{mechanism}({parameters(values)})"
+
+
+def confidence(alpha: float) -> str:
+    """The confidence of a bound that fails with probability at most `alpha`."""
+    return f"1 − {alpha:g}"
+
+
+def notes(texts: Sequence[str]) -> list[str]:
+    """A line for each note."""
+    return [f"  note: {text}" for text in texts]
+
+
+def relation_text(relation: Relation | None) -> str:
+    """A relation on one line; a witness file may have none."""
+    return "not known: its pair is taken as it is" if relation is None else f"{relation!s:.200}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = False, width: int | None = None) -> str:
+    """A table without rules; cells wrap where a `width` in columns is given."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), collapse_padding=True)
+    for cell in head:
+        drawn.add_column(Text(cell), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*map(Text, row))
+    # No colour and no terminal: the same text wherever it is printed.
+    console = Console(
+        file=io.StringIO(), width=width or 10_000, color_system=None, force_terminal=False, legacy_windows=False
+    )
+    with console.capture() as captured:
+        console.print(drawn)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())

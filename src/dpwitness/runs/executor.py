@@ -1,0 +1,120 @@
+"""Where tasks run: on threads of this process. Another executor is one new file that answers the same."""
+
+import math
+import os
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from dpwitness.clock import Deadline
+
+T = TypeVar("T")
+Boxed = tuple[T | None, BaseException | None]
+
+#: Seconds that threads are waited for after Ctrl-C: a shard of almost any mechanism ends in that time.
+INTERRUPTED = 0.5
+
+
+class Executor(Protocol):
+    """Runs tasks that do not depend on each other."""
+
+    def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
+        """Yield the results of the tasks in their order; None, once, as the last, when the deadline passes first.
+
+        What a task raises is raised here.
+        """
+
+
+def default_workers() -> int:
+    """As many as this process may use cores."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Threads of this process; one without a deadline is the caller's own.
+
+    They are daemons: a mechanism that hangs in compiled code can't be stopped, but it can't keep the process alive
+    either. All others are waited for: a thread that is still in a library's code when the interpreter ends can take
+    the process down with it.
+    """
+
+    workers: int = 1
+
+    def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
+        """Yield the results in order; see `Executor`."""
+        if self.workers <= 1 and deadline is None:
+            return (task() for task in tasks)
+        return _in_threads(iter(tasks), max(self.workers, 1), deadline)
+
+
+class _Pool:
+    """Daemon threads that put the result of each task into the box handed in with it."""
+
+    def __init__(self, workers: int) -> None:
+        self._waiting: queue.SimpleQueue[tuple[Callable[[], object], queue.SimpleQueue[Boxed[object]]] | None]
+        self._waiting = queue.SimpleQueue()
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self) -> None:
+        while (job := self._waiting.get()) is not None and not self._over.is_set():
+            task, box = job
+            try:
+                box.put((task(), None))
+            except BaseException as error:  # handed to the caller, who raises it
+                box.put((None, error))
+
+    def submit(self, task: Callable[[], T]) -> queue.SimpleQueue[Boxed[T]]:
+        """Return the box into which the result will be put."""
+        box: queue.SimpleQueue[Boxed[T]] = queue.SimpleQueue()
+        self._waiting.put((task, box))  # type: ignore[arg-type]  # a box of T takes a task's T
+        return box
+
+    def end(self, patience: float) -> None:
+        """Begin no further task, and wait so many seconds for those that run."""
+        self._over.set()  # what nobody waits for any more must not go on: it would run beside the next one
+        for _ in self._threads:
+            self._waiting.put(None)
+        end = time.monotonic() + patience
+        for thread in self._threads if patience else []:
+            thread.join(None if patience == math.inf else max(end - time.monotonic(), 0.0))
+
+
+def _in_threads(tasks: Iterator[Callable[[], T]], workers: int, deadline: Deadline | None) -> Iterator[T | None]:
+    pool = _Pool(workers)
+    patience = math.inf  # seconds that are waited for threads in the end
+    boxes: deque[queue.SimpleQueue[Boxed[T]]] = deque()
+    try:
+        while True:
+            while len(boxes) < 2 * workers and (task := next(tasks, None)) is not None:
+                boxes.append(pool.submit(task))
+            if not boxes:
+                return
+            try:
+                result, error = boxes[0].get(timeout=None if deadline is None else deadline.left)
+            except queue.Empty:
+                if deadline is not None and deadline.left > 0:  # compiling has moved it
+                    continue
+                patience = 0.0
+                yield None
+                return
+            boxes.popleft()
+            if error is not None:
+                raise error
+            yield result
+    except KeyboardInterrupt:
+        patience = INTERRUPTED  # a mechanism that hangs must not keep whoever interrupted it
+        raise
+    except GeneratorExit:
+        # Nobody wants more. What hangs is left behind when its time is over, as it would have been.
+        patience = math.inf if deadline is None else deadline.left
+        raise
+    finally:
+        pool.end(patience)

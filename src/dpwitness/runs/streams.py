@@ -1,0 +1,29 @@
+"""Random streams: every role that runs are made for draws from streams of its own."""
+
+from enum import Enum
+
+import numpy as np
+
+
+class Role(Enum):
+    """What runs are made for. Runs of one role never repeat those of another of the same seed.
+
+    The value begins the key of the role's streams; the caller adds numbers, such as those of a pair and a shard.
+    """
+
+    SEARCH = (0,)  # then the number of the pair
+    PLAYOFF = (0, 1 << 20)
+    ESTIMATE = (0, 1 << 20, 1 << 20)  # of events that were chosen already
+    CHECK_OF_SEARCH = (0, 1 << 21)  # of an event that may have been the luckiest of many
+    SHRINK = (0, (1 << 21) + 1)
+    CONFIRM = (1,)  # then the number of the shard: the only runs that are evidence
+    HEALTH_FIRST_RUNS = (2, 0)
+    HEALTH_SAME_DRAWS = (2, 1)
+    HEALTH_FURTHER_CALLS = (2, 2)
+    HEALTH_NEW_PROCESS = (2, 3)
+
+
+def generator(seed: int, role: Role, *key: int) -> np.random.Generator:
+    """The stream of a role and further numbers, SFC64: what coupled runs need."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(*role.value, *key))
+    return np.random.Generator(np.random.SFC64(sequence))

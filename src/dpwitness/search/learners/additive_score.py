@@ -1,0 +1,76 @@
+"""Additive scores: the log likelihood ratio of each entry, summed over the entries; exact for independent entries."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.events import ScoreThreshold
+from dpwitness.search.learners.base import Proposal
+from dpwitness.search.learners.intervals import SHARES
+from dpwitness.search.objectives import Objective
+from dpwitness.search.samples import Sample, shrunken_log_ratio
+
+__all__ = ["AdditiveScores"]
+
+Floats = NDArray[np.float64]
+
+#: Bins of an entry, at most.
+BINS = 32
+#: Entries that tell nothing only add noise, and time: a bin must stand out by so many standard errors.
+STANDARD_ERRORS = 4
+
+
+class AdditiveScores:
+    """The best threshold of an additive score, and of its opposite; nothing where outcomes repeat."""
+
+    def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
+        """As in `Learner`; nothing unless thorough."""
+        learned = None if not thorough or sample.repeats or sample.width < 2 else sample.once(_learned)
+        if learned is None:
+            return
+        score, cuts, p, q = learned.score, learned.cuts, learned.p, learned.q
+        above = float(cuts[int(objective(p, q, sample.training_runs).argmax())])
+        below = float(cuts[int(objective(1 - q, 1 - p, sample.training_runs).argmax())])
+        yield Proposal(event=ScoreThreshold(score.coordinates, score.edges, score.weights, above))
+        # Just above −cut: the negated score must exceed it where the score stays at or below the cut.
+        opposite, threshold = [-w for w in score.weights], float(np.nextafter(-below, -np.inf))
+        yield Proposal(event=ScoreThreshold(score.coordinates, score.edges, opposite, threshold), swapped=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A score, and the share of the training runs of D and of D′ that lie above each of k cuts; shapes (k,)."""
+
+    score: ScoreThreshold
+    cuts: Floats
+    p: Floats
+    q: Floats
+
+
+def _learned(sample: Sample) -> Learned | None:
+    """The score of a sample of rows; None where fewer than two columns tell anything."""
+    runs = sample.training_runs
+    coordinates, edges, weights = [], [], []
+    for j, column in enumerate(zip(*sample.columns(), strict=True)):
+        both = [side.values for side in column]
+        values = np.sort(np.concatenate(both), kind="stable")  # a merge
+        spots = np.unique(values[(np.arange(1, BINS) / BINS * len(values)).astype(np.int64)]) if len(values) else values
+        cuts = spots[spots > values[:1]]
+        # The bins between the cuts, and one more for the runs without this entry.
+        places = [np.concatenate([[0], np.searchsorted(side, cuts), [len(side), runs]]) for side in both]
+        hits, others = (np.diff(place) for place in places)
+        if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < STANDARD_ERRORS:
+            continue
+        coordinates.append(j)
+        edges.append(cuts)
+        weights.append(shrunken_log_ratio(hits, others))
+    if len(coordinates) < 2:
+        return None
+    score = ScoreThreshold(coordinates, edges, weights, 0.0)
+    scores = score.score(sample.outcomes)
+    ranked = [np.sort(scores[times > 0]) for times in sample.times]
+    cuts = np.unique(np.quantile(scores, SHARES))
+    p, q = (1 - np.searchsorted(side, cuts, side="right") / runs for side in ranked)
+    return Learned(score, cuts, p, q)

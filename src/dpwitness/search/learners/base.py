@@ -1,0 +1,48 @@
+"""What a learner of events is: given search runs and an objective, it proposes events."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dpwitness.events import Event
+from dpwitness.evidence import Estimate
+from dpwitness.search.objectives import Objective
+from dpwitness.search.samples import Sample
+
+__all__ = ["Learner", "Proposal", "RatedEvent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """An event that a learner proposes; `swapped`: it is frequent under D′ and rare under D, so D′ plays D."""
+
+    event: Event
+    swapped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatedEvent:
+    """An event, which input plays D, its rates and what the objective makes of them."""
+
+    event: Event
+    swapped: bool  # D′ plays D
+    estimate: Estimate  # on runs that the event was not learned from
+    value: float  # by the objective, lowered by one standard error
+    lower_value: float = -np.inf  # lowered by three
+
+
+class Learner(Protocol):
+    """Proposes events of one form. Everything here is heuristic and never evidence.
+
+    A learner has no state: it may serve several threads. What takes long and is the same for every objective is kept
+    by the sample (`Sample.once`).
+    """
+
+    def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterable[Proposal]:
+        """The most promising events of this form in the training runs of a sample, for either direction.
+
+        At most a handful: each is compared with those of all other learners, on the test runs. `thorough`: for the
+        final choice; else one of many quick looks at a pair, where only what costs little should be tried.
+        """

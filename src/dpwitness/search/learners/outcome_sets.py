@@ -1,0 +1,51 @@
+"""Sets of whole outcomes, where outcomes repeat: by Neyman–Pearson the best event is {likelihood ratio > t}."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.events import OutcomeSet
+from dpwitness.search.learners.base import Proposal
+from dpwitness.search.learners.choose import tolerance
+from dpwitness.search.objectives import Objective
+from dpwitness.search.samples import Sample, shrunken_log_ratio
+
+__all__ = ["OutcomeSets"]
+
+#: How many single outcomes are proposed, for either direction.
+SINGLES = 3
+
+
+class OutcomeSets:
+    """Single outcomes, and the outcomes of largest likelihood ratio; nothing where outcomes do not repeat."""
+
+    def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> list[Proposal]:
+        """As in `Learner`; the same whether thorough or not."""
+        if not sample.repeats:
+            return []
+        sets = [(members, swapped) for swapped in (False, True) for members in _best_sets(sample, objective, swapped)]
+        sets.sort(key=lambda item: len(item[0].rows))  # stable: of equally large ones those of D first
+        return [Proposal(event=members, swapped=swapped) for members, swapped in sets]
+
+
+def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[OutcomeSet]:
+    """For one direction: the best single outcomes, the best prefix by likelihood ratio, the shortest good prefix."""
+    ranking = sample.once(_ranking)
+    ranking, times = (ranking[::-1], sample.times[::-1]) if swapped else (ranking, sample.times)
+    alone = times[:, ranking]
+    p, q = np.hstack([alone, np.cumsum(alone, axis=1)]) / sample.training_runs
+    singles, prefixes = np.split(objective(p, q, sample.training_runs), 2)
+    best = float(prefixes.max())
+    sizes = {int(prefixes.argmax()) + 1, int(np.argmax(prefixes >= best - tolerance(best))) + 1}
+    members = [ranking[[k]] for k in np.argsort(-singles, kind="stable")[:SINGLES]]
+    members += [ranking[:size] for size in sorted(sizes) if 1 < size < len(ranking)]
+    for chosen in members:
+        yield OutcomeSet(sample.outcomes[chosen])
+
+
+def _ranking(sample: Sample) -> NDArray[np.int64]:
+    """The outcomes seen in the training runs, by likelihood ratio, largest first."""
+    hits, others = sample.times
+    seen = np.flatnonzero(hits + others)
+    return seen[np.argsort(-shrunken_log_ratio(hits[seen], others[seen]), kind="stable")]

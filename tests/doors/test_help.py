@@ -1,0 +1,206 @@
+"""Help, the overview, the options that all commands share, and how results look on a terminal."""
+
+import argparse
+import io
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+import dpwitness as dpw
+from dpwitness.cli import console, main
+from dpwitness.cli.options import COMMON
+from dpwitness.cli.parser import EXIT_CODES, parse, parser
+
+
+def below(found):
+    """The commands below a parser, by name."""
+    actions = [action for action in found._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(actions[0].choices) if actions else {}
+
+
+def commands(found=None, words=()):
+    """All commands, as the words that call them and their parsers."""
+    for name, inner in below(found or parser()).items():
+        yield (*words, name), inner
+        yield from commands(inner, (*words, name))
+
+
+COMMANDS = {" ".join(words): inner for words, inner in commands()}
+#: What runs nothing.
+IDLE = {"list", "attack"}
+#: Ours alone; an attack family declares its own.
+OWN = sorted(name for name in COMMANDS if " " not in name and name not in IDLE)
+
+
+def test_there_are_commands():
+    assert OWN == ["bound", "check", "curve", "replay"]
+    assert len(COMMANDS) > len(OWN) + 3
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_command_that_runs_something_has_the_whole_option_set(name):
+    options = {option for action in COMMANDS[name]._actions for option in action.option_strings}
+    assert set(COMMON) | {"--alpha", "--runs", "--column"} - ({"--alpha"} if name == "curve" else set()) <= options
+
+
+def test_one_word_for_one_thing():
+    """An option of one name takes values of one kind everywhere."""
+    kinds = {}
+    for name in OWN:
+        for action in COMMANDS[name]._actions:
+            if action.option_strings and action.help != argparse.SUPPRESS:
+                kinds.setdefault(action.option_strings[-1], set()).add((action.type, str(action.metavar)))
+    assert {option: found for option, found in kinds.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("words", [(), ("attack",)])
+def test_without_a_command_there_is_an_overview(capsys, words):
+    assert main([*words]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    for name, inner in below(parser() if not words else COMMANDS["attack"]).items():
+        assert re.search(rf"^  {name} +{re.escape(inner.summary)}$", printed.out, re.MULTILINE)
+    assert f"`{' '.join(('dpwitness', *words))} COMMAND --help`" in printed.out
+
+
+@pytest.mark.parametrize("name", ["list", *OWN])
+def test_help_has_examples_that_parse_and_exit_codes(capsys, name):
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: dpwitness {name} ")
+    examples = re.findall(r"^  \$ dpwitness (.*)$", text, re.MULTILINE)
+    assert examples
+    for line in examples:
+        assert parse(shlex.split(line)).command == name
+    assert {int(code) for code in re.findall(r"^  (\d+) ", text.partition("exit codes:")[2], re.MULTILINE)} >= {
+        0,
+        2,
+        70,
+    }
+    assert ("violated" in text.partition("exit codes:")[2]) == (name in ("check", "replay"))
+    assert set(EXIT_CODES) == {
+        console.NOT_REFUTED, console.VIOLATED, console.BAD_INPUT, console.UNEXPECTED, console.INTERRUPTED
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "svt", "--nonsense"],
+        ["bound", "svt", "--epsilon", "1", "more"],
+        ["curve", "svt"],
+        ["replay"],
+        ["list", "--epsilon", "1"],
+    ],
+)
+def test_an_error_points_to_the_help_of_its_own_command(capsys, arguments):
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.endswith(f"; see `dpwitness {arguments[0]} --help`\n")
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_help_wraps_at_the_width_of_the_terminal(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["check", "--help"]) == 0
+    prose = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("  $")]
+    assert columns - 20 < max(map(len, prose)) <= columns
+
+
+def test_earlier_words_are_understood():
+    assert parse(["check", "svt", "--max-runs", "7"]).runs == 7
+    assert parse(["bound", "svt", "--epsilon", "1", "--confidence", "0.9"]).confidence == 0.9
+    assert parse(["check", "svt"]).runs is None
+
+
+class Terminal(io.StringIO):
+    """A standard output that a person watches."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+
+    def watched():  # called in the test: pytest changes the stream between the fixture and the test
+        monkeypatch.setattr(sys, "stdout", Terminal())
+        return sys.stdout
+
+    return watched
+
+
+REPORT = "VIOLATED: f(epsilon=1) is not 1-DP\n  input D      " + "1.0, " * 30 + "\n  reproduce: dpwitness " + "x" * 80
+
+
+def test_a_report_wraps_on_a_terminal_only(terminal, monkeypatch):
+    seen = terminal()
+    console.show(REPORT, wrap=True)
+    lines = re.sub(r"\x1b\[[\d;]*m", "", seen.getvalue()).splitlines()
+    assert all(len(line) <= 60 for line in lines[:-1])
+    assert lines[2].startswith(" " * 15 + "1.0, ")
+    assert lines[-1] == REPORT.splitlines()[-1]  # to be copied
+    assert " ".join(" ".join(lines).split()) == " ".join(REPORT.split())
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    console.show(REPORT, wrap=True)
+    assert sys.stdout.getvalue() == REPORT + "\n"
+
+
+def test_colour_only_where_it_is_wanted(terminal, monkeypatch):
+    seen = terminal()
+    console.show(REPORT, wrap=True)
+    assert "\x1b[31mVIOLATED\x1b[0m:" in seen.getvalue()
+    for variable, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        with monkeypatch.context() as given:
+            given.setenv(variable, value)
+            seen = terminal()
+            console.show(REPORT, wrap=True)
+            assert "VIOLATED" in seen.getvalue()
+            assert "\x1b" not in seen.getvalue()
+
+
+def test_what_a_report_quotes_is_neither_markup_nor_control(terminal, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    seen = terminal()
+    console.show("event [red]:warning: \x1b[2J[/red] 12", wrap=True)
+    assert seen.getvalue() == "event [red]:warning: \\u001b[2J[/red] 12\n"
+
+
+def test_what_is_printed_is_the_text_of_the_verdict(capsys, monkeypatch):
+    found = []
+    check = dpw.check
+    monkeypatch.setattr(dpw, "check", lambda *given, **named: found.append(check(*given, **named)) or found[-1])
+    main(["check", "laplace_mechanism", "--epsilon", "1", "--runs", "2e4", "--seed", "1"])
+    out = capsys.readouterr().out
+    assert out.startswith(f"{found[0]}\n  reproduce: dpwitness check laplace_mechanism ")
+    assert len(repr(found[0])) < 200
+
+
+def test_data_and_witnesses_from_standard_input(capsys, monkeypatch, tmp_path):
+    def piped(text):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    saved = tmp_path / "w.json"
+    piped("count\n3\n4\n")
+    command = ["check", "histogram_wrong_scale", "--epsilon", "0.5", "--data", "-", "--column", "count", "--seed", "1"]
+    assert main([*command, "--save", str(saved)]) == 1
+    piped(saved.read_text())
+    assert main(["replay", "-", "--seed", "2"]) == 1
+    assert capsys.readouterr().out.count("VIOLATED: ") == 2
+    piped("")
+    assert main(["replay", "-"]) == 2
+    assert capsys.readouterr().err.startswith("dpwitness: error: standard input is not JSON: ")
+
+
+def test_help_imports_nothing_that_takes_time():
+    """Neither numpy nor numba; a tenth of a second rather than one."""
+    heavy = "[name for name in ('numpy', 'numba') if name in sys.modules]"
+    script = f"import sys; from dpwitness.cli import main; main([]); print({heavy})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,54 @@
+"""What a run costs, and what follows from it. Laplace noise of scale 1 on a sum that differs by 1 is 1-DP exactly."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from dpwitness import Violation, check
+from dpwitness.mechanisms.cost import Cost
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.neighbours import as_input
+from dpwitness.noise import laplace
+
+FAST = {"compiled": True, "parallel": True}
+
+
+def noisy_sum(rng, data):
+    total = 0.0
+    for value in data:
+        total += value
+    return total + laplace(rng, 1.0)
+
+
+def noisy_sums(rng, data, size):
+    return data.sum() + rng.laplace(0.0, 1.0, size=size)
+
+
+@pytest.mark.parametrize(("mechanism", "values", "budget"), [(noisy_sum, 32_561, 4_000), (noisy_sums, 3_000_000, None)])
+def test_a_sum_over_many_values_is_searched_with_the_full_budget(mechanism, values, budget):
+    """Rows as wide as the input left 64 search runs for 32,561 values, and none for three million."""
+    data, neighbour = np.zeros(values), np.zeros(values)
+    neighbour[-1] = 1.0
+    ready = as_mechanism(mechanism, data, neighbour=neighbour)  # compiled before: tracing makes that slow
+    tracemalloc.start()
+    verdict = check(ready, epsilon=0.5, neighbours=[(data, neighbour)], search_runs=budget, seed=1)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(verdict, Violation)
+    assert verdict.search_runs >= (budget or 100_000)  # by default as many as fit in the time, a power of ten
+    assert most < 300e6  # three inputs of three million values are 72 MB
+
+
+def test_the_cost_is_that_of_the_outcome_and_not_of_the_input():
+    mechanism = as_mechanism(lambda data: (data.sum(), data[0]), as_input(np.zeros(1_000)))
+    assert mechanism.cost.width == mechanism.width == 2
+    assert 0 < mechanism.cost.seconds_per_run < 1
+    assert (mechanism.cost.compiled, mechanism.cost.parallel, mechanism.cost.batched) == (True, True, False)
+
+
+def test_shards_follow_from_the_cost():
+    assert Cost(**FAST).shard == Cost(batched=True).shard == 16_384
+    assert Cost(**FAST, seconds_per_run=1e-3).shard == Cost(batched=True, seconds_per_run=1e-3).shard == 64
+    assert Cost(seconds_per_run=1e-6).shard == Cost(seconds_per_run=1e-3).shard == 32
+    assert Cost(seconds_per_run=0.1).shard == Cost(**FAST, seconds_per_run=0.1).shard == 2

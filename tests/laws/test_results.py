@@ -1,0 +1,126 @@
+"""Results: their text, their one-line `repr`, and their JSON, which reads back."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+import dpwitness as dpw
+from dpwitness.claim import Claim
+from dpwitness.counts import Counts
+from dpwitness.errors import InvalidWitness
+from dpwitness.events import Interval
+from dpwitness.evidence import Estimate
+from dpwitness.neighbours import Pair, as_input, queries
+from dpwitness.results.bound import bound_from_json
+from dpwitness.results.curve import PValueCurve, curve_from_json
+from dpwitness.results.verdict import verdict_from_json
+
+EVENT = Interval(coordinate=0, low=0.5)
+WITNESS = dpw.Witness(
+    mechanism="mine.py:f",
+    parameters={"epsilon": 1.0, "cutoff": (1, math.inf)},
+    claim=Claim(epsilon=math.log(2)),
+    alpha=1e-6,
+    relation=queries(1),
+    pair=Pair(as_input([1.0]), as_input([0.0])),
+    event=EVENT,
+    description="first answer at least 0.5",
+    counts=Counts(n10=3, n11=1, n01=1, n00=5),
+    estimate=Estimate(p=0.5, q=0.25),
+    seed=7,
+    versions={"python": "3.11"},
+)
+COMMON = {
+    "mechanism": "f",
+    "parameters": {"epsilon": 1.0, "cutoff": [1, "inf"]},
+    "seed": 7,
+    "reproducible": True,
+    "seconds": 1.25,
+    "notes": ("one", "two"),
+}
+FOUND = {**COMMON, "witness": WITNESS, "epsilon_lower_bound": 0.75, "search_runs": 20, "ended": "refuted"}
+CHECKED = {"claim": WITNESS.claim, "alpha": 1e-6, "log_e_value": 14.0}
+LINE = PValueCurve(
+    epsilon=0.7,
+    test_epsilons=(0.5, 1.0),
+    p_values=(0.001, 1.0),
+    adjusted=(0.002, 1.0),
+    events=("a", "b"),
+    counts=(Counts(n10=2, n00=2), Counts(n01=1, n00=3)),
+    pair_label="given",
+    search_runs=9,
+)
+RESULTS = {
+    "violated": dpw.Violation(**FOUND, **CHECKED),
+    "passed": dpw.NotRefuted(**FOUND, **CHECKED, detectable_epsilon=0.8),
+    "powerless": dpw.NotRefuted(**FOUND, **CHECKED, detectable_epsilon=math.inf),
+    "bound": dpw.Bound(**FOUND, delta=0.1, confidence=0.99),
+    "curve": dpw.Curve(**COMMON, delta=0.0, method="exact", lines=(LINE, replace(LINE, epsilon=1.5))),
+}
+READERS = {"bound": bound_from_json, "curve": curve_from_json}
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_a_result_reads_back_as_it_was(kind):
+    result = RESULTS[kind]
+    written = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    again = READERS.get(kind, verdict_from_json)(written)
+    assert type(again) is type(result)
+    assert again.to_json() == result.to_json()
+    assert str(again) == str(result)
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+@pytest.mark.parametrize("value", [None, [], {}, "x", 7])
+def test_what_is_no_result_is_refused_with_one_line(kind, value):
+    with pytest.raises(InvalidWitness, match=r"^the (verdict|bound|curve) "):
+        READERS.get(kind, verdict_from_json)(value)
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_every_key_that_is_read_is_checked(kind):
+    """Without it, or with a value of another kind, the message names it; what is derived is not read at all."""
+    derived = {"p_value", "versions", "detectable_epsilon_reason"}
+    if kind == "violated":
+        derived |= {"detectable_epsilon"}
+    written = RESULTS[kind].to_json()
+    for name in set(written) - derived:
+        for damaged in ({k: v for k, v in written.items() if k != name}, {**written, name: object()}):
+            with pytest.raises(InvalidWitness, match=name) as caught:
+                READERS.get(kind, verdict_from_json)(damaged)
+            assert "\n" not in str(caught.value)
+
+
+def test_texts_of_results():
+    assert str(RESULTS["violated"]).splitlines() == [
+        "VIOLATED: f(epsilon=1, cutoff=[1, 'inf']) is not 0.693147-DP",
+        "  input D      [1.0]",
+        "  neighbour D′ [0.0]",
+        "  event        first answer at least 0.5",
+        "  on D         4 of 10 runs (0.4)",
+        "  on D′        2 of 10 runs (0.2)",
+        "  allowed on D at the rate seen on D′: 0.4",
+        "  so ε ≥ 0.75 with confidence 1 − 1e-06 (log e-value 14.0, needed 13.8)",
+        "  note: one",
+        "  note: two",
+        "  runs: 20 search, 10 confirm; 1.2 s; seed 7",
+    ]
+    assert str(RESULTS["curve"]).splitlines() == [
+        "p-values of f(epsilon=1, cutoff=[1, 'inf'])",
+        "test ε  ε = 0.7  ε = 1.5",
+        "   0.5    0.001    0.001",
+        "     1        1        1",
+        "  note: one",
+        "  note: two",
+        "4 paired runs a line; 1.2 s; seed 7",
+    ]
+    assert str(RESULTS["bound"]).startswith("ε ≥ 0.75 at δ = 0.1 with confidence 0.99: f(")
+
+
+@pytest.mark.parametrize("value", [*RESULTS.values(), WITNESS])
+def test_repr_is_one_short_line(value):
+    assert repr(value).startswith(f"<{type(value).__name__}")
+    assert "\n" not in repr(value)
+    assert len(repr(value)) < 160

@@ -1,0 +1,51 @@
+"""Runners for tests: one call instead of a problem and an effort."""
+
+from dpwitness.claims import ApproxDP
+from dpwitness.clock import Deadline
+from dpwitness.effort import Effort
+from dpwitness.problem import Problem, Statement
+from dpwitness.problem import prepare as prepared
+from dpwitness.runs import Role, Runner, Threads
+from dpwitness.search import halving, ranking
+
+
+def runner(mechanism, seed=1, workers=1, deadline=None):
+    deadline = Deadline(deadline) if isinstance(deadline, int | float) else deadline
+    return Runner(mechanism=mechanism, seed=seed, workers=workers, deadline=deadline)
+
+
+def sample(mechanism, pair, n, *, seed, key, coupled=True, partial_too=False, **where):
+    running = runner(mechanism, seed, **where)
+    return running.sample(pair, n, Role.SEARCH, *key, coupled=coupled, partial_too=partial_too)
+
+
+def confirm(mechanism, pair, events, *, seed, max_runs, coupled=True, **where):
+    return runner(mechanism, seed, **where).confirm(pair, events, max_runs, coupled=coupled)
+
+
+def ordered(tasks, workers, deadline=None):
+    return Threads(workers).ordered(tasks, Deadline(deadline) if isinstance(deadline, int | float) else deadline)
+
+
+def problem(mechanism, relation, *, data=None, claim=1.0, centre=0.0, scale=1.0):
+    return Problem(
+        mechanism=mechanism, function=mechanism, reference="tests:mechanism", claim=ApproxDP(claim), relation=relation,
+        own_relation=False, data=data, centre=centre, scale=scale,
+    )  # fmt: skip
+
+
+def search(mechanism, relation, objective, *, seed, budget, centre=0.0, scale=1.0, **where):
+    given = problem(mechanism, relation, centre=centre, scale=scale)
+    return halving.search(given, runner(mechanism, seed, **where), objective, budget)
+
+
+def playoff(mechanism, entries, objective, *, seed, budget):
+    return ranking.playoff(runner(mechanism, seed), entries, objective, budget)
+
+
+def prepare(function, *, epsilon=None, seed=1, workers=1, max_time=60.0, **said):
+    """A problem and its runner; a claim of ε = 1 where nothing says another."""
+    if epsilon is None and said.get("claim") is None:
+        said["claim"] = 1.0
+    statement = Statement(mechanism=function, epsilon=epsilon, **said)
+    return prepared(statement, Effort(seed=seed, workers=workers, max_time=max_time))
