@@ -11,8 +11,9 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.cli import console, main
+from dpwitness.cli.commands import parse, parser
 from dpwitness.cli.options import COMMON
-from dpwitness.cli.parser import EXIT_CODES, parse, parser
+from dpwitness.cli.parser import EXIT_CODES
 
 
 def below(found):
