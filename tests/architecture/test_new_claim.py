@@ -1,4 +1,4 @@
-"""A claim is one new file: Gaussian differential privacy (Dong, Roth & Su 2022) takes the 45 lines of the class here."""
+"""A claim is one new file: Gaussian DP (Dong, Roth & Su 2022) takes the 45 lines of the class here."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar

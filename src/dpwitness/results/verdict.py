@@ -66,7 +66,8 @@ class Violation(CheckResult):
     def _found(self) -> tuple[str, list[str]]:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
         return f"VIOLATED: {self.call} is not {self.claim.short}", [
-            f"  so {self.claim.symbol} ≥ {self.epsilon_lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}"
+            f"  so {self.claim.symbol} ≥ {self.epsilon_lower_bound:.4g} with confidence {confidence(self.alpha)} "
+            f"{evidence}"
         ]
 
     def __repr__(self) -> str:
