@@ -1,6 +1,7 @@
 """Outcomes as rows, in compiled code: as `dpwitness.events.encoding` writes them, an entry of a row for each number.
 
-Numba chooses by type what `place` is; a type that is listed nowhere below is refused by its typing.
+Numba chooses by type what `place` is; a type that is listed nowhere below is refused by its typing. Numba wants the
+annotations of `place` and of all that stands for it alike, and knows types of its own: so they are `Any`.
 """
 
 import math
@@ -12,7 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from dpwitness.events import encoding
-from dpwitness.events.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE, WHOLE, Rows
+from dpwitness.events.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE, WHOLE
 from dpwitness.jit import inlined
 
 LOW_MASK: Final = (1 << LOW_BITS) - 1
@@ -67,7 +68,7 @@ def real(x: Any) -> Any:
     return NEGATIVE_ZERO if math.copysign(1.0, x) < 0 else 0.0
 
 
-def place(rows: Rows, i: int, j: int, value: Any) -> int:
+def place(rows: Any, i: Any, j: Any, value: Any) -> Any:
     """Write a value into row i from column j on, as far as the row goes; return the column behind it.
 
     Compiled code only.
@@ -75,7 +76,7 @@ def place(rows: Rows, i: int, j: int, value: Any) -> int:
     raise NotImplementedError
 
 
-def _whole(rows: Rows, i: int, j: int, value: Any) -> int:
+def _whole(rows: Any, i: Any, j: Any, value: Any) -> Any:
     """A whole number of 64 bits: those that a float cannot hold take two entries."""
     if -WHOLE < value < WHOLE:
         if j < rows.shape[1]:
@@ -88,63 +89,63 @@ def _whole(rows: Rows, i: int, j: int, value: Any) -> int:
     return j + 2
 
 
-def _small(rows: Rows, i: int, j: int, value: Any) -> int:
+def _small(rows: Any, i: Any, j: Any, value: Any) -> Any:
     if j < rows.shape[1]:
         rows[i, j] = value
     return j + 1
 
 
-def _number(rows: Rows, i: int, j: int, value: Any) -> int:
+def _number(rows: Any, i: Any, j: Any, value: Any) -> Any:
     if j < rows.shape[1]:
         rows[i, j] = real(value)
     return j + 1
 
 
-def _flag(rows: Rows, i: int, j: int, value: Any) -> int:
+def _flag(rows: Any, i: Any, j: Any, value: Any) -> Any:
     if j < rows.shape[1]:
         rows[i, j] = TRUE if value else FALSE
     return j + 1
 
 
-def _nothing(rows: Rows, i: int, j: int, value: Any) -> int:
+def _nothing(rows: Any, i: Any, j: Any, value: Any) -> Any:
     if j < rows.shape[1]:
         rows[i, j] = NONE
     return j + 1
 
 
-def _optional(rows: Rows, i: int, j: int, value: Any) -> int:
+def _optional(rows: Any, i: Any, j: Any, value: Any) -> Any:
     return place(rows, i, j, None) if value is None else place(rows, i, j, present(value))  # type: ignore[call-arg]  # numba gives the typing context
 
 
-def _floats(rows: Rows, i: int, j: int, value: Any) -> int:
+def _floats(rows: Any, i: Any, j: Any, value: Any) -> Any:
     """An array of floats, the common case, by itself: one call an entry would cost 20 ns each."""
     for k in range(min(len(value), rows.shape[1] - j)):
         rows[i, j + k] = real(value[k])
     return j + len(value)
 
 
-def _sequence(rows: Rows, i: int, j: int, value: Any) -> int:
+def _sequence(rows: Any, i: Any, j: Any, value: Any) -> Any:
     for k in range(len(value)):
         j = place(rows, i, j, value[k])
     return j
 
 
-def _nested_sequence(rows: Rows, i: int, j: int, value: Any) -> int:
+def _nested_sequence(rows: Any, i: Any, j: Any, value: Any) -> Any:
     """A sequence inside one is its length and its entries."""
     for k in range(len(value)):
         j = place(rows, i, place(rows, i, j, nested_length(len(value[k]))), value[k])
     return j
 
 
-def _empty_tuple(rows: Rows, i: int, j: int, value: Any) -> int:
+def _empty_tuple(rows: Any, i: Any, j: Any, value: Any) -> Any:
     return j
 
 
-def _tuple(rows: Rows, i: int, j: int, value: Any) -> int:
+def _tuple(rows: Any, i: Any, j: Any, value: Any) -> Any:
     return place(rows, i, place(rows, i, j, value[0]), value[1:])
 
 
-def _nested_tuple(rows: Rows, i: int, j: int, value: Any) -> int:
+def _nested_tuple(rows: Any, i: Any, j: Any, value: Any) -> Any:
     return place(rows, i, place(rows, i, place(rows, i, j, nested_length(len(value[0]))), value[0]), value[1:])
 
 
