@@ -34,7 +34,7 @@ FLOORS = [
 ]
 FLOOR = {room: k for k, rooms in enumerate(FLOORS) for room in rooms}
 #: An attack's command, its options and its report belong to the command line, though they lie with their family.
-COMMANDS = ("command", "options", "report")
+COMMANDS = ("command", "options", "registration", "report")
 #: Groups of entry points: names for other packages, not modules of this one.
 GROUPS = {"dpwitness.targets", "dpwitness.attacks", "dpwitness.libraries"}
 NAMED = re.compile(r"dpwitness((?:\.\w+)+)(?::\w+)?")
@@ -69,9 +69,7 @@ def rooms():
     for path in sorted(SOURCE.rglob("*.py")):
         relative = path.relative_to(SOURCE).with_suffix("")
         if relative.parts[0] != "algorithms":
-            # A family registers itself, its command included.
-            family = relative.parts[0] == "attacks" and len(relative.parts) == 3 and relative.name == "__init__"
-            yield "attack commands" if family else room_of(".".join(("dpwitness", *relative.parts))), path
+            yield room_of(".".join(("dpwitness", *relative.parts))), path
 
 
 def reached(path):

@@ -107,7 +107,7 @@ def test_a_broken_family_hides_no_other(installed, capsys):
         "import no_such_module_xyz\n",
         "broken = magic_attacks:FAMILY",
         "odd = json:loads",
-        "misnamed = dpwitness.attacks.subset_sum:FAMILY",
+        "misnamed = dpwitness.attacks.subset_sum.registration:FAMILY",
     )
     code = main(["attack", "subset_sum", "--size", "8", "--error", "0", "--seed", "1"])
     printed = capsys.readouterr()

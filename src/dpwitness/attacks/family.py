@@ -1,20 +1,18 @@
 """What a family of attacks says of itself: all that `check` and the command line know of it."""
 
+import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from dpwitness.attacks.candidate import Attack
 from dpwitness.errors import UnknownAttack
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+__all__ = ["AttackFamily", "Commands"]
 
-    #: Where commands are declared: what `add_subparsers` of a parser returns, whatever its class of parsers.
-    Commands = _SubParsersAction[Any]
-
-__all__ = ["AttackFamily"]
+#: Where commands are declared: what `add_subparsers` of a parser returns, whatever its class of parsers.
+Commands: TypeAlias = "argparse._SubParsersAction[Any]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +36,7 @@ class AttackFamily:
     name: str
     summary: str
     generators: Mapping[str, Attack] = field(default_factory=lambda: MappingProxyType({}))
-    add_command: "Callable[[Commands], None] | None" = None
+    add_command: Callable[[Commands], None] | None = None
 
     def generator(self, name: str) -> Attack:
         """The generator of that name, or for "" the only one. Raises `UnknownAttack`."""

@@ -1,31 +1,19 @@
-"""What the attacks' commands share: options that all of them take, seeds, and the end of their time."""
+"""What the attacks' commands make of the options that every command has: seeds, and the end of their time."""
 
 import argparse
 import secrets
 import time
+from typing import Final
 
 from dpwitness.clock import Deadline
 from dpwitness.errors import InvalidParameter
 
-__all__ = ["add_common", "deadline_of", "require_time", "seed_of"]
+__all__ = ["MAX_TIME", "ONE_THREAD", "deadline_of", "require_time", "seed_of"]
 
-#: For an attack that asks one question after another, which is all of them but repeated ones.
-ONE_THREAD = "threads at most (default: all cores); this attack asks one question after another, on one"
-
-
-def add_common(parser: argparse.ArgumentParser, *, workers: str = ONE_THREAD) -> None:
-    """Declare --seed, --max-time, --workers, --json, --save, --plot and --quiet; `workers` is the help of that one."""
-    from dpwitness.cli.arguments import seconds, threads, whole
-
-    parser.add_argument("--seed", type=whole, help="repeat an earlier run (default: a fresh seed)")
-    parser.add_argument(
-        "--max-time", type=seconds, default=600.0, help="time for everything, as 60s or 2m (default 10m)"
-    )
-    parser.add_argument("--workers", type=threads, help=workers)
-    parser.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
-    parser.add_argument("--save", metavar="FILE", help="write the result as JSON")
-    parser.add_argument("--plot", metavar="FILE", help="draw it as .svg, .png or .pdf")
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+#: The help of --workers, where an attack asks one question after another.
+ONE_THREAD: Final = "threads at most; this attack asks one question after another, on one"
+#: The default of --max-time, in seconds.
+MAX_TIME: Final = 600.0
 
 
 def seed_of(arguments: argparse.Namespace) -> int:

@@ -7,14 +7,11 @@ my_family = "my_package.my_attacks:FAMILY"
 import difflib
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dpwitness.attacks.candidate import Attack
-from dpwitness.attacks.family import AttackFamily
+from dpwitness.attacks.family import AttackFamily, Commands
 from dpwitness.errors import UnknownAttack
-
-if TYPE_CHECKING:
-    from dpwitness.attacks.family import Commands
 
 __all__ = ["GROUP", "add_commands", "attack_named", "family_named", "registered"]
 
@@ -63,7 +60,7 @@ def attack_named(name: str) -> Attack:
     return family_named(family).generator(generator)
 
 
-def add_commands(commands: "Commands", warn: Callable[[str], None]) -> None:
+def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
     """Declare the command of every registered family on the subparsers of `dpwitness attack`.
 
     A family that cannot be loaded, or whose command cannot be declared, hides no other: `warn` gets one line about it.

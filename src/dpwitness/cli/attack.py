@@ -1,4 +1,4 @@
-"""`dpwitness attack`: run an attack on data and report what it recovers; each family brings its own commands."""
+"""`dpwitness attack`: run an attack on data and report what it recovers; each family brings its own command."""
 
 from typing import Any
 

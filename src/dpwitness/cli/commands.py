@@ -1,25 +1,18 @@
-"""All commands, and the parser made of them.
+"""The parser of all commands.
 
 A command's module imports what takes time when it runs, so that help, and errors in options, come at once.
 """
 
 import argparse
-from importlib import import_module
 from typing import Final
 
-from dpwitness.cli import attack
+from dpwitness.cli import attack, bound, check, curve, replay, targets
 from dpwitness.cli.parser import Parser
 
 __all__ = ["parse", "parser"]
 
-#: Modules with an `add(subparsers)` each: the commands, in the order in which they are listed.
-COMMANDS: Final = (
-    "dpwitness.cli.targets",
-    "dpwitness.cli.check",
-    "dpwitness.cli.bound",
-    "dpwitness.cli.curve",
-    "dpwitness.cli.replay",
-)
+#: In the order in which they are listed.
+COMMANDS: Final = (targets, check, bound, curve, replay)
 
 
 def parser(*, attacks: bool = True) -> Parser:
@@ -31,7 +24,7 @@ def parser(*, attacks: bool = True) -> Parser:
     top.add_argument("--version", action="version", version=_version())
     commands = top.add_commands("command", "COMMAND")
     for module in COMMANDS:
-        import_module(module).add(commands)
+        module.add(commands)
     attack.add(commands, families=attacks)
     return top
 

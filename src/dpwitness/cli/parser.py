@@ -1,4 +1,4 @@
-"""Parsers of commands: help that wraps, errors of one line, and what a bare `dpwitness` prints."""
+"""What the parser of any command does: help that wraps, errors of one line, and the overview of commands below it."""
 
 import argparse
 import textwrap
@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn, cast
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import BadInput
 
-__all__ = ["EXIT_CODES", "Parser", "command"]
+__all__ = ["EXIT_CODES", "Parser", "command", "overview"]
 
 EXIT_CODES: Final[Mapping[int, str]] = {
     0: "not refuted, or done",

@@ -3,32 +3,32 @@
 import argparse
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.options import add_common, deadline_of, require_time, seed_of
+from dpwitness.attacks.family import AttackFamily, Commands
+from dpwitness.attacks.options import MAX_TIME, ONE_THREAD, deadline_of, require_time, seed_of
 from dpwitness.attacks.subset_sum import oracle
 from dpwitness.attacks.subset_sum.report import plot_reconstruction, text
+from dpwitness.cli import options
 from dpwitness.cli.arguments import number, whole
 from dpwitness.cli.console import NOT_REFUTED
+from dpwitness.cli.parser import command
 from dpwitness.cli.results import check_places, hand_over
 from dpwitness.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from dpwitness.attacks.family import AttackFamily, Commands
 
 ADVERSARIES = ("polynomial", "exponential")
 
 
-def add_command(commands: "Commands", family: "AttackFamily") -> None:
+def add_command(commands: Commands, family: AttackFamily) -> None:
     """Declare the command and its options."""
-    parser = commands.add_parser(
-        family.name,
-        help=family.summary,
-        description="Draws secret bits, asks a bundled target about subsets of them, reconstructs the bits from the "
-        "answers alone, and says how many are right.",
+    examples = ("attack subset_sum --size 128 --error 4", "attack subset_sum --size 16 --adversary exponential")
+    parser = command(commands, family.name, summary=family.summary, run=run, examples=examples)
+    parser.description = (
+        "Draws secret bits, asks a bundled target about subsets of them, reconstructs the bits from the answers alone, "
+        "and says how many are right."
     )
     parser.add_argument("--size", type=whole, default=128, help="people, one secret bit each (default 128)")
     parser.add_argument("--error", type=number, default=4.0, help="E, no answer is wrong by more (default 4)")
@@ -45,8 +45,8 @@ def add_command(commands: "Commands", family: "AttackFamily") -> None:
         help="a linear program over random subsets (default), or all subsets and all candidates",
     )
     parser.add_argument("--queries", type=whole, help="of the polynomial adversary (default n·ln²n)")
-    add_common(parser)
-    parser.set_defaults(run=run)
+    options.plot(parser)
+    options.common(parser, max_time=MAX_TIME, workers=ONE_THREAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,19 +7,21 @@ set of people; its answer is the sum of their bits, wrong by at most E.
 import math
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.neighbours import Data
 
 __all__ = ["LAWS", "ask", "check_error", "check_queries", "check_size", "query_count", "subset_family"]
 
 Floats = NDArray[np.float64]
 
+#: Where the attacked mechanisms are; imported when first asked.
+TARGETS: Final = "dpwitness.algorithms.subset_sum"
 #: Laws of the errors: three within ±E, and binomial ones of standard deviation E/2.
 LAWS: Final = ("uniform", "adversarial", "rounding", "binomial")
 #: The polynomial adversary keeps its queries as a dense matrix: 1024 people and n·ln²n queries need 400 MB.
@@ -94,7 +96,8 @@ def _compiled(name: str) -> Callable[..., Floats]:
     """A bundled target as machine code: an attack asks it thousands of queries."""
     from dpwitness.jit import compiled  # numba is slow to import
 
-    return compiled(load_registered(name))
+    function: Callable[..., Floats] = compiled(getattr(import_module(TARGETS), name))
+    return function
 
 
 def check_error(error: float) -> None:

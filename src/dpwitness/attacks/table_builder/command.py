@@ -5,11 +5,12 @@ The system is simulated on the data; the attack sees its answers alone.
 
 import argparse
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpwitness.attacks.options import add_common, deadline_of, require_time, seed_of
+from dpwitness.attacks.family import AttackFamily, Commands
+from dpwitness.attacks.options import MAX_TIME, ONE_THREAD, deadline_of, require_time, seed_of
 from dpwitness.attacks.table_builder import simulation
 from dpwitness.attacks.table_builder.averaging import choose_base
 from dpwitness.attacks.table_builder.histogram import recover_histogram
@@ -24,14 +25,13 @@ from dpwitness.attacks.table_builder.perturbation import (
 from dpwitness.attacks.table_builder.report import histogram_text, parameter_text, plot_histogram, plot_parameter
 from dpwitness.attacks.table_builder.table import Table
 from dpwitness.attacks.table_builder.theory import histogram_bound, perturbation_found
+from dpwitness.cli import options
 from dpwitness.cli.arguments import number, whole
 from dpwitness.cli.console import NOT_REFUTED
+from dpwitness.cli.parser import command
 from dpwitness.cli.progress import live
 from dpwitness.cli.results import check_places, hand_over
 from dpwitness.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from dpwitness.attacks.family import AttackFamily, Commands
 
 MOST_SUMS = 100_000
 #: Options of one of the two goals alone.
@@ -39,13 +39,11 @@ OF_HISTOGRAM = ("partitions", "base", "base_partitions", "where")
 OF_PARAMETER = ("sums",)
 
 
-def add_command(commands: "Commands", family: "AttackFamily") -> None:
+def add_command(commands: Commands, family: AttackFamily) -> None:
     """Declare the command and its options."""
-    parser = commands.add_parser(
-        family.name,
-        help=family.summary,
-        description="Simulates a system that publishes counts with bounded noise, and averages the noise away.",
-    )
+    examples = ("attack table_builder --partitions 200", "attack table_builder --recover perturbation --perturbation 3")
+    parser = command(commands, family.name, summary=family.summary, run=run, examples=examples)
+    parser.description = "Simulates a system that publishes counts with bounded noise, and averages the noise away."
     parser.add_argument(
         "--recover",
         choices=("histogram", "perturbation"),
@@ -70,8 +68,8 @@ def add_command(commands: "Commands", family: "AttackFamily") -> None:
     group.add_argument("--where", metavar="NAME=VALUE", action="append", help="only people with this (repeatable)")
     group = parser.add_argument_group("--recover perturbation")
     group.add_argument("--sums", type=whole, help="sub-populations to ask for, 3 answers each (default 200)")
-    add_common(parser)
-    parser.set_defaults(run=run)
+    options.plot(parser)
+    options.common(parser, max_time=MAX_TIME, workers=ONE_THREAD)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import read_rows
+from dpwitness.files import read_rows, shown
 
 __all__ = ["Table", "parse_value", "read_table"]
 
@@ -129,20 +129,20 @@ def read_table(path: str | Path) -> Table:
 
     Raises `InvalidData`, with the line, for missing values, uneven rows and counts that are no whole numbers.
     """
-    rows = read_rows(path)
+    rows, place = read_rows(path), shown(path)
     if len(rows) < 2:
-        raise InvalidData(f"{path} holds no table: it needs a header line and at least one row")
+        raise InvalidData(f"{place} holds no table: it needs a header line and at least one row")
     header = [cell.strip() for cell in rows[0][1]]
     if len(set(header)) != len(header) or "" in header:
-        raise InvalidData(f"{path}: every column needs a name of its own, not {', '.join(map(repr, header))}")
+        raise InvalidData(f"{place}: every column needs a name of its own, not {', '.join(map(repr, header))}")
     columns: dict[str, list[Any]] = {name: [] for name in header}
     for number, row in rows[1:]:
         if len(row) != len(header):
-            raise InvalidData(f"{path}, line {number}: {len(row)} values for {len(header)} columns")
+            raise InvalidData(f"{place}, line {number}: {len(row)} values for {len(header)} columns")
         for name, cell in zip(header, row, strict=True):
             if not cell.strip() or cell.strip().lower() in ("nan", "na", "null", "?"):
                 raise InvalidData(
-                    f"{path}, line {number}: the value of {name!r} is missing; fill it in or leave the row out"
+                    f"{place}, line {number}: the value of {name!r} is missing; fill it in or leave the row out"
                 )
             columns[name].append(parse_value(cell.strip()))
     if "count" not in columns:
@@ -150,7 +150,7 @@ def read_table(path: str | Path) -> Table:
     counts = columns.pop("count")
     for (number, _), count in zip(rows[1:], counts, strict=True):
         if not isinstance(count, int) or count < 0:
-            raise InvalidData(f"{path}, line {number}: count {count!r} must be a whole number of at least 0")
+            raise InvalidData(f"{place}, line {number}: count {count!r} must be a whole number of at least 0")
     if not columns:
         return Table.from_counts(counts)
     return Table.from_columns(columns, counts)

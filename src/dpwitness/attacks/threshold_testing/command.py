@@ -6,38 +6,37 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpwitness.attacks.options import add_common, deadline_of, seed_of
+from dpwitness.attacks.family import AttackFamily, Commands
+from dpwitness.attacks.options import MAX_TIME, deadline_of, seed_of
 from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
 from dpwitness.attacks.threshold_testing.oracle import check_histogram
 from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction, reconstruct, score
 from dpwitness.attacks.threshold_testing.report import SMALL, plot_counts, summary, text
+from dpwitness.cli import options
 from dpwitness.cli.arguments import number, whole
 from dpwitness.cli.console import NOT_REFUTED
+from dpwitness.cli.parser import command
 from dpwitness.cli.progress import live
 from dpwitness.cli.results import check_places, hand_over
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column
 from dpwitness.neighbours import Data
 
-if TYPE_CHECKING:
-    from dpwitness.attacks.family import AttackFamily, Commands
-
 SMALLEST_EPSILON = 1e-12  # the noise of a smaller one does not fit into whole numbers of 64 bits
 
 
-def add_command(commands: "Commands", family: "AttackFamily") -> None:
+def add_command(commands: Commands, family: AttackFamily) -> None:
     """Declare the command and its options."""
-    parser = commands.add_parser(
-        family.name,
-        help=family.summary,
-        description="Asks private threshold testing about a histogram and guesses every count from the answers.",
+    examples = (
+        "attack threshold_testing --epsilon 0.1 --adaptive",
+        "attack threshold_testing --epsilon 1 --data FILE.csv",
     )
-    parser.add_argument("--data", metavar="FILE.csv", help="the histogram (default: visits to a doctor, `randhie`)")
-    parser.add_argument("--column", metavar="NAME", help="the column of --data (default: count, else the last)")
+    parser = command(commands, family.name, summary=family.summary, run=run, examples=examples)
+    parser.description = "Asks private threshold testing about a histogram and guesses every count from the answers."
+    options.data(parser, "the histogram (default: visits to a doctor, `randhie`)")
     parser.add_argument("--epsilon", type=number, required=True, help="the whole budget ε")
     parser.add_argument(
         "--epsilon2", type=_positive, default=math.inf, help="ε₂ of the query noise (default inf: none)"
@@ -48,8 +47,8 @@ def add_command(commands: "Commands", family: "AttackFamily") -> None:
     parser.add_argument("--copies", type=whole, help="copies of each query, for finite ε₂ (default 1; adaptive: by ε₂)")
     parser.add_argument("--delta", type=number, default=0.05, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)")
     parser.add_argument("--repeat", type=whole, default=10, help="how many attacks (default 10)")
-    add_common(parser, workers="threads, an attack on each (default 1)")
-    parser.set_defaults(run=run)
+    options.plot(parser)
+    options.common(parser, max_time=MAX_TIME, workers="threads, an attack on each (default: all cores)")
 
 
 def _positive(text: str) -> float:
