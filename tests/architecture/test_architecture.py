@@ -215,8 +215,9 @@ def test_public_names():
         "ApproxDP", "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "CompiledDiffers", "Curve",
         "DPWitnessError", "DependentRuns", "Interval", "InvalidClaim", "InvalidData", "InvalidNeighbours",
         "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismError", "MechanismRaised", "MechanismTimeout",
-        "NotRefuted", "OutcomeSet", "PureDP", "ScoreThreshold",
-        "SlowMechanism", "UnknownAttack", "UnknownTarget", "Violation", "Witness", "bits", "bound", "check", "curve", "histogram", "pairs", "queries", "replay", "shrink", "target",
+        "NotRefuted", "OutcomeSet", "PureDP", "ScoreThreshold", "SlowMechanism", "UnknownAttack", "UnknownTarget",
+        "Violation", "Witness", "bits", "bound", "check", "curve", "histogram", "pairs", "queries", "replay", "shrink",
+        "target",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None
