@@ -10,7 +10,7 @@ import dpwitness as dpw
 from dpwitness.events import OutcomeSet
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.runs import confirm, default_workers
+from dpwitness.runs import Runner, default_workers
 
 SEVEN = ("histogram", "histogram_wrong_scale", "svt", "isvt1", "isvt2", "isvt3", "isvt4")
 RUNS = 1_000_000
@@ -54,7 +54,7 @@ def test_engine_on_one_core(benchmark, coupled):
     event = OutcomeSet([[0, 0, 1]])
 
     def run():
-        *_, (counts,) = confirm(mechanism, PAIR, [event], seed=1, max_runs=RUNS, workers=1, coupled=coupled)
+        *_, (counts,) = Runner(mechanism=mechanism, seed=1, workers=1).confirm(PAIR, [event], RUNS, coupled=coupled)
         return counts
 
     run()

@@ -108,8 +108,6 @@ def prepare(statement: Statement, effort: Effort, *, interpreted: bool = False) 
         neighbour=first.neighbour,
         interpreted=interpreted,
     )
-    own_values = mechanism.signature.parameters
-    centre = next((float(own_values[name]) for name in CENTRES if isinstance(own_values.get(name), int | float)), 0.0)
     noise = stated.claim.parameter if epsilon is None else epsilon
     problem = Problem(
         mechanism=mechanism,
@@ -119,7 +117,7 @@ def prepare(statement: Statement, effort: Effort, *, interpreted: bool = False) 
         relation=relation,
         own_relation=statement.neighbours is None,
         data=data,
-        centre=centre,
+        centre=_centre(mechanism),
         scale=1 / noise if noise else 1.0,
     )
     assert effort.seed is not None  # it and the workers are settled when the effort is made
@@ -135,6 +133,12 @@ def prepare(statement: Statement, effort: Effort, *, interpreted: bool = False) 
         progress=effort.progress,
     )
     return problem, runner
+
+
+def _centre(mechanism: Mechanism) -> float:
+    """The value that a mechanism compares with, by the names of its parameters; 0.0 if none."""
+    values = mechanism.signature.parameters
+    return next((float(values[name]) for name in CENTRES if isinstance(values.get(name), int | float)), 0.0)
 
 
 def plain_function(function: Any) -> Any:

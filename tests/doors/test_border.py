@@ -94,14 +94,14 @@ BORDER = {
     },
     "histogram": {"length": tuple(name for name in WRONG if name != "huge")},
     "bits": {"length": tuple(name for name in WRONG if name != "huge")},
-    "Claim": {"epsilon": ("None", "inf", *NUMBER), "delta": ("None", "inf", "half", *NUMBER)},
+    "ApproxDP": {"epsilon": ("None", "inf", *NUMBER), "delta": ("None", "inf", "half", *NUMBER)},
 }
 LIMITS = {"neighbours": dpw.queries(1), "search_runs": 32, "max_time": 5.0, "seed": 1}
 RIGHT = {
     "check": {"mechanism": accepted, "epsilon": 1.0, "max_runs": 100, **LIMITS},
     "bound": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
     "curve": {"mechanism": accepted, "epsilons": [1.0], "claims": [1.0], "runs": 100, **LIMITS},
-    "Claim": {"epsilon": 1.0},
+    "ApproxDP": {"epsilon": 1.0},
 }
 
 

@@ -12,10 +12,12 @@ from scipy.special import polygamma
 
 import _dpwitness_pytest
 import dpwitness as dpw
+import dpwitness.health.new_process
 import dpwitness.plugin.asserter
 import dpwitness.plugin.database
 import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
 from _dpwitness_pytest import SESSION
+from dpwitness.effort import Effort
 from dpwitness.evidence import log_e_value
 from dpwitness.results.witness import Witness
 
@@ -57,6 +59,9 @@ def _calm(pytester, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     # Of the other plugins hypothesis costs each inner run seconds, for its summary.
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
+    # What a new process would answer, without its start, which takes a second for each violation; that it tells
+    # remembered noise from fresh noise is held by tests/statistics/test_health.py.
+    monkeypatch.setattr(dpwitness.health.new_process, "_told", dpwitness.health.new_process.answer)
 
 
 @pytest.fixture
@@ -635,7 +640,7 @@ def test_a_witness_that_cannot_be_saved_still_fails_the_test(project, pytester, 
     monkeypatch.setattr(dpwitness.plugin.database, "write_atomically", full)
     again = run("--dp-seed=2")
     again.assert_outcomes(failed=1)
-    again.stdout.fnmatch_lines(["E *known from .dpwitness/*could not be marked as refutes: OSError: *No space left*"])
+    again.stdout.fnmatch_lines(["E *saved in .dpwitness/*could not be marked as refutes: OSError: *No space left*"])
     test = pytester.path / "test_it.py"
     test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
     path.write_text(path.read_text().replace('"fixed"', '"refutes"'))
@@ -650,7 +655,7 @@ def test_a_violation_outlives_what_fails_while_it_is_shrunk(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(dpwitness.plugin.asserter, "shrink", fails)
-    kept, note = dpwitness.plugin.asserter._shrunk(found, noisy, {"max_runs": 50_000, "max_time": 1.0}, 1)
+    kept, note = dpwitness.plugin.asserter._shrunk(found, noisy, Effort(max_runs=50_000, max_time=1.0))
     assert isinstance(kept, dpw.Violation)
     assert kept.witness is found.witness
     if isinstance(error, KeyboardInterrupt):

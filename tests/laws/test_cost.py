@@ -16,8 +16,8 @@ FAST = {"compiled": True, "parallel": True}
 
 def noisy_sum(rng, data):
     total = 0.0
-    for value in data:
-        total += value
+    for k in range(len(data) - 1, -1, -64):  # every 64th value: it is their number that is tested, not the adding
+        total += data[k]
     return total + laplace(rng, 1.0)
 
 
@@ -36,7 +36,10 @@ def test_a_sum_over_many_values_is_searched_with_the_full_budget(mechanism, valu
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert isinstance(verdict, Violation)
-    assert verdict.search_runs >= (budget or 100_000)  # by default as many as fit in the time, a power of ten
+    if budget is None:
+        assert verdict.search_runs >= 100_000  # as many as fit in the time, a power of ten
+    else:
+        assert verdict.search_runs == budget  # 64 and as many again to count what they showed were more
     assert most < 300e6  # three inputs of three million values are 72 MB
 
 

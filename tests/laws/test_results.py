@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 import dpwitness as dpw
-from dpwitness.claim import Claim
-from dpwitness.counts import Counts
+from dpwitness.claims import PureDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import Interval
-from dpwitness.evidence import Estimate
+from dpwitness.evidence import Counts, Estimate
 from dpwitness.neighbours import Pair, as_input, queries
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import PValueCurve, curve_from_json
@@ -21,7 +20,7 @@ EVENT = Interval(coordinate=0, low=0.5)
 WITNESS = dpw.Witness(
     mechanism="mine.py:f",
     parameters={"epsilon": 1.0, "cutoff": (1, math.inf)},
-    claim=Claim(epsilon=math.log(2)),
+    claim=PureDP(math.log(2)),
     alpha=1e-6,
     relation=queries(1),
     pair=Pair(as_input([1.0]), as_input([0.0])),

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str], trace: bool) -> int:
-    from dpwitness.cli.parser import parse
+    from dpwitness.cli.commands import parse
 
     try:
         arguments = parse(given)

@@ -4,11 +4,9 @@ from typing import Any
 
 from dpwitness.cli.console import say
 
-__all__ = ["add"]
-
 
 def add(subparsers: Any, *, families: bool) -> None:
-    """Declare the command and, if `families`, those of all registered families below it."""
+    """Declare the command, and below it those of the registered families where they are asked for."""
     summary = "run an attack on data and report what it recovers"
     parser = subparsers.add_parser("attack", help=summary, description=f"{summary.capitalize()}.")
     attacks = parser.add_commands("attack", "NAME")

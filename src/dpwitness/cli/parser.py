@@ -1,28 +1,15 @@
-"""The parser of all commands: help that wraps, errors of one line, and what a bare `dpwitness` prints.
-
-A command's module imports what takes time when it runs, so that help, and errors in options, come at once.
-"""
+"""What the parser of any command does: help that wraps, errors of one line, and the overview of commands below it."""
 
 import argparse
 import textwrap
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any, Final, NoReturn, cast
 
-from dpwitness.cli import attack
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import BadInput
 
-__all__ = ["EXIT_CODES", "Parser", "command", "parse", "parser"]
+__all__ = ["EXIT_CODES", "Parser", "command", "overview"]
 
-#: Modules with an `add(subparsers)` each: the commands, in the order in which they are listed.
-COMMANDS: Final = (
-    "dpwitness.cli.targets",
-    "dpwitness.cli.check",
-    "dpwitness.cli.bound",
-    "dpwitness.cli.curve",
-    "dpwitness.cli.replay",
-)
 EXIT_CODES: Final[Mapping[int, str]] = {
     0: "not refuted, or done",
     1: "violated: the claim is refuted",
@@ -110,20 +97,6 @@ def command(
     return add
 
 
-def parser(*, attacks: bool = True) -> Parser:
-    """Build the parser of all commands, without those of the attack families unless `attacks`.
-
-    Each sets `run`, which takes the parsed arguments and returns the exit code, and `parser`, itself.
-    """
-    top = Parser(prog="dpwitness", description="Finds and proves violations of differential privacy.")
-    top.add_argument("--version", action="version", version=_version())
-    commands = top.add_commands("command", "COMMAND")
-    for module in COMMANDS:
-        import_module(module).add(commands)
-    attack.add(commands, families=attacks)
-    return top
-
-
 def overview(above: Parser, below: Mapping[str, Parser]) -> int:
     """Print the commands below a parser, a line each."""
     width = max(map(len, below))
@@ -143,21 +116,3 @@ def overview(above: Parser, below: Mapping[str, Parser]) -> int:
         wrap=True,
     )
     return NOT_REFUTED
-
-
-def parse(given: list[str]) -> argparse.Namespace:
-    """Parse a command line; a parsed one has `run`. Raises `BadInput`."""
-    top = parser(attacks="attack" in given)  # families take time to import, and may be other packages'
-    for text in given:
-        if text.startswith("--") and text.endswith("=--"):  # argparse takes this for an option without a value
-            top.error(f"{text!r} has no value")
-    arguments, unknown = top.parse_known_args(given)
-    if unknown:
-        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return arguments
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return f"dpwitness {version('dpwitness')}"

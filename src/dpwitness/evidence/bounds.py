@@ -30,20 +30,23 @@ def lower_bound(counts: Counts, claim: Claim, *, alpha: float, estimate: Estimat
     must have been fixed before these runs. Waudby-Smith & Ramdas (2024), JRSS-B 86(1).
 
     Where the claim's own parameter c is refuted (`log_e_value`), the bound is at least c, which is one more point of
-    the grid. Points below it are bet against as c is: λ < 1/(s + t) of c's half-plane is admissible for every x ≤ c,
-    whose half-plane has no larger slope and intercept, so their E(x) are e-values all the same; and as
-    X = 1[M(D) ∈ S] − s·1[M(D′) ∈ S] − t falls in s and t, run by run, E(x) ≥ E(c) for every x ≤ c, whatever the runs.
+    the grid: for x ≤ c the region of x lies in that of c, so whatever refutes c refutes x. Points below c are bet
+    against as c is, where their half-planes have no larger slope and intercept: λ < 1/(s + t) of c's half-plane is then
+    admissible for them, so their E(x) are e-values all the same; and as X = 1[M(D) ∈ S] − s·1[M(D′) ∈ S] − t falls in s
+    and t, run by run, E(x) ≥ E(c), whatever the runs. Other families are bet against point by point.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
     threshold, c = math.log(1 / alpha), claim.parameter
     refuted = log_e_value(counts, claim, estimate) >= threshold
     grid = PARAMETERS[c < PARAMETERS] if refuted else PARAMETERS[c > PARAMETERS]
-    last, betting = (c, None) if refuted else (0.0, half_plane_of(claim, estimate))
+    last, own = (c if refuted else 0.0), half_plane_of(claim, estimate)
     p, q = (None, None) if estimate is None else (estimate.p, estimate.q)
     # In pieces: the first failure is usually early, and the grid is long.
     for piece in np.array_split(grid, 20):
-        passed = log_e_values(counts, claim.half_planes(piece, p, q), estimate, betting) >= threshold
+        planes = claim.half_planes(piece, p, q)
+        below = not refuted and np.all(planes.slope <= own.slope) and np.all(planes.intercept <= own.intercept)
+        passed = log_e_values(counts, planes, estimate, own if below else None) >= threshold
         if not passed.all():
             first = int(np.argmin(passed))
             return float(piece[first - 1]) if first else last

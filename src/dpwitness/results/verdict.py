@@ -66,11 +66,14 @@ class Violation(CheckResult):
     def _found(self) -> tuple[str, list[str]]:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
         return f"VIOLATED: {self.call} is not {self.claim.short}", [
-            f"  so ε ≥ {self.epsilon_lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}"
+            f"  so {self.claim.symbol} ≥ {self.epsilon_lower_bound:.4g} with confidence {confidence(self.alpha)} "
+            f"{evidence}"
         ]
 
     def __repr__(self) -> str:
-        return f"<Violation: {self.call} is not {self.claim.short}, ε ≥ {self.epsilon_lower_bound:.4g}>"
+        return (
+            f"<Violation: {self.call} is not {self.claim.short}, {self.claim.symbol} ≥ {self.epsilon_lower_bound:.4g}>"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -88,12 +91,16 @@ class NotRefuted(CheckResult):
 
     @property
     def _caught(self) -> str:
-        return f"ε ≥ {self.detectable_epsilon:.4g}" if math.isfinite(self.detectable_epsilon) else "nothing"
+        return (
+            f"{self.claim.symbol} ≥ {self.detectable_epsilon:.4g}"
+            if math.isfinite(self.detectable_epsilon)
+            else "nothing"
+        )
 
     def _found(self) -> tuple[str, list[str]]:
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
             f"  this event would have caught {self._caught} with 95 % power",
-            f"  ε lower bound {self.epsilon_lower_bound:.4g} at confidence {confidence(self.alpha)}",
+            f"  {self.claim.symbol} lower bound {self.epsilon_lower_bound:.4g} at confidence {confidence(self.alpha)}",
         ]
 
     def __repr__(self) -> str:

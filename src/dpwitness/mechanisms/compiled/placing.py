@@ -1,6 +1,7 @@
 """Outcomes as rows, in compiled code: as `dpwitness.events.encoding` writes them, an entry of a row for each number.
 
-Numba chooses by type what `place` is; a type that is listed nowhere below is refused by its typing.
+Numba chooses by type what `place` is; a type that is listed nowhere below is refused by its typing. Numba wants the
+annotations of `place` and of all that stands for it alike, and knows types of its own: so they are `Any`.
 """
 
 import math

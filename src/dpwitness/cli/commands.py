@@ -1,0 +1,47 @@
+"""The parser of all commands.
+
+A command's module imports what takes time when it runs, so that help, and errors in options, come at once.
+"""
+
+import argparse
+from typing import Final
+
+from dpwitness.cli import attack, bound, check, curve, replay, targets
+from dpwitness.cli.parser import Parser
+
+__all__ = ["parse", "parser"]
+
+#: In the order in which they are listed.
+COMMANDS: Final = (targets, check, bound, curve, replay)
+
+
+def parser(*, attacks: bool = True) -> Parser:
+    """Build the parser of all commands, without those of the attack families unless `attacks`.
+
+    Each sets `run`, which takes the parsed arguments and returns the exit code, and `parser`, itself.
+    """
+    top = Parser(prog="dpwitness", description="Finds and proves violations of differential privacy.")
+    top.add_argument("--version", action="version", version=_version())
+    commands = top.add_commands("command", "COMMAND")
+    for module in COMMANDS:
+        module.add(commands)
+    attack.add(commands, families=attacks)
+    return top
+
+
+def parse(given: list[str]) -> argparse.Namespace:
+    """Parse a command line; a parsed one has `run`. Raises `BadInput`."""
+    top = parser(attacks="attack" in given)  # families take time to import, and may be other packages'
+    for text in given:
+        if text.startswith("--") and text.endswith("=--"):  # argparse takes this for an option without a value
+            top.error(f"{text!r} has no value")
+    arguments, unknown = top.parse_known_args(given)
+    if unknown:
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return arguments
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return f"dpwitness {version('dpwitness')}"
