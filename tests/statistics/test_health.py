@@ -243,6 +243,15 @@ def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
     assert "in a new process too" in verdict.notes[0]
 
 
+def test_what_rarely_varies_is_not_taken_for_remembered(monkeypatch):
+    """64 runs on D are all 0 with probability 0.88, and a new process then sees a 1 in 1,024 runs with 0.87."""
+    monkeypatch.setattr(new_process, "_told", new_process.answer)
+    limits = {"neighbours": PAIR, "outcome": float, "search_runs": 200, "max_runs": 2_000}
+    verdicts = [dpw.check(remembered.rare, claim=1.0, seed=seed, **limits) for seed in range(5)]
+    assert all(isinstance(verdict, dpw.Violation) for verdict in verdicts)
+    assert any("other outcomes are rare" in note for verdict in verdicts for note in verdict.notes)
+
+
 @pytest.mark.parametrize("release", [remembered.often_released, remembered.fraction_released])
 def test_a_released_value_that_repeats_is_a_violation_and_not_dependence(release):
     verdict = dpw.check(release, claim=1.0, neighbours=dpw.pairs((0.123456789012345, 0.52345678901234)), seed=1)
