@@ -36,8 +36,13 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: ArrayLike | Non
     cells, values = cell_probabilities(p, q, both), payoffs(HalfPlane(slope, intercept))
     low, high = np.zeros(p.shape), 0.999 / (slope + intercept)
     drift = sum(c * x for c, x in zip(cells, values, strict=True))
-    # The zero of a falling slope: from the solution without (1,1) and intercept, Newton's steps in a shrinking bracket.
-    bet = np.clip((cells[0] - slope * cells[2]) / np.maximum(slope * (cells[0] + cells[2]), 1e-300), low, high)
+    # The zero of a falling slope, by Newton's steps in a shrinking bracket. Without intercept it is at most the
+    # solution without (1,1), and that without (0,1): they start from the smaller one.
+    starts = [
+        (cells[0] - loss * cell) / np.maximum(loss * (cells[0] + cell), 1e-300)
+        for loss, cell in ((slope, cells[2]), (slope - 1, cells[1]))
+    ]
+    bet = np.clip(np.minimum(*starts), low, high)
     for _ in range(6 if not np.any(intercept) else 30):
         terms = [x / (1 + bet * x) for x in values]
         rise = sum(c * t for c, t in zip(cells, terms, strict=True))
