@@ -119,7 +119,7 @@ def test_a_search_that_runs_out_of_time_learns_from_what_was_drawn(given):
     finally:
         free.set()
     assert spent == 20  # of the only pair, or of the first: 40 runs
-    assert found[0].sample.runs + found[0].sample.tested > 0
+    assert found[0].sample.training_runs + found[0].sample.test_runs > 0
 
 
 def test_a_check_of_a_slow_mechanism_ends_with_a_verdict_and_not_with_an_error():
@@ -138,7 +138,7 @@ def test_a_check_of_a_slow_mechanism_ends_with_a_verdict_and_not_with_an_error()
 
 def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("dpwitness.runs.INTERRUPTED", 0.1)
+    monkeypatch.setattr("dpwitness.runs.executor.INTERRUPTED", 0.1)
 
     class Interrupted:
         """A deadline at which the user has had enough."""
