@@ -4,6 +4,7 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,11 @@ EARLIER: Final = "dpwitness-witness/1"
 
 def versions() -> dict[str, str]:
     """What the numbers depend on."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in ("dpwitness", "numpy", "numba", "scipy"):
         try:

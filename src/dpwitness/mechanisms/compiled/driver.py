@@ -11,6 +11,7 @@ import os
 import sys
 import types as pytypes
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,8 @@ def fill(rng, state, coupled, data, neighbour, parameters, rows, position, memor
 
 #: Mechanisms on their way into a driver module that is just being imported, by fingerprint.
 WAITING: dict[str, Any] = {}
+#: Drivers that were loaded in this process, by their files.
+LOADED: dict[Path, Callable[..., int]] = {}
 
 
 def load_driver(mechanism: Callable[..., Any], arguments: list[str], *, keep: bool = True) -> Callable[..., int]:
@@ -84,6 +87,9 @@ def load_driver(mechanism: Callable[..., Any], arguments: list[str], *, keep: bo
         path = _written(cache_folder() if keep and complete else private_folder(), name, key, call)
     except OSError:  # a full disk, or a folder that has just been removed
         path = _written(private_folder(), name, key, call)
+    # The key holds every value and function that is reached: in one process the same key is the same machine code.
+    if complete and path in LOADED:
+        return LOADED[path]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {path}")
@@ -93,6 +99,8 @@ def load_driver(mechanism: Callable[..., Any], arguments: list[str], *, keep: bo
     sys.modules[name] = module
     spec.loader.exec_module(module)
     fill: Callable[..., int] = module.fill
+    if complete:
+        LOADED[path] = fill
     return fill
 
 
@@ -121,12 +129,17 @@ def machine_code(mechanism: Any) -> Any:
     return remake(rebuilt(function, remake), given)
 
 
+@cache
+def _own_code() -> tuple[bytes, ...]:
+    """The files that stand behind every driver."""
+    files = (__file__, placing.__file__, scratch.__file__, encoding.__file__, noise.__file__, jit.__file__)
+    return tuple(Path(file).read_bytes() for file in files)
+
+
 def fingerprint(mechanism: Callable[..., Any], call: str) -> tuple[str, bool]:
     """Hash a mechanism with all that it reaches; and whether machine code may be kept under that name."""
     found = hashlib.sha256()
-    files = (__file__, placing.__file__, scratch.__file__, encoding.__file__, noise.__file__, jit.__file__)
-    own = [Path(file).read_bytes() for file in files]
-    for part in (*own, call, sys.version, numba.__version__, np.__version__):
+    for part in (*_own_code(), call, sys.version, numba.__version__, np.__version__):
         found.update(repr(part).encode())
     parts, complete = digest(mechanism)
     found.update(parts)
