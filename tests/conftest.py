@@ -9,6 +9,8 @@ import numba.core.runtime.context  # noqa: F401  # see above
 import pytest
 from hypothesis import settings
 
+from dpwitness.health import new_process
+
 pytest_plugins = ["pytester"]
 
 
@@ -16,6 +18,16 @@ pytest_plugins = ["pytester"]
 def data_folder() -> Path:
     """The real histograms of the repository."""
     return Path(__file__).resolve().parents[1] / "data"
+
+
+@pytest.fixture(autouse=True)
+def asked_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The health check of a violation asks this process for the runs of a new one, whose start takes seconds.
+
+    Tests of what a new process is for are marked `new_process`.
+    """
+    if request.node.get_closest_marker("new_process") is None:
+        monkeypatch.setattr(new_process, "_told", new_process.answer)
 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat

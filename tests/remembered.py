@@ -91,3 +91,7 @@ def decorated(rng, data, size):
 
 
 hidden = [lambda data: data[0]]
+
+
+def rare(rng, data):
+    return float(rng.random() < (0.9 if data[0] > 0.5 else 0.002))

@@ -55,6 +55,28 @@ def test_the_same_seed_gives_the_same_result(capsys):
     assert results[0] == results[1]
 
 
+def test_threads_change_nothing_and_the_result_is_saved(capsys, tmp_path):
+    saved = []
+    for workers in ("1", "3"):
+        path = tmp_path / workers
+        options = ["--epsilon", "1", "--repeat", "7", "--seed", "4", "--workers", workers, "--save", str(path)]
+        assert run(capsys, *options)[0] == 0
+        saved.append(json.loads(path.read_text()) | {"seconds": 0})
+    assert saved[0] == saved[1]
+    assert saved[0]["repeat"] == 7
+    assert not saved[0]["out_of_time"]
+
+
+def test_when_the_time_is_over_the_attacks_so_far_count(capsys):
+    options = ["--epsilon", "1", "--repeat", "1000000", "--workers", "1", "--max-time", "50ms", "--seed", "4"]
+    code, printed = run(capsys, *options, "--json")
+    result = json.loads(printed.out)
+    assert code == 0
+    assert result["out_of_time"]
+    assert 1 <= result["repeat"] < 1_000_000
+    assert "attacks, then the time was over;" in run(capsys, *options)[1].out
+
+
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_it_draws_true_against_guessed(capsys, tmp_path, kind):
     file = tmp_path / f"plot.{kind}"

@@ -12,7 +12,6 @@ from scipy.special import polygamma
 
 import _dpwitness_pytest
 import dpwitness as dpw
-import dpwitness.health.new_process
 import dpwitness.plugin.asserter
 import dpwitness.plugin.database
 import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
@@ -60,9 +59,6 @@ def _calm(pytester, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     # Of the other plugins hypothesis costs each inner run seconds, for its summary.
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
-    # What a new process would answer, without its start, which takes a second for each violation; that it tells
-    # remembered noise from fresh noise is held by tests/statistics/test_health.py.
-    monkeypatch.setattr(dpwitness.health.new_process, "_told", dpwitness.health.new_process.answer)
 
 
 @pytest.fixture

@@ -31,7 +31,6 @@ from dpwitness.claims import ApproxDP, HalfPlane
 from dpwitness.effort import Effort
 from dpwitness.errors import InvalidNeighbours, MechanismRaised
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
-from dpwitness.health import new_process
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, as_input
@@ -42,16 +41,6 @@ from dpwitness.search.shrinking import smallest
 from running import confirm, problem, runner
 
 ALPHA = 1e-6
-
-
-@pytest.fixture(autouse=True)
-def asked_here(request, monkeypatch):
-    """The health check of a violation asks this process for the runs of a new one, whose start takes seconds.
-
-    `test_bits` asks a new one; what that one is for is tested with the health checks.
-    """
-    if request.function is not test_bits:
-        monkeypatch.setattr(new_process, "_told", new_process.answer)
 
 
 def violation(mechanism, **settings):
@@ -105,6 +94,7 @@ def first_bit_leaks(rng, data, size):
     return data[0] * 1.0 + rng.normal(0, 0.2, size=size)
 
 
+@pytest.mark.new_process
 def test_bits():
     relation = bits(6, any_length=True)
     small = shrink(violation(first_bit_leaks, epsilon=1.0, neighbours=relation), first_bit_leaks, neighbours=relation)

@@ -201,6 +201,7 @@ def test_consecutive_runs_of_plain_python_that_share_a_draw():
         dpw.check(shared, claim=1.0, neighbours=PAIR, outcome=float, seed=1, max_time=5.0)
 
 
+@pytest.mark.new_process
 @pytest.mark.parametrize("name", ["kept", "cached", "offset", "listed"])
 def test_noise_that_is_remembered_is_found_by_a_new_process(name):
     limits = {"neighbours": PAIR, "outcome": float_of(name), "seed": 1, "search_runs": 2_000}
@@ -208,6 +209,7 @@ def test_noise_that_is_remembered_is_found_by_a_new_process(name):
         dpw.check(getattr(remembered, name), claim=1.0, **limits)
 
 
+@pytest.mark.new_process
 def test_noise_that_was_compiled_in_is_found_by_a_new_process():
     with pytest.raises(DependentRuns, match="compiled_offset may remember its noise: a module-level number or array"):
         dpw.check(remembered.compiled_offset, seed=1, **LIMITS)
@@ -225,6 +227,7 @@ def test_constants_of_other_modules_count_and_our_own_do_not():
     assert constants(load("subset_sum_reconstruction")) is None  # its file holds numbers: they draw nothing
 
 
+@pytest.mark.new_process
 def test_what_a_list_remembers_does_not_go_to_the_new_process():
     given = [0.0]
     limits = {"neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000, "parameters": {"memory": given}}
@@ -234,6 +237,7 @@ def test_what_a_list_remembers_does_not_go_to_the_new_process():
     assert given == [0.0]
 
 
+@pytest.mark.new_process
 def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
     """numba compiles it and draws otherwise, so a copy runs in Python; a new process is asked for the original."""
     with pytest.warns(dpw.errors.CompiledDiffers):
@@ -241,6 +245,14 @@ def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
     assert isinstance(verdict, dpw.Violation)
     assert len(verdict.notes) == 1
     assert "in a new process too" in verdict.notes[0]
+
+
+def test_what_rarely_varies_is_not_taken_for_remembered():
+    """64 runs on D are all 0 with probability 0.88, and a new process then sees a 1 in 1,024 runs with 0.87."""
+    limits = {"neighbours": PAIR, "outcome": float, "search_runs": 200, "max_runs": 2_000}
+    verdicts = [dpw.check(remembered.rare, claim=1.0, seed=seed, **limits) for seed in range(5)]
+    assert all(isinstance(verdict, dpw.Violation) for verdict in verdicts)
+    assert any("other outcomes are rare" in note for verdict in verdicts for note in verdict.notes)
 
 
 @pytest.mark.parametrize("release", [remembered.often_released, remembered.fraction_released])
@@ -254,6 +266,7 @@ def float_of(name):
     return None if name == "offset" else float
 
 
+@pytest.mark.new_process
 def test_a_generator_seeded_inside_is_a_violation_and_the_verdict_says_why():
     verdict = dpw.check(remembered.seeded, claim=1.0, neighbours=PAIR, outcome=float, seed=1, search_runs=2_000)
     assert isinstance(verdict, dpw.Violation)
@@ -309,12 +322,14 @@ def asked(function):
     return new_process.ask(requested(function, events=[POSITIVE]))
 
 
+@pytest.mark.new_process
 def test_what_a_mechanism_prints_is_not_the_answer():
     left, right = asked(remembered.talkative)
     assert (left.always, right.always) == ((0.0,), (1.0,))
     assert (left.hits, right.hits) == ((0,), (right.runs,))
 
 
+@pytest.mark.new_process
 def test_errors_in_the_new_process_are_told_in_one_line():
     with pytest.raises(loading.CannotLoad, match=r"^in a new process: SystemExit: no more$"):
         asked(remembered.leaves)

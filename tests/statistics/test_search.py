@@ -18,7 +18,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
 from dpwitness.search.learners import RatedEvent, learn_events
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
-from dpwitness.search.ranking import RECOUNTS, Entry
+from dpwitness.search.ranking import MOST_COUNTED_AGAIN, Entry
 from dpwitness.search.samples import Table
 from running import playoff, search
 
@@ -162,13 +162,13 @@ def test_a_lucky_winner_is_counted_again(monkeypatch):
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
 
     def lucky(recounts):
-        monkeypatch.setattr("dpwitness.search.ranking.RECOUNTS", recounts)
+        monkeypatch.setattr("dpwitness.search.ranking.MOST_COUNTED_AGAIN", recounts)
         searches = (
             playoff(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=s, budget=100_000)[0] for s in range(40)
         )
         return sum(winner.found.value > 0 for winner in searches)
 
-    usual, before = RECOUNTS, lucky(0)
+    usual, before = MOST_COUNTED_AGAIN, lucky(0)
     assert before > 10
     assert lucky(usual) <= stats.binom.isf(1e-4, before, 3 * stats.norm.sf(1))
 
@@ -179,7 +179,7 @@ def test_who_is_counted_again_wins_by_those_runs_alone(monkeypatch):
     events = [Interval(coordinate=0, low=1 + math.log(100) - 0.01 * k) for k in range(8)]
     nothing = Estimate(p=0.0, q=0.0)
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
-    monkeypatch.setattr("dpwitness.search.ranking.RECOUNTS", len(events))  # all that promise by luck
+    monkeypatch.setattr("dpwitness.search.ranking.MOST_COUNTED_AGAIN", len(events))  # all that promise by luck
     again = 0
     for seed in range(40):
         winner, _ = playoff(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=seed, budget=100_000)

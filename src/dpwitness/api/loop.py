@@ -49,7 +49,7 @@ def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runn
     try:
         return work(*prepare(statement, effort))
     except CompiledDisagrees as error:
-        warnings.warn(str(error), CompiledDiffers, stacklevel=4)
+        warnings.warn(str(error), CompiledDiffers, stacklevel=3)
     return work(*prepare(statement, effort, interpreted=True))
 
 

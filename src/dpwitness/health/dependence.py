@@ -67,6 +67,11 @@ class FurtherCalls:
     hits: list[list[Hits]]  # [event][call], one flag a row
     always: tuple[float, ...] | None
 
+    @property
+    def runs(self) -> int:
+        """The runs of all calls."""
+        return sum(len(flags) for flags in self.hits[0])
+
 
 def further_calls(runner: Runner, pair: Pair, events: Sequence[Event]) -> list[FurtherCalls] | None:
     """Call the mechanism again on D and on D′, from streams of their own; None where that takes too long."""

@@ -103,27 +103,40 @@ def _compared(
         ) from error
     notes = []
     for side, (here, there) in enumerate(zip(seen, told, strict=True)):
+        _refuse_other_shares(name, side, shards, there)
         if here.always is None:
-            _refuse_other_shares(name, side, shards, there)
+            continue
+        if there.always is None:
+            notes.append(
+                f"on {NAMES[side]} {here.runs} runs all returned {shown(here.always)}: other outcomes are rare"
+            )
         elif here.always == there.always:
             notes.append(
                 f"on {NAMES[side]} every run returned {shown(here.always)}, in a new process too: it adds no noise, or "
                 "seeds its generator itself"
             )
-        else:
+        elif _same_by_chance(here.runs, there.runs) < LEVEL / 4:
             raise DependentRuns(
                 f"{name} remembers its noise or a setting: on {NAMES[side]} it returned {shown(here.always)} "
-                f"on every run, and {'various outcomes' if there.always is None else shown(there.always)} "
-                f"in a new process; {ADVICE}"
+                f"on every run, and {shown(there.always)} in a new process; {ADVICE}"
             )
     return tuple(notes)
+
+
+def _same_by_chance(here: int, there: int) -> float:
+    """The largest probability that independent runs all return one outcome here, and all another there.
+
+    That of p^here·(1 − p)^there over p.
+    """
+    both = here + there
+    return float((here / both) ** here * (there / both) ** there)
 
 
 def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_process.Answer) -> None:
     """Raise `DependentRuns` where an event happened in another share of a new process's runs than of confirm runs."""
     for totals, others in zip(shards.totals, there.hits, strict=True):
         hits, runs = _hits(totals, side), totals.runs
-        if fisher_p_value(hits, runs, others, there.runs) < LEVEL / (2 * len(shards.totals)):
+        if fisher_p_value(hits, runs, others, there.runs) < LEVEL / (4 * len(shards.totals)):
             raise DependentRuns(
                 f"{name} remembers its noise or a setting: on {NAMES[side]} the event happened in {hits} of {runs} "
                 f"runs, and in {others} of {there.runs} in a new process; {ADVICE}"

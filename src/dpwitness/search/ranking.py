@@ -15,7 +15,7 @@ from dpwitness.search.objectives import Objective
 #: By how many standard errors a value in the playoff is lowered: the largest of some 24 noisy values is partly noise.
 STANDARD_ERRORS: Final = 1.0
 #: How often a winner of the playoff that may owe it to luck is counted again.
-RECOUNTS: Final = 2
+MOST_COUNTED_AGAIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,15 @@ def playoff(runner: Runner, entries: Sequence[Entry], objective: Objective, budg
         alive.sort(key=lambda number: -state.value(number))
         if turn < rounds - 1:
             alive = alive[: (len(alive) + 1) // 2]
-    recounted: set[int] = set()
+    counted_again: set[int] = set()
     while True:
         best = state.value(alive[0])
         good = [number for number in alive if state.value(number) >= best - tolerance(best)]
         winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
-        lucky = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in recounted
-        if not lucky or len(recounted) == RECOUNTS:
+        uncertain = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in counted_again
+        if not uncertain or len(counted_again) == MOST_COUNTED_AGAIN:
             return state.latest[winner], state.spent
-        recounted.add(winner)
+        counted_again.add(winner)
         state.tallies[winner] = Tally()  # the runs by which it won
         state.count(winner, rounds, max(budget // 5, 8))
         alive = sorted(range(len(entries)), key=lambda number: -state.value(number))

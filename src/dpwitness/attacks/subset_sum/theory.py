@@ -1,4 +1,4 @@
-"""How sure an adversary becomes of one bit behind binomial errors: the random walk of Theorem 5 and its bound.
+"""An adversary's confidence in one bit behind binomial errors: the random walk of Theorem 5 and its bound.
 
 Dinur & Nissim, PODS 2003, Theorem 5. An adversary who knows all other bits takes the answers one by one; the error of
 each is (sum of R fair bits) − R/2. If the bit is 1, an answer with k of these bits at 1 moves his confidence

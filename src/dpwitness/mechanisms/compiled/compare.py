@@ -21,6 +21,8 @@ RUNS: Final = 16
 SECONDS: Final = 0.25
 #: Runs with the event on D alone, and on D′, that are compared before a verdict.
 EACH: Final = 8
+#: Numbers that the outcomes of one input may hold, where such runs are looked for.
+ROOM: Final = 1 << 20
 
 
 def first_difference(
@@ -64,7 +66,8 @@ def difference_in_event(
     began = time.perf_counter()
     for rng in streams:
         start = rng.bit_generator.state
-        rows = compiled.pair_outcomes(pair, rng, compiled.shard, coupled=True)
+        n = min(compiled.shard, max(ROOM // max(compiled.width, 1), EACH))
+        rows = compiled.pair_outcomes(pair, rng, n, coupled=True)
         here, there = contains(rows[0]), contains(rows[1])
         chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
         rng.bit_generator.state = start
