@@ -17,6 +17,7 @@ import dpwitness.plugin.database
 import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
 from _dpwitness_pytest import SESSION
 from dpwitness.effort import Effort
+from dpwitness.errors import MechanismTimeout
 from dpwitness.evidence import log_e_value
 from dpwitness.results.witness import Witness
 
@@ -252,6 +253,27 @@ def test_max_time_is_a_health_check_when_nothing_fits(project):
     )()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["E *HealthCheckFailed: too_slow: slow *"])
+
+
+@pytest.mark.parametrize("suppressed", [False, True])
+def test_no_run_in_time_is_an_error_whatever_is_suppressed(project, tmp_path, monkeypatch, suppressed):
+    """A check that ended without counts has no verdict: `suppress` changes the error's kind and never makes a pass."""
+
+    def late(*arguments, **settings):
+        raise MechanismTimeout("good did not finish its first 50 runs in time: give more time")
+
+    monkeypatch.setattr(dpwitness.plugin.asserter, "check_problem", late)
+    path = tmp_path / "report.json"
+    call = f"good, epsilon=1.0, neighbours=one{', suppress=' + repr('too_slow') if suppressed else ''}"
+    result = project(f"    def test_late(assert_private): assert_private({call})\n")(f"--dp-report={path}")
+    result.assert_outcomes(failed=1)
+    said = "good did not finish its first 50 runs in time: give more time"
+    kind = "MechanismTimeout" if suppressed else "HealthCheckFailed: too_slow"
+    result.stdout.fnmatch_lines([f"E *{kind}: {said}*"])
+    (entry,) = json.loads(path.read_text())["assertions"]
+    assert entry["verdict"] == ("error" if suppressed else "unhealthy")
+    assert said in entry["reason"]
+    assert entry["alpha"] > 0  # it is spent: what was drawn may have been seen
 
 
 def test_without_a_seed_each_session_draws_one(pytester):

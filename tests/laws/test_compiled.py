@@ -256,6 +256,19 @@ def test_what_cannot_be_told_is_not_kept():
     def known(rng, data):
         return math.exp(np.float64(data[0])) + len(data)
 
+    class Refusal(ValueError):
+        """Numba knows an exception by its name."""
+
+    def raising(rng, data):
+        if data[0] < 0:
+            raise Refusal
+        return data[0]
+
+    def unknown_class(rng, data):
+        return Settings
+
+    assert digest(raising)[1]
+    assert not digest(unknown_class)[1]
     assert not digest(unknown_object)[1]
     assert not digest(module_as_a_whole)[1]
     assert digest(known) == digest(known)

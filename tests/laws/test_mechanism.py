@@ -63,6 +63,10 @@ def lists_of_any_length(rng, data):
     return data[:1], data
 
 
+def no_entries(rng, data):
+    return data[:0]
+
+
 def special(rng, data):
     zero = data[0] - 1.0
     return np.array([zero / (zero * 1.0 + 0.0) if zero > 0 else np.nan, -zero, np.inf, -np.inf, zero])
@@ -82,6 +86,7 @@ def large(rng, data):
         (listed, [FALSE, TRUE]),
         (array, [2, 4]),
         (nothing, [NONE]),
+        (no_entries, []),
         (perhaps, [NONE]),
         (lists_of_any_length, [length_of(1), 1, length_of(2), 1, 2]),
         (special, [NOT_A_NUMBER, NEGATIVE_ZERO, np.inf, -np.inf, 0]),

@@ -1,4 +1,7 @@
+import itertools
 import math
+import os
+import threading
 import time
 
 import numpy as np
@@ -16,8 +19,9 @@ from dpwitness.mechanisms.compiled.mechanism import sfc64_state
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.neighbours import pairs
+from dpwitness.neighbours import Pair, pairs
 from dpwitness.runs import Role, Runner, generator, stack
+from dpwitness.runs.executor import default_workers
 from dpwitness.runs.runner import BLOCK
 from running import confirm, ordered, runner, sample
 
@@ -54,6 +58,14 @@ def test_search_and_confirm_draw_from_streams_of_their_own():
     other, _ = sample(svt(), PAIR, 1_000, seed=5, key=(1,))
     assert np.array_equal(left, again, equal_nan=True)
     assert not np.array_equal(left, other, equal_nan=True)
+
+
+def test_no_role_is_another_or_another_with_a_number_behind_it():
+    """Numbers of pairs, rounds and shards stay below 2²⁰: keys that begin alike must go on with a larger one."""
+    values = {name: role.value for name, role in Role.__members__.items()}
+    assert len(set(values.values())) == len(values)
+    for one, other in itertools.permutations(values.values(), 2):
+        assert other[: len(one)] != one or other[len(one)] >= 1 << 20
 
 
 def test_no_confirm_run_repeats_a_search_run(monkeypatch):
@@ -177,6 +189,27 @@ def test_rows_that_are_too_narrow_are_made_again_from_the_same_draws():
     assert none == Counts(n10=0, n11=0, n01=0, n00=long.shard)
 
 
+def test_a_last_block_that_is_shorter_may_be_too_narrow_too():
+    runs = 2 * BLOCK + 1  # three blocks of width 1, the last of one run less
+
+    class Late(Widening):
+        shard = runs
+
+        def fill_pair(self, pair, rng, rows, start, *, coupled):
+            if start > BLOCK:
+                return super().fill_pair(pair, rng, rows, start, coupled=coupled)
+            self.blocks.append((start, rows.shape[2]))
+            rows[:] = 1.0
+            return 1
+
+    made = Late(1)
+    (counts,) = last(confirm(made, PAIR, [Interval(coordinate=0, low=0.0)], seed=1, max_runs=runs))
+    height = -(-runs // 3)
+    assert made.blocks == [(0, 1), (height, 1), (2 * height, 1), (2 * height, 3)]
+    assert runs - 2 * height < height
+    assert counts == Counts(n11=runs)
+
+
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_samples_and_tallies_hold_every_shard(shards):
     mechanism = as_mechanism(lambda rng, data: data[0] + rng.random(), np.array([0.0]))
@@ -270,6 +303,32 @@ def test_a_mechanism_that_raises_is_named_with_run_and_input():
         last(confirm(mechanism, pair, [Interval(coordinate=0, low=0.5)], seed=1, max_runs=100_000, workers=2))
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_the_run_that_raises_is_the_one_whose_draws_do(side):
+    """One number a run, from one stream: the first below 0.001 is that of the run to be named, on either side."""
+
+    def fragile_at(rng, data):
+        u = rng.random()
+        if data[0] > 0 and u < 0.001:
+            raise ValueError("too far out")
+        return u
+
+    inputs = [np.array([4.0 * (side == k)]) for k in (0, 1)]
+    mechanism = as_mechanism(fragile_at, np.zeros(1))
+    assert mechanism.compiled
+    first = int(np.flatnonzero(generator(1, Role.CONFIRM, 0).random(mechanism.shard) < 0.001)[0])
+    assert first > 1
+    message = rf"fragile_at raised ValueError \(too far out\) on run {first}, on the input \[4\.\]"
+    with pytest.raises(MechanismRaised, match=message):
+        last(confirm(mechanism, Pair(*inputs), [Interval(coordinate=0)], seed=1, max_runs=mechanism.shard))
+
+
+def test_compiled_code_lets_other_threads_go_on():
+    mechanism = svt()
+    assert mechanism.threads
+    assert mechanism._fill.targetoptions["nogil"]
+
+
 def test_a_mechanism_that_hangs_is_left_behind_at_the_deadline():
     def slow(value):
         time.sleep(30)
@@ -283,6 +342,57 @@ def test_a_mechanism_that_hangs_is_left_behind_at_the_deadline():
     mechanism.fill_pair = lambda *_, **__: slow(0)
     with pytest.raises(MechanismTimeout, match="quick did not finish its first 50 runs in time"):
         last(confirm(mechanism, pair, [Interval(coordinate=0)], seed=1, max_runs=50, deadline=time.monotonic() + 0.2))
+
+
+def test_a_tally_that_finishes_no_shard_in_time_says_so():
+    mechanism, free = Recorded(1), threading.Event()
+    mechanism.fill_pair = lambda *_, **__: free.wait(30)
+    try:
+        with pytest.raises(MechanismTimeout, match="did not finish the search in time: give more time, or fewer runs"):
+            runner(mechanism, deadline=time.monotonic() + 0.1).tally(PAIR, Interval(coordinate=0), 50, Role.SEARCH)
+    finally:
+        free.set()
+
+
+def test_a_search_has_half_of_the_time_and_a_task_of_several_has_no_end(monkeypatch):
+    made = Runner(mechanism=svt(), seed=1, workers=3, max_time=100.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    assert made.deadline is made.searching().deadline is None
+    whole, half = made.restarted(), made.restarted().searching()
+    assert (whole.deadline.left, half.deadline.left) == (100.0, 50.0)
+    assert (half.alone().deadline, half.alone().workers) == (None, 1)
+
+
+def test_by_default_there_are_as_many_workers_as_cores_that_may_be_used(monkeypatch):
+    assert Runner(mechanism=svt(), seed=1).workers == default_workers() >= 1
+    if hasattr(os, "sched_getaffinity"):
+        assert default_workers() == len(os.sched_getaffinity(os.getpid()))
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    for cores, workers in ((7, 7), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        assert default_workers() == workers
+
+
+def test_who_wants_no_more_waits_for_what_runs_and_begins_nothing_new():
+    begun, done, free = [], [], threading.Event()
+
+    def task(k):
+        def run():
+            begun.append(k)
+            if k:
+                free.wait(30)
+                time.sleep(0.05)  # the closing thread must still be waiting now
+            done.append(k)
+
+        return run
+
+    looks = ordered(map(task, range(10)), 2)
+    next(looks)  # of at most four that were handed in, two run
+    while len(begun) < 3:
+        time.sleep(0.001)
+    threading.Timer(0.05, free.set).start()
+    looks.close()
+    assert sorted(begun) == sorted(done) == [0, 1, 2]
 
 
 def test_ordered_keeps_the_order_and_hands_on_errors():

@@ -9,7 +9,7 @@ import pytest
 
 from dpwitness.errors import CompiledDiffers
 from dpwitness.events.encoding import NOT_A_NUMBER, entries
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, sfc64_state
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
 from dpwitness.mechanisms.python import flat
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -88,6 +88,17 @@ def test_outcomes_are_those_of_plain_python(function):
             row = [number for entry in flat(parts) for number in entries(entry)]
             assert len(row) == length
             assert rows[side, i, :length].tolist() == row
+
+
+def test_each_run_takes_the_memory_that_the_run_before_it_took():
+    """So much of it is taken in the end as by one run: 2 + 2 + 4 numbers."""
+    runs, data = 7, np.array([1.0, 2.0])
+    mechanism = CompiledMechanism(Signature.of(three_arrays, {}))
+    rng, position, memory = generator(3, Role.SEARCH), np.array([-1, SIZE]), np.full(SIZE, 5.0)
+    mechanism._fill(rng, sfc64_state(rng), True, data, data, (), np.empty((2 * runs, 12)), position, memory)
+    assert position.tolist() == [2 * runs - 1, 8]  # the number of the last run: those of D′ follow those of D
+    assert np.all(memory[:8] != 5)
+    assert np.all(memory[8:] == 5)
 
 
 def unwritten(rng, data):

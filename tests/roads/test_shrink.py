@@ -364,12 +364,35 @@ def test_what_an_event_promises_is_its_growth_rate_on_runs_of_its_own():
     assert abs(estimate.q - 0.2) < error
     assert abs(estimate.both - 0.16) < error
     assert first == pytest.approx(float(growth_rate(0.8, 0.2, HalfPlane(math.exp(0.5)), 0.16)), rel=0.2)
-    assert first < float(growth_rate(estimate.p, estimate.q, HalfPlane(math.exp(0.5)), estimate.both)) + 1e-12
+    # It is that of a p one standard error of X lower: E[X²] = P10 + (s − 1)²·P11 + s²·P01.
+    s = math.exp(0.5)
+    square = estimate.p - estimate.both + (s - 1) ** 2 * estimate.both + s**2 * (estimate.q - estimate.both)
+    lower = estimate.p - math.sqrt(square / 20_000)
+    assert first == pytest.approx(float(growth_rate(lower, estimate.q, HalfPlane(s), estimate.both)), rel=2e-3)
     assert made.value(pair, OutcomeSet([[1.0]]))[1] != estimate
     assert (made.steps, made.spent) == (2, 40_000)
     assert shrinking._refutable(made, pair)
     assert not shrinking._refutable(made, Pair(pair.data, pair.data))
     assert (made.steps, made.spent) == (4, 80_000)
+
+
+def mostly_zero(rng, data, size):
+    return 1.0 * (rng.random(size) < 0.001 + 0.3 * data[0])
+
+
+def test_the_given_event_is_a_candidate_of_its_own_direction_and_width_only():
+    """A one comes with 0.301 on D = 1 and 0.001 on D = 0: only from 1 to 0 is the claim broken."""
+    pair = Pair(as_input([1]), as_input([0]))
+    made = shrinker(dpwitness.mechanisms.resolve.as_mechanism(mostly_zero, pair.data), 20_000)
+    given = interval(low=0.98765)
+    found, events = shrinking._candidates(made, pair, given)
+    assert (found.data.tolist(), found.neighbour.tolist()) == ([1], [0])
+    assert given in events
+    turned, others = shrinking._candidates(made, pair.swapped(), given)
+    assert (turned.data.tolist(), turned.neighbour.tolist()) == ([1], [0])
+    assert given not in others
+    behind = interval(low=0.98765, coordinate=1)  # an output has one number
+    assert behind not in shrinking._candidates(made, pair, behind)[1]
 
 
 @pytest.mark.parametrize(

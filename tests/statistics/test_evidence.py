@@ -115,6 +115,16 @@ def test_a_lower_bound_asks_for_a_level_between_0_and_1(alpha):
         lower_bound(Counts(n10=10), ApproxDP(0.0), alpha=alpha)
 
 
+def test_lower_bounds_are_a_thousandth_apart_and_small_ones_a_ten_thousandth():
+    assert PARAMETERS[0] == 0
+    assert PARAMETERS[-1] > 690  # e to it is nearly the largest float
+    steps = np.diff(PARAMETERS)
+    assert np.all(steps > 0)
+    assert np.all(steps <= np.maximum(1e-4, 1e-3 * PARAMETERS[:-1]) * (1 + 1e-9))
+    small = lower_bound(Counts(n10=60_000, n11=10**6, n00=10**7), ApproxDP(0.0), alpha=1e-3)
+    assert 0.05 < small < math.log(1.06)
+
+
 def test_a_lower_bound_leaves_delta_out_of_account():
     """p = 0.10 and q = 0.01 show log 10 at δ = 0, and at δ = 0.05 no more than log 5."""
     counts = Counts(n10=100_000, n01=10_000, n00=890_000)
