@@ -124,7 +124,7 @@ def test_mitigations_stop_the_count():
 @pytest.mark.parametrize("function", TARGETS)
 def test_check_refutes(function):
     # Few search runs do where the attack's own candidate is what refutes; growing noise leaves less to see.
-    search_runs = 40_000 if function is table_builder.growing_noisy_counts else 4_000
+    search_runs = 10_000 if function is table_builder.growing_noisy_counts else 2_000
     verdict = dpw.check(function, epsilon=1, claim=1, seed=3, search_runs=search_runs)
     assert isinstance(verdict, dpw.Violation)
     pair = verdict.witness.pair

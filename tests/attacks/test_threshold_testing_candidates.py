@@ -92,7 +92,7 @@ def test_candidates_violate_the_claim_they_are_made_for(name, at):
 
 @pytest.mark.parametrize("name", ["gptt_lee_clifton", "gptt_chen", "gptt_stoddard"])
 def test_check_refutes_the_instances_without_help(name):
-    verdict = dpw.check(getattr(threshold_testing, name), epsilon=0.7, seed=1)
+    verdict = dpw.check(getattr(threshold_testing, name), epsilon=0.7, seed=1, search_runs=60_000)
     assert isinstance(verdict, dpw.Violation)
 
 
@@ -107,7 +107,8 @@ def test_check_refutes_gptt_with_parameters_of_its_own():
 @pytest.mark.parametrize("claim", [1.0, 5.0])
 def test_reconstruction_on_real_data_refutes_any_claim(file, claim, data_folder):
     data = read_column(data_folder / f"{file}.csv")[:512]  # all 4096 take ten times as long
-    verdict = dpw.check(threshold_testing.gptt_stoddard, epsilon=1.0, claim=claim, data=data, seed=3)
+    settings = {"epsilon": 1.0, "claim": claim, "data": data, "seed": 3, "search_runs": 20_000}
+    verdict = dpw.check(threshold_testing.gptt_stoddard, **settings)
     assert isinstance(verdict, dpw.Violation)
     # On D′ the cell has another count, and the reconstruction never gives its old one.
     assert verdict.counts.neighbour_hits == 0

@@ -24,33 +24,35 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.runs import Runner
 from running import confirm
 
-SEEDS = range(3)
+#: A seed and its search runs: a short search in the suite; those that `check` chooses itself with the campaigns.
+SEARCHES = [(0, 200_000), *(pytest.param(seed, None, marks=pytest.mark.campaign) for seed in range(3))]
 
 
+@pytest.mark.parametrize(("seed", "search_runs"), SEARCHES)
 @pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.5])
 @pytest.mark.parametrize("name", ["laplace_mechanism", "histogram", "svt"])
-def test_right_mechanisms_are_not_refuted_at_their_claim(name, epsilon):
-    for seed in SEEDS:
-        verdict = dpw.check(load(name), epsilon=epsilon, seed=seed, max_runs=1_000_000)
-        assert isinstance(verdict, dpw.NotRefuted)
-        assert epsilon < verdict.detectable_epsilon < 1.5 * epsilon  # a pass says what it would have caught
-        assert verdict.epsilon_lower_bound <= epsilon
+def test_right_mechanisms_are_not_refuted_at_their_claim(name, epsilon, seed, search_runs):
+    verdict = dpw.check(load(name), epsilon=epsilon, seed=seed, search_runs=search_runs, max_runs=1_000_000)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert epsilon < verdict.detectable_epsilon < 1.5 * epsilon  # a pass says what it would have caught
+    assert verdict.epsilon_lower_bound <= epsilon
 
 
+@pytest.mark.parametrize(("seed", "search_runs"), SEARCHES)
 @pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.5])
 @pytest.mark.parametrize("name", ["isvt1", "isvt2", "isvt3", "isvt4"])
-def test_broken_mechanisms_are_refuted(name, epsilon):
-    for seed in SEEDS:
-        verdict = dpw.check(load(name), epsilon=epsilon, seed=seed)
-        assert isinstance(verdict, dpw.Violation)
-        assert verdict.log_e_value >= math.log(1e6)
-        assert verdict.epsilon_lower_bound >= epsilon
+def test_broken_mechanisms_are_refuted(name, epsilon, seed, search_runs):
+    verdict = dpw.check(load(name), epsilon=epsilon, seed=seed, search_runs=search_runs)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.log_e_value >= math.log(1e6)
+    assert verdict.epsilon_lower_bound >= epsilon
 
 
+@pytest.mark.parametrize(("seed", "search_runs"), SEARCHES)
 @pytest.mark.parametrize(("epsilon", "kind"), [(0.2, dpw.Violation), (0.7, dpw.Violation), (1.5, dpw.NotRefuted)])
-def test_the_wrong_scale_is_refuted_where_it_is_less_private(epsilon, kind):
-    for seed in SEEDS:
-        assert isinstance(dpw.check(load("histogram_wrong_scale"), epsilon=epsilon, seed=seed), kind)
+def test_the_wrong_scale_is_refuted_where_it_is_less_private(epsilon, kind, seed, search_runs):
+    verdict = dpw.check(load("histogram_wrong_scale"), epsilon=epsilon, seed=seed, search_runs=search_runs)
+    assert isinstance(verdict, kind)
 
 
 def test_bound_of_a_known_epsilon():
@@ -64,11 +66,12 @@ def test_bound_finds_the_pair_that_moves_most_answers_up_and_the_rest_down():
     assert 0.078 <= result.epsilon_lower_bound <= 0.1
 
 
-def test_level_of_coupled_runs_at_an_exact_boundary():
+@pytest.mark.parametrize("seeds", [100, pytest.param(600, marks=pytest.mark.campaign)])
+def test_level_of_coupled_runs_at_an_exact_boundary(seeds):
     """The Laplace mechanism at its own claim with the event of largest ratio, a look after every shard."""
     pair = dpw.pairs(([0.0], [1.0])).given[0]
     mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=1.0)
-    event, claim, alpha, seeds = Interval(coordinate=0, high=0.0), ApproxDP(epsilon=1.0), 0.05, 600
+    event, claim, alpha = Interval(coordinate=0, high=0.0), ApproxDP(epsilon=1.0), 0.05
     q = math.exp(-1) / 2
     hint = Estimate(p=0.51, q=q, both=q)
     alarms = 0
@@ -109,7 +112,7 @@ def test_real_counts(data_folder):
 
     ages = read_column(data_folder / "adult_age.csv")
     assert len(ages) == 111
-    settings = {"epsilon": 0.7, "data": ages, "seed": 1}
+    settings = {"epsilon": 0.7, "data": ages, "seed": 1, "search_runs": 60_000}
     assert isinstance(dpw.check(load("histogram_wrong_scale"), **settings), dpw.Violation)
     assert isinstance(dpw.check(load("histogram"), **settings, max_runs=200_000), dpw.NotRefuted)
 
@@ -161,7 +164,7 @@ def test_time_runs_out():
         time.sleep(0.002)
         return rng.random()
 
-    verdict = dpw.check(slow, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=3, outcome=lambda x: x)
+    verdict = dpw.check(slow, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=2, outcome=lambda x: x)
     assert verdict.ended == "time"
     assert verdict.counts.runs > 0
 
