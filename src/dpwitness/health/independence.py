@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
-from scipy.stats import hypergeom
 
 #: The probability with which a mechanism of independent runs is refused, whatever else is tested of it.
 LEVEL: Final = 1e-9
@@ -24,6 +22,8 @@ Floats = NDArray[np.float64]
 
 def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int) -> float:
     """Fisher's exact test that two shares differ in either direction: twice the smaller tail."""
+    from scipy.stats import hypergeom  # 0.6 s
+
     if not of or not of_others:
         return 1.0
     law = (of + of_others, hits + other_hits, of)
@@ -36,6 +36,8 @@ def pairs_p_value(both: int, hits: int, pairs: int) -> float:
     Of `pairs` disjoint pairs of rows, fixed beforehand, `both` consist of hits; `hits` is the number of hits in all.
     Placed at random, j pairs are filled in C(m, j) C(m − j, h − 2j) 2^(h − 2j) of the C(2m, h) ways.
     """
+    from scipy.special import logsumexp  # 0.2 s; compiled mechanisms need none of this
+
     least, most = max(0, hits - pairs), hits // 2
     j = np.arange(least, most + 1, dtype=np.float64)
     log_ways = _choose(pairs, j) + _choose(pairs - j, hits - 2 * j) + (hits - 2 * j) * math.log(2)
@@ -49,6 +51,8 @@ def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
 
     Half of the level for each: the hypergeometric tails of every call, and the e-value of `log_dispersion`.
     """
+    from scipy.stats import hypergeom  # 0.6 s
+
     if len(hits) < 2:
         return 1.0
     h, n = np.asarray(hits, np.int64), np.asarray(rows, np.int64)
@@ -65,6 +69,8 @@ def log_dispersion(hits: Whole, rows: Whole) -> float:
     The alternative is that law made wider or narrower, p(h)^(1/T) up to a constant: the ratio of the two has
     expectation 1 under independence, and so has the mean over several T. Its inverse is a p-value (Markov).
     """
+    from scipy.special import gammaln, logsumexp  # 0.2 s; compiled mechanisms need none of this
+
     left, hits_left = int(rows.sum()), int(hits.sum())
     factorials = gammaln(np.arange(left + 1.0) + 1)  # logarithms; once: they take most of the time
     ratios = np.zeros(len(TEMPERATURES))
@@ -88,4 +94,6 @@ def log_dispersion(hits: Whole, rows: Whole) -> float:
 
 def _choose(n: Any, k: Any) -> Floats:
     """Log C(n, k), for arrays and numbers."""
+    from scipy.special import gammaln  # 0.2 s; compiled mechanisms need none of this
+
     return np.asarray(gammaln(np.add(n, 1.0)) - gammaln(np.add(k, 1.0)) - gammaln(np.subtract(n, k) + 1.0))
