@@ -34,14 +34,14 @@ _HOMES = {
     "PureDP": "claims",
     "Witness": "results.witness",
     "bits": "neighbours",
-    "bound": "api",
-    "check": "api",
-    "curve": "api",
+    "bound": "api.bounding",
+    "check": "api.checking",
+    "curve": "api.curves",
     "histogram": "neighbours",
     "pairs": "neighbours",
     "queries": "neighbours",
-    "replay": "api",
-    "shrink": "api",
+    "replay": "api.replaying",
+    "shrink": "api.shrinking",
     "target": "targets",
 }
 
@@ -88,7 +88,11 @@ __all__ = [  # sorted as people sort, without regard to case
 ]
 
 if TYPE_CHECKING:
-    from dpwitness.api import bound, check, curve, replay, shrink
+    from dpwitness.api.bounding import bound
+    from dpwitness.api.checking import check
+    from dpwitness.api.curves import curve
+    from dpwitness.api.replaying import replay
+    from dpwitness.api.shrinking import shrink
     from dpwitness.claims import ApproxDP, Claim, PureDP
     from dpwitness.errors import (
         BadInput,

@@ -26,7 +26,8 @@ from dpwitness import (
 )
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
-from dpwitness.api import replay, shrink
+from dpwitness.api.replaying import replay
+from dpwitness.api.shrinking import shrink
 from dpwitness.claims import ApproxDP, HalfPlane
 from dpwitness.effort import Effort
 from dpwitness.errors import InvalidNeighbours, MechanismRaised

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from dpwitness.api import replay
+from dpwitness.api.replaying import replay
 from dpwitness.effort import Effort
 from dpwitness.errors import InvalidWitness, MechanismError
 from dpwitness.evidence import runs_needed
