@@ -24,7 +24,8 @@ def test_commands(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     named = next(program for program in PROGRAMS if program.startswith("# mine.py"))
     Path("mine.py").write_text(named)
-    assert main(["check", "isvt1", "--epsilon", "0.7", "--save", "WITNESS.json"]) == 1
+    if "WITNESS.json" in command:
+        assert main(["check", "isvt1", "--epsilon", "0.7", "--save", "WITNESS.json"]) == 1
     words = shlex.split(command.replace("TARGET", "laplace_mechanism").replace(" E", " 0.7").replace("2e7", "1e5"))[1:]
     if words[0] == "curve":
         words += ["--runs", "2e4"]

@@ -86,23 +86,20 @@ def test_delta_is_counted_in():
     def bernoulli(rng, bit, leak=0.01):
         return 2 + bit[0] if rng.random() < leak else 0
 
-    pair = dpw.pairs(([0], [1]))
-    assert isinstance(dpw.check(bernoulli, epsilon=1.0, neighbours=pair, seed=1), dpw.Violation)
-    assert isinstance(dpw.check(bernoulli, epsilon=1.0, delta=0.005, neighbours=pair, seed=1), dpw.Violation)
-    passed = dpw.check(bernoulli, epsilon=1.0, delta=0.01, neighbours=pair, seed=1)
+    settings = {"epsilon": 1.0, "neighbours": dpw.pairs(([0], [1])), "seed": 1, "search_runs": 100_000}
+    assert isinstance(dpw.check(bernoulli, **settings), dpw.Violation)
+    assert isinstance(dpw.check(bernoulli, delta=0.005, **settings), dpw.Violation)
+    passed = dpw.check(bernoulli, delta=0.01, **settings)
     assert isinstance(passed, dpw.NotRefuted)
     # Without δ it leaks without limit; with it nothing.
     assert passed.epsilon_lower_bound == 0
-    bounds = [
-        dpw.bound(bernoulli, epsilon=1.0, delta=d, neighbours=pair, runs=400_000, seed=1).epsilon_lower_bound
-        for d in (0.0, 0.01)
-    ]
+    bounds = [dpw.bound(bernoulli, delta=d, runs=400_000, **settings).epsilon_lower_bound for d in (0.0, 0.01)]
     assert bounds[0] > 3
     assert bounds[1] == 0
 
 
 def test_the_same_seed_gives_the_same_verdict_for_any_number_of_workers():
-    one, two = (dpw.check(load("isvt4"), epsilon=0.7, seed=4, workers=w) for w in (1, 2))
+    one, two = (dpw.check(load("isvt4"), epsilon=0.7, seed=4, workers=w, search_runs=100_000) for w in (1, 2))
     assert one.witness.to_json() == two.witness.to_json()
     assert one.reproducible
 
@@ -114,7 +111,7 @@ def test_real_counts(data_folder):
     assert len(ages) == 111
     settings = {"epsilon": 0.7, "data": ages, "seed": 1, "search_runs": 60_000}
     assert isinstance(dpw.check(load("histogram_wrong_scale"), **settings), dpw.Violation)
-    assert isinstance(dpw.check(load("histogram"), **settings, max_runs=200_000), dpw.NotRefuted)
+    assert isinstance(dpw.check(load("histogram"), **settings, max_runs=50_000), dpw.NotRefuted)
 
 
 def test_curve_rises_at_the_true_epsilon():
@@ -212,14 +209,14 @@ def test_mechanisms_that_say_nothing_are_refused():
 
     for function, message in ((constant, r"constant returned \[3.0\] on each"), (nan, "nan returned NaN")):
         with pytest.raises(InvalidOutcome, match=message):
-            dpw.check(function, epsilon=1.0, neighbours=dpw.queries(2), seed=1)
+            dpw.check(function, epsilon=1.0, neighbours=dpw.queries(2), seed=1, search_runs=20_000)
 
 
 def test_a_mechanism_without_noise_is_refuted_at_once():
     def naked(rng, data):
         return data[0]
 
-    verdict = dpw.check(naked, epsilon=5.0, neighbours=dpw.queries(2), seed=1)
+    verdict = dpw.check(naked, epsilon=5.0, neighbours=dpw.queries(2), seed=1, search_runs=20_000)
     assert isinstance(verdict, dpw.Violation)
     assert verdict.counts.neighbour_hits == 0
 

@@ -95,7 +95,6 @@ def first_bit_leaks(rng, data, size):
     return data[0] * 1.0 + rng.normal(0, 0.2, size=size)
 
 
-@pytest.mark.new_process
 def test_bits():
     relation = bits(6, any_length=True)
     small = shrink(violation(first_bit_leaks, epsilon=1.0, neighbours=relation), first_bit_leaks, neighbours=relation)

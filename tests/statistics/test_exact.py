@@ -38,7 +38,7 @@ def in_40_digits(answers, queries, threshold, b, c):
         return mpmath.quad(density, sorted(set(points)))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in range(3, 12))])
 def test_relative_error_is_below_1e_8(seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(1, 8))
