@@ -1,6 +1,7 @@
 """Algorithms 3 and 4 of Chen & Machanavajjhala (2015), their lemma and theorem, and the weighing attacks."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -212,3 +213,9 @@ def test_parameters_out_of_range_are_refused(settings):
 def test_the_adaptive_attack_refuses_them_too(settings):
     with pytest.raises(InvalidParameter):
         adaptive_attack(np.array([1, 2]), np.random.default_rng(0), **settings)
+
+
+def test_the_threshold_of_the_smallest_deltas_and_epsilons():
+    assert attack_threshold(1.0, 1e-320) == math.ceil(320 * math.log(10))
+    with pytest.raises(InvalidParameter, match="epsilon=1e-320 is too small"):
+        attack_threshold(1e-320, 0.1)

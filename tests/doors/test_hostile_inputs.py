@@ -1,7 +1,8 @@
 """Hostile arguments, files and Python values: an error is one line and one of the documented exit codes, never a crash.
 
 Seeded: case k is always the same, and `DPWITNESS_FUZZ_CASE=k` runs it alone. The suite runs 120 cases of each kind;
-`DPWITNESS_FUZZ=3000 pytest tests/doors/test_hostile_inputs.py` runs a campaign.
+`DPWITNESS_FUZZ=3000 pytest tests/doors/test_hostile_inputs.py` runs a campaign,
+`DPWITNESS_FUZZ_FIRST=100000` one of other cases.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ from dpwitness.mechanisms.catalog import load
 from dpwitness.plugin.database import Database
 
 CASES = int(os.environ.get("DPWITNESS_FUZZ", "120"))
+FIRST = int(os.environ.get("DPWITNESS_FUZZ_FIRST", "0"))
 ONLY = os.environ.get("DPWITNESS_FUZZ_CASE")
 
 pytestmark = pytest.mark.filterwarnings("default")  # in a command a warning is a line on stderr
@@ -378,7 +380,7 @@ def complaint(arguments):
 
 
 def test_no_command_crashes(place):
-    numbers = range(CASES) if ONLY is None else [int(ONLY)]
+    numbers = range(FIRST, FIRST + CASES) if ONLY is None else [int(ONLY)]
     wrong = []
     for k in numbers:
         arguments = case(k, place)
@@ -395,7 +397,7 @@ def test_no_damaged_database_crashes(place):
     assert database.load(1, relation).witness is not None
     known = json.loads(path.read_text())
     refused = 0
-    for k in range(CASES):
+    for k in range(FIRST, FIRST + CASES):
         rng = random.Random(k)
         path.write_text(as_file(rng, damaged(rng, known)), encoding="utf-8")
         try:

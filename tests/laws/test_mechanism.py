@@ -231,3 +231,14 @@ def test_noise_has_its_mean_and_variance(sampler, mean, variance):
     assert abs(draws.mean() - mean) < 5 * np.sqrt(variance / 20_000)
     fourth = np.mean((draws - mean) ** 4)
     assert abs(np.mean((draws - mean) ** 2) - variance) < 5 * np.sqrt(fourth / 20_000)
+
+
+def test_a_parameter_of_lists_of_different_lengths_runs_as_python():
+    def longest(rng, data, weights):
+        return data[0] + max(len(row) for row in weights)
+
+    with pytest.warns(SlowMechanism, match="the parameter weights holds lists of different lengths"):
+        mechanism = as_mechanism(longest, np.array([1.0]), parameters={"weights": [[1], [1, 2]]})
+    rows = np.empty((1, 1))
+    mechanism.fill(np.array([1.0]), np.random.default_rng(0), rows, 0)
+    assert rows[0, 0] == 3.0

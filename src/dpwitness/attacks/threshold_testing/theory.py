@@ -75,4 +75,8 @@ def attack_threshold(epsilon: float, delta: float) -> int:
         raise InvalidParameter(f"epsilon={epsilon!r} must be positive and finite")
     if not 0 < delta < 1:
         raise InvalidParameter(f"delta={delta!r} must lie between 0 and 1")
-    return int(np.ceil(np.log(1 / delta) / epsilon))
+    with np.errstate(over="ignore"):
+        theta = float(np.ceil(-np.log(delta) / np.float64(epsilon)))  # −ln δ: 1/δ overflows for the smallest δ
+    if not np.isfinite(theta):
+        raise InvalidParameter(f"epsilon={epsilon!r} is too small: the threshold ln(1/δ)/ε is no finite count")
+    return int(theta)

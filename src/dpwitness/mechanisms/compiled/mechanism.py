@@ -1,7 +1,7 @@
 """A plain function as machine code."""
 
 import ctypes
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class CompiledMechanism(Mechanism):
         if signature.generator is not None:
             names[signature.generator] = "generator"
         self._values = tuple(
-            own_copy(np.asarray(v)) if isinstance(v, list) else v for v in signature.parameters.values()
+            _as_array(name, value) if isinstance(value, list) else value for name, value in signature.parameters.items()
         )
         self._arguments = [names[key] for key in signature.order]
         self._scratch = SIZE
@@ -88,3 +88,11 @@ def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
         raise TypeError(f"coupled runs need an SFC64 generator, not {type(bits).__name__}")
     memory = (ctypes.c_uint64 * 5).from_address(bits.ctypes.state_address)
     return np.ctypeslib.as_array(memory)
+
+
+def _as_array(name: str, value: list[Any]) -> Any:
+    """A list as an array of its own. Raises `Refused` for lists of different lengths, which no array holds."""
+    try:
+        return own_copy(np.asarray(value))
+    except ValueError as error:
+        raise Refused(f"the parameter {name} holds lists of different lengths") from error
