@@ -31,7 +31,7 @@ from samplers import SAMPLERS, coin_or_number, geometric_or_coins, permuted, tho
 PAIR = pairs(([0], [1])).given[0]
 
 
-#: Compiling a permutation takes 5 s, and it is drawn as a shuffle is.
+#: Compiling a permutation is slow, and it is drawn as a shuffle is.
 SOON = [sampler for sampler in SAMPLERS if sampler is not permuted]
 
 

@@ -19,7 +19,7 @@ from dpwitness.errors import SlowMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from samplers import PLAIN, SAMPLERS
 
-pytestmark = pytest.mark.campaign
+pytestmark = [pytest.mark.campaign, pytest.mark.new_process]
 
 SEEDS = int(os.environ.get("DPWITNESS_SEEDS", "100"))
 FIRST = int(os.environ.get("DPWITNESS_FIRST_SEED", "0"))
