@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from dpwitness.api.loop import confirmed, prepared, require_evidence, require_sound_pass, witness_of
+from dpwitness.api.loop import believed, confirmed, prepared, result_fields
 from dpwitness.checks import number, whole
 from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
@@ -16,7 +16,6 @@ from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
 from dpwitness.problem import Problem, Statement
 from dpwitness.results.bound import Bound
-from dpwitness.results.values import shown
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget
 from dpwitness.search.find import find
@@ -77,21 +76,13 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float) 
     done, shards = confirmed(runner, candidate.pair, events, runs)
     (counts,) = done.totals
     lower = lower_bound(counts, problem.claim, alpha=alpha, estimate=candidate.estimate)
-    if lower > 0:
-        notes += require_evidence(runner, candidate.pair, events, shards)
-    else:
-        require_sound_pass(runner, candidate.pair, shards)
+    notes += believed(runner, candidate.pair, events, shards, against=lower > 0)
     return Bound(
-        mechanism=problem.mechanism.name,
-        parameters={name: shown(value) for name, value in problem.mechanism.signature.parameters.items()},
+        **result_fields(problem, runner, alpha, candidate, done),
         delta=delta,
         confidence=confidence,
         epsilon_lower_bound=lower,
-        witness=witness_of(problem, runner, alpha, candidate, counts),
         search_runs=spent,
-        seed=runner.seed,
-        reproducible=problem.mechanism.reproducible,
         seconds=runner.seconds,
-        ended=done.ended,
         notes=(*notes, *findings.of_counts(counts)),
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpwitness.api.loop import confirmed, prepared, require_evidence, require_sound_pass, witness_of
+from dpwitness.api.loop import believed, confirmed, prepared, result_fields
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.effort import CHECK_RUNS, MAX_TIME, Effort
@@ -23,7 +23,6 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
 from dpwitness.problem import Problem, Statement
-from dpwitness.results.values import shown
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget, usual_runs
@@ -160,22 +159,14 @@ def confirm_candidate(
     runs, shards = confirmed(runner, pair, events, effort.max_runs, look=look)
     (counts,) = runs.totals
     log_e = log_e_value(counts, claim, estimate)
-    if log_e >= threshold:
-        notes += require_evidence(runner, pair, events, shards)
-    else:
-        require_sound_pass(runner, pair, shards)
+    notes += believed(runner, pair, events, shards, against=log_e >= threshold)
     common: dict[str, Any] = {
-        "mechanism": problem.mechanism.name,
-        "parameters": {name: shown(value) for name, value in problem.mechanism.signature.parameters.items()},
+        **result_fields(problem, runner, alpha, candidate, runs),
         "claim": claim,
         "alpha": alpha,
         "log_e_value": log_e,
         "epsilon_lower_bound": lower_bound(counts, claim, alpha=alpha, estimate=estimate),
-        "witness": witness_of(problem, runner, alpha, candidate, counts),
         "search_runs": spent,
-        "seed": runner.seed,
-        "reproducible": problem.mechanism.reproducible,
-        "ended": runs.ended,
         "notes": (*notes, *findings.of_counts(counts)),
     }
     if log_e >= threshold:

@@ -6,7 +6,7 @@ Statement + Effort → Problem + Runner → (search) → Candidate → `confirme
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from dpwitness.candidate import Candidate
 from dpwitness.effort import Effort
@@ -19,6 +19,7 @@ from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference
 from dpwitness.neighbours import Pair, Pairs, adjacent
 from dpwitness.problem import Problem, Statement, prepare
+from dpwitness.results.values import shown
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Role, Runner, generator
 
@@ -33,11 +34,10 @@ PASS_SECONDS: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """Counts of each event; why the runs ended: "refuted", "runs", "time" or "interrupted"; notes for people."""
+    """Counts of each event; why the runs ended: "refuted", "runs", "time" or "interrupted"."""
 
     totals: Totals
     ended: str
-    notes: tuple[str, ...] = ()
 
 
 def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T]) -> T:
@@ -83,6 +83,30 @@ def confirmed(
     except KeyboardInterrupt:
         ended = "interrupted"  # what was counted is kept: evidence is valid at any time
     return Confirmed(totals=totals, ended=ended), shards
+
+
+def believed(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards, *, against: bool) -> tuple[str, ...]:
+    """Ask what has to be asked of counts that speak `against` a mechanism, or of a pass; notes for people."""
+    if against:
+        return require_evidence(runner, pair, events, shards)
+    require_sound_pass(runner, pair, shards)
+    return ()
+
+
+def result_fields(
+    problem: Problem, runner: Runner, alpha: float, candidate: Candidate, done: Confirmed
+) -> dict[str, Any]:
+    """What a verdict and a bound say alike; the time spent is for the result to add, last."""
+    (counts,) = done.totals
+    mechanism = problem.mechanism
+    return {
+        "mechanism": mechanism.name,
+        "parameters": {name: shown(value) for name, value in mechanism.signature.parameters.items()},
+        "witness": witness_of(problem, runner, alpha, candidate, counts),
+        "seed": runner.seed,
+        "reproducible": mechanism.reproducible,
+        "ended": done.ended,
+    }
 
 
 def require_evidence(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:

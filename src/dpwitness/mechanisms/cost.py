@@ -86,7 +86,7 @@ class Runnable(Protocol):
 
 
 def measured(mechanism: Runnable, pair: Pair) -> Cost:
-    """Run a mechanism on both inputs and return its cost; it takes about 50 ms, or a few runs of a slow one.
+    """Run a mechanism on both inputs and return its cost; it takes a few milliseconds, or a few runs of a slow one.
 
     The first run is not timed: it may import, compile and build what the others use. Raises `MechanismRaised` and
     `InvalidOutcome` where it fails.

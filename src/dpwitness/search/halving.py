@@ -72,7 +72,6 @@ class Search:
     runner: Runner
     objective: Objective
     budget: int
-    coupled: bool = True
     spent: int = 0
     late: bool = False
 
@@ -146,7 +145,7 @@ class Search:
             return rows
         parts = 2 * -(-n // (2 * PART))
         each = -(-n // parts)
-        draw = partial(self.runner.sample, arm.pair, each, Role.SEARCH, arm.index, coupled=self.coupled)
+        draw = partial(self.runner.sample, arm.pair, each, Role.SEARCH, arm.index)
         try:
             table = counted((draw(arm.turns + turn) for turn in range(parts)), rows.width, n)
         except MechanismTimeout:
@@ -155,9 +154,7 @@ class Search:
         return table or rows
 
 
-def search(
-    problem: Problem, runner: Runner, objective: Objective, budget: int, *, coupled: bool = True
-) -> tuple[list[Finalist], int]:
+def search(problem: Problem, runner: Runner, objective: Objective, budget: int) -> tuple[list[Finalist], int]:
     """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
 
     Returns the finalists, best first, and the paired runs spent, in total about `budget`. A pair whose value reaches
@@ -165,7 +162,7 @@ def search(
     runs again are spent on the finalists. At the deadline it ends with what was drawn until then. Raises
     `InvalidOutcome` if every run of every pair returned the same, and `MechanismTimeout` if no run was done in time.
     """
-    state = Search(runner=runner, objective=objective, budget=budget, coupled=coupled)
+    state = Search(runner=runner, objective=objective, budget=budget)
     keep = 2 * FINALISTS if state.thorough else FINALISTS
     numbers = count()
     arms = [Arm(pair, next(numbers)) for pair in problem.candidates()]
@@ -194,7 +191,7 @@ def _grown(state: Search, runner: Runner, arm: Arm, share: int, ranked: bool) ->
     n = max(min(share, ROOM // (2 * width) - len(arm.x)), 0)
     x, y, drawn = arm.x, arm.y, 0
     if n:
-        new = runner.sample(arm.pair, n, Role.SEARCH, arm.index, arm.turns, coupled=state.coupled, partial_too=True)
+        new = runner.sample(arm.pair, n, Role.SEARCH, arm.index, arm.turns, partial_too=True)
         x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
     found = learn_events(x, y, state.objective, thorough=False, most=1)[0] if ranked else arm.found
     return Growth(n, drawn, x, y, found)
