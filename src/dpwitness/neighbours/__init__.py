@@ -12,7 +12,18 @@ from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.bit_lists import Bits, bits
 from dpwitness.neighbours.given_pairs import Pairs, pairs
 from dpwitness.neighbours.histograms import Histogram, histogram
-from dpwitness.neighbours.pair import Data, Pair, as_input
+from dpwitness.neighbours.inputs import (
+    Data,
+    as_array,
+    as_finite_numbers,
+    as_input,
+    copier,
+    input_from_json,
+    input_key,
+    input_to_json,
+    shown,
+)
+from dpwitness.neighbours.pair import Pair, make_pair
 from dpwitness.neighbours.query_answers import Queries, queries
 from dpwitness.neighbours.relation import (
     Relation,
@@ -23,6 +34,7 @@ from dpwitness.neighbours.relation import (
     require_adjacent,
     same_relation,
     smaller,
+    taken,
 )
 
 __all__ = [
@@ -36,9 +48,16 @@ __all__ = [
     "adjacent",
     "adjacent_candidates",
     "adjacent_variations",
+    "as_array",
+    "as_finite_numbers",
     "as_input",
     "bits",
+    "copier",
     "histogram",
+    "input_from_json",
+    "input_key",
+    "input_to_json",
+    "make_pair",
     "pairs",
     "queries",
     "register_relation",
@@ -46,7 +65,9 @@ __all__ = [
     "relation_to_json",
     "require_adjacent",
     "same_relation",
+    "shown",
     "smaller",
+    "taken",
 ]
 
 Reader = Callable[[Mapping[str, Any]], Relation]
