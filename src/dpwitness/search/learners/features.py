@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpwitness.events import Feature, FeatureEvent, Interval, OutcomeSet
 from dpwitness.search.learners.base import Proposal
 from dpwitness.search.learners.choose import tolerance
-from dpwitness.search.learners.feature_choice import features_of
+from dpwitness.search.learners.feature_choice import features_of, quick_features
 from dpwitness.search.learners.intervals import best_intervals
 from dpwitness.search.learners.outcome_sets import best_sets
 from dpwitness.search.objectives import Objective
@@ -102,22 +102,19 @@ def _table(columns: Sequence[Rows], times: Whole) -> Table:
 def _separating(sample: Sample) -> list[Feature]:
     """The feature whose values separate the inputs best, if it does so clearly better than every entry."""
     rows, times = sample.some(QUICK)
-    entries = _separation(rows.T, times)
-    columns = np.argsort(-entries, kind="stable").tolist()
-    features = list(features_of(rows, times, columns, thorough=False))
-    if not features:
-        return []
-    separation = _separation(np.stack([feature.values(rows) for feature in features]), times)
-    best = int(separation.argmax())
+    values, named = quick_features(rows)
+    separation = _separation(np.concatenate([values, rows.T]), times)
+    best = int(separation[: len(values)].argmax()) if len(values) else 0
     error = float(np.sqrt((1 / times.sum(axis=1)).sum()))
-    return [features[best]] if separation[best] > entries.max() + STANDARD_ERRORS * error else []
+    clear = separation[best] > separation[len(values) :].max() + STANDARD_ERRORS * error
+    return [named(best)] if len(values) and clear else []
 
 
 def _separation(columns: Rows, times: Whole) -> NDArray[np.float64]:
     """The Kolmogorov–Smirnov distance of the inputs in each column, of shape (columns, k); absent entries go last."""
     columns = np.where(np.isnan(columns), np.inf, columns)
     order = np.argsort(columns, axis=1)
-    values = np.take_along_axis(columns, order, axis=1)
+    values = columns[np.arange(len(columns))[:, None], order]
     shares = times[0] / times[0].sum() - times[1] / times[1].sum()
     distance = np.abs(np.cumsum(shares[order], axis=1))[:, :-1]
     distance[values[:, 1:] == values[:, :-1]] = 0.0
@@ -138,6 +135,6 @@ def _screening(sample: Sample) -> tuple[list[Feature], Table]:
     """The features to screen, and their values in some of the training runs, followed by the best entries."""
     rows, times = sample.some(SCREENED)
     columns = np.argsort(-_separation(rows.T, times), kind="stable").tolist()
-    features = list(features_of(rows, times, columns, thorough=True))
+    features = list(features_of(rows, times, columns))
     values = [feature.values(rows) for feature in features] + [rows[:, column] for column in columns[:COMPARED]]
     return features, _table(values, times)
