@@ -6,7 +6,7 @@ import numpy as np
 
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import entries, nested
-from dpwitness.mechanisms.mechanism import Mechanism, Rows, raised, scalar_or_array
+from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows, raised, scalar_or_array
 from dpwitness.mechanisms.signature import Outcome, Signature
 from dpwitness.neighbours import Data
 
@@ -32,6 +32,21 @@ class PythonMechanism(Mechanism):
     def label(self, value: float) -> str | None:
         """Return the text that an outcome's entry stands for."""
         return self._labels.get(value)
+
+    def learned(self) -> Learned:
+        """Return what its outputs showed so far."""
+        return Learned(shape=self._shape, kinds=dict(self._kinds), labels=dict(self._labels))
+
+    def learn(self, other: Learned) -> None:
+        """Take over what it returned in another process."""
+        if self.learned().agrees(other):
+            self._shape = self._shape or other.shape
+            self._kinds.update(other.kinds)
+            self._labels.update(other.labels)
+
+    def forget(self) -> None:
+        """Begin anew with what `learned` returns."""
+        self._shape, self._kinds, self._labels = None, {}, {}
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """Run once a row; as in `Mechanism`."""
