@@ -4,6 +4,7 @@ They are started anew, not forked: a fork would repeat the state of every genera
 """
 
 import atexit
+import re
 import signal
 import threading
 from concurrent.futures import CancelledError
@@ -100,7 +101,7 @@ class Processes:
         except NotYet:
             return None
         except (BrokenProcessPool, ShutdownExecutorError, CancelledError) as error:
-            raise Died(str(error).splitlines()[0]) from error
+            raise Died(_how(error)) from error
         return found
 
     def drop(self, handles: list[Any], *, at_once: bool) -> None:
@@ -108,6 +109,12 @@ class Processes:
         left = [handle for handle in handles if not handle.cancel()]
         if at_once and left and wait(left, PATIENCE).not_done:
             self.stop()
+
+
+def _how(error: BaseException) -> str:
+    """How a process ended, by what loky says at length."""
+    codes = re.search(r"exit codes of the workers are \{(.*)\}", str(error))
+    return f"exit code {codes[1]}" if codes else "it is gone"
 
 
 def _begin() -> None:

@@ -18,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -36,6 +37,8 @@ COMPARED: Final = 32
 COMPARED_SECONDS: Final = 0.25
 #: Mechanisms, and pieces of work, that a process keeps ready.
 KEPT: Final = 8
+#: Packages that every process has.
+OURS: Final = frozenset({"dpwitness", "_dpwitness_pytest"})
 
 
 class CannotSend(Exception):
@@ -160,11 +163,13 @@ def _is_users(name: str, module: ModuleType | None) -> bool:
     if not isinstance(module, ModuleType) or module.__name__ != name or name == "__main__":
         return False
     file = vars(module).get("__file__")
-    if not isinstance(file, str) or name.partition(".")[0] in ("dpwitness", "_dpwitness_pytest"):
-        return False
-    place = Path(file)
-    standard = Path(sysconfig.get_paths()["stdlib"])
-    return not {"site-packages", "dist-packages"} & set(place.parts) and not place.is_relative_to(standard)
+    return isinstance(file, str) and name.partition(".")[0] not in OURS and not _is_installed(file)
+
+
+@cache
+def _is_installed(file: str) -> bool:
+    place, standard = Path(file), Path(sysconfig.get_paths()["stdlib"])
+    return bool({"site-packages", "dist-packages"} & set(place.parts)) or place.is_relative_to(standard)
 
 
 def parcel(content: bytes) -> Parcel:
