@@ -10,6 +10,7 @@ from typing import Any, Final
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.bit_lists import Bits, bits
+from dpwitness.neighbours.datasets import Records, categories, flags, integers, like, numbers, records, text
 from dpwitness.neighbours.given_pairs import Pairs, pairs
 from dpwitness.neighbours.histograms import Histogram, histogram
 from dpwitness.neighbours.pair import Data, Pair, as_input
@@ -32,21 +33,29 @@ __all__ = [
     "Pair",
     "Pairs",
     "Queries",
+    "Records",
     "Relation",
     "adjacent",
     "adjacent_candidates",
     "adjacent_variations",
     "as_input",
     "bits",
+    "categories",
+    "flags",
     "histogram",
+    "integers",
+    "like",
+    "numbers",
     "pairs",
     "queries",
+    "records",
     "register_relation",
     "relation_from_json",
     "relation_to_json",
     "require_adjacent",
     "same_relation",
     "smaller",
+    "text",
 ]
 
 Reader = Callable[[Mapping[str, Any]], Relation]
@@ -56,6 +65,7 @@ _READERS: Final[dict[str, Reader]] = {
     "histogram": Histogram.from_json,
     "bits": Bits.from_json,
     "pairs": Pairs.from_json,
+    "records": Records.from_json,
 }
 
 
