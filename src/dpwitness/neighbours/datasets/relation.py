@@ -9,7 +9,7 @@ import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.datasets.changes import Change, change_between
+from dpwitness.neighbours.datasets.changes import Change, change_between, same_record
 from dpwitness.neighbours.datasets.enumerated import drawn, is_strategy
 from dpwitness.neighbours.datasets.examples import Like, like
 from dpwitness.neighbours.datasets.fields import Fields, Record, fields_from_json, fields_of
@@ -225,7 +225,7 @@ def records(
 
 def _equal(first: list[Record], second: list[Record]) -> bool:
     """Whether two datasets hold the same records in the same order."""
-    return len(first) == len(second) and change_between(first, second) is None
+    return len(first) == len(second) and all(map(same_record, first, second))
 
 
 def _alternating(sources: list[Iterator[Change]]) -> Iterator[Change]:
