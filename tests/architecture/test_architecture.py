@@ -16,7 +16,7 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
     {"errors", "clock", "cache"},
-    {"checks"},
+    {"checks", "values"},
     {"claims", "neighbours", "jit"},
     {"noise", "targets", "events", "files"},
     {"candidate", "exact"},

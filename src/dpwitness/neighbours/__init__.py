@@ -13,7 +13,18 @@ from dpwitness.neighbours.bit_lists import Bits, bits
 from dpwitness.neighbours.datasets import Records, categories, flags, integers, like, numbers, records, text
 from dpwitness.neighbours.given_pairs import Pairs, pairs
 from dpwitness.neighbours.histograms import Histogram, histogram
-from dpwitness.neighbours.pair import Data, Pair, as_input
+from dpwitness.neighbours.inputs import (
+    Data,
+    as_array,
+    as_finite_numbers,
+    as_input,
+    copier,
+    input_from_json,
+    input_key,
+    input_to_json,
+    shown,
+)
+from dpwitness.neighbours.pair import Pair, make_pair
 from dpwitness.neighbours.query_answers import Queries, queries
 from dpwitness.neighbours.relation import (
     Relation,
@@ -24,6 +35,7 @@ from dpwitness.neighbours.relation import (
     require_adjacent,
     same_relation,
     smaller,
+    taken,
 )
 
 __all__ = [
@@ -38,13 +50,20 @@ __all__ = [
     "adjacent",
     "adjacent_candidates",
     "adjacent_variations",
+    "as_array",
+    "as_finite_numbers",
     "as_input",
     "bits",
     "categories",
+    "copier",
     "flags",
     "histogram",
+    "input_from_json",
+    "input_key",
+    "input_to_json",
     "integers",
     "like",
+    "make_pair",
     "numbers",
     "pairs",
     "queries",
@@ -54,7 +73,9 @@ __all__ = [
     "relation_to_json",
     "require_adjacent",
     "same_relation",
+    "shown",
     "smaller",
+    "taken",
     "text",
 ]
 

@@ -1,6 +1,6 @@
 """Datasets of records: neighbours differ in one record, which is added, removed or replaced."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
@@ -10,16 +10,15 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.datasets.changes import Change, change_between, same_record
-from dpwitness.neighbours.datasets.enumerated import drawn, is_strategy
-from dpwitness.neighbours.datasets.examples import Like, like
-from dpwitness.neighbours.datasets.fields import Fields, Record, fields_from_json, fields_of
+from dpwitness.neighbours.datasets.fields import Fields, Record, fields_from_json
 from dpwitness.neighbours.datasets.forms import FORMS, check_form, form_of_data, usual_form
 from dpwitness.neighbours.datasets.proposals import MOST, Proposals
 from dpwitness.neighbours.datasets.sizes import Size, allowed, check_size, sizes_to_try
 from dpwitness.neighbours.datasets.walking import simpler_changes, varied_changes
+from dpwitness.neighbours.inputs import as_input
 from dpwitness.neighbours.pair import Pair, check_keys
 
-__all__ = ["Records", "records"]
+__all__ = ["ADD_REMOVE", "Records"]
 
 ADD_REMOVE: Final = "add-remove"
 REPLACE_ONE: Final = "replace-one"
@@ -111,6 +110,17 @@ class Records:
         if change is not None:
             yield from filter(self.contains, map(self._pair, simpler_changes(self.fields, change)))
 
+    def take(self, data: Any) -> Any:
+        """As in `Relation`: records in any form, in that in which the mechanism gets them."""
+        if self.form == "record":
+            return as_input(data)
+        source = form_of_data(data)
+        check_form(source, self.fields)
+        found = FORMS[source].read(self.fields, data)
+        if found is None:
+            raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}")
+        return self._built(found)
+
     def contains(self, pair: Pair, data: Any = None) -> bool:
         """Whether both are datasets of the domain that differ in exactly one record, the order of the others the same.
 
@@ -165,62 +175,13 @@ class Records:
         return None if first is None or second is None else change_between(first, second)
 
     def _pair(self, change: Change) -> Pair:
-        first, second = (_frozen(FORMS[self.form].build(self.fields, side)) for side in change.datasets)
+        first, second = map(self._built, change.datasets)
         return Pair(first, second, change.label)
 
-
-def records(
-    domain: Any = None,
-    *,
-    adjacency: str | None = ADD_REMOVE,
-    size: Size = None,
-    base: Any = None,
-    form: str | None = None,
-) -> Records:
-    """Datasets of records, of which neighbours differ in one: `records(numbers(0, 100))`.
-
-    Parameters
-    ----------
-    domain
-        What a record is: `numbers(low, high)`, `integers(low, high)`, `categories("a", "b")`, `flags()`,
-        `text(max_length)`, a tuple or a dict of such, `like(examples)`, or a hypothesis strategy (the relation then
-        holds the records that are drawn from it). By default `like(base)`.
-    adjacency
-        "add-remove" (one record more or fewer), "replace-one", or None for a claim that leaves it open.
-    size
-        Records in a dataset: a number, (least, most), or None for any number; candidates have up to 1,000.
-    base
-        A dataset to start from: a list of records, an array, a DataFrame, a dict of columns, (X, y).
-    form
-        What the mechanism gets: "array" (one axis for numbers, records by fields for tuples of numbers), "list",
-        "dataframe", "columns" (a dict of arrays or lists), "xy" (a tuple of features and labels, for records
-        ((x1, …, xk), y)), or "record" (one record alone, for local DP). By default that of the base or of the
-        examples; else an array for numbers, (X, y) for such records, and a list for all others.
-
-    Raises
-    ------
-    InvalidNeighbours
-        For what makes no sense, and for a base whose records are not of the domain.
-    """
-    if domain is None and base is None:
-        raise InvalidNeighbours(
-            "records(domain) needs a domain, such as numbers(0, 100), or base=, records like which to use"
-        )
-    found = like(base) if domain is None else domain
-    if is_strategy(found):
-        found = drawn(found)
-    fields = found.fields if isinstance(found, Like) else fields_of(found)
-    source = None if base is None else form_of_data(base)
-    if form is None:
-        form = source or (found.form if isinstance(found, Like) else usual_form(fields))
-    held = None
-    if source is not None:
-        check_form(source, fields)
-        read = FORMS[source].read(fields, base)
-        if read is None:
-            raise InvalidNeighbours(f"base={brief(base)} holds records that are not of the domain {fields!s:.200}")
-        held = tuple(read)
-    return Records(fields=fields, adjacency=adjacency, size=size, form=form, base=held)
+    def _built(self, records: Sequence[Record]) -> Any:
+        """A dataset in the form in which the mechanism gets it; numbers and arrays read-only."""
+        data = FORMS[self.form].build(self.fields, records)
+        return as_input(data) if isinstance(data, np.ndarray | int | float) else data
 
 
 def _equal(first: list[Record], second: list[Record]) -> bool:
@@ -239,10 +200,3 @@ def _alternating(sources: list[Iterator[Change]]) -> Iterator[Change]:
                 rest.append(source)
                 yield change
         waiting = rest
-
-
-def _frozen(data: Any) -> Any:
-    """An input whose arrays are read-only."""
-    if isinstance(data, np.ndarray):
-        data.flags.writeable = False
-    return data
