@@ -215,8 +215,8 @@ def test_public_names():
         "DPWitnessError", "DependentRuns", "Interval", "InvalidClaim", "InvalidData", "InvalidNeighbours",
         "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismError", "MechanismRaised", "MechanismTimeout",
         "NotRefuted", "OutcomeSet", "PureDP", "ScoreThreshold", "SlowMechanism", "UnknownAttack", "UnknownTarget",
-        "Violation", "Witness", "bits", "bound", "check", "curve",
-        "histogram", "pairs", "queries", "replay", "shrink", "target",
+        "Violation", "Witness", "bits", "bound", "categories", "check", "curve", "flags",
+        "histogram", "integers", "like", "numbers", "pairs", "queries", "records", "replay", "shrink", "target", "text",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

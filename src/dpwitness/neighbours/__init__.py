@@ -10,6 +10,7 @@ from typing import Any, Final
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.bit_lists import Bits, bits
+from dpwitness.neighbours.datasets import Records, categories, flags, integers, like, numbers, records, text
 from dpwitness.neighbours.given_pairs import Pairs, pairs
 from dpwitness.neighbours.histograms import Histogram, histogram
 from dpwitness.neighbours.inputs import (
@@ -44,6 +45,7 @@ __all__ = [
     "Pair",
     "Pairs",
     "Queries",
+    "Records",
     "Relation",
     "adjacent",
     "adjacent_candidates",
@@ -52,14 +54,20 @@ __all__ = [
     "as_finite_numbers",
     "as_input",
     "bits",
+    "categories",
     "copier",
+    "flags",
     "histogram",
     "input_from_json",
     "input_key",
     "input_to_json",
+    "integers",
+    "like",
     "make_pair",
+    "numbers",
     "pairs",
     "queries",
+    "records",
     "register_relation",
     "relation_from_json",
     "relation_to_json",
@@ -68,6 +76,7 @@ __all__ = [
     "shown",
     "smaller",
     "taken",
+    "text",
 ]
 
 Reader = Callable[[Mapping[str, Any]], Relation]
@@ -77,6 +86,7 @@ _READERS: Final[dict[str, Reader]] = {
     "histogram": Histogram.from_json,
     "bits": Bits.from_json,
     "pairs": Pairs.from_json,
+    "records": Records.from_json,
 }
 
 

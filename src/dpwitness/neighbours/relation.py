@@ -51,8 +51,8 @@ class Relation(Protocol):
     def take(self, data: object) -> Data:
         """Data as a user gives them, as they are passed to the other methods. Raises `InvalidNeighbours`."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything needed to build it again, as JSON values; see `relation_from_json`."""
+    def to_json(self) -> dict[str, Any] | None:
+        """Everything needed to build it again, as JSON values, or None; see `relation_from_json`."""
 
 
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
@@ -102,7 +102,8 @@ def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterato
 def relation_to_json(relation: Relation | None) -> dict[str, Any] | None:
     """A relation as JSON values; None for one of another package that cannot be written down."""
     write = getattr(relation, "to_json", None)
-    return None if write is None else dict(write())
+    written = None if write is None else write()
+    return None if written is None else dict(written)
 
 
 def same_relation(first: Relation | None, second: Relation | None) -> bool:
