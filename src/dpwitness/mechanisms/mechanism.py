@@ -5,6 +5,7 @@ machine code (`compiled`), the interpreter (`python`), or the function itself, m
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidOutcome, MechanismRaised
 from dpwitness.mechanisms.cost import Cost, measured
-from dpwitness.mechanisms.signature import Outcome, Signature
+from dpwitness.mechanisms.raising import of_both
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
 
 #: A longer output is taken for a list that grows without end.
@@ -45,6 +47,10 @@ class Mechanism(ABC):
     #: Whether it is machine code.
     compiled = False
     plain: "Mechanism | None" = None
+    #: "outcome" where a run that raises is an outcome; "raise" where it ends everything.
+    errors = "raise"
+    #: Whether a sequence of one entry is told from that entry alone: only where a mechanism returns both.
+    marked = False
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
@@ -67,8 +73,8 @@ class Mechanism(ABC):
         return self.signature.generator is not None
 
     @property
-    def outcome(self) -> Outcome | None:
-        """What turns an output into numbers, where the user gave it."""
+    def outcome(self) -> Callable[[Any], Any] | None:
+        """What turns an output into an outcome, where the user gave it."""
         return None
 
     @abstractmethod
@@ -110,7 +116,10 @@ class Mechanism(ABC):
             Let the two sides of a run share their random draws, where the mechanism can; different runs never share
             any. The sides are independent otherwise.
         """
-        return max(self.fill(pair.data, rng, rows[0], start), self.fill(pair.neighbour, rng, rows[1], start))
+        try:
+            return max(self.fill(pair.data, rng, rows[0], start), self.fill(pair.neighbour, rng, rows[1], start))
+        except MechanismRaised as error:
+            raise of_both(self.fill, pair, error) from error.__cause__
 
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
         """Run n times and cut nothing off.
@@ -152,6 +161,11 @@ class Mechanism(ABC):
         """Return the text that stands behind a number, for mechanisms that return text."""
         return None
 
+    @property
+    def places(self) -> Mapping[int, str]:
+        """Names of entries by coordinate, for outputs whose entries have any, such as columns."""
+        return {}
+
     def check_length(self, length: int, start: int) -> int:
         """Return the length of an outcome; raise `InvalidOutcome` for one that grows without end."""
         if length > LONGEST_ROW:
@@ -160,13 +174,6 @@ class Mechanism(ABC):
                 "a list that grows without end; return less, or pass outcome= to summarise it"
             )
         return length
-
-
-def raised(name: str, error: Exception, run: int, data: Data) -> MechanismRaised:
-    """Make the error for a mechanism of that name that raised, with the run's number and the input."""
-    text = str(error).splitlines()[0] if str(error) else "no message"
-    shown = np.array2string(np.asarray(data), threshold=12, separator=", ")
-    return MechanismRaised(f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown}")
 
 
 def scalar_or_array(data: Data) -> Any:

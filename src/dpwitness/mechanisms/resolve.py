@@ -3,7 +3,8 @@
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,11 +14,26 @@ from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.signature import Outcome, Signature
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.summary import Outcome
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair
 
-__all__ = ["Outcome", "as_mechanism"]
+__all__ = ["How", "Outcome", "as_mechanism"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """What an attempt to test a mechanism has shown to be needed for the next.
+
+    `interpreted`: plain Python in any case; `marked`: rows that tell a sequence of one entry from that entry alone.
+    """
+
+    interpreted: bool = False
+    marked: bool = False
+
+
+PLAIN: Final = How()
 
 
 def as_mechanism(
@@ -29,7 +45,8 @@ def as_mechanism(
     delta: float | None = None,
     outcome: Outcome | None = None,
     neighbour: Data | None = None,
-    interpreted: bool = False,
+    errors: str = "raise",
+    how: How = PLAIN,
 ) -> Mechanism:
     """Return whatever the user has as a `Mechanism` whose cost is measured.
 
@@ -47,9 +64,11 @@ def as_mechanism(
     epsilon, delta
         Values (ε in nats) for its parameters of these names.
     outcome
-        What turns an output into a number, a flag, text or a list of such; it keeps the function from being compiled.
-    interpreted
-        Use plain Python in any case.
+        What turns an output into an outcome, or names of its attributes; it keeps the function from being compiled.
+    errors
+        "outcome" makes an exception an outcome, which keeps the function from being compiled too.
+    how
+        What an earlier attempt has shown to be needed.
 
     Raises
     ------
@@ -66,15 +85,16 @@ def as_mechanism(
         Where numba makes something else of it.
     """
     if isinstance(function, Mechanism):
+        function.marked |= how.marked
         return function
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     called = function if compilable else _called(function)
     signature = Signature.of(called, parameters or {}, epsilon, delta)
     pair = Pair(data, data if neighbour is None else neighbour)
     if signature.size is not None:
-        return _measured(VectorisedMechanism(signature, outcome), pair)
-    reason = None
-    if outcome is None and compilable and not interpreted:
+        return _measured(VectorisedMechanism(signature, outcome, errors=errors), pair, how)
+    reason, interpreted = None, how.interpreted
+    if outcome is None and errors == "raise" and compilable and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
             compiled.fill(data, np.random.default_rng(0), np.empty((1, 8)), 0)  # numba compiles when first called
@@ -84,12 +104,12 @@ def as_mechanism(
             compiled.plain = PythonMechanism(signature.interpreted())
             difference = first_difference(compiled, compiled.plain, pair)
             if difference is None:
-                return _measured(compiled, pair)
+                return _measured(compiled, pair, how)
             _warn_different(difference, signature)
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
-    plain = _measured(PythonMechanism(signature, outcome), pair)
+    plain = _measured(PythonMechanism(signature, outcome, errors=errors), pair, how)
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
@@ -100,7 +120,8 @@ def as_mechanism(
     return plain
 
 
-def _measured(mechanism: Mechanism, pair: Pair) -> Mechanism:
+def _measured(mechanism: Mechanism, pair: Pair, how: How) -> Mechanism:
+    mechanism.marked = how.marked
     mechanism.measure(pair)
     return mechanism
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
-from dpwitness.mechanisms.mechanism import Mechanism, Rows, raised
+from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.raising import of_both, raised
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair
 
@@ -77,7 +78,7 @@ class CompiledMechanism(Mechanism):
                     return self.fill_pair(pair, rng, rows, start, coupled=coupled)
                 raise Refused(str(error) or type(error).__name__) from error
             side = pair.data if at < runs else pair.neighbour
-            raise raised(self.name, error, start + at % runs, side) from error
+            raise of_both(self.fill, pair, raised(self.name, error, start + at % runs, side)) from error
         return self.check_length(length, start)
 
 
