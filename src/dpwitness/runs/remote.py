@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
 from dpwitness.clock import Deadline
-from dpwitness.errors import InvalidOutcome, MechanismCrashed
+from dpwitness.errors import MechanismCrashed, MixedKinds
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.runs.executor import Threads
 from dpwitness.runs.sending import Answer, CannotSend, Parcel, dumped, loaded, parcel, sent
@@ -285,10 +285,7 @@ class Remote:
         if not agrees:  # here it raises in the run that does not go with those before
             yield from self._do_here(work, portion.first, portion.end, None)
             first = portion.first * work.size
-            raise InvalidOutcome(
-                f"{mechanism.name} returned another kind of output in a run from {first} on than before: always return "
-                "the same kind of output"
-            )
+            raise MixedKinds(f"{mechanism.name} returned another kind of output in a run from {first} on than before")
         yield from answer.results
         if answer.error is not None:
             raise loaded(answer.error)
