@@ -37,14 +37,21 @@ _HOMES = {
     "Witness": "results.witness",
     "bits": "neighbours",
     "bound": "api.bounding",
+    "categories": "neighbours",
     "check": "api.checking",
     "curve": "api.curves",
+    "flags": "neighbours",
     "histogram": "neighbours",
+    "integers": "neighbours",
+    "like": "neighbours",
+    "numbers": "neighbours",
     "pairs": "neighbours",
     "queries": "neighbours",
+    "records": "neighbours",
     "replay": "api.replaying",
     "shrink": "api.shrinking",
     "target": "targets",
+    "text": "neighbours",
 }
 
 __all__ = [  # sorted as people sort, without regard to case
@@ -81,14 +88,21 @@ __all__ = [  # sorted as people sort, without regard to case
     "Witness",
     "bits",
     "bound",
+    "categories",
     "check",
     "curve",
+    "flags",
     "histogram",
+    "integers",
+    "like",
+    "numbers",
     "pairs",
     "queries",
+    "records",
     "replay",
     "shrink",
     "target",
+    "text",
 ]
 
 if TYPE_CHECKING:
@@ -120,7 +134,19 @@ if TYPE_CHECKING:
         UnknownTarget,
     )
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
-    from dpwitness.neighbours import bits, histogram, pairs, queries
+    from dpwitness.neighbours import (
+        bits,
+        categories,
+        flags,
+        histogram,
+        integers,
+        like,
+        numbers,
+        pairs,
+        queries,
+        records,
+        text,
+    )
     from dpwitness.results.bound import Bound
     from dpwitness.results.curve import Curve
     from dpwitness.results.verdict import NotRefuted, Violation

@@ -21,8 +21,8 @@ class Effort:
 
     `alpha`: the probability of a false alarm; `max_runs`: paired confirm runs; `max_time`: seconds for everything
     together, compiling left out; `search_runs`: paired search runs, None: as many as is usual; `seed`: None draws one;
-    `workers`: None takes every core; `cluster`: "local", the address of a Dask scheduler or a `distributed.Client`, to run
-    there instead. Raises `InvalidParameter` and `BudgetTooSmall`.
+    `workers`: None takes every core; `cluster`: where to run instead: "local", the address of a Dask scheduler or a
+    `distributed.Client`. Raises `InvalidParameter` and `BudgetTooSmall`.
     """
 
     alpha: float = 1e-6

@@ -17,7 +17,7 @@ from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome, as_mechanism
 from dpwitness.mechanisms.signature import takes
-from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, as_input, pairs
+from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, pairs, taken
 from dpwitness.runs import Remote, Runner, on_all_cores, on_cluster
 from dpwitness.targets import target_of
 
@@ -89,7 +89,7 @@ def prepare(statement: Statement, effort: Effort, *, interpreted: bool = False) 
     user = plain_function(function)
     own = target_of(user)
     relation = _relation(user, statement.neighbours)
-    data = None if statement.data is None else as_input(statement.data)
+    data = None if statement.data is None else taken(relation, statement.data)
     values = _parameters(statement.parameters)
     epsilon = stated.epsilon
     if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):

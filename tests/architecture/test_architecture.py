@@ -16,7 +16,7 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
     {"errors", "clock", "cache"},
-    {"checks"},
+    {"checks", "values"},
     {"claims", "neighbours", "jit"},
     {"noise", "targets", "events", "files"},
     {"candidate", "exact"},
@@ -213,10 +213,11 @@ def test_public_names():
     assert set(dpwitness.__all__) == {
         "ApproxDP", "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "ClusterLost", "CompiledDiffers", "Curve",
         "DPWitnessError", "DependentRuns", "Interval", "InvalidClaim", "InvalidData", "InvalidNeighbours",
-        "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismCrashed", "MechanismError", "MechanismRaised", "MechanismTimeout",
+        "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismCrashed", "MechanismError", "MechanismRaised",
+        "MechanismTimeout",
         "NotRefuted", "OutcomeSet", "PureDP", "ScoreThreshold", "SlowMechanism", "UnknownAttack", "UnknownTarget",
-        "Violation", "Witness", "bits", "bound", "check", "curve",
-        "histogram", "pairs", "queries", "replay", "shrink", "target",
+        "Violation", "Witness", "bits", "bound", "categories", "check", "curve", "flags",
+        "histogram", "integers", "like", "numbers", "pairs", "queries", "records", "replay", "shrink", "target", "text",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

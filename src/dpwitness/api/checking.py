@@ -106,8 +106,8 @@ def check(
         parameters=parameters, outcome=outcome, reference=reference,
     )  # fmt: skip
     effort = Effort(
-        alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers, cluster=cluster,
-        progress=progress,
+        alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers,
+        cluster=cluster, progress=progress,
     )  # fmt: skip
     require_budget(statement.stated.claim, effort)
     return prepared(statement, effort, lambda problem, runner: check_problem(problem, runner, effort))

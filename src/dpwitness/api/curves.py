@@ -22,7 +22,6 @@ from dpwitness.mechanisms.signature import EPSILON_NAMES
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
-from dpwitness.results.values import shown
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget, usual_runs
 from dpwitness.search.find import learned, reestimated
@@ -30,6 +29,7 @@ from dpwitness.search.halving import search
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, PowerAt
 from dpwitness.search.ranking import playoff
+from dpwitness.values import shown
 
 CURVE_RUNS: Final = 1_500_000
 MAX_TIME: Final = 600.0
@@ -71,7 +71,9 @@ def curve(
     started = time.monotonic()
     if runs is not None:
         runs = whole("runs", runs, 1, error=BudgetTooSmall)
-    effort = Effort(max_time=max_time, search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress)
+    effort = Effort(
+        max_time=max_time, search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress
+    )
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidParameter(f"method={method!r} must be one of {', '.join(METHODS)}")
     statements = [

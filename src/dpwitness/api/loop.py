@@ -19,9 +19,9 @@ from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference
 from dpwitness.neighbours import Pair, Pairs, adjacent
 from dpwitness.problem import Problem, Statement, prepare
-from dpwitness.results.values import shown
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Role, Runner, generator
+from dpwitness.values import shown
 
 T = TypeVar("T")
 Totals = tuple[Counts, ...]

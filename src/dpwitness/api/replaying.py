@@ -70,8 +70,8 @@ def replay(
     """
     alpha = witness.alpha if alpha is None else alpha
     effort = Effort(
-        alpha=alpha, max_runs=1 if max_runs is None else max_runs, max_time=max_time, seed=seed, workers=workers, cluster=cluster,
-        progress=progress,
+        alpha=alpha, max_runs=1 if max_runs is None else max_runs, max_time=max_time, seed=seed, workers=workers,
+        cluster=cluster, progress=progress,
     )  # fmt: skip
     stated = _replayed_claim(witness.claim, claim, delta)
     if max_runs is None:

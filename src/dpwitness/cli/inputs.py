@@ -67,7 +67,8 @@ def places(arguments: argparse.Namespace) -> dict[str, Any]:
     """Where the runs are made. Raises `BadInput` for a number of workers of somebody else's cluster."""
     if arguments.cluster not in (None, "local") and arguments.workers is not None:
         raise BadInput(
-            f"--cluster {arguments.cluster} has the workers that it has: leave out --workers (it is for --cluster local)"
+            f"--cluster {arguments.cluster} has the workers that it has: leave out --workers, which is for --cluster "
+            "local"
         )
     return {"workers": arguments.workers, "cluster": arguments.cluster}
 

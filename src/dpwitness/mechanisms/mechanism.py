@@ -7,7 +7,7 @@ machine code (`compiled`), the interpreter (`python`), or the function itself, m
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpwitness.errors import InvalidOutcome, MechanismRaised
 from dpwitness.mechanisms.cost import Cost, measured
 from dpwitness.mechanisms.signature import Outcome, Signature
-from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours import Data, Pair, shown
 
 #: A longer output is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
@@ -175,10 +175,10 @@ class Mechanism(ABC):
         """Return what its outputs showed so far, for another process to `learn`."""
         return Learned()
 
-    def learn(self, other: Learned) -> None:
+    def learn(self, other: Learned) -> None:  # noqa: B027  # most learn nothing
         """Take over what it returned in another process; nothing of what does not agree with its own."""
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027  # see above
         """Begin anew with what `learned` returns."""
 
     def check_length(self, length: int, start: int) -> int:
@@ -194,10 +194,4 @@ class Mechanism(ABC):
 def raised(name: str, error: Exception, run: int, data: Data) -> MechanismRaised:
     """Make the error for a mechanism of that name that raised, with the run's number and the input."""
     text = str(error).splitlines()[0] if str(error) else "no message"
-    shown = np.array2string(np.asarray(data), threshold=12, separator=", ")
-    return MechanismRaised(f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown}")
-
-
-def scalar_or_array(data: Data) -> Any:
-    """Return an input as a function gets it: an array without axes is a number."""
-    return data.item() if data.ndim == 0 else data
+    return MechanismRaised(f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}")

@@ -1,18 +1,27 @@
 """A function that runs as plain Python, and what it returns as rows of numbers."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import entries, nested
-from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows, raised, scalar_or_array
+from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows, raised
 from dpwitness.mechanisms.signature import Outcome, Signature
-from dpwitness.neighbours import Data
+from dpwitness.neighbours import Data, as_array, copier
 
 
 class PythonMechanism(Mechanism):
-    """A function that runs as plain Python, one run a call."""
+    """A function that runs as plain Python, one run a call.
+
+    Attributes
+    ----------
+    lists_as_arrays
+        Whether it gets lists of numbers as arrays: it cannot do with lists.
+    writes
+        Whether it writes to its input, so that even large arrays are copied for each run.
+    """
 
     shard = 32
     threads = False  # its own state, if it has any, may not be safe under threads
@@ -20,6 +29,8 @@ class PythonMechanism(Mechanism):
     def __init__(self, signature: Signature, outcome: Outcome | None = None) -> None:
         super().__init__(signature)
         self._outcome = outcome
+        self.lists_as_arrays = False
+        self.writes = False
         self._shape: str | None = None
         self._kinds: dict[int, str] = {}
         self._labels: dict[float, str] = {}
@@ -32,6 +43,11 @@ class PythonMechanism(Mechanism):
     def label(self, value: float) -> str | None:
         """Return the text that an outcome's entry stands for."""
         return self._labels.get(value)
+
+    def handing(self, data: Data) -> Callable[[], Data]:
+        """Return what hands out an input as the function gets it."""
+        array = as_array(data) if self.lists_as_arrays else None
+        return copier(data if array is None else array, writeable=self.writes)
 
     def learned(self) -> Learned:
         """Return what its outputs showed so far."""
@@ -50,11 +66,11 @@ class PythonMechanism(Mechanism):
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """Run once a row; as in `Mechanism`."""
-        given = scalar_or_array(data)
+        given = self.handing(data)
         longest = 0
         for i in range(len(rows)):
             try:
-                output = self.signature.function(**self.signature.bind(given, rng))
+                output = self.signature.function(**self.signature.bind(given(), rng))
             except Exception as error:
                 raise raised(self.name, error, start + i, data) from error
             longest = max(longest, self._write(output, rows[i], start + i))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness.errors import CompiledDiffers, InvalidParameter, SlowMechanism
+from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, SlowMechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
 from dpwitness.mechanisms.libraries import library_of
@@ -15,7 +15,8 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Outcome, Signature
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
-from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours import Data, Pair, as_array
+from dpwitness.neighbours.inputs import COPIED
 
 __all__ = ["Outcome", "as_mechanism"]
 
@@ -72,16 +73,17 @@ def as_mechanism(
     signature = Signature.of(called, parameters or {}, epsilon, delta)
     pair = Pair(data, data if neighbour is None else neighbour)
     if signature.size is not None:
-        return _measured(VectorisedMechanism(signature, outcome), pair)
+        return _measured(_tried(VectorisedMechanism(signature, outcome), pair), pair)
     reason = None
-    if outcome is None and compilable and not interpreted:
+    numeric = all(as_array(side) is not None for side in (pair.data, pair.neighbour))
+    if outcome is None and compilable and numeric and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
-            compiled.fill(data, np.random.default_rng(0), np.empty((1, 8)), 0)  # numba compiles when first called
+            compiled.fill(pair.data, np.random.default_rng(0), np.empty((1, 8)), 0)  # numba compiles when first called
         except Refused as error:
             reason = _reason(error)
         else:
-            compiled.plain = PythonMechanism(signature.interpreted())
+            compiled.plain = _tried(PythonMechanism(signature.interpreted()), pair)
             difference = first_difference(compiled, compiled.plain, pair)
             if difference is None:
                 return _measured(compiled, pair)
@@ -89,7 +91,7 @@ def as_mechanism(
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
-    plain = _measured(PythonMechanism(signature, outcome), pair)
+    plain = _measured(_tried(PythonMechanism(signature, outcome), pair), pair)
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
@@ -98,6 +100,31 @@ def as_mechanism(
             stacklevel=2,
         )
     return plain
+
+
+def _tried(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
+    """A mechanism that gets its inputs as it can take them: as given, else lists as arrays, else free to be written.
+
+    Only what may be refused is tried: lists of numbers, and arrays too large to be copied for each run.
+    """
+    data = pair.data
+    listed = type(data) is list and as_array(data) is not None
+    if not listed and not (isinstance(data, np.ndarray) and data.nbytes > COPIED):
+        return mechanism
+    try:
+        _try(mechanism, data)
+    except MechanismError as error:
+        mechanism.lists_as_arrays, mechanism.writes = listed, "read-only" in str(error)
+        try:
+            _try(mechanism, data)
+        except MechanismError:  # neither: what it says of the input as given is to be read
+            mechanism.lists_as_arrays = mechanism.writes = False
+    return mechanism
+
+
+def _try(mechanism: PythonMechanism, data: Data) -> None:
+    """Run once, and throw it away."""
+    mechanism.fill(data, np.random.Generator(np.random.SFC64(0)), np.empty((1, max(mechanism.width, 8))), 0)
 
 
 def _measured(mechanism: Mechanism, pair: Pair) -> Mechanism:

@@ -4,7 +4,7 @@ import numpy as np
 
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import array_rows
-from dpwitness.mechanisms.mechanism import Rows, raised, scalar_or_array
+from dpwitness.mechanisms.mechanism import Rows, raised
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data
 
@@ -18,7 +18,7 @@ class VectorisedMechanism(PythonMechanism):
         """Make all runs in one call; as in `Mechanism`."""
         n = len(rows)
         try:
-            output = self.signature.function(**self.signature.bind(scalar_or_array(data), rng, n))
+            output = self.signature.function(**self.signature.bind(self.handing(data)(), rng, n))
         except Exception as error:
             raise raised(self.name, error, start, data) from error
         if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf":

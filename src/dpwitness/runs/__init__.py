@@ -7,4 +7,16 @@ from dpwitness.runs.remote import Remote
 from dpwitness.runs.runner import Progress, Runner, stack
 from dpwitness.runs.streams import Role, generator
 
-__all__ = ["Executor", "Progress", "Remote", "Role", "Runner", "Threads", "default_workers", "generator", "on_all_cores", "on_cluster", "stack"]
+__all__ = [
+    "Executor",
+    "Progress",
+    "Remote",
+    "Role",
+    "Runner",
+    "Threads",
+    "default_workers",
+    "generator",
+    "on_all_cores",
+    "on_cluster",
+    "stack",
+]

@@ -50,7 +50,7 @@ class Cluster:
 
     def _reached(self, asked: Callable[[], T]) -> T:
         """Ask the scheduler. Raises `ClusterLost` where it does not answer."""
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
 
         try:
             return asked()
@@ -187,11 +187,12 @@ def _local(workers: int) -> Cluster:
     """Start processes of this machine, one thread each; they end with this process."""
     from distributed import Client, LocalCluster
 
-    cluster = LocalCluster(
+    cluster = LocalCluster(  # type: ignore[no-untyped-call]  # Dask has few types
+
         n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0,
         silence_logs="ERROR",
     )  # fmt: skip
-    client = Client(cluster, set_as_default=False)
+    client = Client(cluster, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
     atexit.register(cluster.close)
     atexit.register(client.close)
     return _LocalCluster(client, LOCAL)
@@ -201,7 +202,7 @@ def _connected(address: str) -> Cluster:
     from distributed import Client
 
     try:
-        client = Client(address, timeout=CONNECTING, set_as_default=False)
+        client = Client(address, timeout=CONNECTING, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
     except (OSError, ValueError) as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ClusterLost(f"no scheduler answers at cluster={address!r:.80} ({why})") from error

@@ -80,7 +80,7 @@ class Answer:
         Why the process cannot do such work at all; None where it can.
     """
 
-    results: Sequence[Any]
+    results: Sequence[Any] | NDArray[Any]
     error: bytes | None = None
     learned: Learned | None = None
     seconds: float = 0.0
@@ -94,7 +94,7 @@ def dumped(value: Any, *, by_name: Mechanism | None = None) -> bytes:
 
     `by_name`: a mechanism that the reader has already. Raises `CannotSend` for what cannot be written.
     """
-    import cloudpickle
+    import cloudpickle  # type: ignore[import-untyped]  # it has no types
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
         def persistent_id(self, found: Any) -> str | None:
@@ -266,7 +266,7 @@ def _done(ready: _Ready, work: Work[Any], first: int, end: int) -> Answer:
     started = time.perf_counter()
     try:
         for part in range(first, end):
-            results.append(work(part))
+            results.append(work(part))  # noqa: PERF401  # what was done before an error counts
     except BaseException as raised:  # handed to the caller, who raises it where it would have been raised there
         error = _written(raised)
     arrays = results and all(isinstance(result, np.ndarray) for result in results)

@@ -10,7 +10,7 @@ from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
 from dpwitness.mechanisms.mechanism import Mechanism, Rows, raised
 from dpwitness.mechanisms.signature import Signature, own_copy
-from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours import Data, Pair, as_array
 
 NOT_STARTED: Final = np.int64(2**62)
 
@@ -68,7 +68,7 @@ class CompiledMechanism(Mechanism):
         """As in `Mechanism`; coupled runs need an SFC64 generator."""
         position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
         # Apart, not in one block: an index out of bounds must not reach the other input.
-        inputs = [given[()] if given.ndim == 0 else given for given in (pair.data, pair.neighbour)]
+        inputs = _arrays(pair)
         runs = rows.shape[1]
         state = sfc64_state(rng) if coupled else np.zeros(5, np.uint64)
         try:
@@ -89,6 +89,16 @@ class CompiledMechanism(Mechanism):
             side = pair.data if at < runs else pair.neighbour
             raise raised(self.name, error, start + at % runs, side) from error
         return self.check_length(length, start)
+
+
+def _arrays(pair: Pair) -> list[Any]:
+    """Both inputs as arrays of one kind, or numbers. Raises `Refused` for anything else."""
+    both = [as_array(given) for given in (pair.data, pair.neighbour)]
+    if both[0] is None or both[1] is None or both[0].ndim != both[1].ndim:
+        raise Refused("its inputs are no numeric arrays of as many axes")
+    if both[0].dtype != both[1].dtype:
+        both = [given.astype(np.float64) for given in both if given is not None]
+    return [given[()] if given.ndim == 0 else given for given in both if given is not None]
 
 
 def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
