@@ -23,7 +23,7 @@ from dpwitness.runs.sending import CannotSend, dumped, execute, loaded, parcel, 
 from elsewhere import Elsewhere, away
 from running import runner
 
-PAIR = pairs(([0.0], [1.0])).given[0]
+PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
 EVENTS = [Interval(coordinate=0, low=0.5)]
 
 
@@ -38,7 +38,7 @@ def last(iterator):
 
 @pytest.mark.parametrize("target", ["svt", None], ids=["compiled", "interpreted"])
 def test_counts_rows_and_tallies_are_those_of_one_thread(target):
-    pair = pairs(([0.0] * 4, [1.0] * 4)).given[0]
+    pair = pairs((np.zeros(4), np.ones(4))).given[0]
     mechanism = as_mechanism(load("svt"), pair.data, epsilon=1.0) if target else python(elsewhere.noisy)
     assert mechanism.compiled == bool(target)
     runs = 3 * mechanism.shard + 3
