@@ -154,9 +154,9 @@ class Runner:
     ) -> Iterator[tuple[Counts, ...]]:
         """Counts of each event so far, after every shard of fresh paired runs, up to `max_runs`.
 
-        The pair and the events are fixed here, before the first run is drawn; this and `epoch` are the only makers of `Counts`. With
-        `coupled` the sides of a run share their random draws: the e-value needs runs independent of each other, not
-        sides. Ends early when the deadline passes; raises `MechanismTimeout` if no shard was done by then.
+        The pair and the events are fixed here, before the first run is drawn; this and `epoch` are the only makers of
+        `Counts`. With `coupled` the sides of a run share their random draws: the e-value needs runs independent of each
+        other, not sides. Ends early when the deadline passes; raises `MechanismTimeout` if no shard was done by then.
         """
         mechanism, events = self.mechanism, tuple(events)
         width = max(mechanism.width, *(event.width for event in events), 1)
@@ -166,7 +166,8 @@ class Runner:
             if part is None:
                 if not totals[0].runs:
                     raise MechanismTimeout(
-                        f"{mechanism.name} did not finish its first {min(work.size, max_runs)} runs in time: give more time"
+                        f"{mechanism.name} did not finish its first {min(work.size, max_runs)} runs in time: give more "
+                        "time"
                     )
                 return
             totals = tuple(total + _counts(cells) for total, cells in zip(totals, part, strict=True))

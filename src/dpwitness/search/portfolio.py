@@ -60,7 +60,7 @@ NOTHING: Final = Portfolio(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Events of one kind as they were seen: cells n10, n11, n01, n00 of shape (4, k), and logarithms of their priors."""
+    """Events as they were seen: cells n10, n11, n01, n00 of shape (4, k), and logarithms of their priors."""
 
     events: Sequence[Event]
     cells: Floats
@@ -104,9 +104,8 @@ def proposed(proposals: Sequence[Proposal], x: Rows, y: Rows) -> Family:
     """Events that learners proposed, as runs show them that they were not learned from."""
     events = list(dict.fromkeys(proposal.event for proposal in proposals))
     cells = np.array([_cells(event.contains(x), event.contains(y)) for event in events], np.float64)
-    return Family(
-        events=events, cells=cells.reshape(len(events), 4).T, log_prior=np.full(len(events), -np.log(max(len(events), 1)))
-    )
+    even = np.full(len(events), -np.log(max(len(events), 1)))
+    return Family(events=events, cells=cells.reshape(len(events), 4).T, log_prior=even)
 
 
 def _cells(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> tuple[int, int, int, int]:
