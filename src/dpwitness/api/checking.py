@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dpwitness.api.epochs import check_in_epochs, in_epochs
 from dpwitness.api.loop import believed, confirmed, prepared, result_fields
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
@@ -15,7 +16,6 @@ from dpwitness.evidence import (
     growth_rate,
     log_e_value,
     lower_bound,
-    rare_event,
     runs_needed,
 )
 from dpwitness.health import before_search, findings
@@ -131,6 +131,8 @@ def require_budget(claim: Claim, effort: Effort) -> None:
 def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tuple[str, ...] | None = None) -> Verdict:
     """Search, then confirm. `notes`: those of health checks that were done already; None does them here."""
     notes = before_search.required(problem, runner) if notes is None else notes
+    if in_epochs(problem.mechanism.cost, effort):
+        return check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.alpha)
     budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(claim), effort.max_runs))
     # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
@@ -182,8 +184,4 @@ def confirm_candidate(
         return Violation(**common, seconds=runner.seconds)
     detectable = detectable_parameter(counts, claim, alpha=alpha, estimate=estimate)
     verdict = NotRefuted(**common, detectable_epsilon=detectable, seconds=runner.seconds)
-    weak = tuple(finding.text for finding in findings.of_verdict(verdict))
-    if counts.runs and rare_event(counts):
-        seen = f"{counts.hits} of {counts.runs} runs on D"
-        weak += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
-    return replace(verdict, notes=(*verdict.notes, *weak))
+    return replace(verdict, notes=(*verdict.notes, *findings.of_pass(verdict)))

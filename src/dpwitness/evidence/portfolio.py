@@ -10,18 +10,21 @@ time. No run is thrown away: runs of an epoch are evidence first, and choose the
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.claims import Claim, HalfPlane
+from dpwitness.candidate import Estimate
+from dpwitness.claims import Claim
 from dpwitness.evidence.counts import Counts
+from dpwitness.evidence.e_value import log_e_value
 from dpwitness.evidence.growth import best_bet, payoffs
 
 Floats = NDArray[np.float64]
 
-#: Step between the parameters at which the lower bound is evaluated: 0.5 % apart, absolute 5·10⁻⁴ near zero.
-PARAMETERS = np.concatenate([np.arange(0.0, 0.1, 5e-4), 0.1 * 1.005 ** np.arange(1_775)])
+#: Parameters at which the lower bound is evaluated: 1 % apart, absolute 10⁻³ near zero.
+PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-3), 0.1 * 1.01 ** np.arange(890)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,34 +63,56 @@ class Epoch:
 
     def log_e_value(self, claim: Claim) -> float:
         """The logarithm of what the epoch multiplies the wealth by; 0.0 where nothing was bet."""
-        stakes = self.stakes
-        if not len(stakes.log_shares):
-            return 0.0
-        plane = claim.half_plane(stakes.p, stakes.q)
-        return _mixed(stakes, self.cells, plane)
+        return _log_e_value_of([self], claim)
 
 
-def _mixed(stakes: Stakes, cells: Floats, plane: HalfPlane) -> float:
-    bets = best_bet(stakes.p, stakes.q, plane, stakes.both)
-    wealth = sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(plane), strict=True))
-    kept = stakes.log_shares + wealth
-    rest = -math.expm1(min(np.logaddexp.reduce(stakes.log_shares), 0.0))  # what is not staked stays as it is
-    total = np.logaddexp.reduce(kept)
-    return float(np.logaddexp(total, math.log(rest)) if rest > 1e-12 else total)
+def _log_e_value_of(epochs: Sequence[Epoch], claim: Claim) -> float:
+    """The logarithm of what epochs one after the other multiply the wealth by."""
+    epochs = [epoch for epoch in epochs if len(epoch.counts)]
+    if not epochs:
+        return 0.0
+    p, q, both, log_shares = (
+        np.concatenate([getattr(epoch.stakes, name) for epoch in epochs]) for name in ("p", "q", "both", "log_shares")
+    )
+    cells = np.hstack([epoch.cells for epoch in epochs])
+    plane = claim.half_plane(p, q)
+    bets = best_bet(p, q, plane, both)
+    grown = log_shares + sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(plane), strict=True))
+    starts = np.concatenate([[0], np.cumsum([len(epoch.counts) for epoch in epochs])[:-1]])
+    # What is not staked stays as it is; rounding may leave a share of 10⁻¹⁶ too many.
+    kept = np.maximum(1 - np.exp(np.logaddexp.reduceat(log_shares, starts)), 0.0)
+    with np.errstate(divide="ignore"):
+        return float(np.logaddexp(np.logaddexp.reduceat(grown, starts), np.log(kept)).sum())
 
 
-def log_e_value_of(epochs: Sequence[Epoch], claim: Claim) -> float:
-    """Log of the e-value of all epochs together: of one course of wealth, which is never started anew."""
-    return sum(epoch.log_e_value(claim) for epoch in epochs)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wealth:
+    """What became of the wealth of a check: an e-value at any time.
+
+    Attributes
+    ----------
+    courses
+        Epochs one after the other, of each course; every course began with the same share.
+    unused
+        How many more shares there are, on which nothing was bet.
+    last, estimate
+        Counts of one event that all of the wealth was bet on in the end, and the estimate that the bets followed from;
+        None where it did not come to that.
+    """
+
+    courses: tuple[tuple[Epoch, ...], ...]
+    unused: int = 0
+    last: Counts | None = None
+    estimate: Estimate | None = None
+
+    def log_e_value(self, claim: Claim) -> float:
+        """The logarithm of the e-value against a claim: of the mean of the courses, times that of the last event."""
+        logs = [_log_e_value_of(course, claim) for course in self.courses] + [0.0] * self.unused
+        mean = float(np.logaddexp.reduce(logs)) - math.log(len(logs))
+        return mean if self.last is None else mean + log_e_value(self.last, claim, self.estimate)
 
 
-def log_mean_of(courses: Sequence[Sequence[Epoch]], claim: Claim) -> float:
-    """Log of the mean wealth of several courses, each with its share from the start: an e-value, too."""
-    logs = [log_e_value_of(course, claim) for course in courses]
-    return float(np.logaddexp.reduce(logs) - math.log(len(logs)))
-
-
-def lower_bound_of(courses: Sequence[Sequence[Epoch]], claim: Claim, *, alpha: float) -> float:
+def lower_bound_of(wealth: Wealth, claim: Claim, *, alpha: float) -> float:
     """Return the parameter of the claim's family that the mechanism exceeds with confidence 1 − alpha.
 
     The largest point of a fixed grid up to which every point is refuted, as in `lower_bound`. The bets against another
@@ -95,10 +120,10 @@ def lower_bound_of(courses: Sequence[Sequence[Epoch]], claim: Claim, *, alpha: f
     Where the claim's own parameter is refuted the bound is at least that.
     """
     threshold, c = math.log(1 / alpha), claim.parameter
-    refuted = log_mean_of(courses, claim) >= threshold
+    refuted = wealth.log_e_value(claim) >= threshold
     last = c if refuted else 0.0
     for x in PARAMETERS[c < PARAMETERS] if refuted else PARAMETERS[c > PARAMETERS]:
-        if log_mean_of(courses, claim.at(float(x))) < threshold:
+        if wealth.log_e_value(claim.at(float(x))) < threshold:
             return last
         last = float(x)
     return last

@@ -116,8 +116,7 @@ class PythonMechanism(Mechanism):
         draws = self._draws(rng, rows.shape[1], shared=True)
         try:
             return max(
-                self._fill_from(data, draws, rows[side], start)
-                for side, data in enumerate((pair.data, pair.neighbour))
+                self._fill_from(data, draws, rows[side], start) for side, data in enumerate((pair.data, pair.neighbour))
             )
         except MechanismRaised as error:
             raise of_both(self.fill, pair, error) from error.__cause__

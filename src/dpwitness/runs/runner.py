@@ -87,19 +87,28 @@ class Runner:
         return Threads(self.workers if workers is None else workers).ordered(tasks, self.deadline)
 
     def sample(
-        self, pair: Pair, n: int, role: Role, *key: int, coupled: bool = True, partial_too: bool = False
+        self,
+        pair: Pair,
+        n: int,
+        role: Role,
+        *key: int,
+        coupled: bool = True,
+        partial_too: bool = False,
+        size: int | None = None,
     ) -> tuple[Rows, Rows]:
         """Outcomes of n paired search runs as rows of one width for each side, NaN behind the end of each.
 
-        `role` and `key` name the stream. Raises `MechanismTimeout` when the deadline passes first; with `partial_too`
-        only if no shard was done by then, else the rows of those that were come back.
+        `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. Raises
+        `MechanismTimeout` when the deadline passes first; with `partial_too` only if no shard was done by then, else
+        the rows of those that were come back.
         """
         mechanism = self.mechanism
         width = max(mechanism.width, 1)
         while True:
             needed = 1
             parts: list[Rows] = []
-            work = OutcomeRows(**self._shards(pair, role, key, n, coupled), width=width)
+            shards = self._shards(pair, role, key, n, coupled)
+            work = OutcomeRows(**{**shards, "size": size or shards["size"]}, width=width)
             for part in self.executor.map(work, work.count, self.deadline):
                 if part is None:
                     if partial_too and parts:
@@ -144,7 +153,8 @@ class Runner:
         runs, perhaps none, where the deadline passes first.
         """
         try:
-            x, y = self.sample(pair, n, Role.EPOCH, *key, partial_too=True)
+            size = 1 if self.mechanism.cost.slow else None  # so that even two runs are made beside each other
+            x, y = self.sample(pair, n, Role.EPOCH, *key, partial_too=True, size=size)
         except MechanismTimeout:
             x = y = np.empty((0, 1))
         return tuple(_counted(event, x, y) for event in events), x, y
