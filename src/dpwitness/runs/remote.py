@@ -146,8 +146,8 @@ class Remote:
         seconds = min(parts * work.seconds, math.inf if deadline is None else deadline.left)
         if self._place.started and self._parcel is not None:
             return parts > 1 and seconds >= PAYS_STARTED
-        # As much as was done here may still come, in many small pieces.
-        ahead = seconds + self._seconds_here if parts > 1 else seconds
+        # In many small pieces: a few times what was done here may still come.
+        ahead = seconds + 3 * self._seconds_here if parts > 1 else seconds
         return ahead >= PAYS and (self._seconds_here >= START or work.seconds >= START / 4)
 
     def _do_here(self, work: Work[Any], first: int, count: int, deadline: Deadline | None) -> Iterator[Any]:

@@ -20,9 +20,19 @@ from dpwitness.evidence.portfolio import Epoch
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner, stack
 from dpwitness.search.learners import Proposal
-from dpwitness.search.learners.learning import LEARNERS
+from dpwitness.search.learners.learning import LEARNERS, learn
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.portfolio import BOLD, CAREFUL, Family, Portfolio, cuts_of, intervals, portfolio, proposed
+from dpwitness.search.portfolio import (
+    BOLD,
+    CAREFUL,
+    NOTHING,
+    Family,
+    Portfolio,
+    cuts_of,
+    intervals,
+    portfolio,
+    proposed,
+)
 from dpwitness.search.samples import sample_of
 
 Rows = NDArray[np.float64]
@@ -116,12 +126,18 @@ class Course:
         single = [Proposal(event=OutcomeSet(row[None])) for row in different.values()] if few else []
         return proposed(single, self.x, self.y)
 
-    def candidate(self) -> Candidate | None:
-        """The event with the largest stake of the wealthier portfolio; None where nothing is staked."""
-        chosen = max(
-            zip(self.log_wealth, self.portfolios, strict=False), key=lambda item: item[0], default=(0.0, None)
-        )[1]
-        if chosen is None or not chosen.events:
+    def candidate(self, claim: Claim, planned: int) -> Candidate | None:
+        """The event with the largest stake, or what learners like best where betting has won nothing; None without any.
+
+        `planned`: the runs in which it will be tested.
+        """
+        if self.wealth <= 0 and self.runs > 1:
+            objective = GrowthAt(claim=claim, planned=planned)
+            learned = learn(sample_of(self.x, self.y), objective, thorough=self.runs >= THOROUGH, most=1)[0]
+            pair = self.pair.swapped() if learned.swapped else self.pair
+            return Candidate(pair=pair, event=learned.event, estimate=learned.estimate)
+        chosen = self.portfolios[int(np.argmax(self.log_wealth))] if self.portfolios else NOTHING
+        if not chosen.events:
             return None
         k = chosen.best
         stakes = chosen.stakes
