@@ -14,6 +14,7 @@ _HOMES = {
     "Curve": "results.curve",
     "DPWitnessError": "errors",
     "DependentRuns": "errors",
+    "InterpreterDied": "errors",
     "Interval": "events",
     "InvalidClaim": "errors",
     "InvalidData": "errors",
@@ -40,6 +41,7 @@ _HOMES = {
     "histogram": "neighbours",
     "pairs": "neighbours",
     "queries": "neighbours",
+    "remote": "mechanisms.remote",
     "replay": "api.replaying",
     "shrink": "api.shrinking",
     "target": "targets",
@@ -56,6 +58,7 @@ __all__ = [  # sorted as people sort, without regard to case
     "Curve",
     "DPWitnessError",
     "DependentRuns",
+    "InterpreterDied",
     "Interval",
     "InvalidClaim",
     "InvalidData",
@@ -82,6 +85,7 @@ __all__ = [  # sorted as people sort, without regard to case
     "histogram",
     "pairs",
     "queries",
+    "remote",
     "replay",
     "shrink",
     "target",
@@ -100,6 +104,7 @@ if TYPE_CHECKING:
         CompiledDiffers,
         DependentRuns,
         DPWitnessError,
+        InterpreterDied,
         InvalidClaim,
         InvalidData,
         InvalidNeighbours,
@@ -114,6 +119,7 @@ if TYPE_CHECKING:
         UnknownTarget,
     )
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
+    from dpwitness.mechanisms.remote import remote
     from dpwitness.neighbours import bits, histogram, pairs, queries
     from dpwitness.results.bound import Bound
     from dpwitness.results.curve import Curve

@@ -13,6 +13,7 @@
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
         ├── MechanismTimeout              it did not return in time
+        ├── InterpreterDied               the other interpreter that runs it has ended
         ├── DependentRuns                 its runs are not independent of each other
         ├── InvalidOutcome                it returned something that is not an outcome
         ├── CompiledDisagrees             (internal) compiled it gave other outcomes; it is run again as Python
@@ -77,6 +78,10 @@ class MechanismRaised(MechanismError):
 
 class MechanismTimeout(MechanismError):
     """The mechanism did not return in time."""
+
+
+class InterpreterDied(MechanismError):
+    """The interpreter that runs the mechanism, another one than ours, has ended, or answers what cannot be read."""
 
 
 class DependentRuns(MechanismError):

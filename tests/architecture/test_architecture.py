@@ -212,11 +212,12 @@ def test_public_names():
     assert dpwitness.__all__ == sorted(dpwitness.__all__)
     assert set(dpwitness.__all__) == {
         "ApproxDP", "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "CompiledDiffers", "Curve",
-        "DPWitnessError", "DependentRuns", "Interval", "InvalidClaim", "InvalidData", "InvalidNeighbours",
+        "DPWitnessError", "DependentRuns", "InterpreterDied", "Interval", "InvalidClaim", "InvalidData",
+        "InvalidNeighbours",
         "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismError", "MechanismRaised", "MechanismTimeout",
         "NotRefuted", "OutcomeSet", "PureDP", "ScoreThreshold", "SlowMechanism", "UnknownAttack", "UnknownTarget",
         "Violation", "Witness", "bits", "bound", "check", "curve",
-        "histogram", "pairs", "queries", "replay", "shrink", "target",
+        "histogram", "pairs", "queries", "remote", "replay", "shrink", "target",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

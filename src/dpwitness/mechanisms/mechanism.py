@@ -161,6 +161,9 @@ class Mechanism(ABC):
         """Return the text that stands behind a number, for mechanisms that return text."""
         return None
 
+    def release(self) -> None:  # noqa: B027  # for most there is nothing to do
+        """End runs that are still going on, as one that hangs after a deadline, where the mechanism can."""
+
     @property
     def places(self) -> Mapping[int, str]:
         """Names of entries by coordinate, for outputs whose entries have any, such as columns."""

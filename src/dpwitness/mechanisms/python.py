@@ -79,14 +79,13 @@ class PythonMechanism(Mechanism):
             except Exception as error:
                 if self.errors != "outcome":
                     raise raised(self.name, error, start + i, data) from error
-                longest = max(longest, self._write_exception(error, rows[i]))
+                longest = max(longest, self._write_exception(type(error).__qualname__, rows[i]))
             else:
                 longest = max(longest, self._write(output, rows[i], start + i))
         return self.check_length(longest, start)
 
-    def _write_exception(self, error: Exception, row: Rows) -> int:
-        """The row of a run that raised."""
-        name = type(error).__qualname__
+    def _write_exception(self, name: str, row: Rows) -> int:
+        """The row of a run that raised an exception of a class of that name."""
         code = exception_code(name)
         if len(self._labels) < LABELS:
             self._labels[code] = f"raises {name}"
@@ -95,7 +94,8 @@ class PythonMechanism(Mechanism):
 
     def _write(self, output: Any, row: Rows, run: int) -> int:
         """One output as a row of numbers."""
-        value = output if self._outcome is None else self._summarised(output, run)
+        summarise = self._summary()
+        value = output if summarise is None else self._summarised(summarise, output, run)
         if is_sequence(value):
             self.check_length(len(value), run)
         made = Row(labels=self._labels)
@@ -138,11 +138,14 @@ class PythonMechanism(Mechanism):
                 "they are told apart from the first run on"
             )
 
-    def _summarised(self, output: Any, run: int) -> Any:
+    def _summary(self) -> Callable[[Any], Any] | None:
+        """What outputs are still to be summarised by here."""
+        return self._outcome
+
+    def _summarised(self, summarise: Callable[[Any], Any], output: Any, run: int) -> Any:
         """What the user's `outcome` makes of an output. Raises `InvalidOutcome` where that raises."""
-        assert self._outcome is not None
         try:
-            return self._outcome(output)
+            return summarise(output)
         except Exception as error:
             raise InvalidOutcome(
                 f"outcome= raised {type(error).__name__} ({error}) for {output!r:.80}, which {self.name} returned on "

@@ -14,6 +14,7 @@ from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Outcome
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
@@ -109,7 +110,8 @@ def as_mechanism(
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
-    plain = _measured(PythonMechanism(signature, outcome, errors=errors), pair, how)
+    kind = RemoteMechanism if isinstance(function, Remote) else PythonMechanism
+    plain = _measured(kind(signature, outcome, errors=errors), pair, how)
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
