@@ -14,7 +14,6 @@ _HOMES = {
     "Curve": "results.curve",
     "DPWitnessError": "errors",
     "DependentRuns": "errors",
-    "InterpreterDied": "errors",
     "Interval": "events",
     "InvalidClaim": "errors",
     "InvalidData": "errors",
@@ -36,15 +35,22 @@ _HOMES = {
     "Witness": "results.witness",
     "bits": "neighbours",
     "bound": "api.bounding",
+    "categories": "neighbours",
     "check": "api.checking",
     "curve": "api.curves",
+    "flags": "neighbours",
     "histogram": "neighbours",
+    "integers": "neighbours",
+    "like": "neighbours",
+    "numbers": "neighbours",
     "pairs": "neighbours",
     "queries": "neighbours",
+    "records": "neighbours",
     "remote": "mechanisms.remote",
     "replay": "api.replaying",
     "shrink": "api.shrinking",
     "target": "targets",
+    "text": "neighbours",
 }
 
 __all__ = [  # sorted as people sort, without regard to case
@@ -58,7 +64,6 @@ __all__ = [  # sorted as people sort, without regard to case
     "Curve",
     "DPWitnessError",
     "DependentRuns",
-    "InterpreterDied",
     "Interval",
     "InvalidClaim",
     "InvalidData",
@@ -80,15 +85,22 @@ __all__ = [  # sorted as people sort, without regard to case
     "Witness",
     "bits",
     "bound",
+    "categories",
     "check",
     "curve",
+    "flags",
     "histogram",
+    "integers",
+    "like",
+    "numbers",
     "pairs",
     "queries",
+    "records",
     "remote",
     "replay",
     "shrink",
     "target",
+    "text",
 ]
 
 if TYPE_CHECKING:
@@ -104,7 +116,6 @@ if TYPE_CHECKING:
         CompiledDiffers,
         DependentRuns,
         DPWitnessError,
-        InterpreterDied,
         InvalidClaim,
         InvalidData,
         InvalidNeighbours,
@@ -120,7 +131,19 @@ if TYPE_CHECKING:
     )
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
     from dpwitness.mechanisms.remote import remote
-    from dpwitness.neighbours import bits, histogram, pairs, queries
+    from dpwitness.neighbours import (
+        bits,
+        categories,
+        flags,
+        histogram,
+        integers,
+        like,
+        numbers,
+        pairs,
+        queries,
+        records,
+        text,
+    )
     from dpwitness.results.bound import Bound
     from dpwitness.results.curve import Curve
     from dpwitness.results.verdict import NotRefuted, Violation

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.errors import InvalidData
-from dpwitness.neighbours import Data, as_input
+from dpwitness.neighbours import Data, as_finite_numbers
 
 #: Of temporary files; short, so that a long file name leaves room for the rest.
 PREFIX: Final = ".dpwitness-"
@@ -174,7 +174,7 @@ def read_column(path: str | Path, column: str | None = None) -> Data:
     if not values:
         name = f"column {column!r} of {name}" if column else name
         raise InvalidData(f"{name} is empty: there is no number below the header")
-    return as_input(np.array(values, np.int64) if all(isinstance(v, int) for v in values) else values)
+    return as_finite_numbers(np.array(values, np.int64) if all(isinstance(v, int) for v in values) else values)
 
 
 def _chosen(name: str, header: list[str] | None, width: int, column: str | None) -> int:

@@ -19,8 +19,8 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import How, Outcome, as_mechanism
 from dpwitness.mechanisms.signature import takes
 from dpwitness.mechanisms.summary import summary
-from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, as_input, pairs
-from dpwitness.runs import Runner
+from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, pairs, taken
+from dpwitness.runs import Remote, Runner, on_all_cores
 from dpwitness.targets import target_of
 
 #: What an exception is: the end of everything, or an outcome.
@@ -93,7 +93,7 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
     _check_types(statement)
     user = plain_function(function)
     own, relation = target_of(user), _relation(user, statement.neighbours)
-    data = None if statement.data is None else as_input(statement.data)
+    data = None if statement.data is None else taken(relation, statement.data)
     values = _parameters(statement.parameters)
     epsilon = stated.epsilon
     if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):
@@ -136,8 +136,14 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
         max_time=effort.max_time,
         began=began,
         progress=effort.progress,
+        pool=_pool(mechanism, effort.workers, effort.seed),
     )
     return problem, runner
+
+
+def _pool(mechanism: Mechanism, workers: int, seed: int) -> Remote | None:
+    """Other processes for a mechanism that threads cannot share."""
+    return on_all_cores(mechanism, workers, seed) if workers > 1 and not mechanism.threads else None
 
 
 def _centre(mechanism: Mechanism) -> float:

@@ -16,7 +16,7 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
     {"errors", "clock", "cache"},
-    {"checks"},
+    {"checks", "values"},
     {"claims", "neighbours", "jit"},
     {"noise", "targets", "events", "files"},
     {"candidate", "exact"},
@@ -212,12 +212,12 @@ def test_public_names():
     assert dpwitness.__all__ == sorted(dpwitness.__all__)
     assert set(dpwitness.__all__) == {
         "ApproxDP", "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "CompiledDiffers", "Curve",
-        "DPWitnessError", "DependentRuns", "InterpreterDied", "Interval", "InvalidClaim", "InvalidData",
-        "InvalidNeighbours",
+        "DPWitnessError", "DependentRuns", "Interval", "InvalidClaim", "InvalidData", "InvalidNeighbours",
         "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismError", "MechanismRaised", "MechanismTimeout",
         "NotRefuted", "OutcomeSet", "PureDP", "ScoreThreshold", "SlowMechanism", "UnknownAttack", "UnknownTarget",
-        "Violation", "Witness", "bits", "bound", "check", "curve",
-        "histogram", "pairs", "queries", "remote", "replay", "shrink", "target",
+        "Violation", "Witness", "bits", "bound", "categories", "check", "curve", "flags",
+        "histogram", "integers", "like", "numbers", "pairs", "queries", "records", "remote", "replay", "shrink",
+        "target", "text",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

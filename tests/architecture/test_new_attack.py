@@ -20,12 +20,12 @@ import numpy as np
 from dpwitness import OutcomeSet, target
 from dpwitness.attacks.candidate import Candidate
 from dpwitness.attacks.family import AttackFamily
-from dpwitness.neighbours import Pair, as_input, queries
+from dpwitness.neighbours import Pair, as_finite_numbers, queries
 
 
 def magic_value(parameters, data, claim, runs):
     """One value of a million gives itself away: no search over inputs finds it."""
-    pair = Pair(as_input([777_777.0]), as_input([777_778.0]), "the magic value, and its neighbour")
+    pair = Pair(as_finite_numbers([777_777.0]), as_finite_numbers([777_778.0]), "the magic value, and its neighbour")
     yield Candidate(pair=pair, event=OutcomeSet([[2.0]]))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpwitness import NotRefuted, Violation, Witness, check, replay, shrink
-from dpwitness.neighbours import Pair, as_input, register_relation
+from dpwitness.neighbours import Pair, as_finite_numbers, register_relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ReplaceLargest:
 
     def _pair(self, low, high):
         same = [low] * (self.length - 1)
-        return Pair(as_input([high, *same]), as_input([low, *same]), f"one {high} among {low}")
+        return Pair(as_finite_numbers([high, *same]), as_finite_numbers([low, *same]), f"one {high} among {low}")
 
 
 register_relation("replace-largest", lambda value: ReplaceLargest(**value))

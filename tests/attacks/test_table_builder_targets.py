@@ -13,7 +13,7 @@ from dpwitness.claims import ApproxDP
 from dpwitness.errors import MechanismError
 from dpwitness.events.encoding import NOT_A_NUMBER
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.neighbours import as_input
+from dpwitness.neighbours import as_finite_numbers
 
 TARGETS = [
     table_builder.bounded_noisy_counts,
@@ -26,7 +26,7 @@ BOUNDED = TARGETS[:3]
 
 
 def runs_of(function, counts, n, seed=0, **parameters):
-    data = as_input(counts)  # as a check gives it, so that the target is compiled once
+    data = as_finite_numbers(counts)  # as a check gives it, so that the target is compiled once
     mechanism = as_mechanism(function, data, parameters=parameters)
     width = len(counts) + 2 * parameters.get("partitions", 63) + 1
     rows = np.empty((n, width))

@@ -17,7 +17,7 @@ from dpwitness.mechanisms import cost
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.neighbours import as_input
+from dpwitness.neighbours import as_finite_numbers
 
 ONE = queries(1)
 LIMITS = {"neighbours": ONE, "seed": 3, "search_runs": 2_000, "max_runs": 200_000, "alpha": 1e-6}
@@ -156,7 +156,7 @@ def test_a_carried_claim_must_make_sense():
 
 def test_what_is_not_callable_is_refused():
     with pytest.raises(InvalidParameter, match="3 is not callable: give a function, an object with"):
-        as_mechanism(3, as_input([0.0]))
+        as_mechanism(3, as_finite_numbers([0.0]))
 
 
 @dataclasses.dataclass
@@ -199,7 +199,7 @@ def test_data_frames():
 
 
 def test_strings_are_outcomes_and_are_counted_exactly():
-    verdict = check(text, epsilon=1.0, **{**LIMITS, "neighbours": pairs(([0.0], [1.0])), "search_runs": 20_000})
+    verdict = check(text, epsilon=1.0, **{**LIMITS, "neighbours": pairs(([0.0], [1.0]))})
     assert isinstance(verdict, Violation)
     assert verdict.witness.description in ("value heads", "value tails")
     counts = verdict.counts
@@ -240,9 +240,9 @@ def test_very_slow_mechanisms_are_looked_at_after_every_second_run():
         time.sleep(0.025)
         return data[0]
 
-    mechanism = as_mechanism(slow, as_input([0.0]), outcome=float)
+    mechanism = as_mechanism(slow, as_finite_numbers([0.0]), outcome=float)
     assert mechanism.shard == 2
-    assert as_mechanism(lambda data: data[0], as_input([0.0]), outcome=float).shard == 32
+    assert as_mechanism(lambda data: data[0], as_finite_numbers([0.0]), outcome=float).shard == 32
 
 
 def loops(rng, data):

@@ -8,7 +8,7 @@ import pytest
 from dpwitness import Violation, check
 from dpwitness.mechanisms.cost import Cost
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.neighbours import as_input
+from dpwitness.neighbours import as_finite_numbers
 from dpwitness.noise import laplace
 
 FAST = {"compiled": True, "parallel": True}
@@ -44,7 +44,7 @@ def test_a_sum_over_many_values_is_searched_with_the_full_budget(mechanism, valu
 
 
 def test_the_cost_is_that_of_the_outcome_and_not_of_the_input():
-    mechanism = as_mechanism(lambda data: (data.sum(), data[0]), as_input(np.zeros(1_000)))
+    mechanism = as_mechanism(lambda data: (data.sum(), data[0]), as_finite_numbers(np.zeros(1_000)))
     assert mechanism.cost.width == mechanism.width == 2
     assert 0 < mechanism.cost.seconds_per_run < 1
     assert (mechanism.cost.compiled, mechanism.cost.parallel, mechanism.cost.batched) == (True, True, False)

@@ -15,7 +15,7 @@ from dpwitness.neighbours import (
     adjacent,
     adjacent_candidates,
     adjacent_variations,
-    as_input,
+    as_finite_numbers,
     bits,
     histogram,
     pairs,
@@ -112,7 +112,7 @@ def proposals(relation, data, centre, scale):
 
 @given(judges, given_data, st.sampled_from([0.0, 0.5, 1e6]), st.sampled_from([0.1, 1.0, 20.0]))
 def test_what_a_relation_proposes_is_adjacent_and_holds_the_data(relation, values, centre, scale):
-    data = None if values is None else as_input(values)
+    data = None if values is None else as_finite_numbers(values)
     found = proposals(relation, data, centre, scale)
     assert found or data is not None
     found += [varied for pair in found[:6] for varied in adjacent_variations(relation, pair, data, scale=scale)]
@@ -120,7 +120,7 @@ def test_what_a_relation_proposes_is_adjacent_and_holds_the_data(relation, value
         assert relation.contains(pair, data)
         assert relation.contains(pair.swapped(), data)
         if data is None:
-            assert len(pair.data.ravel()) == getattr(relation, "length", len(pair.data.ravel()))
+            assert np.size(pair.data) == getattr(relation, "length", np.size(pair.data))
         else:
             assert any(side.tolist() == data.tolist() for side in (pair.data, pair.neighbour))
 
@@ -137,7 +137,7 @@ def test_without_data_every_variation_of_queries_is_adjacent(relation, centre, s
 def test_a_chain_of_shrinking_steps_stays_in_the_relation(relation, first, choices, centre):
     found = list(relation.candidates(centre=centre))
     pair = found[first % len(found)]
-    kind, length = pair.data.dtype.kind, pair.data.size
+    kind, length = np.asarray(pair.data).dtype.kind, np.size(pair.data)
     for choice in choices:
         steps = list(relation.smaller(pair))
         for step in steps:
@@ -179,7 +179,7 @@ def adjacent_by_definition(relation, a, b):
 
 @given(judges.filter(lambda relation: hasattr(relation, "length")), entries, entries)
 def test_contains_is_the_definition(relation, a, b):
-    pair = Pair(as_input(a), as_input(b))
+    pair = Pair(as_finite_numbers(a), as_finite_numbers(b))
     assert relation.contains(pair) == relation.contains(pair.swapped()) == adjacent_by_definition(relation, a, b)
 
 
@@ -207,7 +207,7 @@ def test_relations_that_differ_are_not_the_same():
 
 
 def pair_of(data, neighbour):
-    return Pair(as_input(data), as_input(neighbour))
+    return Pair(as_finite_numbers(data), as_finite_numbers(neighbour))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def pair_of(data, neighbour):
     ],
 )
 def test_a_pair_holds_the_given_data(relation, data, pair, expected):
-    assert relation.contains(pair_of(*pair), as_input(data)) is expected
+    assert relation.contains(pair_of(*pair), as_finite_numbers(data)) is expected
 
 
 @pytest.mark.parametrize(
@@ -268,9 +268,9 @@ def test_rounding_moves_no_pair_out_of_a_relation():
 
 
 def test_whole_data_stay_whole_for_queries():
-    for pair in queries(2).candidates(as_input([10, 3])):
+    for pair in queries(2).candidates(as_finite_numbers([10, 3])):
         assert pair.data.dtype.kind == pair.neighbour.dtype.kind == "i"
-    assert all(pair.data.dtype.kind == "f" for pair in queries(2, 0.5).candidates(as_input([10, 3])))
+    assert all(pair.data.dtype.kind == "f" for pair in queries(2, 0.5).candidates(as_finite_numbers([10, 3])))
 
 
 class Foreign:
@@ -327,7 +327,7 @@ def leak(rng, value, size):
 
 
 def searched(relation):
-    mechanism = as_mechanism(leak, as_input([0.0]))
+    mechanism = as_mechanism(leak, as_finite_numbers([0.0]))
     return search(mechanism, relation, GrowthAt(claim=ApproxDP(1.0)), seed=1, budget=2_000)
 
 
@@ -381,7 +381,9 @@ def test_an_attack_stays_in_the_relation_of_its_target():
         ({**bits(3).to_json(), "length": {}}, "length={} must be"),
         ({"kind": "pairs", "given": {}, "noun": "value"}, "must be a list of pairs"),
         ({"kind": "pairs", "given": [[1, 2], 3], "noun": "value"}, "a pair is two inputs, not 3"),
-        ({"kind": "pairs", "given": [[1, "2"]], "noun": "value"}, "must hold numbers only"),
+        ({"kind": "pairs", "given": [[[1], ["2"]]], "noun": "value"}, "must hold numbers only"),
+        ({"kind": "pairs", "given": [[1, {"object": "f"}]], "noun": "value"}, "what no file can hold"),
+        ({"kind": "pairs", "given": [[1, {"bytes": "?"}]], "noun": "value"}, "bytes"),
         ({"kind": "pairs", "given": [], "noun": "value"}, "no pair"),
         ({"kind": "pairs", "given": [[1, 2]], "noun": {}}, "noun={} must be a text"),
     ],
@@ -397,7 +399,7 @@ def test_relations_in_a_file_are_not_trusted(value, message):
 @pytest.mark.parametrize("values", [[2**63], [2**63, -1], [2**64], [1, [2**70]], 2**63, np.array([2**63], np.uint64)])
 def test_whole_numbers_beyond_64_bits_are_refused(values):
     with pytest.raises(InvalidNeighbours, match="must"):
-        as_input(values)
+        as_finite_numbers(values)
 
 
 def test_messages_are_one_short_line_whatever_was_given():
@@ -406,15 +408,15 @@ def test_messages_are_one_short_line_whatever_was_given():
         deep = [deep]
     for values in (deep, np.full((50, 50), np.nan), "long" * 1000, 10**5000):
         with pytest.raises(InvalidNeighbours) as caught:
-            as_input(values)
+            as_finite_numbers(values)
         assert len(str(caught.value)) < 200
         assert "\n" not in str(caught.value)
 
 
 def test_the_largest_whole_numbers_are_kept():
-    assert as_input([2**63 - 1, -(2**63)]).tolist() == [2**63 - 1, -(2**63)]
-    assert as_input([2.0**63]).tolist() == [2.0**63]
-    for pair in islice(histogram().candidates(as_input([2**63 - 1])), 3):
+    assert as_finite_numbers([2**63 - 1, -(2**63)]).tolist() == [2**63 - 1, -(2**63)]
+    assert as_finite_numbers([2.0**63]).tolist() == [2.0**63]
+    for pair in islice(histogram().candidates(as_finite_numbers([2**63 - 1])), 3):
         assert pair.neighbour.tolist() == [2**63 - 2]
 
 
@@ -440,13 +442,15 @@ def test_the_largest_whole_numbers_are_kept():
         (lambda: pairs("ab"), "a pair is two inputs, not 'ab'"),
         (lambda: pairs(None), "a pair is two inputs, not None"),
         (lambda: pairs({"a": 1}), "a pair is two inputs, not {'a': 1}"),
-        (lambda: pairs((object(), 1)), "must hold numbers only"),
-        (lambda: pairs(([1, 1], [2])), r"the lengths differ \(2 and 1\)"),
+        (lambda: pairs((iter([1]), (value for value in [1]))), "cannot be copied"),
+        (lambda: pairs((["a", None], ["a", None])), "both inputs are the same"),
+        (lambda: pairs(([1], np.array([1]))), "both inputs are the same"),
+        (lambda: pairs((np.array([1]), np.array([1.0]))), "both inputs are the same"),
         (lambda: pairs(([1, 1], [1, 1])), "both inputs are the same"),
         (lambda: pairs(([1], [2], [3])), "a pair is two inputs, not 3"),
-        (lambda: pairs(([1, "a"], [2, 3])), "must hold numbers only"),
-        (lambda: pairs(([1, [2]], [2, 3])), "a list of numbers of one depth"),
-        (lambda: as_input([1.0, float("nan")]), "finite numbers only"),
+        (lambda: queries().take([1, "a"]), "must hold numbers only"),
+        (lambda: queries().take([1, [2]]), "a list of numbers of one depth"),
+        (lambda: as_finite_numbers([1.0, float("nan")]), "finite numbers only"),
         (lambda: list(histogram().candidates(np.array([1.5]))), "whole counts of at least 0, not 1.5"),
         (lambda: list(histogram().candidates(np.array([-1]))), "whole counts of at least 0, not -1"),
         (lambda: list(bits().candidates(np.array([2]))), "zeros and ones"),

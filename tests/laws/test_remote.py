@@ -5,7 +5,6 @@ import json
 import pickle
 import subprocess
 import sys
-import time
 import venv
 from contextlib import suppress
 from pathlib import Path
@@ -19,20 +18,23 @@ from hypothesis import strategies as st
 import dpwitness as dpw
 from dpwitness import cli
 from dpwitness.errors import (
-    InterpreterDied,
     InvalidOutcome,
     InvalidParameter,
+    MechanismCrashed,
     MechanismRaised,
     MechanismTimeout,
     UnknownTarget,
 )
 from dpwitness.events.encoding import exception_code
+from dpwitness.mechanisms.catalog import load_code
 from dpwitness.mechanisms.outcomes import Row, row_of
-from dpwitness.mechanisms.remote import RemoteMechanism, connection, server, wire
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.remote import RemoteMechanism, connection, function, server, wire
 from dpwitness.mechanisms.remote.function import Call
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
+from dpwitness.neighbours import Pair
 
 THERE = '''
 import os
@@ -59,6 +61,10 @@ def given(data, which=None):
 def spoils(data):
     data.append(len(data))
     return data
+
+def overwrites(data):
+    data[0] += 1
+    return data[0]
 
 def counts(data):
     CALLS.append(1)
@@ -162,6 +168,44 @@ def test_the_same_seed_gives_the_same_runs(at, bare):
     assert not np.array_equal(first, rows_of(drawn, n=8, seed=2))
 
 
+def here(there, name):
+    return load_code(f"{there / 'there.py'}:{name}")
+
+
+def test_from_the_same_words_a_run_draws_what_it_draws_here(at, there):
+    """Coupled runs, of which each begins from random words of its own, the same on both sides."""
+    both = []
+    for kind, made in ((RemoteMechanism, at("drawn", sys.executable)), (PythonMechanism, here(there, "drawn"))):
+        rows = np.empty((2, 8, 1))
+        kind(Signature.of(made, {})).fill_pair(Pair(DATA, DATA + 1), np.random.default_rng(3), rows, 0, coupled=True)
+        both.append(rows)
+    assert np.array_equal(both[0], both[1])
+    assert np.array_equal(both[0][0], both[0][1])
+    assert len(np.unique(both[0])) == 8
+
+
+def test_generators_of_the_other_interpreter_are_seeded(at):
+    mechanism = RemoteMechanism(Signature.of(at("hangs"), {}))
+    mechanism.draws_globally = True
+    rows = np.empty((2, 6, 1))
+    for row in rows:
+        mechanism.fill(np.array([0]), np.random.default_rng(1), row, 0)
+    assert np.array_equal(rows[0], rows[1])
+    assert len(np.unique(rows)) == 6
+
+
+@pytest.mark.parametrize(
+    ("size", "writes", "changed"), [(3, False, True), (10_000, False, False), (10_000, True, True)]
+)
+def test_arrays_are_written_to_as_here(at, size, writes, changed):
+    """Small ones are copied for each run; large ones are read-only, unless the mechanism needs to write."""
+    mechanism = RemoteMechanism(Signature.of(at("overwrites", sys.executable), {}), errors="outcome")
+    mechanism.writes = writes
+    rows = np.empty((3, 1))
+    mechanism.fill(np.zeros(size), np.random.default_rng(0), rows, 0)
+    assert rows[:, 0].tolist() == [1.0 if changed else exception_code("ValueError")] * 3
+
+
 def row(value):
     made = Row()
     row_of(value, made)
@@ -203,7 +247,7 @@ def test_tables_pass(at):
 
 def test_each_run_has_an_input_of_its_own(at):
     function = at("spoils")
-    call = Call(data=wire.packed([5]), parameters=wire.packed({}), names=("data", None), runs=3, seed=None)
+    call = Call(data=wire.packed([5]), parameters=wire.packed({}), names=("data", None), runs=3, words=bytes(32))
     with function.connection() as connection:
         assert function.asked(connection, call) == [[5, 1]] * 3
 
@@ -229,7 +273,7 @@ def test_exceptions_can_be_outcomes(at):
 def test_a_function_that_ends_its_interpreter_is_named(at):
     with pytest.raises(MechanismRaised, match="leaves raised SystemExit"):
         rows_of(at("leaves"))
-    with pytest.raises(InterpreterDied, match=r"dies on runs from 0 on: .* ended with exit code 3 \(the last word\)"):
+    with pytest.raises(MechanismCrashed, match=r"dies on runs from 0 on: .* ended with exit code 3 \(the last word\)"):
         rows_of(at("dies"))
 
 
@@ -243,23 +287,27 @@ def test_what_takes_too_long_is_ended(at):
 
 
 def test_at_the_deadline_of_a_check_the_interpreter_is_ended(at):
-    started = []
+    function = at("hangs")
+    mechanism = as_mechanism(function, np.array([0]))
+    with function.connection() as connection:
+        ends = [connection.end]
+    with pytest.raises(MechanismTimeout, match="in time"):
+        dpw.check(mechanism, claim=1.0, neighbours=dpw.pairs(([0], [1])), max_time=0.5, search_runs=64)
+    assert not ends[0].alive
 
-    class Watched(connection.Connection):
-        def __init__(self, python):
-            super().__init__(python)
-            started.append(self)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpwitness.mechanisms.remote.function.Connection", Watched)
-        function = at("hangs")
-        mechanism = as_mechanism(function, np.array([0]))
-        with pytest.raises(MechanismTimeout, match="in time"):
-            dpw.check(mechanism, claim=1.0, neighbours=dpw.pairs(([0], [1])), max_time=0.5, search_runs=64)
-    deadline = time.monotonic() + 30
-    while any(one.end.alive for one in started[1:]) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not any(one.end.alive for one in started if one not in function._idle)
+def test_runs_that_begin_too_late_are_not_begun(at, monkeypatch):
+    """The time may be over while an interpreter is started."""
+    mechanism = RemoteMechanism(Signature.of(at("drawn"), {}))
+    begun = function.Remote.connection
+
+    def late(remote):
+        mechanism.release()
+        return begun(remote)
+
+    monkeypatch.setattr(function.Remote, "connection", late)
+    with pytest.raises(MechanismTimeout, match="the time was over before they began"):
+        mechanism.fill(DATA, np.random.default_rng(0), np.empty((1, 1)), 0)
 
 
 def test_a_new_process_is_a_new_interpreter(at):
@@ -352,14 +400,14 @@ def test_values_survive_a_message(value):
 def test_a_damaged_message_is_named(noise, value):
     held = wire.packed([value, np.arange(3)])
     for damaged in (noise, held[: len(held) // 2], noise + held, held[:9] + noise):
-        with suppress(InterpreterDied):  # and nothing else is raised
+        with suppress(MechanismCrashed):  # and nothing else is raised
             connection.unpacked(damaged)
 
 
 @pytest.mark.parametrize("dtype", ["O", "<U3", "V8", "M8[s]", "<f8,<i4"])
 def test_arrays_of_a_message_hold_numbers_alone(dtype):
     damaged = b"A" + wire.packed([dtype, [1], bytes(8)])
-    with pytest.raises(InterpreterDied, match="is no type of numbers"):
+    with pytest.raises(MechanismCrashed, match="is no type of numbers"):
         connection.unpacked(damaged)
 
 
@@ -381,7 +429,8 @@ def test_an_interpreter_ends_with_whoever_started_it(there):
     assert wire.receive(process.stdout)
     run = {
         "do": "run", "forget": [], "store": [(1, wire.packed({})), (2, wire.packed([1]))], "parameters": 1, "input": 2,
-        "data": "data", "generator": None, "runs": 1, "seed": None, "outcome": (), "errors": False,
+        "data": "data", "generator": None, "runs": 1, "words": bytes(32), "writes": False, "seed_globals": False,
+        "outcome": (), "errors": False,
     }  # fmt: skip
     wire.send(process.stdin, wire.packed(run))
     process.stdin.close()

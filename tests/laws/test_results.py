@@ -11,7 +11,7 @@ from dpwitness.claims import PureDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate
-from dpwitness.neighbours import Pair, as_input, queries
+from dpwitness.neighbours import Pair, as_finite_numbers, queries
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import PValueCurve, curve_from_json
 from dpwitness.results.verdict import verdict_from_json
@@ -23,7 +23,7 @@ WITNESS = dpw.Witness(
     claim=PureDP(math.log(2)),
     alpha=1e-6,
     relation=queries(1),
-    pair=Pair(as_input([1.0]), as_input([0.0])),
+    pair=Pair(as_finite_numbers([1.0]), as_finite_numbers([0.0])),
     event=EVENT,
     description="first answer at least 0.5",
     counts=Counts(n10=3, n11=1, n01=1, n00=5),

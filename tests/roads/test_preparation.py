@@ -15,7 +15,7 @@ from dpwitness.errors import (
 from dpwitness.mechanisms.carried import stated_claim
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.neighbours import as_input
+from dpwitness.neighbours import as_finite_numbers
 from dpwitness.search.find import proposed
 from running import prepare
 
@@ -159,14 +159,14 @@ def measurement(carrier, measure="MaxDivergence", loss=1.0):
 )
 def test_measurements_get_what_their_carrier_holds(carrier, given, argument):
     seen = []
-    thing = as_mechanism(measurement(carrier), as_input(given), outcome=lambda text: seen.append(text) or 0.0)
-    thing.fill(as_input(given), np.random.default_rng(0), np.empty((1, 1)), 0)
+    thing = as_mechanism(measurement(carrier), as_finite_numbers(given), outcome=lambda text: seen.append(text) or 0.0)
+    thing.fill(as_finite_numbers(given), np.random.default_rng(0), np.empty((1, 1)), 0)
     assert set(seen) == {repr(argument)}
 
 
 def test_carriers_that_numbers_cannot_make_are_refused():
     with pytest.raises(MechanismRaised, match="the measurement takes String, which cannot be made from numbers: wrap"):
-        as_mechanism(measurement("String"), as_input(1), outcome=len)
+        as_mechanism(measurement("String"), as_finite_numbers(1), outcome=len)
 
 
 def test_a_measurement_that_is_not_pure_is_not_tested_at_delta_0_unasked():
@@ -184,7 +184,7 @@ def test_a_measurement_that_is_not_pure_is_not_tested_at_delta_0_unasked():
 
 def test_a_list_of_pairs_is_a_relation():
     (pair,) = job(fixed, claim=1.0, neighbours=[([0.0], [1.0])]).relation.candidates()
-    assert (pair.data.tolist(), pair.neighbour.tolist()) == ([0.0], [1.0])
+    assert (pair.data, pair.neighbour) == ([0.0], [1.0])
 
 
 WRONG = {

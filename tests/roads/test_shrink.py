@@ -34,7 +34,7 @@ from dpwitness.errors import InvalidNeighbours, MechanismRaised
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.neighbours import Pair, as_input
+from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.runs import Runner
 from dpwitness.search import shrinking
 from dpwitness.search.objectives import GrowthAt
@@ -145,8 +145,8 @@ def refuted(pair, relation, data=None, mechanism=leaks_the_sum):
     """A violation of claim 1 by a given pair and the event that its sum shows, found by no search."""
     first = check(mechanism, claim=1.0, neighbours=pairs(pair), alpha=ALPHA, seed=5, search_runs=2_000)
     assert isinstance(first, Violation)
-    given = None if data is None else as_input(data)
-    pair = Pair(*map(as_input, pair))
+    given = None if data is None else as_finite_numbers(data)
+    pair = Pair(*map(as_finite_numbers, pair))
     return replace(first, witness=replace(first.witness, pair=pair, relation=relation, data=given))
 
 
@@ -181,7 +181,7 @@ def test_given_data_stay_as_they_are(pair, relation, where):
     first = refuted(pair, relation, data if where == "witness" else None)
     small = shrink(first, leaks_the_sum, data=data if where == "call" else None).witness
     assert data in (small.pair.data.tolist(), small.pair.neighbour.tolist())
-    assert relation.contains(small.pair, as_input(data))
+    assert relation.contains(small.pair, as_finite_numbers(data))
     assert small.data.tolist() == data
 
 
@@ -207,7 +207,7 @@ def test_a_claim_about_ten_bits_is_never_judged_by_fewer():
     assert small.pair.data.size == 10
     assert isinstance(replay(small, mean, seed=3), NotRefuted)
     # What would happen otherwise: the claim is not about any number of bits.
-    shorter = replace(small, relation=None, pair=Pair(as_input([1]), as_input([0])))
+    shorter = replace(small, relation=None, pair=Pair(as_finite_numbers([1]), as_finite_numbers([0])))
     event = Interval(coordinate=0, low=0.5)
     accused = replay(replace(shorter, event=event, estimate=Estimate(p=1.0, q=0.0)), mean, seed=3)
     assert isinstance(accused, Violation)
@@ -356,7 +356,7 @@ def leaky_coin(rng, data, size):
 
 def test_what_an_event_promises_is_its_growth_rate_on_runs_of_its_own():
     """P[1] is 0.8 on D and 0.2 on D′; each estimate within 5 standard errors, no two from the same runs."""
-    pair = Pair(as_input([1]), as_input([0]))
+    pair = Pair(as_finite_numbers([1]), as_finite_numbers([0]))
     made = shrinker(dpwitness.mechanisms.resolve.as_mechanism(leaky_coin, pair.data), 20_000)
     first, estimate = made.value(pair, OutcomeSet([[1.0]]))
     error = 5 * math.sqrt(0.16 / 20_000)
@@ -382,7 +382,7 @@ def mostly_zero(rng, data, size):
 
 def test_the_given_event_is_a_candidate_of_its_own_direction_and_width_only():
     """A one comes with 0.301 on D = 1 and 0.001 on D = 0: only from 1 to 0 is the claim broken."""
-    pair = Pair(as_input([1]), as_input([0]))
+    pair = Pair(as_finite_numbers([1]), as_finite_numbers([0]))
     made = shrinker(dpwitness.mechanisms.resolve.as_mechanism(mostly_zero, pair.data), 20_000)
     given = interval(low=0.98765)
     found, events = shrinking._candidates(made, pair, given)
@@ -404,7 +404,7 @@ def test_runs_of_a_step_are_what_fits_in_the_time(monkeypatch, seconds, max_time
     def plain(rng, data):
         return data[0] + rng.random()
 
-    pair = Pair(as_input([1]), as_input([0]))
+    pair = Pair(as_finite_numbers([1]), as_finite_numbers([0]))
     made = shrinker(PythonMechanism(Signature.of(plain, {})), 16)
     clock = iter([5.0, 5.0 + seconds * (1 - 1e-6)])
     monkeypatch.setattr(shrinking.time, "perf_counter", lambda: next(clock))

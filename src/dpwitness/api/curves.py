@@ -22,7 +22,6 @@ from dpwitness.mechanisms.signature import EPSILON_NAMES
 from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
-from dpwitness.results.values import shown
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget, usual_runs
 from dpwitness.search.find import learned, reestimated
@@ -30,6 +29,7 @@ from dpwitness.search.halving import search
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, PowerAt
 from dpwitness.search.ranking import playoff
+from dpwitness.values import shown
 
 CURVE_RUNS: Final = 1_500_000
 MAX_TIME: Final = 600.0
@@ -162,7 +162,7 @@ def _line(
         pair_label=pair.label,
         search_runs=spent,
     )
-    return line, notes
+    return line, (*notes, *runner.notes)
 
 
 def _pool(

@@ -20,9 +20,9 @@ from dpwitness.mechanisms.compiled.compare import difference_in_event, first_dif
 from dpwitness.mechanisms.resolve import How
 from dpwitness.neighbours import Pair, Pairs, adjacent
 from dpwitness.problem import Problem, Statement, prepare
-from dpwitness.results.values import shown
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Role, Runner, generator
+from dpwitness.values import shown
 
 T = TypeVar("T")
 Totals = tuple[Counts, ...]
@@ -98,9 +98,9 @@ def confirmed(
 def believed(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards, *, against: bool) -> tuple[str, ...]:
     """Ask what has to be asked of counts that speak `against` a mechanism, or of a pass; notes for people."""
     if against:
-        return require_evidence(runner, pair, events, shards)
+        return (*require_evidence(runner, pair, events, shards), *runner.notes)
     require_sound_pass(runner, pair, shards)
-    return ()
+    return runner.notes
 
 
 def result_fields(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpwitness.claims import Claim
-from dpwitness.neighbours import Data, Pairs, Relation, as_input
+from dpwitness.neighbours import Data, Pairs, Relation, taken
 from dpwitness.problem import Problem, Statement
 from dpwitness.results.witness import Witness
 
@@ -36,9 +36,7 @@ def relation_of(witness: Witness, neighbours: Relation | None, data: Any) -> tup
 
     With a relation given, the witness's own data count for nothing: they would decide which lengths are adjacent.
     """
-    given = None if data is None else as_input(data)
-    if neighbours is not None:
-        return neighbours, given
-    if witness.relation is not None:
-        return witness.relation, witness.data if given is None else given
-    return Pairs((witness.pair,)), given
+    relation = neighbours or witness.relation or Pairs((witness.pair,))
+    if data is not None:
+        return relation, taken(relation, data)
+    return relation, witness.data if neighbours is None else None

@@ -16,7 +16,7 @@ from dpwitness.errors import DependentRuns, InvalidNeighbours
 from dpwitness.health.common import SECONDS
 from dpwitness.health.findings import Finding
 from dpwitness.health.first_runs import SHARE, deterministic_output, first_runs, stuck_generator
-from dpwitness.neighbours import Pair
+from dpwitness.neighbours import Pair, input_key, shown
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner, Threads, generator
 
@@ -58,9 +58,9 @@ def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
 def identical_inputs(problem: Problem) -> Finding | None:
     """Return `identical_inputs` where the relation proposes the same input twice, so that nothing can be found."""
     proposed = list(islice(problem.relation.candidates(problem.data), PAIRS))
-    if not proposed or not all(np.array_equal(pair.data, pair.neighbour) for pair in proposed):
+    if not proposed or not all(input_key(pair.data) == input_key(pair.neighbour) for pair in proposed):
         return None
-    both = np.array2string(proposed[0].data, threshold=12, separator=", ")
+    both = shown(proposed[0].data)
     return Finding(name="identical_inputs", text=f"both inputs of every pair are {both}: give neighbours that differ")
 
 

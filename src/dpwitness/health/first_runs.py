@@ -15,7 +15,7 @@ from dpwitness.health.common import ADVICE, SECONDS
 from dpwitness.health.findings import Finding
 from dpwitness.health.independence import LEVEL, fisher_p_value
 from dpwitness.mechanisms.mechanism import Rows
-from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours import Data, Pair, shown
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner, Threads, generator
 
@@ -110,7 +110,7 @@ def deterministic_output(name: str, seen: FirstRuns | None) -> Finding | None:
     return Finding(
         name="deterministic_output",
         text=f"{name} returned {first[~np.isnan(first)].tolist()} on each of {count} runs, on both "
-        f"{_shown(seen.pair.data)} and {_shown(seen.pair.neighbour)}: does it add noise, does it use its input?",
+        f"{shown(seen.pair.data)} and {shown(seen.pair.neighbour)}: does it add noise, does it use its input?",
     )
 
 
@@ -170,8 +170,3 @@ def _matched(rows: Rows) -> list[tuple[Rows, Rows]]:
 def _equal(a: Rows, b: Rows) -> NDArray[np.bool_]:
     """Which rows are equal throughout, absent values included."""
     return np.asarray(np.all((a == b) | (np.isnan(a) & np.isnan(b)), axis=1))
-
-
-def _shown(data: Data) -> str:
-    """An input on one line."""
-    return str(data.tolist()) if data.size <= 12 else f"{data.size} values"

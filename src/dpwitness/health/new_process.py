@@ -85,7 +85,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
         parameters=dict(signature.given),
         vectorised=signature.size is not None,
         interpreted=signature.original is not None,
-        inputs=(np.asarray(pair.data), np.asarray(pair.neighbour)),
+        inputs=(pair.data, pair.neighbour),
         events=tuple(event.to_json() for event in events),
         seed=seed,
     )

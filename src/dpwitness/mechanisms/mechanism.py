@@ -6,6 +6,7 @@ machine code (`compiled`), the interpreter (`python`), or the function itself, m
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,22 @@ LONGEST_ROW: Final = 10_000
 
 #: Outcomes, one a row, in the encoding of `dpwitness.events.encoding`; NaN behind the end of each.
 Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What a mechanism's outputs have shown so far: the texts among them by their numbers, and kinds of outputs.
+
+    `bare`: whether bare values were None; `single`: whether the only entries of sequences were.
+    """
+
+    labels: Mapping[float, str] = field(default_factory=dict)
+    bare: frozenset[bool] = frozenset()
+    single: frozenset[bool] = frozenset()
+
+    def agrees(self, other: "Learned") -> bool:
+        """Whether rows that do not tell a sequence of one entry from that entry alone can hold both."""
+        return not (self.bare | other.bare) & (self.single | other.single)
 
 
 class Mechanism(ABC):
@@ -161,6 +178,16 @@ class Mechanism(ABC):
         """Return the text that stands behind a number, for mechanisms that return text."""
         return None
 
+    def learned(self) -> Learned:
+        """Return what its outputs showed so far, for another process to `learn`."""
+        return Learned()
+
+    def learn(self, other: Learned) -> None:
+        """Take over what it returned in another process; nothing of what does not agree with its own."""
+
+    def forget(self) -> None:
+        """Begin anew with what `learned` returns."""
+
     def release(self) -> None:  # noqa: B027  # for most there is nothing to do
         """End runs that are still going on, as one that hangs after a deadline, where the mechanism can."""
 
@@ -177,8 +204,3 @@ class Mechanism(ABC):
                 "a list that grows without end; return less, or pass outcome= to summarise it"
             )
         return length
-
-
-def scalar_or_array(data: Data) -> Any:
-    """Return an input as a function gets it: an array without axes is a number."""
-    return data.item() if data.ndim == 0 else data

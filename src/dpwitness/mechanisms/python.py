@@ -5,14 +5,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.errors import InvalidOutcome, MixedKinds
+from dpwitness.errors import InvalidOutcome, MechanismRaised, MixedKinds
 from dpwitness.events.encoding import exception_code
-from dpwitness.mechanisms.mechanism import Mechanism, Rows, scalar_or_array
+from dpwitness.mechanisms.draws import Draws, global_generators_kept
+from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, place_name, row_of
-from dpwitness.mechanisms.raising import raised
+from dpwitness.mechanisms.raising import of_both, raised
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Attributes, Outcome, summary
-from dpwitness.neighbours import Data
+from dpwitness.neighbours import Data, Pair, as_array, copier
 
 #: Outputs that are looked through for names of their entries.
 LOOKED: Final = 16
@@ -31,6 +32,15 @@ class PythonMechanism(Mechanism):
         What outputs are summarised by.
     errors
         "outcome": a run that raises an exception has its class for an outcome; "raise": it ends everything.
+
+    Attributes
+    ----------
+    lists_as_arrays
+        Whether it gets lists of numbers as arrays: it cannot do with lists.
+    writes
+        Whether it writes to its input, so that even large arrays are copied for each run.
+    draws_globally
+        Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
     """
 
     shard = 32
@@ -38,6 +48,9 @@ class PythonMechanism(Mechanism):
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
+        self.lists_as_arrays = False
+        self.writes = False
+        self.draws_globally = False
         self.errors = errors
         self._outcome = summary(outcome)
         self._labels: dict[float, str] = {}
@@ -55,6 +68,26 @@ class PythonMechanism(Mechanism):
         """Return the text that an outcome's entry stands for."""
         return self._labels.get(value)
 
+    def handing(self, data: Data) -> Callable[[], Data]:
+        """Return what hands out an input as the function gets it."""
+        array = as_array(data) if self.lists_as_arrays else None
+        return copier(data if array is None else array, writeable=self.writes)
+
+    def learned(self) -> Learned:
+        """Return what its outputs showed so far."""
+        return Learned(labels=dict(self._labels), bare=frozenset(self._bare), single=frozenset(self._single))
+
+    def learn(self, other: Learned) -> None:
+        """Take over what it returned in another process."""
+        if self.learned().agrees(other):
+            self._labels.update(other.labels)
+            self._bare.update(other.bare)
+            self._single.update(other.single)
+
+    def forget(self) -> None:
+        """Begin anew with what `learned` returns."""
+        self._labels, self._bare, self._single = {}, set(), set()
+
     @property
     def places(self) -> dict[int, str]:
         """Names of entries, by coordinate, where the first output that had any gives them."""
@@ -69,13 +102,44 @@ class PythonMechanism(Mechanism):
                 named[coordinate] = place_name(_with_attribute(place, names))
         return named
 
+    @property
+    def reproducible(self) -> bool:
+        """Whether a seed repeats its runs: it takes a generator, or draws from the global ones alone."""
+        return super().reproducible or self.draws_globally
+
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """Run once a row; as in `Mechanism`."""
-        given = scalar_or_array(data)
+        return self._fill_from(data, self._draws(rng, len(rows)), rows, start)
+
+    def fill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
+        """As in `Mechanism`; coupled, each run begins from a state of its own, the same on both sides."""
+        if not (coupled and self.reproducible):
+            return super().fill_pair(pair, rng, rows, start, coupled=coupled)
+        draws = self._draws(rng, rows.shape[1], shared=True)
+        try:
+            return max(
+                self._fill_from(data, draws, rows[side], start) for side, data in enumerate((pair.data, pair.neighbour))
+            )
+        except MechanismRaised as error:
+            raise of_both(self.fill, pair, error) from error.__cause__
+
+    def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
+        return Draws(rng, runs, own_streams=shared, global_too=self.draws_globally)
+
+    def _fill_from(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
+        """Run once a row, from the draws given."""
+        if not self.draws_globally:
+            return self._run_each(data, draws, rows, start)
+        with global_generators_kept():
+            return self._run_each(data, draws, rows, start)
+
+    def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
+        given = self.handing(data)
         longest = 0
         for i in range(len(rows)):
+            rng = draws.of_run(i)
             try:
-                output = self.signature.function(**self.signature.bind(given, rng))
+                output = self.signature.function(**self.signature.bind(given(), rng))
             except Exception as error:
                 if self.errors != "outcome":
                     raise raised(self.name, error, start + i, data) from error

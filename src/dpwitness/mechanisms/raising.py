@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import MechanismError, MechanismRaised
-from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours import Data, Pair, shown
 
 #: Runs of each input, and seconds for them, to see whether only one of the two raises.
 TRIED: Final = 32
@@ -20,8 +20,7 @@ Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
 def raised(name: str, error: Exception, run: int, data: Data) -> MechanismRaised:
     """Make the error for a mechanism of that name that raised, with the run's number and the input."""
     text = str(error).splitlines()[0] if str(error) else "no message"
-    shown = np.array2string(np.asarray(data), threshold=12, separator=", ")
-    return MechanismRaised(f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown}")
+    return MechanismRaised(f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}")
 
 
 def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:

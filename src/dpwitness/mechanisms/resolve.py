@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.errors import CompiledDiffers, InvalidParameter, SlowMechanism
+from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, SlowMechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
+from dpwitness.mechanisms.draws import WORTH
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
@@ -18,7 +19,8 @@ from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Outcome
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
-from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours import Data, Pair, as_array
+from dpwitness.neighbours.inputs import COPIED
 
 __all__ = ["How", "Outcome", "as_mechanism"]
 
@@ -93,16 +95,17 @@ def as_mechanism(
     signature = Signature.of(called, parameters or {}, epsilon, delta)
     pair = Pair(data, data if neighbour is None else neighbour)
     if signature.size is not None:
-        return _measured(VectorisedMechanism(signature, outcome, errors=errors), pair, how)
+        return _measured(_tried(VectorisedMechanism(signature, outcome, errors=errors), pair), pair, how)
     reason, interpreted = None, how.interpreted
-    if outcome is None and errors == "raise" and compilable and not interpreted:
+    numeric = all(as_array(side) is not None for side in (pair.data, pair.neighbour))
+    if outcome is None and numeric and errors == "raise" and compilable and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
-            compiled.fill(data, np.random.default_rng(0), np.empty((1, 8)), 0)  # numba compiles when first called
+            compiled.fill(pair.data, np.random.default_rng(0), np.empty((1, 8)), 0)  # numba compiles when first called
         except Refused as error:
             reason = _reason(error)
         else:
-            compiled.plain = PythonMechanism(signature.interpreted())
+            compiled.plain = _tried(PythonMechanism(signature.interpreted()), pair)
             difference = first_difference(compiled, compiled.plain, pair)
             if difference is None:
                 return _measured(compiled, pair, how)
@@ -111,7 +114,7 @@ def as_mechanism(
     if interpreted and compilable:
         signature = signature.interpreted()
     kind = RemoteMechanism if isinstance(function, Remote) else PythonMechanism
-    plain = _measured(kind(signature, outcome, errors=errors), pair, how)
+    plain = _measured(_tried(kind(signature, outcome, errors=errors), pair), pair, how)
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
@@ -122,10 +125,49 @@ def as_mechanism(
     return plain
 
 
+def _tried(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
+    """A mechanism that gets its inputs as it can take them: as given, else lists as arrays, else free to be written.
+
+    Only what may be refused is tried: lists of numbers, and arrays too large to be copied for each run.
+    """
+    data = pair.data
+    listed = type(data) is list and as_array(data) is not None
+    if not listed and not (isinstance(data, np.ndarray) and data.nbytes > COPIED):
+        return mechanism
+    try:
+        _try(mechanism, data)
+    except MechanismError as error:
+        mechanism.lists_as_arrays, mechanism.writes = listed, "read-only" in str(error)
+        try:
+            _try(mechanism, data)
+        except MechanismError:  # neither: what it says of the input as given is to be read
+            mechanism.lists_as_arrays = mechanism.writes = False
+    return mechanism
+
+
+def _try(mechanism: PythonMechanism, data: Data) -> None:
+    """Run once, and throw it away."""
+    mechanism.fill(data, np.random.Generator(np.random.SFC64(0)), np.empty((1, max(mechanism.width, 8))), 0)
+
+
 def _measured(mechanism: Mechanism, pair: Pair, how: How) -> Mechanism:
     mechanism.marked = how.marked
     mechanism.measure(pair)
+    if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
+        mechanism.draws_globally = mechanism.cost.seconds_per_run > WORTH and _seeding_repeats(mechanism, pair)
     return mechanism
+
+
+def _seeding_repeats(mechanism: PythonMechanism, pair: Pair) -> bool:
+    """Whether runs that differ are the same again where the global generators are seeded for each."""
+    mechanism.draws_globally = True
+    first, second = (
+        mechanism.pair_outcomes(pair, np.random.Generator(np.random.SFC64(0)), 4, coupled=False) for _ in "ab"
+    )
+    same = first.shape == second.shape and np.array_equal(first, second, equal_nan=True)
+    return same and not all(
+        np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first
+    )
 
 
 def _warn_different(difference: str, signature: Signature) -> None:

@@ -4,7 +4,8 @@ import numpy as np
 
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import array_rows
-from dpwitness.mechanisms.mechanism import Rows, scalar_or_array
+from dpwitness.mechanisms.draws import Draws
+from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.raising import raised
 from dpwitness.neighbours import Data
@@ -15,16 +16,17 @@ class VectorisedMechanism(PythonMechanism):
 
     shard = 16_384
 
-    def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
+    def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
         """Make all runs in one call; as in `Mechanism`.
 
         Where exceptions are outcomes, one run a call: one of several would end the others, which are no outcomes then.
         """
         n = len(rows)
         if self.errors == "outcome" and n > 1:
+            rng = draws.of_run(0)
             return max(self.fill(data, rng, rows[i : i + 1], start + i) for i in range(n))
         try:
-            output = self.signature.function(**self.signature.bind(scalar_or_array(data), rng, n))
+            output = self.signature.function(**self.signature.bind(self.handing(data)(), draws.of_run(0), n))
         except Exception as error:
             if self.errors == "outcome":
                 return self._write_exception(type(error).__qualname__, rows[0])

@@ -10,9 +10,21 @@ from typing import Any, Final
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.bit_lists import Bits, bits
+from dpwitness.neighbours.datasets import Records, categories, flags, integers, like, numbers, records, text
 from dpwitness.neighbours.given_pairs import Pairs, pairs
 from dpwitness.neighbours.histograms import Histogram, histogram
-from dpwitness.neighbours.pair import Data, Pair, as_input
+from dpwitness.neighbours.inputs import (
+    Data,
+    as_array,
+    as_finite_numbers,
+    as_input,
+    copier,
+    input_from_json,
+    input_key,
+    input_to_json,
+    shown,
+)
+from dpwitness.neighbours.pair import Pair, make_pair
 from dpwitness.neighbours.query_answers import Queries, queries
 from dpwitness.neighbours.relation import (
     Relation,
@@ -23,6 +35,7 @@ from dpwitness.neighbours.relation import (
     require_adjacent,
     same_relation,
     smaller,
+    taken,
 )
 
 __all__ = [
@@ -32,21 +45,38 @@ __all__ = [
     "Pair",
     "Pairs",
     "Queries",
+    "Records",
     "Relation",
     "adjacent",
     "adjacent_candidates",
     "adjacent_variations",
+    "as_array",
+    "as_finite_numbers",
     "as_input",
     "bits",
+    "categories",
+    "copier",
+    "flags",
     "histogram",
+    "input_from_json",
+    "input_key",
+    "input_to_json",
+    "integers",
+    "like",
+    "make_pair",
+    "numbers",
     "pairs",
     "queries",
+    "records",
     "register_relation",
     "relation_from_json",
     "relation_to_json",
     "require_adjacent",
     "same_relation",
+    "shown",
     "smaller",
+    "taken",
+    "text",
 ]
 
 Reader = Callable[[Mapping[str, Any]], Relation]
@@ -56,6 +86,7 @@ _READERS: Final[dict[str, Reader]] = {
     "histogram": Histogram.from_json,
     "bits": Bits.from_json,
     "pairs": Pairs.from_json,
+    "records": Records.from_json,
 }
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.inputs import Data, as_finite_numbers
 from dpwitness.neighbours.pair import (
-    Data,
     Pair,
     alike,
     check_flag,
@@ -17,6 +17,7 @@ from dpwitness.neighbours.pair import (
     check_noun,
     holds,
     make_pair,
+    same_shape,
 )
 from dpwitness.neighbours.steps import drop_coordinate, nearer_to_zero
 
@@ -74,6 +75,10 @@ class Bits:
             yield from filter(self.contains, drop_coordinate(pair))
         yield from filter(self.contains, nearer_to_zero(pair))
 
+    def take(self, data: object) -> Data:
+        """As in `Relation`: numbers only."""
+        return as_finite_numbers(data)
+
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
         """Whether both are lists of integers 0 and 1 that differ in one place.
 
@@ -82,7 +87,7 @@ class Bits:
         if not alike(pair) or pair.data.ndim != 1 or pair.data.dtype.kind == "f":
             return False
         if data is not None:
-            if not _are_bits(data) or not holds(pair, data.astype(np.int64)):
+            if not same_shape(data, pair) or not _are_bits(data) or not holds(pair, data.astype(np.int64)):
                 return False
         elif not self.any_length and pair.data.size != self.length:
             return False

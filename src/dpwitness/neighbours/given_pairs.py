@@ -1,6 +1,6 @@
 """Explicit pairs: what is neighbouring is said one by one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.pair import Data, Pair, alike, as_input, check_keys, check_noun, holds
+from dpwitness.neighbours.inputs import Data, as_input, input_from_json, input_key, input_to_json
+from dpwitness.neighbours.pair import Pair, check_keys, check_noun, holds
 
 __all__ = ["Pairs", "pairs"]
 
@@ -16,7 +17,7 @@ _FIELDS: Final = ("given", "noun")
 #: Pairs that are shown to people one by one.
 SHOWN: Final = 3
 
-Key = tuple[str, tuple[int, ...], bytes, bytes]
+Key = frozenset[Hashable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,19 @@ class Pairs:
         """None: what else is neighbouring is not known."""
         return iter(())
 
+    def take(self, data: object) -> Data:
+        """As in `Relation`: as given."""
+        return as_input(data)
+
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
         """Whether it is one of the given pairs, in either direction."""
         if data is not None and not holds(pair, data):
             return False
-        return alike(pair) and (_key(pair) in self._keys or _key(pair.swapped()) in self._keys)
+        return _key(pair) in self._keys
 
     def to_json(self) -> dict[str, Any]:
         """As in `Relation`; the labels of the pairs are left out."""
-        given = [[pair.data.tolist(), pair.neighbour.tolist()] for pair in self.given]
+        given = [[input_to_json(pair.data), input_to_json(pair.neighbour)] for pair in self.given]
         return {"kind": "pairs", "given": given, "noun": self.noun}
 
     @classmethod
@@ -69,35 +74,36 @@ class Pairs:
         given = value["given"]
         if not isinstance(given, list):
             raise InvalidNeighbours(f"given={brief(given)} must be a list of pairs")
-        return cls(pairs(*given).given, value["noun"])
+        read = (list(map(input_from_json, pair)) if isinstance(pair, list) else pair for pair in given)
+        return cls(pairs(*read).given, value["noun"])
 
 
 def _key(pair: Pair) -> Key:
-    """What two pairs of the same inputs have in common, negative zeros aside."""
-    first, second = pair.data + 0, pair.neighbour + 0
-    return first.dtype.kind, first.shape, first.tobytes(), second.tobytes()
+    """What two pairs of the same inputs have in common, in either direction."""
+    return frozenset((input_key(pair.data), input_key(pair.neighbour)))
+
+
+def _equal_numbers(pair: Pair) -> bool:
+    """Whether both are arrays of the same numbers, though perhaps of different kinds."""
+    both = (pair.data, pair.neighbour)
+    return all(isinstance(side, np.ndarray) for side in both) and np.array_equal(*both)
 
 
 def pairs(*given: Sequence[Any]) -> Pairs:
-    """Explicit pairs: `pairs(([1, 1], [2, 0]), …)`. Raises `InvalidNeighbours` for unequal shapes or equal inputs."""
+    """Explicit pairs of inputs of any kind: `pairs(([1, 1], [2, 0]), …)`. Raises `InvalidNeighbours` for equal inputs.
+
+    The mechanism gets each input as it is given here; machine code gets lists of numbers as arrays.
+    """
     found = []
     for pair in given:
         if not isinstance(pair, Sequence | np.ndarray) or isinstance(pair, str | bytes):
             raise InvalidNeighbours(f"a pair is two inputs, not {brief(pair)}: give pairs((D, D′), …)")
         if len(pair) != 2:
             raise InvalidNeighbours(f"a pair is two inputs, not {len(pair)}: {brief(pair)}")
-        data, neighbour = as_input(pair[0]), as_input(pair[1])
-        if data.shape != neighbour.shape:
-            raise InvalidNeighbours(
-                f"pair {data.tolist()} and {neighbour.tolist()}: the lengths differ "
-                f"({'×'.join(map(str, data.shape)) or 1} and {'×'.join(map(str, neighbour.shape)) or 1}); "
-                "neighbours have the same shape"
-            )
-        if data.dtype != neighbour.dtype:
-            data, neighbour = as_input(data.astype(np.float64)), as_input(neighbour.astype(np.float64))
-        if np.array_equal(data, neighbour):
-            raise InvalidNeighbours(f"pair {data.tolist()}: both inputs are the same, so nothing could ever be found")
-        found.append(Pair(data, neighbour))
+        made = Pair(as_input(pair[0]), as_input(pair[1]))
+        if len(_key(made)) == 1 or _equal_numbers(made):
+            raise InvalidNeighbours(f"pair {made}: both inputs are the same, so nothing could ever be found")
+        found.append(made)
     if not found:
         raise InvalidNeighbours("no pair was given")
     return Pairs(tuple(found))

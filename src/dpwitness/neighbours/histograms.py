@@ -7,9 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.inputs import LARGEST, Data, as_finite_numbers
 from dpwitness.neighbours.pair import (
-    LARGEST,
-    Data,
     Pair,
     alike,
     check_flag,
@@ -19,6 +18,7 @@ from dpwitness.neighbours.pair import (
     distances,
     holds,
     make_pair,
+    same_shape,
 )
 from dpwitness.neighbours.steps import drop_coordinate, nearer_to_zero
 
@@ -77,6 +77,10 @@ class Histogram:
             yield from filter(self.contains, drop_coordinate(pair))
         yield from filter(self.contains, nearer_to_zero(pair))
 
+    def take(self, data: object) -> Data:
+        """As in `Relation`: numbers only."""
+        return as_finite_numbers(data)
+
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
         """Whether both are whole counts of at least 0 that differ by one in one cell.
 
@@ -85,7 +89,7 @@ class Histogram:
         if not alike(pair) or pair.data.ndim != 1 or pair.data.dtype.kind == "f":
             return False
         if data is not None:
-            if data.shape != pair.data.shape or not _are_counts(data) or not holds(pair, _counts(data)):
+            if not same_shape(data, pair) or not _are_counts(data) or not holds(pair, _counts(data)):
                 return False
         elif not self.any_length and pair.data.size != self.length:
             return False

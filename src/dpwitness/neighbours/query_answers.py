@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.inputs import Data, as_finite_numbers
 from dpwitness.neighbours.pair import (
-    Data,
     Pair,
     alike,
     check_flag,
@@ -21,6 +21,7 @@ from dpwitness.neighbours.pair import (
     distances,
     holds,
     make_pair,
+    same_shape,
 )
 from dpwitness.neighbours.steps import drop_coordinate, drop_differing_coordinate, nearer_to_zero
 
@@ -144,6 +145,10 @@ class Queries:
             yield from filter(self.contains, drop_differing_coordinate(pair))
         yield from filter(self.contains, nearer_to_zero(pair))
 
+    def take(self, data: object) -> Data:
+        """As in `Relation`: numbers only."""
+        return as_finite_numbers(data)
+
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
         """Whether no answer moves by more than the sensitivity, and only as `may_move` and `direction` allow.
 
@@ -152,7 +157,7 @@ class Queries:
         if not alike(pair) or pair.data.ndim != 1 or pair.data.size == 0:
             return False
         if data is not None:
-            if data.shape != pair.data.shape or not holds(pair, self._answers(data)):
+            if not same_shape(data, pair) or not holds(pair, self._answers(data)):
                 return False
         elif not self.any_length and pair.data.size != self.length:
             return False

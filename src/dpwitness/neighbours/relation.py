@@ -2,7 +2,7 @@
 
 A class of another package needs `noun`, `candidates` and `variations`. Without `contains` no pair is known to be
 adjacent but those it proposes itself; without `smaller` its inputs are never shrunk; without `to_json` a witness file
-holds null for it.
+holds null for it; without `take` data that are lists of numbers come as arrays.
 """
 
 import json
@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, Protocol
 
-import numpy as np
-
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.pair import Data, Pair
+from dpwitness.neighbours.inputs import Data, as_array, as_input, input_key
+from dpwitness.neighbours.pair import Pair
 
 #: Candidates that are looked through for a pair, of a relation that has no `contains`.
 LOOKED_THROUGH: Final = 10_000
@@ -49,8 +48,11 @@ class Relation(Protocol):
         With `data` one of the two must be it: the same numbers, of the same kind and shape.
         """
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything needed to build it again, as JSON values; see `relation_from_json`."""
+    def take(self, data: object) -> Data:
+        """Data as a user gives them, as they are passed to the other methods. Raises `InvalidNeighbours`."""
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Everything needed to build it again, as JSON values, or None; see `relation_from_json`."""
 
 
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
@@ -64,7 +66,7 @@ def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
 def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *, what: str = "the pair") -> None:
     """Raise `InvalidNeighbours`, which names pair and relation, where `adjacent` is False."""
     if not adjacent(relation, pair, data):
-        given = "" if data is None else f" with the given data of shape {data.shape}"
+        given = "" if data is None else " with the given data"
         raise InvalidNeighbours(
             f"{what} {pair} is not one that {relation!s:.200} calls neighbouring{given}: "
             "give the relation of the claim, or a pair of it"
@@ -100,7 +102,8 @@ def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterato
 def relation_to_json(relation: Relation | None) -> dict[str, Any] | None:
     """A relation as JSON values; None for one of another package that cannot be written down."""
     write = getattr(relation, "to_json", None)
-    return None if write is None else dict(write())
+    written = None if write is None else write()
+    return None if written is None else dict(written)
 
 
 def same_relation(first: Relation | None, second: Relation | None) -> bool:
@@ -113,9 +116,20 @@ def same_relation(first: Relation | None, second: Relation | None) -> bool:
     )
 
 
+def taken(relation: Relation, data: object) -> Data:
+    """The data that a user gives, as the relation takes them: by its `take`, where it has one.
+
+    A relation without one gets lists of numbers as arrays, and anything else as `as_input` keeps it. Raises
+    `InvalidNeighbours`.
+    """
+    take = getattr(relation, "take", None)
+    if take is not None:
+        return take(data)
+    array = as_array(data)
+    return as_input(data if array is None else array)
+
+
 def _same(first: Pair, second: Pair) -> bool:
     """Whether two pairs hold the same two inputs, in either direction."""
-    return any(
-        np.array_equal(first.data, a) and np.array_equal(first.neighbour, b)
-        for a, b in ((second.data, second.neighbour), (second.neighbour, second.data))
-    )
+    keys = [{input_key(pair.data), input_key(pair.neighbour)} for pair in (first, second)]
+    return keys[0] == keys[1]

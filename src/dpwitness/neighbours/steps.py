@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.neighbours.pair import Data, Pair, make_pair
+from dpwitness.neighbours.inputs import Data
+from dpwitness.neighbours.pair import Pair, make_pair
 
 LABEL = "shrunk"
 

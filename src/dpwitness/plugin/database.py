@@ -14,7 +14,7 @@ from dpwitness.effort import Effort
 from dpwitness.errors import InvalidWitness, MechanismError
 from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_atomically
-from dpwitness.neighbours import Data, Relation, adjacent, relation_to_json
+from dpwitness.neighbours import Data, Relation, adjacent, input_to_json, relation_to_json
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Verdict
 from dpwitness.results.witness import Witness
@@ -137,7 +137,9 @@ def _fingerprint(relation: Relation, data: Data | None) -> str:
     written = relation_to_json(relation)
     if written is None:
         candidates = islice(relation.candidates(data), SHOWN)
-        written = {type(relation).__name__: [[pair.data.tolist(), pair.neighbour.tolist()] for pair in candidates]}
-    given = None if data is None else [data.dtype.kind, data.tolist()]
+        written = {
+            type(relation).__name__: [[input_to_json(pair.data), input_to_json(pair.neighbour)] for pair in candidates]
+        }
+    given = None if data is None else input_to_json(data)
     text = json.dumps([written, given], sort_keys=True, default=repr)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

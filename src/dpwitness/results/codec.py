@@ -18,8 +18,8 @@ from dpwitness.events import event_from_json
 from dpwitness.evidence import Estimate
 from dpwitness.evidence.counts import Counts
 from dpwitness.files import read_text, shown
-from dpwitness.neighbours import Relation, as_input, relation_from_json, relation_to_json
-from dpwitness.results.values import value_from_json, value_to_json
+from dpwitness.neighbours import Relation, input_from_json, input_to_json, relation_from_json, relation_to_json
+from dpwitness.values import value_from_json, value_to_json
 
 T = TypeVar("T")
 
@@ -200,7 +200,7 @@ VERSIONS: Final = plain(
         for package, version in _object(name, value).items()
     }
 )
-INPUT: Final = Kind(lambda array: array.tolist(), lambda _, value: as_input(value))
+INPUT: Final = Kind(input_to_json, lambda _, value: input_from_json(value))
 RELATION: Final = Kind(_relation, lambda _, value: relation_from_json(value))
 EVENT: Final = Kind(lambda event: event.to_json(), lambda _, value: event_from_json(value))
 CLAIM: Final = Kind(lambda claim: claim.to_json(), lambda _, value: claim_from_json(value))

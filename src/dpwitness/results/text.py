@@ -4,7 +4,9 @@ import io
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dpwitness.neighbours import Data, Relation
+import numpy as np
+
+from dpwitness.neighbours import Data, Relation, shown
 
 __all__ = ["confidence", "inputs", "label", "named", "notes", "parameters", "rate", "relation_text", "short", "table"]
 
@@ -21,18 +23,21 @@ def label(name: str, value: str) -> str:
 
 def inputs(data: Data, neighbour: Data) -> tuple[str, str]:
     """Both inputs on a line each; of long ones only where they differ."""
-    if data.size <= LONGEST:
-        return str(data.tolist()), str(neighbour.tolist())
+    numeric = isinstance(data, np.ndarray) and isinstance(neighbour, np.ndarray) and data.shape == neighbour.shape
+    if not numeric or data.size <= LONGEST:
+        return short(data), short(neighbour)
     places = [tuple(map(int, place)) for place in zip(*(data != neighbour).nonzero(), strict=True)]
-    shown = ", ".join(
+    listed = ", ".join(
         f"entry {_place(place)}: {_number(data[place])} → {_number(neighbour[place])}" for place in places[:LONGEST]
     )
     more = f" and {len(places) - LONGEST} more" if len(places) > LONGEST else ""
-    return f"{'×'.join(map(str, data.shape))} values, {_ends(data)}", f"the same but for {shown}{more}"
+    return f"{'×'.join(map(str, data.shape))} values, {_ends(data)}", f"the same but for {listed}{more}"
 
 
 def short(data: Data) -> str:
     """One input on a line, of a long one the first entries."""
+    if not isinstance(data, np.ndarray):
+        return shown(data)
     return _ends(data) if data.size > LONGEST else str(data.tolist())
 
 
@@ -49,7 +54,8 @@ def _number(value: Any) -> str:
 
 
 def _ends(data: Data) -> str:
-    return f"[{', '.join(map(_number, data.ravel()[:6]))}, …]"
+    values = data.ravel()[:6].tolist()
+    return f"[{', '.join(map(_number, values))}, …]{'' if data.ndim < 2 else f' of shape {data.shape}'}"
 
 
 def rate(hits: int, runs: int) -> str:

@@ -9,8 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
@@ -18,11 +16,11 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.files import write_atomically
-from dpwitness.neighbours import Data, Pair, Relation, adjacent, as_input
+from dpwitness.neighbours import Data, Pair, Relation, adjacent
 from dpwitness.results import codec
 from dpwitness.results.codec import Form, Key, Kind, optional
 from dpwitness.results.text import inputs, label, named, rate
-from dpwitness.results.values import Unreadable
+from dpwitness.values import Unreadable
 
 FORMAT: Final = "dpwitness-witness/2"
 EARLIER: Final = "dpwitness-witness/1"
@@ -136,12 +134,7 @@ def _built(
     *, input: Data, neighbour: Data, label: str, event: tuple[Event, str], format: str, **fields: Any
 ) -> Witness:
     """A witness from what was read of its keys, and what they say together."""
-    data = input
-    if data.shape != neighbour.shape:
-        raise InvalidWitness("input and neighbour have different lengths")
-    if data.dtype != neighbour.dtype:
-        data, neighbour = as_input(data.astype(np.float64)), as_input(neighbour.astype(np.float64))
-    return Witness(pair=Pair(data, neighbour, label), event=event[0], description=event[1], **fields)
+    return Witness(pair=Pair(input, neighbour, label), event=event[0], description=event[1], **fields)
 
 
 def _alpha(name: str, value: Any) -> float:

@@ -9,7 +9,7 @@ from dpwitness.attacks.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import OutcomeSet
-from dpwitness.neighbours import Data, Pair, as_input
+from dpwitness.neighbours import Data, make_pair
 
 __all__ = ["RECONSTRUCTED", "check_position", "flipped_bit"]
 
@@ -30,7 +30,7 @@ def flipped_bit(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
     check_position(position, len(base))
     one, zero = base.copy(), base.copy()
     one[position], zero[position] = 1, 0
-    pair = Pair(as_input(one), as_input(zero), f"bit {position + 1} flipped")
+    pair = make_pair(one, zero, f"bit {position + 1} flipped")
     yield Candidate(pair=pair, event=OutcomeSet([[1.0]]))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from dpwitness.attacks.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.events import Interval
-from dpwitness.neighbours import Data, Pair, as_input
+from dpwitness.neighbours import Data, make_pair
 
 __all__ = ["whole_count"]
 
@@ -26,7 +26,7 @@ def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
         return
     fewer = table.copy()
     fewer[np.argmax(table)] -= 1
-    pair = Pair(as_input(table), as_input(fewer), "one fewer in the fullest cell")
+    pair = make_pair(table, fewer, "one fewer in the fullest cell")
     people = float(table.sum())
     place = len(table) + 2 * int(parameters["partitions"])
     yield Candidate(pair=pair, event=Interval(coordinate=place, low=people - 0.5, high=people + 0.5))

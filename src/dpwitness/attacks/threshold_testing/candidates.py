@@ -10,7 +10,7 @@ from dpwitness.attacks.candidate import Attack, Candidate
 from dpwitness.attacks.threshold_testing.theory import mirrored_probabilities
 from dpwitness.claims import Claim
 from dpwitness.events import OutcomeSet
-from dpwitness.neighbours import Data, Pair, as_input
+from dpwitness.neighbours import Data, make_pair
 
 __all__ = [
     "gptt",
@@ -85,7 +85,7 @@ def _attack(budget: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attac
         for t in promising_copies(epsilon1, epsilon2, threshold=threshold, base=base, claim=claim, runs=runs):
             answers = np.repeat([0.0, 1.0], t)
             first, second = (base + answers) * sensitivity, (base + 1 - answers) * sensitivity
-            yield Candidate(pair=Pair(as_input(first), as_input(second), label), event=OutcomeSet(answers[None]))
+            yield Candidate(pair=make_pair(first, second, label), event=OutcomeSet(answers[None]))
 
     return propose
 
@@ -144,5 +144,5 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
     label = (
         f"{len(ladder)} differences each of cell {cell}, count {c}, and of cells to compare it with; one person fewer"
     )
-    pair = Pair(as_input(answers), as_input(neighbour), label)
+    pair = make_pair(answers, neighbour, label)
     yield Candidate(pair=pair, event=OutcomeSet(np.array(rows, np.float64)))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpwitness.errors import MechanismError
 from dpwitness.events.encoding import TEXTS, Rows, same_outcome
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours import Data, Pair, shown
 
 #: Paired runs that are compared before a mechanism is used, fewer where they take longer than so many seconds.
 RUNS: Final = 16
@@ -113,15 +113,14 @@ def _difference(
         with np.errstate(all="ignore"):  # a hash that wraps on purpose is no error in compiled code either
             length = plain.fill(data, rng, expected, run)
     except MechanismError as error:
-        shown = str(error)
+        seen = str(error)
     else:
         if length <= row.shape[1] and same_outcome(row[0], expected[0]):
             return None
-        shown = _shown(expected[0])
-    given = np.array2string(np.asarray(data), threshold=12, separator=", ")
+        seen = _shown(expected[0])
     return (
-        f"{compiled.name} runs as plain Python: compiled by numba, run {run} on the input {given} gave "
-        f"{_shown(row[0])}, in Python: {shown}"
+        f"{compiled.name} runs as plain Python: compiled by numba, run {run} on the input {shown(data)} gave "
+        f"{_shown(row[0])}, in Python: {seen}"
     )
 
 

@@ -1,6 +1,5 @@
 """A plain function as machine code."""
 
-import ctypes
 from typing import Any, Final
 
 import numpy as np
@@ -8,10 +7,11 @@ from numpy.typing import NDArray
 
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
+from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.mechanisms.raising import of_both, raised
 from dpwitness.mechanisms.signature import Signature, own_copy
-from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours import Data, Pair, as_array
 
 NOT_STARTED: Final = np.int64(2**62)
 
@@ -42,6 +42,16 @@ class CompiledMechanism(Mechanism):
         self._redirected = with_scratch(signature.function)
         self._load()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but machine code and what the interpreter runs: another process compiles for itself."""
+        own = {name: value for name, value in vars(self).items() if name not in ("_fill", "plain", "_redirected")}
+        return {**own, "_redirected": self._redirected is not None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._redirected = with_scratch(self.signature.function) if state["_redirected"] else None
+        self._load()
+
     def _load(self) -> None:
         if self._redirected:
             self._fill = load_driver(self._redirected, ["scratch", *self._arguments], keep=self._keep)
@@ -59,7 +69,7 @@ class CompiledMechanism(Mechanism):
         """As in `Mechanism`; coupled runs need an SFC64 generator."""
         position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
         # Apart, not in one block: an index out of bounds must not reach the other input.
-        inputs = [given[()] if given.ndim == 0 else given for given in (pair.data, pair.neighbour)]
+        inputs = _arrays(pair)
         runs = rows.shape[1]
         state = sfc64_state(rng) if coupled else np.zeros(5, np.uint64)
         try:
@@ -82,13 +92,14 @@ class CompiledMechanism(Mechanism):
         return self.check_length(length, start)
 
 
-def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """The living state of an SFC64 generator as five words: four, of which the last counts draws, and a 32-bit rest."""
-    bits = rng.bit_generator
-    if not isinstance(bits, np.random.SFC64):
-        raise TypeError(f"coupled runs need an SFC64 generator, not {type(bits).__name__}")
-    memory = (ctypes.c_uint64 * 5).from_address(bits.ctypes.state_address)
-    return np.ctypeslib.as_array(memory)
+def _arrays(pair: Pair) -> list[Any]:
+    """Both inputs as arrays of one kind, or numbers. Raises `Refused` for anything else."""
+    both = [as_array(given) for given in (pair.data, pair.neighbour)]
+    if both[0] is None or both[1] is None or both[0].ndim != both[1].ndim:
+        raise Refused("its inputs are no numeric arrays of as many axes")
+    if both[0].dtype != both[1].dtype:
+        both = [given.astype(np.float64) for given in both if given is not None]
+    return [given[()] if given.ndim == 0 else given for given in both if given is not None]
 
 
 def _as_array(name: str, value: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 import numpy as np
 
-from dpwitness.errors import InterpreterDied, MechanismTimeout
+from dpwitness.errors import MechanismCrashed, MechanismTimeout
 from dpwitness.mechanisms.remote import wire
 
 SERVER: Final = Path(__file__).with_name("server.py")
@@ -56,8 +56,8 @@ class Connection:
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send a message and return what is answered.
 
-        Raises `InterpreterDied` where the process has ended, `MechanismTimeout` where it does not answer in time; it is
-        ended then.
+        Raises `MechanismCrashed` where the process has ended, `MechanismTimeout` where it does not answer in time, and
+        is ended for that.
         """
         try:
             wire.send(self._input, wire.packed(request))
@@ -70,10 +70,10 @@ class Connection:
         except OSError:  # a broken pipe
             held = None
         if held is None:
-            raise InterpreterDied(f"{self.python} ended {self._ending()}")
+            raise MechanismCrashed(f"{self.python} ended {self._ending()}")
         answer = unpacked(held)
         if not isinstance(answer, dict):
-            raise InterpreterDied(f"{self.python} answered {answer!r:.80}, which is no answer")
+            raise MechanismCrashed(f"{self.python} answered {answer!r:.80}, which is no answer")
         return answer
 
     def number_of(self, held: bytes, store: list[Any], forget: list[int]) -> int:
@@ -97,11 +97,11 @@ class Connection:
 
 
 def unpacked(held: bytes) -> Any:
-    """Return the value of a message from the other side: data alone. Raises `InterpreterDied` for a damaged one."""
+    """Return the value of a message from the other side: data alone. Raises `MechanismCrashed` for a damaged one."""
     try:
         return wire.Reader(held, _made, _array_of).value()
     except (ValueError, TypeError, OverflowError, MemoryError, RecursionError, LookupError) as error:
-        raise InterpreterDied(f"the other interpreter answered what cannot be read ({error})") from error
+        raise MechanismCrashed(f"the other interpreter answered what cannot be read ({error})") from error
 
 
 def _array_of(dtype: Any, shape: Any, held: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.checks import number
-from dpwitness.errors import InterpreterDied, InvalidOutcome, InvalidParameter, UnknownTarget
+from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, UnknownTarget
 from dpwitness.mechanisms.remote.connection import Connection
 from dpwitness.mechanisms.remote.wire import packed
 from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES
@@ -35,9 +35,11 @@ class Call:
     parameters: bytes
     names: tuple[str, str | None]  # of the parameters for the input and for the generator
     runs: int
-    seed: int | None
+    words: bytes  # 32 random bytes for each run, or for the first alone
     outcome: tuple[str, ...] = ()
     errors: bool = False
+    writes: bool = False
+    seed_globals: bool = False
 
 
 class Default:
@@ -72,7 +74,7 @@ class Remote:
             answer = connection.ask({"do": "load", "place": self.place, "name": self.__name__}, self.max_time)
         except OSError as error:
             raise InvalidParameter(f"python={self.python!r} cannot be started: {error.strerror or error}") from error
-        except InterpreterDied as error:
+        except MechanismCrashed as error:
             raise InvalidParameter(f"python={self.python!r} must be a Python of 3.8 or later: {error}") from error
         if "error" in answer:
             kind, text, _ = answer["error"]
@@ -131,9 +133,11 @@ class Remote:
             "data": call.names[0],
             "generator": call.names[1],
             "runs": call.runs,
-            "seed": call.seed,
+            "words": call.words,
             "outcome": call.outcome,
             "errors": call.errors,
+            "writes": call.writes,
+            "seed_globals": call.seed_globals,
         }
         answer = connection.ask(request, self.max_time * call.runs)
         if "floats" in answer:
@@ -160,10 +164,10 @@ class Remote:
         if data is None:
             raise InvalidParameter(f"{self.__name__} takes no data: its first parameter besides the generator is that")
         rest = {key: value for key, value in bound.items() if key not in (generator, data)}
-        seed = None if generator is None else seed_from(bound[generator])
+        words = words_from(np.random.default_rng() if generator is None else bound[generator], 1)
         call = Call(
             data=packed(bound[data]), parameters=encoded_parameters(self.__name__, rest), names=(data, generator),
-            runs=1, seed=seed,
+            runs=1, words=words,
         )  # fmt: skip
         with self.connection() as connection:
             return self.asked(connection, call)[0]
@@ -217,9 +221,9 @@ def raised_there(run: int, kind: str, text: str, told: str) -> RemoteException:
     return made
 
 
-def seed_from(rng: np.random.Generator) -> int:
-    """Draw a seed for the generator of the other interpreter."""
-    return int(rng.integers(2**63))
+def words_from(rng: np.random.Generator, runs: int) -> bytes:
+    """Draw 256 bits for each run, from which the generator of the other interpreter begins."""
+    return rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8").tobytes()
 
 
 def encoded_parameters(name: str, values: dict[str, Any]) -> bytes:

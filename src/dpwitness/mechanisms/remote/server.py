@@ -33,6 +33,9 @@ def _beside(name: str) -> Any:
 
 wire = _beside("wire")
 
+#: Arrays of up to so many bytes are copied for each run; larger ones are read-only, unless the function writes to them.
+COPIED = 1 << 16
+
 
 def array_of(dtype: str, shape: list[int], held: bytes) -> Any:
     """Return a read-only array, or where there is no NumPy, lists of numbers."""
@@ -73,7 +76,7 @@ class Service:
     def __init__(self) -> None:
         self.function: Any = None
         self.stored: dict[int, Any] = {}
-        self.seeded: Any = None
+        self.generator: Any = None
 
     def answer(self, held: bytes) -> bytes:
         """Do what a message asks for; the answer, encoded."""
@@ -101,35 +104,55 @@ class Service:
         self.function = operator.attrgetter(name)(module)
         return {"parameters": [_parameter(p) for p in inspect.signature(self.function).parameters.values()]}
 
-    def held(self, number: int) -> Any:
+    def held(self, number: int, writes: bool = False) -> Any:
         """Return a value that was sent: the same one where a function cannot change it, else a new copy."""
         value = self.stored[number]
-        if isinstance(value, tuple):
-            return value[0]
-        found = unpacked(value)
-        if wire.immutable(found):
-            self.stored[number] = (found,)
-        return found
+        if isinstance(value, bytes):
+            found = unpacked(value)
+            if not wire.immutable(found):
+                return found
+            value = self.stored[number] = (found,)
+        (found,) = value
+        small = hasattr(found, "nbytes") and (writes or found.nbytes <= COPIED)
+        return found.copy() if small else found
 
-    def generator(self, seed: int) -> Any:
-        """Return NumPy's generator from a seed; where there is no NumPy, that of the standard library."""
-        try:
-            from numpy.random import SFC64, Generator
-        except ImportError:
-            return random.Random(seed)
-        return Generator(SFC64(seed))
+    def begin(self, words: bytes, *, seed_globals: bool) -> Any:
+        """Return a generator that begins from 32 random bytes: NumPy's, or the standard library's without NumPy."""
+        if seed_globals:
+            random.seed(words)
+            if "numpy" in sys.modules:
+                import numpy as np
+
+                np.random.seed(np.frombuffer(words, "<u4"))  # noqa: NPY002  # what the function draws from
+        if self.generator is None:
+            try:
+                from numpy.random import SFC64, Generator
+            except ImportError:
+                return random.Random(words)
+            self.generator = Generator(SFC64(0))
+        import numpy as np
+
+        state = {"state": np.frombuffer(words, "<u8").astype("u8")}
+        self.generator.bit_generator.state = {
+            "bit_generator": "SFC64", "state": state, "has_uint32": 0, "uinteger": 0,
+        }  # fmt: skip
+        return self.generator
 
     def run(self, request: dict[str, Any]) -> bytes:
         """Run the function so many times on an input; what it returned, up to the run that raised."""
         names = request["outcome"]
         summary = operator.attrgetter(*names) if names else None
-        rng = None if request["seed"] is None else self.generator(request["seed"])
+        name, words, seeded = request["generator"], request["words"], request["seed_globals"]
+        rng: Any = None
         outcomes: list[Any] = []
         while len(outcomes) < request["runs"]:
             arguments = self.held(request["parameters"])
-            arguments[request["data"]] = self.held(request["input"])
-            if rng is not None:
-                arguments[request["generator"]] = rng
+            arguments[request["data"]] = self.held(request["input"], request["writes"])
+            own = words[32 * len(outcomes) : 32 * len(outcomes) + 32]
+            if own and (name is not None or seeded):
+                rng = self.begin(own, seed_globals=seeded)
+            if name is not None:
+                arguments[name] = rng
             try:
                 outcome = self.function(**arguments)
             except Exception as error:

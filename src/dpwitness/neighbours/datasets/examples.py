@@ -1,0 +1,106 @@
+"""Domains of records like given ones, read from these."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.datasets.choices import Categories, Text
+from dpwitness.neighbours.datasets.domain import Domain, plain
+from dpwitness.neighbours.datasets.enumerated import Examples
+from dpwitness.neighbours.datasets.fields import Fields, fields_of
+from dpwitness.neighbours.datasets.forms import form_of_data
+from dpwitness.neighbours.datasets.ranges import LEAST, MOST, Integers, Numbers
+
+__all__ = ["Like", "like"]
+
+#: Texts of at most so many kinds are categories, and so are those of which each comes four times on average.
+FEW_KINDS: Final = 20
+REPEATS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Like:
+    """A domain that was read from records, and the form that these came in."""
+
+    fields: Fields
+    form: str
+
+    def __str__(self) -> str:
+        """The domain as it could have been written."""
+        return str(self.fields)
+
+
+def like(examples: Any) -> Like:
+    """Records like these: the types and the ranges of the fields are read from them.
+
+    Numbers lie between the least and the greatest that are there; texts are categories where there are few kinds or
+    these repeat, else texts up to the longest; None and NaN may come where they do here.
+
+    Parameters
+    ----------
+    examples
+        A list of records, an array (rows are records), a DataFrame, a dict of columns, or a tuple (X, y) of arrays.
+
+    Raises
+    ------
+    InvalidNeighbours
+        For no records, and for infinite numbers.
+    """
+    form = form_of_data(examples)
+    if form == "list":
+        return Like(fields=fields_of(_structure(examples)), form=form)
+    if form in ("dataframe", "columns"):
+        found: Any = {name: _domain(list(examples[name]), f"column {name!r}") for name in examples}
+    elif form == "xy":
+        found = (_rows(examples[0].reshape(len(examples[0]), -1)), _domain(examples[1].tolist(), "labels"))
+    else:
+        found = _rows(examples) if examples.ndim == 2 else _domain(examples.tolist(), "examples")
+    return Like(fields=fields_of(found), form=form)
+
+
+def _rows(array: Any) -> tuple[Domain, ...]:
+    """The domains of an array's columns."""
+    return tuple(_domain(column.tolist(), f"column {k + 1}") for k, column in enumerate(array.T))
+
+
+def _structure(records: Sequence[Any]) -> Any:
+    """The domains of records that are values, tuples, lists or dicts."""
+    first = records[0] if records else None
+    same = all(type(record) is type(first) for record in records)
+    if same and isinstance(first, Mapping) and all(list(record) == list(first) for record in records):
+        return {name: _structure([record[name] for record in records]) for name in first}
+    if same and first and isinstance(first, tuple | list) and len({len(record) for record in records}) == 1:
+        return type(first)(_structure([record[k] for record in records]) for k in range(len(first)))
+    return _domain(records, "examples")
+
+
+def _domain(given: Sequence[Any], what: str) -> Domain:
+    """The domain that one field's values are read as."""
+    values = [plain(value) for value in given]
+    present = [value for value in values if value is not None and value == value]
+    missing = len(present) < len(values)
+    if not present:
+        raise InvalidNeighbours(f"{what} hold no value: give records from which the domain can be read")
+    kinds = {type(value) for value in present}
+    if kinds == {bool}:
+        return Categories(values=(False, True), missing=missing)
+    if kinds == {int} and min(present) >= LEAST and max(present) < MOST:
+        low, high = min(present), max(present)
+        return Integers(low=low, high=max(high, low + 1), missing=missing)
+    if kinds <= {int, float}:
+        return _range(present, missing, what)
+    if kinds == {str}:
+        distinct = sorted(set(present))
+        if 1 < len(distinct) <= max(FEW_KINDS, len(present) // REPEATS):
+            return Categories(values=tuple(distinct), missing=missing)
+        return Text(max_length=max(max(map(len, present)), 1), missing=missing)
+    return Examples(values=tuple(values))
+
+
+def _range(present: Sequence[float], missing: bool, what: str) -> Numbers:
+    low, high = float(min(present)), float(max(present))
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise InvalidNeighbours(f"{what} hold infinite numbers: leave these out, or give numbers(low, high)")
+    return Numbers(low=low, high=high if low < high else math.nextafter(low + 1, math.inf), missing=missing)

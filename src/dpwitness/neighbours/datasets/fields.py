@@ -1,0 +1,206 @@
+"""How a record is made of fields: a single value, a tuple, or a dict; inside it is the flat tuple of its values."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.checks import brief
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.datasets.choices import Categories, Text
+from dpwitness.neighbours.datasets.domain import NOT_IN_DOMAIN, Domain
+from dpwitness.neighbours.datasets.ranges import Integers, Numbers, integers, numbers
+
+__all__ = ["Fields", "Record", "fields_from_json", "fields_of"]
+
+#: A record inside: the values of its fields in order, nesting left out.
+Record = tuple[Any, ...]
+#: Fields of a record and levels of nesting that a file may hold.
+MOST_FIELDS: Final = 10_000
+DEEPEST: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """A record's structure: a domain alone (`names` is None and there is one part), or parts by position or by name.
+
+    A part is a `Domain` or `Fields` again.
+    """
+
+    parts: tuple["Domain | Fields", ...]
+    kind: str = "value"  # "value", "tuple", "list" or "dict"
+    names: tuple[str, ...] = ()
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The domains of the flat record."""
+        found: list[Domain] = []
+        for part in self.parts:
+            found += part.domains if isinstance(part, Fields) else [part]
+        return tuple(found)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What people call the values of the flat record."""
+        labels = self.names if self.kind == "dict" else [f"field {k + 1}" for k in range(len(self.parts))]
+        labels = ["value"] if self.kind == "value" else labels
+        found: list[str] = []
+        for label, part in zip(labels, self.parts, strict=True):
+            inner = part.paths if isinstance(part, Fields) else ("",)
+            found += [f"{label} {path}".strip() for path in inner]
+        return tuple(found)
+
+    def __str__(self) -> str:
+        """As it was written."""
+        if self.kind == "dict":
+            return "{" + ", ".join(f"{name!r}: {part}" for name, part in zip(self.names, self.parts, strict=True)) + "}"
+        inside = ", ".join(map(str, self.parts))
+        if self.kind == "tuple":
+            return f"({inside}{',' if len(self.parts) == 1 else ''})"
+        return f"[{inside}]" if self.kind == "list" else inside
+
+    def build(self, record: Record) -> Any:
+        """The record as a user's code sees it."""
+        return self._build(iter(record))
+
+    def _build(self, values: Iterator[Any]) -> Any:
+        built = [part._build(values) if isinstance(part, Fields) else next(values) for part in self.parts]
+        if self.kind == "dict":
+            return dict(zip(self.names, built, strict=True))
+        if self.kind == "tuple":
+            return tuple(built)
+        return built if self.kind == "list" else built[0]
+
+    def read(self, record: Any) -> Record | None:
+        """The flat record, or None for what is none of this structure and these domains."""
+        if self.kind == "dict":
+            if not isinstance(record, Mapping) or list(record) != list(self.names):
+                return None
+            values = list(record.values())
+        elif self.kind != "value":
+            if type(record) is not (tuple if self.kind == "tuple" else list) or len(record) != len(self.parts):
+                return None
+            values = list(record)
+        else:
+            values = [record]
+        flat: list[Any] = []
+        for part, value in zip(self.parts, values, strict=True):
+            if isinstance(part, Fields):
+                inner = part.read(value)
+                if inner is None:
+                    return None
+                flat += inner
+            else:
+                flat.append(part.read(value))
+                if flat[-1] is NOT_IN_DOMAIN:
+                    return None
+        return tuple(flat)
+
+    def middle(self) -> Record:
+        """An ordinary record."""
+        return tuple(domain.middle() for domain in self.domains)
+
+    def draw(self, rng: np.random.Generator, n: int) -> list[Record]:
+        """So many records as real data may hold them."""
+        domains = self.domains
+        return [tuple(domain.draw(rng) for domain in domains) for _ in range(n)]
+
+    def to_json(self) -> dict[str, Any] | None:
+        """The structure as JSON values; None where a domain cannot be written."""
+        parts = [part.to_json() for part in self.parts]
+        if any(part is None for part in parts):
+            return None
+        if self.kind == "value":
+            return parts[0]
+        return {self.kind: dict(zip(self.names, parts, strict=True)) if self.kind == "dict" else parts}
+
+
+def fields_of(given: Any) -> Fields:
+    """The structure that a domain, or tuples and dicts of domains, describe. Raises `InvalidNeighbours`."""
+    if isinstance(given, Fields):
+        return given
+    part = _part(given, DEEPEST)
+    fields = part if isinstance(part, Fields) else Fields(parts=(part,))
+    if not 0 < len(fields.domains) <= MOST_FIELDS:
+        raise InvalidNeighbours(f"domain {brief(given)} must have from 1 to {MOST_FIELDS} fields")
+    return fields
+
+
+def _part(given: Any, levels: int) -> Domain | Fields:
+    if not levels:
+        raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
+    if isinstance(given, Fields):
+        return given.parts[0] if given.kind == "value" else given
+    if isinstance(given, Mapping):
+        if not all(isinstance(name, str) for name in given):
+            raise InvalidNeighbours(f"domain {brief(given)}: the names of its fields must be texts")
+        return Fields(kind="dict", names=tuple(given), parts=tuple(_part(v, levels - 1) for v in given.values()))
+    if isinstance(given, tuple | list):
+        kind = "tuple" if isinstance(given, tuple) else "list"
+        return Fields(kind=kind, parts=tuple(_part(v, levels - 1) for v in given))
+    if not all(callable(getattr(given, name, None)) for name in ("ends", "middle", "draw", "read")):
+        raise InvalidNeighbours(
+            f"domain {brief(given)} must be numbers(low, high), integers(low, high), categories(…), flags(), text(…), "
+            "a tuple or a dict of such, like(examples), or a hypothesis strategy"
+        )
+    domain: Domain = given
+    return domain
+
+
+def fields_from_json(value: Any, levels: int = DEEPEST) -> Fields:
+    """Build a structure from parsed JSON that nobody has checked. Raises `InvalidNeighbours`."""
+    return fields_of(_read(value, levels))
+
+
+def _read(value: Any, levels: int) -> Any:
+    if not levels:
+        raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
+    if not isinstance(value, Mapping):
+        raise InvalidNeighbours(f"domain {brief(value)} must be an object")
+    keys = set(value)
+    if keys == {"tuple"} and isinstance(value["tuple"], list):
+        return tuple(_read(part, levels - 1) for part in value["tuple"])
+    if keys == {"list"} and isinstance(value["list"], list):
+        return [_read(part, levels - 1) for part in value["list"]]
+    if keys == {"dict"} and isinstance(value["dict"], Mapping):
+        return {name: _read(part, levels - 1) for name, part in value["dict"].items()}
+    for name, (others, make) in _READERS.items():
+        if keys == {name, *others}:
+            return make(value[name], {other: value[other] for other in others})
+    raise InvalidNeighbours(
+        f"domain {brief(value)} must hold one of tuple, list, dict, {', '.join(_READERS)}, and its settings"
+    )
+
+
+def _numbers(ends: Any, settings: dict[str, Any]) -> Numbers:
+    return numbers(*_two(ends), **settings)
+
+
+def _integers(ends: Any, settings: dict[str, Any]) -> Integers:
+    return integers(*_two(ends), **settings)
+
+
+def _categories(values: Any, settings: dict[str, Any]) -> Categories:
+    if not isinstance(values, list) or not values:
+        raise InvalidNeighbours(f"categories={brief(values)} must be a list of values")
+    return Categories(values=tuple(values), **settings)
+
+
+def _text(max_length: Any, settings: dict[str, Any]) -> Text:
+    return Text(max_length=max_length, **settings)
+
+
+def _two(ends: Any) -> tuple[Any, Any]:
+    if not isinstance(ends, list) or len(ends) != 2:
+        raise InvalidNeighbours(f"the ends {brief(ends)} must be a list of two numbers")
+    return ends[0], ends[1]
+
+
+#: Of each domain: the key that holds its values, the keys of its settings, and what builds it.
+_READERS: Final[dict[str, tuple[tuple[str, ...], Callable[[Any, dict[str, Any]], Domain]]]] = {
+    "numbers": (("clipped", "missing"), _numbers),
+    "integers": (("clipped", "missing"), _integers),
+    "categories": (("other", "missing"), _categories),
+    "text": (("missing",), _text),
+}

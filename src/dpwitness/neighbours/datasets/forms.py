@@ -1,0 +1,232 @@
+"""How a dataset is handed to the mechanism: an array, a list, a DataFrame, columns, features and labels, a record."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.checks import brief
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.datasets.domain import NOT_IN_DOMAIN, Domain
+from dpwitness.neighbours.datasets.fields import Fields, Record
+
+__all__ = ["FORMS", "check_form", "form_of_data", "usual_form"]
+
+#: Types of columns that an array can hold.
+NUMERIC: Final = ("float64", "int64", "bool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A way to write a dataset: what it asks of a record (None where it is met), how it is built and read back."""
+
+    refuses: Callable[[Fields], str | None]
+    build: Callable[[Fields, Sequence[Record]], Any]
+    read: Callable[[Fields, Any], list[Record] | None]
+
+
+def _read_all(fields: Fields, records: Sequence[Any]) -> list[Record] | None:
+    """The flat records; None where one of them does not belong."""
+    found = []
+    for record in records:
+        flat = fields.read(record)
+        if flat is None:
+            return None
+        found.append(flat)
+    return found
+
+
+def _from_columns(fields: Fields, columns: Sequence[Sequence[Any]]) -> list[Record] | None:
+    """The flat records of columns of equal length."""
+    if len({len(column) for column in columns}) != 1:
+        return None
+    found, domains = [], fields.domains
+    for row in zip(*columns, strict=True):
+        record = tuple(domain.read(_flag(domain, value)) for domain, value in zip(domains, row, strict=True))
+        if any(value is NOT_IN_DOMAIN for value in record):
+            return None
+        found.append(record)
+    return found
+
+
+def _flag(domain: Domain, value: Any) -> Any:
+    """A flag that an array of numbers holds as 0 or 1."""
+    return bool(value) if domain.dtype == "bool" and value in (0, 1) else value
+
+
+def _column(domain: Domain, values: Sequence[Any]) -> Any:
+    """One column: an array of its own type, or a list."""
+    if domain.dtype not in NUMERIC:
+        return list(values)
+    return np.array([np.nan if value is None else value for value in values], domain.dtype)
+
+
+def _matrix(domains: Sequence[Domain], records: Sequence[Record]) -> Any:
+    """Records by fields, as floats where one of the fields needs it and as integers otherwise."""
+    dtype = np.float64 if any(domain.dtype == "float64" for domain in domains) else np.int64
+    rows = [[np.nan if value is None else value for value in record] for record in records]
+    return np.array(rows, dtype).reshape(len(rows), len(domains))
+
+
+def _is_numeric(fields: Fields) -> bool:
+    """Whether a record is a number, or a tuple of numbers."""
+    flat = not any(isinstance(part, Fields) for part in fields.parts)
+    return flat and fields.kind != "dict" and all(domain.dtype in NUMERIC for domain in fields.domains)
+
+
+def _array_refuses(fields: Fields) -> str | None:
+    return None if _is_numeric(fields) else "records that are numbers, or tuples of numbers"
+
+
+def _build_array(fields: Fields, records: Sequence[Record]) -> Any:
+    matrix = _matrix(fields.domains, records)
+    return matrix[:, 0].copy() if fields.kind == "value" else matrix
+
+
+def _read_array(fields: Fields, data: Any) -> list[Record] | None:
+    width = len(fields.domains)
+    shape = (len(data),) if fields.kind == "value" and np.ndim(data) else (len(data) if np.ndim(data) else 0, width)
+    if not isinstance(data, np.ndarray) or data.shape != shape or data.dtype.kind not in "biuf":
+        return None
+    return _from_columns(fields, data.reshape(-1, width).T.tolist())
+
+
+def _build_list(fields: Fields, records: Sequence[Record]) -> Any:
+    return [fields.build(record) for record in records]
+
+
+def _read_list(fields: Fields, data: Any) -> list[Record] | None:
+    return _read_all(fields, data) if type(data) is list else None
+
+
+def _named_refuses(fields: Fields) -> str | None:
+    flat = not any(isinstance(part, Fields) for part in fields.parts)
+    return (
+        None
+        if flat and fields.kind == "dict"
+        else "records that are dicts of single values: their names become columns"
+    )
+
+
+def _build_frame(fields: Fields, records: Sequence[Record]) -> Any:
+    import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
+
+    columns = {}
+    for name, domain, values in zip(fields.names, fields.domains, _transposed(fields, records), strict=True):
+        # Other types are inferred, as pandas does it on reading a file; of no values there is nothing to infer from.
+        columns[name] = pd.Series(_column(domain, values), dtype=None if len(values) else domain.dtype)
+    return pd.DataFrame(columns)
+
+
+def _read_frame(fields: Fields, data: Any) -> list[Record] | None:
+    if not _is_frame(data) or list(data.columns) != list(fields.names):
+        return None
+    return _from_columns(fields, [data[name].tolist() for name in fields.names])
+
+
+def _build_columns(fields: Fields, records: Sequence[Record]) -> Any:
+    columns = map(_column, fields.domains, _transposed(fields, records))
+    return dict(zip(fields.names, columns, strict=True))
+
+
+def _read_columns(fields: Fields, data: Any) -> list[Record] | None:
+    if not isinstance(data, Mapping) or list(data) != list(fields.names):
+        return None
+    if not all(
+        isinstance(column, list) or (isinstance(column, np.ndarray) and column.ndim == 1) for column in data.values()
+    ):
+        return None
+    return _from_columns(fields, [list(column) for column in data.values()])
+
+
+def _transposed(fields: Fields, records: Sequence[Record]) -> list[list[Any]]:
+    return [[record[k] for record in records] for k in range(len(fields.domains))]
+
+
+def _xy_refuses(fields: Fields) -> str | None:
+    if fields.kind == "tuple" and len(fields.parts) == 2 and not isinstance(fields.parts[1], Fields):
+        features = fields.parts[0]
+        if _is_numeric(features) if isinstance(features, Fields) else features.dtype in NUMERIC:
+            return None
+    return "records ((x1, …, xk), y) of numbers x and a label y"
+
+
+def _build_xy(fields: Fields, records: Sequence[Record]) -> Any:
+    domains = fields.domains
+    features = _matrix(domains[:-1], [record[:-1] for record in records])
+    labels = _column(domains[-1], [record[-1] for record in records])
+    return features, np.array(labels, None if domains[-1].dtype in NUMERIC else object)
+
+
+def _read_xy(fields: Fields, data: Any) -> list[Record] | None:
+    width = len(fields.domains) - 1
+    if type(data) is not tuple or len(data) != 2 or not all(isinstance(part, np.ndarray) for part in data):
+        return None
+    features, labels = data
+    if features.ndim != 2 or labels.ndim != 1 or features.shape != (len(labels), width):
+        return None
+    return _from_columns(fields, [*features.T.tolist(), labels.tolist()])
+
+
+def _build_record(fields: Fields, records: Sequence[Record]) -> Any:
+    return fields.build(records[0])
+
+
+def _read_record(fields: Fields, data: Any) -> list[Record] | None:
+    # A number is held as an array without axes.
+    return _read_all(fields, [data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data])
+
+
+def _is_frame(data: Any) -> bool:
+    """Whether it is a DataFrame; pandas is not imported for the question."""
+    return type(data).__name__ == "DataFrame" and hasattr(data, "columns")
+
+
+def _anything(fields: Fields) -> str | None:
+    return None
+
+
+#: The forms by name.
+FORMS: Final[dict[str, Form]] = {
+    "array": Form(refuses=_array_refuses, build=_build_array, read=_read_array),
+    "list": Form(refuses=_anything, build=_build_list, read=_read_list),
+    "dataframe": Form(refuses=_named_refuses, build=_build_frame, read=_read_frame),
+    "columns": Form(refuses=_named_refuses, build=_build_columns, read=_read_columns),
+    "xy": Form(refuses=_xy_refuses, build=_build_xy, read=_read_xy),
+    "record": Form(refuses=_anything, build=_build_record, read=_read_record),
+}
+
+
+def usual_form(fields: Fields) -> str:
+    """The form of records where none was given: (X, y), an array of numbers, else a list of records."""
+    if isinstance(fields.parts[0], Fields) and _xy_refuses(fields) is None:
+        return "xy"
+    return "array" if _is_numeric(fields) and fields.kind != "list" else "list"
+
+
+def form_of_data(data: Any) -> str:
+    """The form in which a dataset was given. Raises `InvalidNeighbours`."""
+    if _is_frame(data):
+        return "dataframe"
+    if isinstance(data, np.ndarray) and data.ndim in (1, 2):
+        return "array"
+    if isinstance(data, list):
+        return "list"
+    if isinstance(data, Mapping):
+        return "columns"
+    if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, np.ndarray) for part in data):
+        return "xy"
+    raise InvalidNeighbours(
+        f"base={brief(data)} must be a list of records, an array, a DataFrame, a dict of columns, "
+        "or a tuple (X, y) of arrays"
+    )
+
+
+def check_form(form: Any, fields: Fields) -> None:
+    """Raise `InvalidNeighbours` unless it is a form for such records."""
+    if not isinstance(form, str) or form not in FORMS:
+        raise InvalidNeighbours(f"form={brief(form)} must be one of {', '.join(FORMS)}")
+    needs = FORMS[form].refuses(fields)
+    if needs is not None:
+        raise InvalidNeighbours(f"form={form!r} needs {needs}, not {fields!s:.80}")

@@ -1,0 +1,68 @@
+"""`records`: the relation of real data, as users state it."""
+
+from typing import Any
+
+from dpwitness.checks import brief
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.datasets.enumerated import drawn, is_strategy
+from dpwitness.neighbours.datasets.examples import Like, like
+from dpwitness.neighbours.datasets.fields import fields_of
+from dpwitness.neighbours.datasets.forms import FORMS, check_form, form_of_data, usual_form
+from dpwitness.neighbours.datasets.relation import ADD_REMOVE, Records
+from dpwitness.neighbours.datasets.sizes import Size
+
+__all__ = ["records"]
+
+
+def records(
+    domain: Any = None,
+    *,
+    adjacency: str | None = ADD_REMOVE,
+    size: Size = None,
+    base: Any = None,
+    form: str | None = None,
+) -> Records:
+    """Datasets of records, of which neighbours differ in one: `records(numbers(0, 100))`.
+
+    Parameters
+    ----------
+    domain
+        What a record is: `numbers(low, high)`, `integers(low, high)`, `categories("a", "b")`, `flags()`,
+        `text(max_length)`, a tuple or a dict of such, `like(examples)`, or a hypothesis strategy (the relation then
+        holds the records that are drawn from it). By default `like(base)`.
+    adjacency
+        "add-remove" (one record more or fewer), "replace-one", or None for a claim that leaves it open.
+    size
+        Records in a dataset: a number, (least, most), or None for any number; candidates have up to 1,000.
+    base
+        A dataset to start from: a list of records, an array, a DataFrame, a dict of columns, (X, y).
+    form
+        What the mechanism gets: "array" (one axis for numbers, records by fields for tuples of numbers), "list",
+        "dataframe", "columns" (a dict of arrays or lists), "xy" (a tuple of features and labels, for records
+        ((x1, …, xk), y)), or "record" (one record alone, for local DP). By default that of the base or of the
+        examples; else an array for numbers, (X, y) for such records, and a list for all others.
+
+    Raises
+    ------
+    InvalidNeighbours
+        For what makes no sense, and for a base whose records are not of the domain.
+    """
+    if domain is None and base is None:
+        raise InvalidNeighbours(
+            "records(domain) needs a domain, such as numbers(0, 100), or base=, records like which to use"
+        )
+    found = like(base) if domain is None else domain
+    if is_strategy(found):
+        found = drawn(found)
+    fields = found.fields if isinstance(found, Like) else fields_of(found)
+    source = None if base is None else form_of_data(base)
+    if form is None:
+        form = source or (found.form if isinstance(found, Like) else usual_form(fields))
+    held = None
+    if source is not None:
+        check_form(source, fields)
+        read = FORMS[source].read(fields, base)
+        if read is None:
+            raise InvalidNeighbours(f"base={brief(base)} holds records that are not of the domain {fields!s:.200}")
+        held = tuple(read)
+    return Records(fields=fields, adjacency=adjacency, size=size, form=form, base=held)

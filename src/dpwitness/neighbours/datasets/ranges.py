@@ -1,0 +1,226 @@
+"""Domains of numbers: a range, its ends, and what lies outside where the mechanism promises to clip."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.checks import brief
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.datasets.domain import NOT_IN_DOMAIN, plain, required
+
+__all__ = ["Integers", "Numbers", "integers", "numbers"]
+
+#: Magnitudes at which sums overflow, or all digits are lost.
+HUGE: Final = 1e308
+#: The smallest positive number, which is subnormal.
+TINY: Final = 5e-324
+#: The least and the greatest integer of 64 bits.
+LEAST: Final = -(2**63)
+MOST: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """Numbers from `low` to `high`.
+
+    `clipped`: the mechanism promises to clip to that range itself, so that any finite number may come; `missing`: NaN
+    may come. A claim is broken by inputs of its domain only, so both are said by the user.
+    """
+
+    low: float
+    high: float
+    clipped: bool = False
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in (("low", self.low), ("high", self.high)):
+            if not isinstance(value, float) or not math.isfinite(value):
+                raise InvalidNeighbours(f"{name}={brief(value)} must be a finite number")
+        if not self.low < self.high:
+            raise InvalidNeighbours(f"numbers from low={self.low!r} to high={self.high!r}: low must be below high")
+        _check_flags(self.clipped, self.missing)
+
+    def __str__(self) -> str:
+        """As in a call."""
+        return f"numbers({self.low:g}, {self.high:g}{_flags(self.clipped, self.missing)})"
+
+    @property
+    def dtype(self) -> str:
+        """Doubles."""
+        return "float64"
+
+    def ends(self) -> tuple[float, ...]:
+        """Both ends, zero, just inside the ends, the tiniest number."""
+        inside = [0.0, math.nextafter(self.high, self.low), math.nextafter(self.low, self.high), TINY]
+        return tuple(dict.fromkeys(v for v in (self.high, self.low, *inside) if self.read(v) is not NOT_IN_DOMAIN))
+
+    def odd(self) -> tuple[float, ...]:
+        """NaN and what lies outside, near and far, where these may come."""
+        span = min(self.high - self.low, HUGE)
+        outside = [HUGE, -HUGE, self.high + span, self.low - span, TINY, -TINY] if self.clipped else []
+        found = [*([math.nan] if self.missing else []), *outside]
+        return tuple(v for v in found if math.isnan(v) or not self.low <= v <= self.high)
+
+    def middle(self) -> float:
+        """Half way; halved first, so that the sum does not overflow."""
+        return self.low / 2 + self.high / 2
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """Uniform in the range, with two decimal digits where these are enough."""
+        value = self.low + float(rng.random()) * min(self.high - self.low, HUGE)
+        return self._inside(round(value, 2)) if self.high - self.low > 1 else self._inside(value)
+
+    def near(self, value: float) -> Iterator[float]:
+        """Half way to either end and to the middle, and ends."""
+        for other in (self.middle(), self.low, self.high):
+            if math.isfinite(value):
+                yield value / 2 + other / 2
+        yield from (self.high, self.low, *self.odd())
+
+    def simpler(self, value: float) -> Iterator[float]:
+        """Zero, the nearest end, half, and fewer digits."""
+        if not math.isfinite(value):
+            yield self.high
+            return
+        for other in (0.0, *_rounder(value), value / 2, self.low, self.high):
+            if self.read(other) is not NOT_IN_DOMAIN and _length(other) < _length(value):
+                yield other
+
+    def read(self, value: Any) -> Any:
+        """A float; None is NaN."""
+        value = plain(value)
+        if value is None:
+            value = math.nan
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return NOT_IN_DOMAIN
+        try:
+            found = float(value)
+        except OverflowError:
+            return NOT_IN_DOMAIN
+        if math.isnan(found):
+            return math.nan if self.missing else NOT_IN_DOMAIN
+        inside = self.low <= found <= self.high or (self.clipped and math.isfinite(found))
+        return found if inside else NOT_IN_DOMAIN
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `Domain`."""
+        return {"numbers": [self.low, self.high], "clipped": self.clipped, "missing": self.missing}
+
+    def _inside(self, value: float) -> float:
+        return min(max(value, self.low), self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integers:
+    """Whole numbers from `low` to `high`; `clipped` and `missing` as in `Numbers`, a missing one is None."""
+
+    low: int
+    high: int
+    clipped: bool = False
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in (("low", self.low), ("high", self.high)):
+            if isinstance(value, bool) or not isinstance(value, int) or not LEAST <= value <= MOST:
+                raise InvalidNeighbours(f"{name}={brief(value)} must be a whole number of 64 bits")
+        if not self.low < self.high:
+            raise InvalidNeighbours(f"integers from low={self.low} to high={self.high}: low must be below high")
+        _check_flags(self.clipped, self.missing)
+
+    def __str__(self) -> str:
+        """As in a call."""
+        return f"integers({self.low}, {self.high}{_flags(self.clipped, self.missing)})"
+
+    @property
+    def dtype(self) -> str:
+        """Integers of 64 bits; doubles where some may be missing."""
+        return "float64" if self.missing else "int64"
+
+    def ends(self) -> tuple[int, ...]:
+        """Both ends, zero, just inside the ends."""
+        found = [self.high, self.low, 0, self.high - 1, self.low + 1]
+        return tuple(dict.fromkeys(v for v in found if self.read(v) is not NOT_IN_DOMAIN))
+
+    def odd(self) -> tuple[int | None, ...]:
+        """None and what lies outside, near and far, where these may come."""
+        span = self.high - self.low
+        outside = [MOST, LEAST, self.high + span, self.low - span] if self.clipped else []
+        inside = [v for v in outside if self.read(v) is not NOT_IN_DOMAIN and not self.low <= v <= self.high]
+        return (*([None] if self.missing else []), *dict.fromkeys(inside))
+
+    def middle(self) -> int:
+        """Half way, rounded down."""
+        return (self.low + self.high) // 2
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """Uniform in the range."""
+        return int(rng.integers(self.low, self.high, endpoint=True))
+
+    def near(self, value: int | None) -> Iterator[int | None]:
+        """Half way to either end, the next ones, and ends."""
+        if value is not None:
+            steps = ((value + self.low) // 2, (value + self.high) // 2, value + 1, value - 1)
+            yield from (step for step in steps if self.read(step) is not NOT_IN_DOMAIN)
+        yield from (self.high, self.low, *self.odd())
+
+    def simpler(self, value: int | None) -> Iterator[int]:
+        """Zero, half, fewer digits, the ends."""
+        if value is None:
+            yield self.high
+            return
+        digits = [round(value, -places) for places in range(len(str(abs(value))) - 1, 0, -1)]
+        for other in (0, *digits, int(value / 2), self.low, self.high):
+            if self.read(other) is not NOT_IN_DOMAIN and _length(other) < _length(value):
+                yield other
+
+    def read(self, value: Any) -> Any:
+        """An int; NaN is None, and a float is whole where a column of floats held it."""
+        value = plain(value)
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return None if self.missing else NOT_IN_DOMAIN
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            return NOT_IN_DOMAIN
+        inside = self.low <= value <= self.high or (self.clipped and LEAST <= value <= MOST)
+        return value if inside else NOT_IN_DOMAIN
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `Domain`."""
+        return {"integers": [self.low, self.high], "clipped": self.clipped, "missing": self.missing}
+
+
+def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = False) -> Numbers:
+    """Numbers from `low` to `high`, both included; see `Numbers`. Raises `InvalidNeighbours`."""
+    ends = [
+        float(end) if isinstance(plain(end), int) and not isinstance(end, bool) else plain(end) for end in (low, high)
+    ]
+    return Numbers(low=ends[0], high=ends[1], clipped=clipped, missing=missing)
+
+
+def integers(low: int, high: int, *, clipped: bool = False, missing: bool = False) -> Integers:
+    """Whole numbers from `low` to `high`, both included; see `Integers`. Raises `InvalidNeighbours`."""
+    return Integers(low=plain(low), high=plain(high), clipped=clipped, missing=missing)
+
+
+def _check_flags(clipped: Any, missing: Any) -> None:
+    required("clipped", clipped, bool)
+    required("missing", missing, bool)
+
+
+def _flags(clipped: bool, missing: bool) -> str:
+    return f"{', clipped=True' if clipped else ''}{', missing=True' if missing else ''}"
+
+
+def _rounder(value: float) -> Iterator[float]:
+    """The value with one significant digit, two, three."""
+    for digits in (1, 2, 3):
+        yield float(f"{value:.{digits}g}")
+
+
+def _length(value: float) -> tuple[int, float]:
+    """How long a number is to write, then how large it is."""
+    return len(f"{value:.17g}".rstrip("0").lstrip("-")), abs(value)

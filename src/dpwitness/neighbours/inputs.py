@@ -1,0 +1,246 @@
+"""What a mechanism is run on: any Python object. Numbers and numeric arrays are read-only arrays, the fast path.
+
+Everything else is kept as it was given, and handed out as a fresh copy where the mechanism could change it.
+"""
+
+import copy
+import sys
+from collections.abc import Callable, Hashable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.checks import brief
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.values import unreadable_in, value_from_json, value_to_json
+
+__all__ = [
+    "Data",
+    "as_array",
+    "as_input",
+    "as_numbers",
+    "copier",
+    "input_from_json",
+    "input_key",
+    "input_to_json",
+    "shown",
+]
+
+#: An input: any Python object.
+Data = Any
+
+LARGEST: Final = 2**63 - 1
+#: Bytes up to which an array is handed out as a copy; larger ones read-only, until a mechanism writes to them.
+COPIED: Final = 1 << 16
+_ATOMS: Final = frozenset(
+    {bool, int, float, complex, str, bytes, type(None), Decimal, Fraction, date, datetime, time, timedelta}
+)
+
+
+def as_input(value: Any) -> Data:
+    """An input that nothing changes any more.
+
+    A number is an array without axes, a NumPy array a read-only copy of its dtype; anything else is a deep copy.
+    Raises `InvalidNeighbours` for what cannot be copied.
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return _read_only(value.copy())
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        large = isinstance(value, int) and abs(value) > LARGEST
+        return value if large else as_numbers(value)
+    try:
+        return copy.deepcopy(value)
+    except Exception as error:
+        raise InvalidNeighbours(f"input {brief(value)} cannot be copied ({error}): give plain data") from error
+
+
+def as_numbers(values: Any) -> NDArray[Any]:
+    """Numbers as a read-only array: integers stay integers, everything else becomes floats.
+
+    Raises `InvalidNeighbours` for text, nesting of unequal lengths, and for whole numbers that 64 bits cannot hold.
+    """
+    try:
+        array = np.array(values)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise InvalidNeighbours(f"input {brief(values)} must be a number or a list of numbers of one depth") from error
+    kind = array.dtype.kind
+    if _too_large(values, array):
+        raise InvalidNeighbours(f"input {brief(values)} must hold whole numbers from −2^63 to 2^63 − 1 only")
+    if kind not in "biuf":
+        raise InvalidNeighbours(f"input {brief(values)} must hold numbers only")
+    with np.errstate(over="ignore"):  # what a double cannot hold becomes infinite
+        return _read_only(array.astype(np.int64 if kind in "biu" else np.float64))
+
+
+def as_finite_numbers(values: Any) -> NDArray[Any]:
+    """As `as_numbers`; raises `InvalidNeighbours` for NaN and infinities, too."""
+    array = as_numbers(values)
+    if not np.all(np.isfinite(array)):
+        raise InvalidNeighbours(f"input {brief(values)} must hold finite numbers only")
+    return array
+
+
+def as_array(data: Data) -> NDArray[Any] | None:
+    """An input as a numeric array, where it is one, or a list of numbers, or of flags, of one depth; else None."""
+    if isinstance(data, np.ndarray):
+        return data if data.dtype.kind in "biuf" else None
+    kinds = _kinds(data) if type(data) is list else {object}
+    if not (kinds == {bool} or kinds <= {int, float}):
+        return None
+    try:
+        if kinds == {bool}:
+            return _read_only(np.array(data, bool))
+        return as_numbers(data)
+    except (InvalidNeighbours, ValueError):  # of more than one depth, or too large
+        return None
+
+
+def _kinds(values: list[Any]) -> set[type]:
+    """The kinds of a list's items, those of lists within it included; NumPy's numbers count as Python's."""
+    found: set[type] = set()
+    for kind in set(map(type, values)):
+        if kind is list:
+            found.update(*(_kinds(item) for item in values if type(item) is list))
+        elif issubclass(kind, np.integer | np.floating):
+            found.add(int if issubclass(kind, np.integer) else float)
+        else:
+            found.add(kind)
+    return found
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _too_large(values: Any, array: NDArray[Any]) -> bool:
+    """Whether whole numbers were given that a 64-bit integer cannot hold.
+
+    NumPy turns such lists into objects, unsigned integers, or, without a word, into rounded floats.
+    """
+    if array.dtype.kind == "u":
+        return bool(np.any(array > LARGEST))
+    floats = array.dtype.kind == "f"
+    if floats and (isinstance(values, np.ndarray) or not np.any(np.abs(array) >= 2.0**63)):
+        return False
+    if not floats and array.dtype.kind != "O":
+        return False
+    entries = np.array(values, object).ravel().tolist()
+    return bool(entries) and all(isinstance(entry, int) for entry in entries)
+
+
+def copier(data: Data, *, writeable: bool = False) -> Callable[[], Data]:
+    """What hands out an input, a fresh copy each time where it could be changed.
+
+    An array without axes is a number. Large arrays are handed out read-only unless `writeable`.
+    """
+    if isinstance(data, np.ndarray) and data.dtype.kind != "O":
+        if data.ndim == 0:
+            number = data.item()
+            return lambda: number
+        copied: Callable[[], Data] = data.copy
+        return copied if writeable or data.nbytes <= COPIED else lambda: data
+    if _immutable(data):
+        return lambda: data
+    kind = type(data)
+    if kind is list:
+        return _list_copier(data)
+    if kind is dict:
+        parts = {name: copier(item, writeable=True) for name, item in data.items()}
+        return lambda: {name: made() for name, made in parts.items()}
+    if kind is tuple:
+        made = _list_copier(list(data))
+        return lambda: tuple(made())
+    return lambda: copy.deepcopy(data)
+
+
+def _list_copier(items: list[Any]) -> Callable[[], list[Any]]:
+    if all(map(_immutable, items)):
+        return items.copy
+    if all(type(item) in (list, dict) and all(map(_immutable, _values(item))) for item in items):
+        return lambda: [item.copy() for item in items]
+    parts = [copier(item, writeable=True) for item in items]
+    return lambda: [made() for made in parts]
+
+
+def _values(item: Any) -> Any:
+    return item.values() if type(item) is dict else item
+
+
+def _immutable(value: Any) -> bool:
+    kind = type(value)
+    if kind in (tuple, frozenset):
+        return all(map(_immutable, value))
+    return kind in _ATOMS or isinstance(value, np.generic)
+
+
+def input_key(data: Data) -> Hashable:
+    """What two inputs have in common if and only if they are the same: kinds, shapes and values, negative zeros aside.
+
+    A list of numbers is the same as the array of them. Objects of kinds that JSON cannot hold are the same where they
+    are one object.
+    """
+    array = as_array(data)
+    if array is not None:
+        values = array + array.dtype.type(0) if array.dtype.kind == "f" else array
+        return array.dtype.str, array.shape, values.tobytes()
+    if type(data) in (list, tuple):
+        return type(data).__name__, tuple(map(input_key, data))
+    if type(data) is dict:
+        return "dict", tuple((input_key(name), input_key(item)) for name, item in data.items())
+    if isinstance(data, np.generic) or type(data) in (int, float):
+        return type(data).__name__, str(data + 0)
+    written = value_to_json(data)
+    if isinstance(written, dict) and "object" in written:
+        return type(data).__name__, id(data)
+    return type(data).__name__, repr(written)
+
+
+def shown(data: Data) -> str:
+    """An input on one line; of a long one only the ends."""
+    if isinstance(data, np.ndarray):
+        return " ".join(np.array2string(data, threshold=12, separator=", ").split())
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        columns = ", ".join(f"{name}: {_brief_list(column.tolist())}" for name, column in data.items())
+        return f"DataFrame of {len(data)} {'row' if len(data) == 1 else 'rows'} ({columns:.200})"
+    if pandas is not None and isinstance(data, pandas.Series):
+        return f"Series {_brief_list(data.tolist())}"
+    if type(data) is list:
+        return _brief_list(data)
+    if type(data) is tuple:
+        return f"({', '.join(map(shown, data))})"
+    return brief(data)
+
+
+def _brief_list(items: list[Any]) -> str:
+    """A list on one line; of a long one only the ends, and how many items it has."""
+    if len(items) <= 12:
+        return f"[{', '.join(map(shown, items))}]"
+    ends = [*map(shown, items[:3]), "…", *map(shown, items[-3:])]
+    return f"[{', '.join(ends)}] ({len(items)} items)"
+
+
+def input_to_json(data: Data) -> Any:
+    """An input as JSON values: integers, floats and arrays of them as numbers and lists; see `values` for the rest."""
+    if isinstance(data, np.ndarray) and data.dtype in (np.int64, np.float64) and np.all(np.isfinite(data)):
+        return data.tolist()
+    return {"list": value_to_json(data)} if type(data) is list else value_to_json(data)
+
+
+def input_from_json(value: Any) -> Data:
+    """Build an input from parsed JSON that nobody has checked. Raises `InvalidNeighbours`; runs no code of the file."""
+    if isinstance(value, int | float | list) and not isinstance(value, bool):
+        return as_finite_numbers(value)
+    try:
+        listed = isinstance(value, dict) and set(value) == {"list"} and isinstance(value["list"], list)
+        found = value_from_json(value["list"] if listed else value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidNeighbours(f"input {brief(value)}: {error}") from error
+    if unreadable_in(found):
+        raise InvalidNeighbours(f"input {brief(value)} holds what no file can hold: give the pair itself")
+    return as_input(found)

@@ -1,0 +1,376 @@
+"""Datasets of records: what is proposed is adjacent, and adjacent is what the definition says."""
+
+import json
+import math
+from itertools import islice
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpwitness import InvalidNeighbours, categories, flags, integers, like, numbers, records, text
+from dpwitness.neighbours import Pair, relation_from_json, relation_to_json, same_relation
+
+booleans = st.booleans()
+leaves = st.one_of(
+    st.builds(
+        numbers,
+        st.sampled_from([0.0, -1.5, -1e300]),
+        st.sampled_from([0.5, 5, 1e300]),
+        clipped=booleans,
+        missing=booleans,
+    ),
+    st.builds(integers, st.integers(-5, 0), st.integers(1, 2**40), clipped=booleans, missing=booleans),
+    st.builds(categories, st.just("a"), st.just("b"), st.just("c"), other=booleans, missing=booleans),
+    st.builds(categories, st.just(3), st.just(7), other=booleans),
+    st.builds(flags),
+    st.builds(text, st.sampled_from([1, 3, 40]), missing=booleans),
+)
+domains = st.one_of(
+    leaves,
+    st.lists(leaves, min_size=1, max_size=3).map(tuple),
+    st.dictionaries(st.sampled_from(["age", "sex", "x"]), leaves, min_size=1, max_size=3),
+    st.tuples(st.lists(leaves, min_size=1, max_size=2).map(tuple), leaves),
+    st.lists(st.one_of(leaves, st.tuples(leaves)), min_size=1, max_size=2),
+)
+adjacencies = st.sampled_from(["add-remove", "replace-one", None])
+sizes = st.sampled_from([None, 1, 4, (0, 3), (2, 2), (1, 12)])
+
+
+@st.composite
+def relations(draw):
+    """A relation of any domain, in any form that such records may have."""
+    domain, adjacency, size = draw(domains), draw(adjacencies), draw(sizes)
+    made = records(domain, adjacency=adjacency, size=size)
+    forms = [made.form]
+    for form in ("list", "array", "dataframe", "columns", "xy", "record"):
+        try:
+            records(domain, adjacency=adjacency, size=size, form=form)
+        except InvalidNeighbours:
+            continue
+        forms.append(form)
+    return records(domain, adjacency=adjacency, size=size, form=draw(st.sampled_from(forms)))
+
+
+def small(pairs, most=6):
+    """The first few that are cheap to look at."""
+    return list(islice(pairs, most))
+
+
+@settings(max_examples=60, deadline=None)
+@given(relations(), st.integers(0, 5))
+def test_all_that_is_proposed_is_adjacent(relation, which):
+    found = small(relation.candidates(), 12)
+    assert found or (relation.size == (2, 2) and relation.adjacency == "add-remove")
+    pairs = list(found)
+    if found:
+        chosen = found[which % len(found)]
+        pairs += small(relation.variations(chosen), 20) + small(relation.smaller(chosen), 20)
+    for pair in pairs:
+        assert relation.contains(pair)
+        assert relation.contains(pair.swapped())
+        assert not relation.contains(Pair(pair.data, pair.data))
+
+
+@settings(max_examples=60, deadline=None)
+@given(relations())
+def test_a_relation_of_records_comes_back_from_json(relation):
+    again = relation_from_json(json.loads(json.dumps(relation_to_json(relation), allow_nan=False)))
+    assert again == relation
+    assert same_relation(again, relation)
+    assert str(again) == str(relation)
+
+
+@settings(max_examples=40, deadline=None)
+@given(relations(), st.lists(st.integers(0, 30), max_size=12), st.integers(0, 30))
+def test_shrinking_ends_and_stays_in_the_relation(relation, choices, first):
+    found = small(relation.candidates(), 20)
+    if not found:
+        return
+    pair = found[first % len(found)]
+    for choice in choices:
+        steps = small(relation.smaller(pair), 20)
+        assert all(map(relation.contains, steps))
+        if not steps:
+            break
+        pair = steps[choice % len(steps)]
+
+
+SMALL = st.lists(st.integers(-1, 3), max_size=4)
+
+
+def adjacent_by_definition(a, b, adjacency, size):
+    """The definitions, by trying every place."""
+    allowed = all(0 <= x <= 2 for x in (*a, *b)) and (size is None or size in (len(a), len(b)))
+    long, short = (a, b) if len(a) >= len(b) else (b, a)
+    added = any(long[:k] + long[k + 1 :] == short for k in range(len(long)))
+    replaced = len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) == 1
+    found = {"add-remove": added, "replace-one": replaced, None: added or replaced}
+    return allowed and found[adjacency]
+
+
+@settings(max_examples=200, deadline=None)
+@given(SMALL, SMALL, adjacencies, st.sampled_from([None, 2]), st.sampled_from(["list", "array"]))
+def test_contains_is_the_definition(a, b, adjacency, size, form):
+    relation = records(integers(0, 2), adjacency=adjacency, size=size, form=form)
+    data, neighbour = (a, b) if form == "list" else (np.array(a, np.int64), np.array(b, np.int64))
+    assert relation.contains(Pair(data, neighbour)) == adjacent_by_definition(a, b, adjacency, size)
+
+
+@pytest.mark.parametrize(
+    ("data", "neighbour"),
+    [
+        ([1.0, 2.0], [1.0, 2.0]),  # equal
+        ([1.0, 2.0], [3.0, 4.0]),  # two replaced
+        ([1.0], [1.0, 2.0, 3.0]),  # two added
+        ([1.0, 2.0], [2.0, 1.0, 3.0]),  # the order of the others changed
+        ([1.0], [1.0, 10.5]),  # outside of the domain
+        ([1.0], [1.0, math.nan]),
+        ([1.0], [1.0, "2"]),
+        ([1.0], [1.0, True]),
+        ((1.0,), (1.0, 2.0)),  # another form
+    ],
+)
+def test_what_is_not_adjacent(data, neighbour):
+    relation = records(numbers(0, 10), adjacency=None, form="list")
+    assert not relation.contains(Pair(data, neighbour))
+    assert relation.contains(Pair([1.0, 2.0], [1.0, 7.0, 2.0]))
+
+
+def test_a_missing_number_is_a_record_and_equal_to_itself():
+    relation = records(numbers(0, 10, missing=True))
+    assert relation.contains(Pair(np.array([math.nan]), np.array([math.nan, 1.0])))
+    assert not relation.contains(Pair(np.array([math.nan]), np.array([math.nan])))
+    assert records(integers(0, 9, missing=True), form="list").contains(Pair([None, 1], [1]))
+
+
+def kinds_of(relation, most):
+    """The first candidates as sorted lists: the smaller dataset and the larger one."""
+    return [sorted([p.data.tolist(), p.neighbour.tolist()], key=len) for p in islice(relation.candidates(), most)]
+
+
+def test_the_neighbours_that_break_real_code_are_among_the_first():
+    first = kinds_of(records(numbers(0, 10)), 8)
+    assert [[0.0] * 9, [0.0] * 9 + [10.0]] in first  # an outlier
+    assert [[], [10.0]] in first
+    assert [[10.0] * 9, [10.0] * 10] in first  # a duplicate
+    more = kinds_of(records(numbers(0, 10)), 40)
+    assert {len(larger) for _, larger in more} >= {1, 2, 10, 100}
+    odd = kinds_of(records(numbers(0, 10, clipped=True, missing=True)), 30)
+    added = [larger[-1] for _, larger in odd]
+    assert any(math.isnan(x) for x in added)
+    assert {1e308, -1e308, 20.0, -10.0} <= {x for x in added if not math.isnan(x)}
+
+
+def test_only_what_the_domain_declares_is_proposed():
+    for pair in records(numbers(0, 10)).candidates():
+        for side in (pair.data, pair.neighbour):
+            assert np.all((side >= 0) & (side <= 10))
+
+
+def test_an_emptied_class_and_a_new_one_are_proposed():
+    relation = records({"x": numbers(0, 1), "label": categories("no", "yes", other=True)})
+    emptied, new = False, False
+    for pair in islice(relation.candidates(), 30):
+        before, after = sorted((pair.data, pair.neighbour), key=len)
+        labels = [record["label"] for record in before]
+        emptied |= len(labels) > 1 and after[-1]["label"] not in labels and after[-1]["label"] in ("no", "yes")
+        new |= after[-1]["label"] == "other"
+    assert emptied
+    assert new
+
+
+def test_a_flipped_label_is_proposed():
+    relation = records(((numbers(0, 1), numbers(0, 1)), flags()), adjacency="replace-one")
+    flipped = 0
+    for pair in relation.candidates():
+        (x, y), (x_, y_) = pair.data, pair.neighbour
+        flipped += len(x) > 1 and np.array_equal(x, x_) and np.sum(y != y_) == 1
+    assert flipped
+
+
+FRAME = pd.DataFrame({"age": [30, 41, 25], "sex": ["f", "m", "f"], "income": [1.5, np.nan, 2.5]})
+
+
+def test_a_base_is_what_the_search_starts_from():
+    relation = records(base=FRAME, adjacency="replace-one")
+    assert relation.form == "dataframe"
+    (first, second) = islice(relation.candidates(), 2)
+    for pair in (first, second):
+        assert pair.data.shape == pair.neighbour.shape == (3, 3)
+        assert any(side.equals(FRAME) for side in (pair.data, pair.neighbour))
+        assert list(pair.data.columns) == list(FRAME.columns)
+        assert list(pair.data.dtypes) == list(FRAME.dtypes)
+    outside = FRAME.assign(age=[30, 42, 25])
+    assert not relation.contains(Pair(FRAME, outside))
+
+
+def test_given_data_stand_in_every_pair():
+    data = np.array([3.0, 1.0, 4.0])
+    for adjacency in ("add-remove", "replace-one"):
+        relation = records(numbers(0, 9), adjacency=adjacency)
+        found = list(relation.candidates(data))
+        assert len(found) >= 6
+        for pair in found:
+            assert any(np.array_equal(side, data) for side in (pair.data, pair.neighbour))
+            assert relation.contains(pair, data)
+            assert not relation.contains(pair, np.array([9.0, 9.0]))
+    with pytest.raises(InvalidNeighbours, match=r"data=.* must be a dataset of records"):
+        list(records(numbers(0, 3)).candidates(data))
+
+
+@pytest.mark.parametrize(
+    ("examples", "domain"),
+    [
+        ([1, 5, 3], "integers(1, 5)"),
+        ([1, 5.5], "numbers(1, 5.5)"),
+        ([2, 2], "integers(2, 3)"),
+        ([True, False], "categories(False, True)"),
+        (["f", "m", None], "categories('f', 'm', missing=True)"),
+        ([1.0, math.nan, 3.0], "numbers(1, 3, missing=True)"),
+        ([f"name {k}" for k in range(50)], "text(7)"),
+        ([(1, "x"), (2, "y")], "(integers(1, 2), categories('x', 'y'))"),
+        ([{"a": 1.5}, {"a": 2.5}], "{'a': numbers(1.5, 2.5)}"),
+        (np.array([[1, 2], [3, 4]]), "(integers(1, 3), integers(2, 4))"),
+        (FRAME, "{'age': integers(25, 41), 'sex': categories('f', 'm'), 'income': numbers(1.5, 2.5, missing=True)}"),
+        ((np.array([[0.5], [2.0]]), np.array([0, 1])), "((numbers(0.5, 2),), integers(0, 1))"),
+    ],
+)
+def test_the_domain_is_read_from_records_like_these(examples, domain):
+    assert str(like(examples)) == domain
+    relation = records(like(examples))
+    assert next(iter(relation.candidates()))
+    assert type(next(iter(relation.candidates())).data) is type(examples)
+
+
+@pytest.mark.parametrize(
+    ("domain", "form", "kind", "shape"),
+    [
+        (numbers(0, 1), None, np.ndarray, 1),
+        ((numbers(0, 1), integers(0, 3)), None, np.ndarray, 2),
+        (((numbers(0, 1),), flags()), None, tuple, None),
+        ({"a": integers(0, 1)}, None, list, None),
+        ({"a": integers(0, 1)}, "dataframe", pd.DataFrame, 2),
+        ({"a": integers(0, 1)}, "columns", dict, None),
+        (text(3), None, list, None),
+    ],
+)
+def test_the_form_in_which_a_dataset_is_handed_over(domain, form, kind, shape):
+    for pair in islice(records(domain, form=form).candidates(), 10):  # the empty dataset among them
+        for side in (pair.data, pair.neighbour):
+            assert type(side) is kind
+            assert shape is None or side.ndim == shape
+
+
+def test_features_and_labels_come_apart():
+    pair = next(
+        iter(records(((numbers(0, 1), numbers(0, 1)), categories("n", "y")), adjacency="replace-one").candidates())
+    )
+    features, labels = pair.data
+    assert features.shape == (len(labels), 2)
+    assert features.dtype == np.float64
+    assert set(labels) <= {"n", "y"}
+
+
+def test_one_record_alone_is_the_local_model():
+    relation = records(integers(0, 9), adjacency="replace-one", size=1, form="record")
+    assert all(isinstance(pair.data, int) and pair.data != pair.neighbour for pair in relation.candidates())
+    with pytest.raises(InvalidNeighbours, match=r"give adjacency='replace-one' and size=1"):
+        records(integers(0, 9), form="record")
+
+
+def test_records_are_drawn_from_a_hypothesis_strategy_the_same_ones_every_time():
+    strategy = st.lists(st.integers(0, 3), max_size=3)
+    relation, again = records(strategy), records(strategy)
+    assert [(p.data, p.neighbour) for p in small(relation.candidates())] == [
+        (p.data, p.neighbour) for p in small(again.candidates())
+    ]
+    assert relation_to_json(relation) is None
+    assert all(map(relation.contains, small(relation.candidates())))
+    assert not relation.contains(Pair([], [[9]]))
+
+
+def test_drawn_numbers_are_tried_from_end_to_end():
+    relation = records(st.integers(-50, 70), adjacency="replace-one", size=1)
+    (domain,) = relation.fields.domains
+    pair = next(iter(relation.candidates()))
+    assert {*pair.data.tolist(), *pair.neighbour.tolist()} == {min(domain.values), max(domain.values)}
+
+
+def test_an_open_adjacency_is_two_relations():
+    relation = records(numbers(0, 1), adjacency=None)
+    assert [one.adjacency for one in relation.alternatives()] == ["add-remove", "replace-one"]
+    assert records(numbers(0, 1)).alternatives() == (records(numbers(0, 1)),)
+    lengths = {len(pair.data) == len(pair.neighbour) for pair in islice(relation.candidates(), 8)}
+    assert lengths == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: numbers(1, 0), "low must be below high"),
+        (lambda: numbers(0, math.inf), "high=inf must be a finite number"),
+        (lambda: numbers("0", 1), "low='0' must be a finite number"),
+        (lambda: numbers(0, 1, missing=1), "missing=1 must be a bool"),
+        (lambda: integers(0, 2**63), "must be a whole number of 64 bits"),
+        (lambda: integers(0.5, 2), "low=0.5 must be a whole number"),
+        (lambda: categories("a"), "give at least two"),
+        (lambda: categories("a", 1), "all of one type"),
+        (lambda: categories("a", "a"), "must differ"),
+        (lambda: text(0), "max_length=0 must be"),
+        (lambda: like([]), "hold no value"),
+        (lambda: like([1.0, math.inf]), "infinite"),
+        (lambda: records(), "needs a domain"),
+        (lambda: records(3), "domain 3 must be numbers"),
+        (lambda: records(()), "must have from 1 to"),
+        (lambda: records({1: flags()}), "names of its fields must be texts"),
+        (lambda: records(flags(), adjacency="replace"), "adjacency='replace' must be"),
+        (lambda: records(flags(), size=0), "give at least 1"),
+        (lambda: records(flags(), size=(3, 2)), "size=.3, 2. must be"),
+        (lambda: records(flags(), size=True), "size=True must be"),
+        (lambda: records(text(3), form="array"), "form='array' needs records that are numbers"),
+        (lambda: records(flags(), form="frame"), "form='frame' must be one of array, list"),
+        (lambda: records((flags(), flags()), form="dataframe"), "form='dataframe' needs records that are dicts"),
+        (lambda: records(numbers(0, 1), base=[3.0]), "holds records that are not of the domain numbers"),
+        (lambda: records(numbers(0, 1), base="abc"), "must be a list of records"),
+        (lambda: records(st.nothing()), "hypothesis cannot draw from it"),
+        (lambda: records(st.just(1)), "at least two records that differ"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(make, message):
+    with pytest.raises(InvalidNeighbours, match=message):
+        make()
+
+
+WRITTEN = {"kind": "records", **records(numbers(0, 1)).to_json()}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({**WRITTEN, "domain": None}, "domain None must be an object"),
+        ({**WRITTEN, "domain": {"numbers": [0.0]}}, "must hold one of tuple"),
+        ({**WRITTEN, "domain": {"numbers": [0.0], "clipped": False, "missing": False}}, "a list of two numbers"),
+        ({**WRITTEN, "domain": {"numbers": [0.0, "1"], "clipped": False, "missing": False}}, "high='1' must be"),
+        ({**WRITTEN, "domain": {"categories": [[], 1], "other": False, "missing": False}}, "all of one type"),
+        ({**WRITTEN, "domain": {"dict": {}}}, "must have from 1 to"),
+        ({**WRITTEN, "adjacency": []}, r"adjacency=\[\] must be"),
+        ({**WRITTEN, "size": [1, 2, 3]}, "must be a number of records"),
+        ({**WRITTEN, "size": 1.0}, "size=1.0 must be"),
+        ({**WRITTEN, "form": ["list"]}, "must be one of array, list"),
+        ({**WRITTEN, "base": []}, "holds domain, adjacency, size, form"),
+    ],
+)
+def test_what_a_file_says_is_checked(value, message):
+    with pytest.raises(InvalidNeighbours, match=message):
+        relation_from_json(value)
+
+
+def test_a_domain_in_a_file_is_not_nested_without_end():
+    domain = {"numbers": [0.0, 1.0], "clipped": False, "missing": False}
+    for _ in range(100):
+        domain = {"tuple": [domain]}
+    with pytest.raises(InvalidNeighbours, match="nested deeper"):
+        relation_from_json({**WRITTEN, "domain": domain})

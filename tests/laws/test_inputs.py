@@ -1,0 +1,234 @@
+"""Inputs of any kind: handed over as they were given, told apart, written down and read back."""
+
+import copy
+import json
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import dpwitness as dpw
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.resolve import How, as_mechanism
+from dpwitness.neighbours import as_input, copier, input_from_json, input_key, input_to_json, pairs, shown
+from dpwitness.values import value_from_json, value_to_json
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=5)
+hashables = st.recursive(
+    scalars, lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3), max_leaves=4
+)
+frames = st.lists(st.tuples(st.floats(), st.integers(-5, 5), st.text(max_size=3)), max_size=4).map(
+    lambda rows: pd.DataFrame(rows, columns=["x", "n", "name"]).astype({"x": "float64", "n": "int64"})
+)
+values = st.recursive(
+    hashables | arrays.arrays(st.sampled_from(["float64", "int64", "bool", "float32", "uint8"]), (2, 3)) | frames,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(hashables, inner, max_size=3)
+        | st.tuples(inner)
+        | st.sets(hashables, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def kinds(value):
+    """The types of a value and of all that it holds."""
+    if isinstance(value, dict):
+        return dict, [(kinds(name), kinds(item)) for name, item in value.items()]
+    if isinstance(value, list | tuple):
+        return type(value), [kinds(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return np.ndarray, value.dtype, value.shape
+    if isinstance(value, pd.DataFrame):
+        return pd.DataFrame, list(value.columns), [str(dtype) for dtype in value.dtypes], value.index.tolist()
+    return type(value)
+
+
+@given(values)
+def test_an_input_comes_back_from_json_as_it_was(value):
+    data = as_input(value)
+    again = input_from_json(json.loads(json.dumps(input_to_json(data), allow_nan=False)))
+    assert kinds(again) == kinds(data)
+    assert input_key(again) == input_key(data)
+
+
+@given(values)
+def test_each_run_gets_the_same_whatever_the_last_one_did(value):
+    data = as_input(value)
+    before, hand_out = copy.deepcopy(data), copier(data)
+    spoil(hand_out())
+    assert kinds(hand_out()) == kinds(before) if not isinstance(data, np.ndarray) or data.ndim else True
+    assert input_key(as_input(hand_out())) == input_key(before)
+
+
+def spoil(value):
+    """Change whatever can be changed."""
+    if isinstance(value, list):
+        for item in value:
+            spoil(item)
+        value.append("spoilt")
+    elif isinstance(value, dict):
+        for item in value.values():
+            spoil(item)
+        value["spoilt"] = 1
+    elif isinstance(value, tuple):
+        for item in value:
+            spoil(item)
+    elif isinstance(value, set):
+        value.add("spoilt")
+    elif isinstance(value, np.ndarray):
+        value[...] = 1
+    elif isinstance(value, pd.DataFrame):
+        value["spoilt"] = 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([1, 2], [1.0, 2.0]),
+        ([1], [True]),
+        ([1], (1,)),
+        ([None], [float("nan")]),
+        ("1", 1),
+        (b"a", "a"),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),  # a mechanism sees the order
+        ([2**53], [2**53 + 1]),
+        (pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1.0]})),
+        (pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [1, 2]}, index=[1, 0])),
+        ([[1], [2]], [[1, 2]]),
+        ([], [[]]),
+    ],
+)
+def test_different_inputs_are_told_apart(first, second):
+    assert input_key(as_input(first)) != input_key(as_input(second))
+    (pair,) = pairs((first, second)).given
+    assert pairs((first, second)).contains(pair)
+    assert pairs((first, second)).contains(pair.swapped())
+    assert not pairs(([7], [8])).contains(pair)
+
+
+def test_a_list_of_numbers_is_the_same_as_the_array_and_so_is_nan():
+    assert input_key(as_input([[1, 2], [3, 4]])) == input_key(np.array([[1, 2], [3, 4]]))
+    assert input_key(as_input([float("nan"), -0.0])) == input_key(np.array([np.nan, 0.0]))
+
+
+def test_what_cannot_be_copied_is_refused_in_one_line():
+    with pytest.raises(InvalidNeighbours, match="cannot be copied"):
+        as_input(iter([1]).__reduce__ and (value for value in [1]))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"set": [[1]]},
+        {"items": [[1]]},
+        {"items": [[[1], 2]]},
+        {"bytes": "?"},
+        {"dataframe": [["a", "int64", [1, "x"]]], "index": [0, 1]},
+        {"dataframe": [["a", "int64"]], "index": [0]},
+        {"dataframe": [["a", "datetime64[ns]", [1]]], "index": [0]},
+        {"dataframe": [], "index": [0], "more": 1},
+        {"series": [1], "dtype": "int8"},
+        {"list": 3},
+        {"set": [1], "list": [2]},
+    ],
+)
+def test_damaged_inputs_are_refused_in_one_line(damaged):
+    with pytest.raises(InvalidNeighbours) as caught:
+        input_from_json(damaged)
+    assert "\n" not in str(caught.value)
+
+
+def test_objects_that_no_file_holds_say_so():
+    written = input_to_json(as_input([date(2020, 1, 1), Decimal(1)]))
+    with pytest.raises(InvalidNeighbours, match="what no file can hold"):
+        input_from_json(json.loads(json.dumps(written)))
+    assert repr(value_from_json(value_to_json(Decimal(1)))) == "Decimal('1')"
+
+
+def test_inputs_are_shown_on_one_line():
+    frame = pd.DataFrame({"age": range(40), "name": ["x"] * 40})
+    assert shown(frame).startswith("DataFrame of 40 rows (age: [0, 1, 2, …, 37, 38, 39] (40 items)")
+    assert shown(["a", None, 2.5]) == "['a', None, 2.5]"
+    assert shown((np.zeros(2), [1])) == "([0., 0.], [1])"
+
+
+def kind_of(rng, data):
+    return f"{type(data).__name__} {data!r}"
+
+
+@pytest.mark.parametrize(
+    "data", [[1, 2], [0.5], (1, 2), "text", b"bytes", None, {"a": [1]}, {1, 2}, [[1], [2, 3]], 5, 2**80]
+)
+def test_a_mechanism_gets_its_input_exactly_as_it_was_given(data):
+    mechanism = as_mechanism(kind_of, as_input(data), how=How(interpreted=True))
+    rows = np.empty((1, 1))
+    mechanism.fill(as_input(data), np.random.default_rng(0), rows, 0)
+    assert mechanism.label(rows[0, 0]) == f"{type(data).__name__} {data!r}"
+
+
+def doubled(rng, data):
+    return len(data * 2)  # a list is repeated, an array is not
+
+
+def test_machine_code_is_not_used_where_it_gives_another_answer_than_python_on_what_was_given():
+    with pytest.warns(dpw.CompiledDiffers):
+        mechanism = as_mechanism(doubled, as_input([1.0, 2.0]))
+    rows = np.empty((1, 1))
+    mechanism.fill(as_input([1.0, 2.0]), np.random.default_rng(0), rows, 0)
+    assert rows[0, 0] == 4
+
+
+def total(rng, data):
+    return data.sum() + rng.laplace(0.0, 1.0)
+
+
+def test_a_function_of_arrays_gets_lists_of_numbers_as_arrays_and_is_compiled():
+    mechanism = as_mechanism(total, as_input([1.0, 2.0]), neighbour=as_input([1.0, 2.0, 3.0]))
+    assert isinstance(mechanism, CompiledMechanism)
+    verdict = dpw.check(mechanism, claim=1.0, neighbours=[([1.0, 2.0], [1.0, 2.0, 5.0])], seed=1, max_runs=200_000)
+    assert isinstance(verdict, dpw.Violation)  # one record more moves the sum by 5 noise scales
+
+
+def test_arrays_of_different_lengths_are_compiled_whatever_their_axes():
+    def columns(rng, data):
+        return data[:, 1].sum() + rng.laplace(0.0, 1.0)
+
+    both = (np.zeros((2, 2)), np.array([[0.0, 0.0], [0.0, 0.0], [9.0, 9.0]]))
+    mechanism = as_mechanism(columns, both[0], neighbour=both[1])
+    assert isinstance(mechanism, CompiledMechanism)
+    assert isinstance(dpw.check(mechanism, claim=1.0, neighbours=[both], seed=1, max_runs=50_000), dpw.Violation)
+
+
+def leaks_length(rng, data):
+    return len(data) + rng.laplace(scale=0.2)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ([1, None], [1, None, 3]),
+        ("abc", "abcd"),
+        (b"", b"\x00"),
+        ({"a": 1}, {"a": 1, "b": float("nan")}),
+        (pd.DataFrame({"age": [1]}), pd.DataFrame({"age": [1, 2]})),
+        ([{"age": 1}], [{"age": 1}, {"age": None}]),
+    ],
+    ids=["list", "text", "bytes", "dict", "DataFrame", "records"],
+)
+def test_a_pair_of_any_kind_is_refuted_saved_and_replayed(pair, tmp_path):
+    verdict = dpw.check(
+        leaks_length, claim=1.0, neighbours=[pair], parameters={}, seed=1, max_runs=500, search_runs=500
+    )
+    assert isinstance(verdict, dpw.Violation)
+    verdict.witness.save(tmp_path / "w.json")
+    again = dpw.Witness.load(tmp_path / "w.json")
+    assert isinstance(dpw.replay(again, leaks_length, seed=2, max_runs=500), dpw.Violation)
+    assert "\n" not in shown(again.pair.data)
