@@ -12,7 +12,7 @@ from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.neighbours import Data, Relation, histogram, pairs, queries
 from dpwitness.targets import target_of
 
-__all__ = ["data_of", "given", "loaded", "relation"]
+__all__ = ["data_of", "given", "loaded", "places", "relation"]
 
 
 def relation(arguments: argparse.Namespace) -> Relation | None:
@@ -55,7 +55,7 @@ def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         "parameters": settings(arguments.set),
         "max_time": arguments.max_time,
         "seed": arguments.seed,
-        "workers": arguments.workers,
+        **places(arguments),
         "reference": arguments.target,
         "outcome": outcome,
         **given(arguments, "delta", "errors"),
@@ -70,6 +70,16 @@ def mechanism_of(arguments: argparse.Namespace, target: str) -> Callable[..., An
     from dpwitness.mechanisms.remote import remote
 
     return remote(arguments.python, target)
+
+
+def places(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Where the runs are made. Raises `BadInput` for a number of workers of somebody else's cluster."""
+    if arguments.cluster not in (None, "local") and arguments.workers is not None:
+        raise BadInput(
+            f"--cluster {arguments.cluster} has the workers that it has: leave out --workers, which is for --cluster "
+            "local"
+        )
+    return {"workers": arguments.workers, "cluster": arguments.cluster}
 
 
 def outcome_of(arguments: argparse.Namespace) -> Callable[[Any], Any] | str | None:

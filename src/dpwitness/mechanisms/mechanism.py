@@ -184,9 +184,11 @@ class Mechanism(ABC):
 
     def learn(self, other: Learned) -> None:
         """Take over what it returned in another process; nothing of what does not agree with its own."""
+        return
 
     def forget(self) -> None:
         """Begin anew with what `learned` returns."""
+        return
 
     def release(self) -> None:  # noqa: B027  # for most there is nothing to do
         """End runs that are still going on, as one that hangs after a deadline, where the mechanism can."""

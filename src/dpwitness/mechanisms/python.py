@@ -9,16 +9,15 @@ from dpwitness.errors import InvalidOutcome, MechanismRaised, MixedKinds
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.draws import Draws, global_generators_kept
 from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows
-from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, place_name, row_of
+from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
+from dpwitness.mechanisms.outcomes.naming import is_plain, places_of
 from dpwitness.mechanisms.raising import of_both, raised
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.summary import Attributes, Outcome, summary
+from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summary
 from dpwitness.neighbours import Data, Pair, as_array, copier
 
 #: Outputs that are looked through for names of their entries.
 LOOKED: Final = 16
-#: Attributes of an object of no known kind that an error message names.
-NAMED: Final = 5
 
 
 class PythonMechanism(Mechanism):
@@ -93,14 +92,8 @@ class PythonMechanism(Mechanism):
         """Names of entries, by coordinate, where the first output that had any gives them."""
         if self._structured is None:
             return {}
-        row = Row(places=[])
-        row_of(self._structured, row)
         names = self._outcome.names if isinstance(self._outcome, Attributes) else ()
-        named = {}
-        for coordinate, place in enumerate(row.places or ()):
-            if place is not None and (names or place[0] is not None or place[1] != "value"):
-                named[coordinate] = place_name(_with_attribute(place, names))
-        return named
+        return places_of(self._structured, names)
 
     @property
     def reproducible(self) -> bool:
@@ -167,7 +160,7 @@ class PythonMechanism(Mechanism):
             row_of(value, made)
         except TypeError as error:
             raise InvalidOutcome(
-                f"{self.name} returned {output!r:.80} on run {run}: {_advice(value)}, or pass outcome= to turn outputs "
+                f"{self.name} returned {output!r:.80} on run {run}: {advice(value)}, or pass outcome= to turn outputs "
                 "into numbers"
             ) from error
         except RecursionError as error:
@@ -186,7 +179,7 @@ class PythonMechanism(Mechanism):
         sequence = is_sequence(value)
         if self._structured is None and self._looked < LOOKED:
             self._looked += 1
-            named = isinstance(self._outcome, Attributes) or not _is_plain(value)
+            named = isinstance(self._outcome, Attributes) or not is_plain(value)
             self._structured = value if named else None
         if sequence and not (len(value) == 1 and not is_sequence(value[0])):
             return
@@ -215,41 +208,3 @@ class PythonMechanism(Mechanism):
                 f"outcome= raised {type(error).__name__} ({error}) for {output!r:.80}, which {self.name} returned on "
                 f"run {run}: return a number, a flag, text or a list of such for every output"
             ) from error
-
-
-_SCALARS = (float, int, bool, str, type(None), np.generic)
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value, or the sequence that it is, holds nothing whose entries have names of their own."""
-    if not is_sequence(value):
-        return isinstance(value, _SCALARS)
-    if isinstance(value, np.ndarray):
-        return value.dtype.names is None and value.ndim == 1
-    return not hasattr(value, "_fields") and all(isinstance(item, _SCALARS) for item in value)
-
-
-def _with_attribute(place: Any, names: tuple[str, ...]) -> Any:
-    """A place in the values of several attributes, or of one, with the name of the attribute for its number."""
-    if not names:
-        return place
-    outer, word, name = place
-    if outer is not None:
-        return _with_attribute(outer, names), word, name
-    if len(names) > 1:
-        return None, "attribute", names[name - 1]
-    return (None, "attribute", names[0]), word, name
-
-
-def _advice(value: Any) -> str:
-    """What to do about an object of a type that is no kind of outcome."""
-    kept = [name for name in vars(value) if name.endswith("_") and not name.startswith("_")] if _has_vars(value) else []
-    if kept:
-        return f"name the attributes of it that are released, as outcome={','.join(kept[:NAMED])!r}"
-    return (
-        "return a number, a flag, text, bytes, a date, a dict, a set, a dataclass, an array, a table or a list of such"
-    )
-
-
-def _has_vars(value: Any) -> bool:
-    return hasattr(value, "__dict__") and not isinstance(value, type)
