@@ -217,7 +217,8 @@ def test_public_names():
         "MechanismTimeout",
         "NotRefuted", "OutcomeSet", "PureDP", "ScoreThreshold", "SlowMechanism", "UnknownAttack", "UnknownTarget",
         "Violation", "Witness", "bits", "bound", "categories", "check", "curve", "flags",
-        "histogram", "integers", "like", "numbers", "pairs", "queries", "records", "replay", "shrink", "target", "text",
+        "histogram", "integers", "like", "numbers", "pairs", "queries", "records", "remote", "replay", "shrink",
+        "target", "text",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

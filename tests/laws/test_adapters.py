@@ -180,7 +180,7 @@ def test_outcome_turns_any_output_into_numbers(kind):
     wrap, outcome = OUTPUTS[kind]
 
     def released(rng, data):
-        return wrap(data[0] + rng.laplace(0, 0.2))  # ε = 5; of the strings, which say less, at least 2
+        return wrap(data[0] + rng.laplace(0, 0.5))  # ε = 2; of the strings, which say less, at least 1.49
 
     verdict = check(released, epsilon=1.2, outcome=outcome, **LIMITS)
     assert isinstance(verdict, Violation)

@@ -55,7 +55,11 @@ def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runn
     how = How()
     while True:
         try:
-            return work(*prepare(statement, effort, how))
+            problem, runner = prepare(statement, effort, how)
+            try:
+                return work(problem, runner)
+            finally:
+                problem.mechanism.release()
         except CompiledDisagrees as error:
             warnings.warn(str(error), CompiledDiffers, stacklevel=3)
             how = replace(how, interpreted=True)

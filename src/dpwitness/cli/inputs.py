@@ -41,7 +41,7 @@ def data_of(arguments: argparse.Namespace) -> Data | None:
 
 def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """The function, and the settings that check, bound and curve take alike."""
-    function, outcome = load(arguments.target), outcome_of(arguments)
+    function, outcome = mechanism_of(arguments, arguments.target), outcome_of(arguments)
     neighbours, data = relation(arguments), data_of(arguments)
     if data is not None and neighbours is None and target_of(function) is None:
         # A user's own function and a file: counts are a histogram, anything else answers to queries.
@@ -61,6 +61,15 @@ def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         **given(arguments, "delta", "errors"),
     }
     return function, shared
+
+
+def mechanism_of(arguments: argparse.Namespace, target: str) -> Callable[..., Any]:
+    """The function that a name stands for, or one of the interpreter of --python."""
+    if arguments.python is None:
+        return load(target)
+    from dpwitness.mechanisms.remote import remote
+
+    return remote(arguments.python, target)
 
 
 def places(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -70,7 +70,15 @@ def target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the mechanism (repeatable)"
     )
+    python(parser)
     outcomes(parser)
+
+
+def python(parser: argparse.ArgumentParser) -> None:
+    """--python: which interpreter runs the mechanism."""
+    parser.add_argument(
+        "--python", metavar="PATH", help="another environment's interpreter that runs it, as old/bin/python"
+    )
 
 
 def outcomes(parser: argparse.ArgumentParser) -> None:

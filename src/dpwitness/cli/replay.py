@@ -31,6 +31,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--claim", type=number, metavar="E", help="the claimed ε (default the witness's)")
     parser.add_argument("--delta", type=number, metavar="D", help="the claimed δ (default the witness's)")
+    options.python(parser)
     options.outcomes(parser)
     options.alpha(parser, None, "probability of a false alarm (default the witness's)")
     options.runs(parser, "paired runs at most (default ten times the witness's)")
@@ -45,15 +46,14 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replay, and print what the witness says above the verdict."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import data_of, given, outcome_of, places, relation
+    from dpwitness.cli.inputs import data_of, given, mechanism_of, outcome_of, places, relation
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
-    from dpwitness.mechanisms.catalog import load
     from dpwitness.results.verdict import replay_text
 
     check_places(arguments)
     witness = dpw.Witness.load(arguments.witness)
-    function = load(arguments.mechanism) if arguments.mechanism else None
+    function = mechanism_of(arguments, arguments.mechanism) if arguments.mechanism else None
     with live(arguments) as progress:
         verdict = dpw.replay(
             witness,

@@ -127,9 +127,19 @@ def exception_code(name: str) -> float:
     return EXCEPTION - _hash(name)
 
 
+def is_code(entry: float) -> bool:
+    """Whether an entry stands for a text, a symbol or an exception: its place among others has no meaning."""
+    return _lowest(EXCEPTION) < entry <= TEXT
+
+
 def is_exception(entry: float) -> bool:
     """Whether an entry says that the run raised an exception."""
-    return EXCEPTION - CODE_STEP * 2.0 ** (8 * CODE_BYTES) < entry <= EXCEPTION
+    return _lowest(EXCEPTION) < entry <= EXCEPTION
+
+
+def _lowest(base: float) -> float:
+    """Below all codes that are counted downwards from a base."""
+    return base - CODE_STEP * 2.0 ** (8 * CODE_BYTES)
 
 
 def _hash(text: str) -> float:

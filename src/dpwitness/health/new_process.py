@@ -25,6 +25,7 @@ from dpwitness.health.loading import CannotLoad, Place, load, place_of
 from dpwitness.mechanisms.compiled.constants import constants
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Attributes
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
@@ -46,7 +47,7 @@ CHUNK: Final = 1024
 class Request:
     """What the new process is asked: which function, on which inputs, and which events to count."""
 
-    function: Place
+    function: Place | Remote
     outcome: Place | Attributes | None
     errors: str
     marked: bool
@@ -73,9 +74,11 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     Raises `CannotLoad` for a function that cannot be loaded, and for parameters that may hold memory.
     """
     signature, outcome = mechanism.signature, mechanism.outcome
-    _check_plain(signature.given)
+    function = signature.original or signature.function
+    if not isinstance(function, Remote):  # what is sent to another interpreter is data
+        _check_plain(signature.given)
     return Request(
-        function=place_of(signature.original or signature.function),
+        function=function.anew() if isinstance(function, Remote) else place_of(function),
         outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
         errors=mechanism.errors,
         marked=mechanism.marked,
@@ -158,9 +161,11 @@ def answer(question: Request | Place) -> Any:
     """Do what the new process is for: load the function, run it on both inputs and count; or read its constants."""
     if isinstance(question, Place):
         return constants(load(question))
-    kind = VectorisedMechanism if question.vectorised else PythonMechanism
-    signature = Signature.of(load(question.function), question.parameters)
+    place = question.function
+    function, kind = (place, RemoteMechanism) if isinstance(place, Remote) else (load(place), PythonMechanism)
+    signature = Signature.of(function, question.parameters)
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
+    kind = VectorisedMechanism if question.vectorised else kind
     mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome, errors=question.errors)
     mechanism.marked = question.marked
     events = [event_from_json(event) for event in question.events]

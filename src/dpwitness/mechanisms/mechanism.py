@@ -190,6 +190,9 @@ class Mechanism(ABC):
         """Begin anew with what `learned` returns."""
         return
 
+    def release(self) -> None:  # noqa: B027  # for most there is nothing to do
+        """End runs that are still going on, as one that hangs after a deadline, where the mechanism can."""
+
     @property
     def places(self) -> Mapping[int, str]:
         """Names of entries by coordinate, for outputs whose entries have any, such as columns."""

@@ -9,7 +9,8 @@ from dpwitness.errors import InvalidOutcome, MechanismRaised, MixedKinds
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.draws import Draws, global_generators_kept
 from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows
-from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, place_name, row_of
+from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
+from dpwitness.mechanisms.outcomes.naming import is_plain, places_of
 from dpwitness.mechanisms.raising import of_both, raised
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summary
@@ -91,14 +92,8 @@ class PythonMechanism(Mechanism):
         """Names of entries, by coordinate, where the first output that had any gives them."""
         if self._structured is None:
             return {}
-        row = Row(places=[])
-        row_of(self._structured, row)
         names = self._outcome.names if isinstance(self._outcome, Attributes) else ()
-        named = {}
-        for coordinate, place in enumerate(row.places or ()):
-            if place is not None and (names or place[0] is not None or place[1] != "value"):
-                named[coordinate] = place_name(_with_attribute(place, names))
-        return named
+        return places_of(self._structured, names)
 
     @property
     def reproducible(self) -> bool:
@@ -141,14 +136,13 @@ class PythonMechanism(Mechanism):
             except Exception as error:
                 if self.errors != "outcome":
                     raise raised(self.name, error, start + i, data) from error
-                longest = max(longest, self._write_exception(error, rows[i]))
+                longest = max(longest, self._write_exception(type(error).__qualname__, rows[i]))
             else:
                 longest = max(longest, self._write(output, rows[i], start + i))
         return self.check_length(longest, start)
 
-    def _write_exception(self, error: Exception, row: Rows) -> int:
-        """The row of a run that raised."""
-        name = type(error).__qualname__
+    def _write_exception(self, name: str, row: Rows) -> int:
+        """The row of a run that raised an exception of a class of that name."""
         code = exception_code(name)
         if len(self._labels) < LABELS:
             self._labels[code] = f"raises {name}"
@@ -157,7 +151,8 @@ class PythonMechanism(Mechanism):
 
     def _write(self, output: Any, row: Rows, run: int) -> int:
         """One output as a row of numbers."""
-        value = output if self._outcome is None else self._summarised(output, run)
+        summarise = self._summary()
+        value = output if summarise is None else self._summarised(summarise, output, run)
         if is_sequence(value):
             self.check_length(len(value), run)
         made = Row(labels=self._labels)
@@ -184,7 +179,7 @@ class PythonMechanism(Mechanism):
         sequence = is_sequence(value)
         if self._structured is None and self._looked < LOOKED:
             self._looked += 1
-            named = isinstance(self._outcome, Attributes) or not _is_plain(value)
+            named = isinstance(self._outcome, Attributes) or not is_plain(value)
             self._structured = value if named else None
         if sequence and not (len(value) == 1 and not is_sequence(value[0])):
             return
@@ -200,37 +195,16 @@ class PythonMechanism(Mechanism):
                 "they are told apart from the first run on"
             )
 
-    def _summarised(self, output: Any, run: int) -> Any:
+    def _summary(self) -> Callable[[Any], Any] | None:
+        """What outputs are still to be summarised by here."""
+        return self._outcome
+
+    def _summarised(self, summarise: Callable[[Any], Any], output: Any, run: int) -> Any:
         """What the user's `outcome` makes of an output. Raises `InvalidOutcome` where that raises."""
-        assert self._outcome is not None
         try:
-            return self._outcome(output)
+            return summarise(output)
         except Exception as error:
             raise InvalidOutcome(
                 f"outcome= raised {type(error).__name__} ({error}) for {output!r:.80}, which {self.name} returned on "
                 f"run {run}: return a number, a flag, text or a list of such for every output"
             ) from error
-
-
-_SCALARS = (float, int, bool, str, type(None), np.generic)
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value, or the sequence that it is, holds nothing whose entries have names of their own."""
-    if not is_sequence(value):
-        return isinstance(value, _SCALARS)
-    if isinstance(value, np.ndarray):
-        return value.dtype.names is None and value.ndim == 1
-    return not hasattr(value, "_fields") and all(isinstance(item, _SCALARS) for item in value)
-
-
-def _with_attribute(place: Any, names: tuple[str, ...]) -> Any:
-    """A place in the values of several attributes, or of one, with the name of the attribute for its number."""
-    if not names:
-        return place
-    outer, word, name = place
-    if outer is not None:
-        return _with_attribute(outer, names), word, name
-    if len(names) > 1:
-        return None, "attribute", names[name - 1]
-    return (None, "attribute", names[0]), word, name

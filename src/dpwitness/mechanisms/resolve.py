@@ -15,6 +15,7 @@ from dpwitness.mechanisms.draws import WORTH
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Outcome
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
@@ -112,7 +113,8 @@ def as_mechanism(
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
-    plain = _measured(_tried(PythonMechanism(signature, outcome, errors=errors), pair), pair, how)
+    kind = RemoteMechanism if isinstance(function, Remote) else PythonMechanism
+    plain = _measured(_tried(kind(signature, outcome, errors=errors), pair), pair, how)
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "

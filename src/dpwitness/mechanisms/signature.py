@@ -12,6 +12,8 @@ from dpwitness.mechanisms.compiled.reach import rebuilt
 
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
 SIZE_NAMES: Final = frozenset({"size", "n_samples"})
+#: Names of parameters that are never the input.
+DATA_FREE: Final = GENERATOR_NAMES | SIZE_NAMES
 EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
 DELTA_NAMES: Final = frozenset({"delta"})
 

@@ -29,7 +29,7 @@ class VectorisedMechanism(PythonMechanism):
             output = self.signature.function(**self.signature.bind(self.handing(data)(), draws.of_run(0), n))
         except Exception as error:
             if self.errors == "outcome":
-                return self._write_exception(error, rows[0])
+                return self._write_exception(type(error).__qualname__, rows[0])
             raise raised(self.name, error, start, data) from error
         if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf":
             if output.ndim not in (1, 2) or len(output) != n:
