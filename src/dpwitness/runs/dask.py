@@ -1,6 +1,7 @@
 """Runs on a Dask cluster: one that is there, by its address or client, or one of this machine's own processes."""
 
 import atexit
+import logging
 import threading
 import time
 import warnings
@@ -187,9 +188,10 @@ def _local(workers: int) -> Cluster:
     """Start processes of this machine, one thread each; they end with this process."""
     from distributed import Client, LocalCluster
 
+    _quiet()
     cluster = LocalCluster(  # type: ignore[no-untyped-call]  # Dask has few types
 
-        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0,
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", memory_limit=0,
         silence_logs="ERROR",
     )  # fmt: skip
     client = Client(cluster, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
@@ -198,9 +200,15 @@ def _local(workers: int) -> Cluster:
     return _LocalCluster(client, LOCAL)
 
 
+def _quiet() -> None:
+    """Let Dask not print a traceback where its scheduler is gone: that is told by `ClusterLost`."""
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+
+
 def _connected(address: str) -> Cluster:
     from distributed import Client
 
+    _quiet()
     try:
         client = Client(address, timeout=CONNECTING, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
     except (OSError, ValueError) as error:
