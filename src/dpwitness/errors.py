@@ -10,9 +10,11 @@
     │   ├── UnknownTarget                 no mechanism of that name
     │   ├── UnknownAttack                 no attack of that name
     │   └── BudgetTooSmall                so few runs that nothing could be refuted
+    ├── ClusterLost (also a ConnectionError)   no cluster answers, or it does not answer any more
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
         ├── MechanismTimeout              it did not return in time
+        ├── MechanismCrashed              it ended the process that ran it
         ├── DependentRuns                 its runs are not independent of each other
         ├── InvalidOutcome                it returned something that is not an outcome
         └── CompiledDisagrees             (internal) compiled it gave other outcomes; it is run again as Python
@@ -66,6 +68,10 @@ class BudgetTooSmall(BadInput):
     """So few runs that not even the clearest violation could be refuted."""
 
 
+class ClusterLost(DPWitnessError, ConnectionError):
+    """No cluster answers, or one does not answer any more."""
+
+
 class MechanismError(DPWitnessError, RuntimeError):
     """The mechanism misbehaved while it ran."""
 
@@ -76,6 +82,10 @@ class MechanismRaised(MechanismError):
 
 class MechanismTimeout(MechanismError):
     """The mechanism did not return in time."""
+
+
+class MechanismCrashed(MechanismError):
+    """The mechanism ended the process that ran it."""
 
 
 class DependentRuns(MechanismError):

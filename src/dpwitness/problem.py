@@ -18,7 +18,7 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome, as_mechanism
 from dpwitness.mechanisms.signature import takes
 from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, pairs, taken
-from dpwitness.runs import Runner
+from dpwitness.runs import Remote, Runner, on_all_cores
 from dpwitness.targets import target_of
 
 #: Parameters of a mechanism that name the value which it compares with.
@@ -131,8 +131,14 @@ def prepare(statement: Statement, effort: Effort, *, interpreted: bool = False) 
         max_time=effort.max_time,
         began=began,
         progress=effort.progress,
+        pool=_pool(mechanism, effort.workers, effort.seed),
     )
     return problem, runner
+
+
+def _pool(mechanism: Mechanism, workers: int, seed: int) -> Remote | None:
+    """Other processes for a mechanism that threads cannot share."""
+    return on_all_cores(mechanism, workers, seed) if workers > 1 and not mechanism.threads else None
 
 
 def _centre(mechanism: Mechanism) -> float:

@@ -20,6 +20,9 @@ from dpwitness.attacks.table_builder.table import Table, read_table
 from dpwitness.attacks.table_builder.theory import expected_right, noise_removed, perturbation_found, rounded_error_law
 from dpwitness.errors import InvalidParameter
 
+#: Of the slow attacks: right or wrong they are many standard errors apart.
+RUNS = 100
+
 
 def agrees(hits, runs, p):
     """A two-sided limit that a right attack breaks with probability 1e-9."""
@@ -85,7 +88,7 @@ def test_without_noise_everything_is_exact(counts, seed):
 @pytest.mark.parametrize(("r", "size", "k"), [(2, 6, None), (5, 9, 100)])
 def test_noise_remover_succeeds_as_often_as_equation_5_says(system, r, size, k):
     table = Table.from_counts([50] * size + [3, 0, 1])
-    runs, hits, shifted = 1000, 0, 0
+    runs, hits, shifted = 500, 0, 0
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         oracle = system(table, noise=r, suppression=r, rng=rng)
@@ -103,7 +106,7 @@ def test_histogram_gets_each_value_right_as_often_as_expected():
     # The base set is counted so well (wrong once in 10⁶ runs) that the noise it shares with the values cannot matter.
     counts = [200 + i for i in range(8)] + [1, 4, 60, 0]
     table = Table.from_counts(counts)
-    runs = 500
+    runs = 250
     right = np.zeros(12, int)
     for seed in range(runs):
         rng = np.random.default_rng(seed)
@@ -137,7 +140,7 @@ def test_perturbation_finder_succeeds_as_often_as_proposition_2_says(r):
     people = {"a": rng.integers(0, 3, rows).tolist(), "b": rng.integers(0, 25, rows).tolist()}
     table = Table.from_columns(people)
     conditions = [{"b": [b]} for b in range(25)]
-    m, runs, hits = {1: 2, 2: 5, 3: 12}[r], 1000, 0
+    m, runs, hits = {1: 2, 2: 5, 3: 12}[r], 500, 0
     for seed in range(runs):
         oracle = BoundedNoisyCounts(table, noise=r, suppression=4, rng=np.random.default_rng(seed))
         found = perturbation.find_perturbation(oracle, "a", (0, 2), conditions[:m])
@@ -149,7 +152,7 @@ def test_perturbation_finder_succeeds_as_often_as_proposition_2_says(r):
 
 def test_perturbation_finder_within_one_attribute():
     table = Table.from_counts([40] * 10 + [0, 2])
-    runs, hits = 1000, 0
+    runs, hits = 500, 0
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         oracle = KeyedNoisyCounts(table, noise=2, suppression=4, rng=rng)
@@ -231,7 +234,7 @@ def test_subtraction_is_exact_against_suppression_only():
     assert abs(workarounds.subtract(noisy, "value", 1) - 2) <= 4
 
 
-def success(system, k, runs=300, **more):
+def success(system, k, runs=RUNS, **more):
     """How often a sub-population is counted right."""
     table = Table.from_columns({"g": [1] * 400 + [2] * 400, "a": [i % 10 for i in range(800)]})
     hits = 0
@@ -243,9 +246,9 @@ def success(system, k, runs=300, **more):
 
 
 def test_layers_and_growing_noise_stop_the_noise_remover():
-    assert success(BoundedNoisyCounts, 400) >= binom.ppf(1e-9, 300, noise_removed(2, 400) - 1e-9)
+    assert success(BoundedNoisyCounts, 400) >= binom.ppf(1e-9, RUNS, noise_removed(2, 400) - 1e-9)
     # Twice the layer of the sub-population stays: right only where that is 0, and where averages are off by 2 or more.
-    assert success(LayeredNoisyCounts, 400) <= binom.isf(1e-9, 300, 1 / 5 + 0.01)
+    assert success(LayeredNoisyCounts, 400) <= binom.isf(1e-9, RUNS, 1 / 5 + 0.01)
     # The i-th noise has variance close to b(b + 1)/3 for b = 2√i: a mean of 2k of them is almost normal.
     k = 400
     bound = np.ceil(2 * np.sqrt(np.arange(1, 2 * k + 1)))
@@ -253,20 +256,20 @@ def test_layers_and_growing_noise_stop_the_noise_remover():
 
     p = 1 - 2 * norm.sf(0.5, scale=np.sqrt(np.sum(bound * (bound + 1) / 3)) / k)
     assert p < 0.26
-    assert agrees(success(GrowingNoisyCounts, k), 300, p)
+    assert agrees(success(GrowingNoisyCounts, k), RUNS, p)
 
 
 def test_a_layer_a_value_stays_in_differences_and_a_layer_a_query_does_not():
     table = Table.from_columns({"g": [1] * 460 + [2] * 400, "a": [i % 10 for i in range(400)] + [10] * 60 + [0] * 400})
     hits = {False: 0, True: 0}
-    for seed in range(150):
+    for seed in range(RUNS):
         for per_value in hits:
             rng = np.random.default_rng(seed)
             oracle = LayeredNoisyCounts(table, noise=1, suppression=4, rng=rng, per_value=per_value)
             hits[per_value] += averaging.recover_value(oracle, rng, "a", 10, range(10), 500, where={"g": [1]}) == 60
     two_layers = NoiseLaw(support=(-2, -1, 0, 1, 2), probabilities=(1 / 9, 2 / 9, 3 / 9, 2 / 9, 1 / 9))
-    assert hits[False] >= binom.ppf(1e-9, 150, 1 - 2 * (1 - noise_removed(two_layers, 500)))
-    assert hits[True] <= binom.isf(1e-9, 150, 1 / 3 + 0.01)
+    assert hits[False] >= binom.ppf(1e-9, RUNS, 1 - 2 * (1 - noise_removed(two_layers, 500)))
+    assert hits[True] <= binom.isf(1e-9, RUNS, 1 / 3 + 0.01)
 
 
 @pytest.mark.parametrize(

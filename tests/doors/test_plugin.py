@@ -67,13 +67,15 @@ def project(pytester, _loaded):
     def make(*parts, **files):
         pytester.makepyfile(test_it="\n".join((MECHANISMS, *parts)), **files)
 
-        def run(*options, fresh=False):
+        def run(*options, fresh=False, **settings):
             if fresh:  # as `asked_here` of our own conftest, which is not there
                 pytester.makeconftest(
                     "from dpwitness.health import new_process\nnew_process._told = new_process.answer\n"
                 )
-            arguments = ("--dp-seed=1", "--dp-max-runs=200000", "-p", "no:randomly", *options)
-            return pytester.runpytest_subprocess(*arguments) if fresh else pytester.runpytest_inprocess(*arguments)
+            arguments = ("--dp-seed=1", "--dp-max-runs=100000", "-p", "no:randomly", *options)
+            if fresh:
+                return pytester.runpytest_subprocess(*arguments)
+            return pytester.runpytest_inprocess(*arguments, **settings)
 
         return run
 
@@ -422,7 +424,7 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
     """,
     )
     report = tmp_path / "r.json"
-    result = run(f"--dp-report={report}", fresh=True)
+    result = run(f"--dp-report={report}", no_reraise_ctrlc=True)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     entries = json.loads(report.read_text())["assertions"]
     assert [entry["test"] for entry in entries] == ["test_it.py::test_good", "test_it.py::test_interrupted"]
@@ -520,7 +522,7 @@ def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
 def test_refusals_reach_the_user_under_xdist(project):
     pytest.importorskip("xdist")
     result = project("    @pytest.mark.dp(epsilom=1.0)\n    def test_typo(assert_private): pass\n")(
-        "-n", "2", fresh=True
+        "-n", "1", fresh=True
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*the marker dp has unknown key 'epsilom'*"])

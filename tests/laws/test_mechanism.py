@@ -6,6 +6,7 @@ from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, 
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
 from dpwitness.events.encoding import nested as length_of
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.compiled.placing import place
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -76,22 +77,27 @@ def large(rng, data):
     return 2**53 + 1, -(2**53) - 1
 
 
+OUTPUTS = [
+    (flag, [TRUE]),
+    (number, [3]),
+    (pair, [TRUE, 2.5]),
+    (nested, [1, length_of(2), 1, 2, length_of(2), 4, 5]),
+    (listed, [FALSE, TRUE]),
+    (array, [2, 4]),
+    (nothing, [NONE]),
+    (no_entries, []),
+    (perhaps, [NONE]),
+    (lists_of_any_length, [length_of(1), 1, length_of(2), 1, 2]),
+    (special, [NOT_A_NUMBER, NEGATIVE_ZERO, np.inf, -np.inf, 0]),
+    (large, [2.0**53, 1, -(2.0**53) - 2**11, 2047]),
+]
+#: Each is a compilation: in the suite those whose place in a row is counted on.
+THROUGHOUT = (nested, perhaps, special)
+
+
 @pytest.mark.parametrize(
     ("function", "expected"),
-    [
-        (flag, [TRUE]),
-        (number, [3]),
-        (pair, [TRUE, 2.5]),
-        (nested, [1, length_of(2), 1, 2, length_of(2), 4, 5]),
-        (listed, [FALSE, TRUE]),
-        (array, [2, 4]),
-        (nothing, [NONE]),
-        (no_entries, []),
-        (perhaps, [NONE]),
-        (lists_of_any_length, [length_of(1), 1, length_of(2), 1, 2]),
-        (special, [NOT_A_NUMBER, NEGATIVE_ZERO, np.inf, -np.inf, 0]),
-        (large, [2.0**53, 1, -(2.0**53) - 2**11, 2047]),
-    ],
+    [pytest.param(*case, marks=() if case[0] in THROUGHOUT else pytest.mark.campaign) for case in OUTPUTS],
 )
 def test_outputs_become_rows_compiled_and_in_python_alike(function, expected):
     mechanism, rows, length = rows_of(function)
@@ -102,6 +108,23 @@ def test_outputs_become_rows_compiled_and_in_python_alike(function, expected):
     plain = PythonMechanism(Signature.of(function, {}))
     plain.fill(DATA, np.random.default_rng(0), rows, 0)
     assert np.array_equal(rows, [expected] * 3, equal_nan=True)
+
+
+def test_all_outputs_are_placed_by_compiled_code_as_by_python():
+    """All of them in one compilation."""
+    functions = [numba.njit(function) for function, _ in OUTPUTS]
+    calls = "".join(f"    lengths[{i}] = place(rows, {i}, 0, f{i}(None, data))\n" for i in range(len(functions)))
+    scope = {"place": place, **{f"f{i}": function for i, function in enumerate(functions)}}
+    exec(f"def placed(rows, lengths, data):\n{calls}", scope)
+    rows, lengths = np.full((len(functions), 8), np.nan), np.zeros(len(functions), np.int64)
+    numba.njit(scope["placed"])(rows, lengths, DATA)
+    for (function, expected), row, length in zip(OUTPUTS, rows, lengths, strict=True):
+        assert length == len(expected)
+        assert np.array_equal(row[:length], expected, equal_nan=True)
+        assert np.isnan(row[length:]).all()
+        plain = np.empty((1, 8))
+        PythonMechanism(Signature.of(function, {})).fill(DATA, np.random.default_rng(0), plain, 0)
+        assert np.array_equal(plain[0], row, equal_nan=True)
 
 
 def test_parameters_are_recognised_by_name():

@@ -25,7 +25,7 @@ from dpwitness.runs import Runner
 from running import confirm
 
 #: A seed and its search runs: a short search in the suite; those that `check` chooses itself with the campaigns.
-SEARCHES = [(0, 200_000), *(pytest.param(seed, None, marks=pytest.mark.campaign) for seed in range(3))]
+SEARCHES = [(0, 100_000), *(pytest.param(seed, None, marks=pytest.mark.campaign) for seed in range(3))]
 
 
 @pytest.mark.parametrize(("seed", "search_runs"), SEARCHES)
@@ -109,7 +109,7 @@ def test_real_counts(data_folder):
 
     ages = read_column(data_folder / "adult_age.csv")
     assert len(ages) == 111
-    settings = {"epsilon": 0.7, "data": ages, "seed": 1, "search_runs": 60_000}
+    settings = {"epsilon": 0.7, "data": ages, "seed": 1, "search_runs": 20_000}
     assert isinstance(dpw.check(load("histogram_wrong_scale"), **settings), dpw.Violation)
     assert isinstance(dpw.check(load("histogram"), **settings, max_runs=50_000), dpw.NotRefuted)
 
@@ -161,17 +161,17 @@ def test_time_runs_out():
         time.sleep(0.002)
         return rng.random()
 
-    verdict = dpw.check(slow, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=2, outcome=lambda x: x)
+    verdict = dpw.check(slow, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=1, outcome=lambda x: x)
     assert verdict.ended == "time"
     assert verdict.counts.runs > 0
 
     def stuck(rng, value):
         if value > 0.5:
-            time.sleep(3)
+            time.sleep(1.5)
         return rng.random()
 
     with pytest.raises(MechanismTimeout, match="in time"):
-        dpw.check(stuck, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=1.0, outcome=lambda x: x)
+        dpw.check(stuck, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=0.5, outcome=lambda x: x)
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def _line(
         pair_label=pair.label,
         search_runs=spent,
     )
-    return line, notes
+    return line, (*notes, *runner.notes)
 
 
 def _pool(

@@ -88,9 +88,9 @@ def confirmed(
 def believed(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards, *, against: bool) -> tuple[str, ...]:
     """Ask what has to be asked of counts that speak `against` a mechanism, or of a pass; notes for people."""
     if against:
-        return require_evidence(runner, pair, events, shards)
+        return (*require_evidence(runner, pair, events, shards), *runner.notes)
     require_sound_pass(runner, pair, shards)
-    return ()
+    return runner.notes
 
 
 def result_fields(

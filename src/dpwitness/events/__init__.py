@@ -2,6 +2,8 @@
 
 from dpwitness.events.box import Box
 from dpwitness.events.event import Event, widen
+from dpwitness.events.feature_event import FeatureEvent
+from dpwitness.events.features import FEATURES, Feature
 from dpwitness.events.interval import Interval
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.registry import event_from_json, register_event
@@ -9,9 +11,12 @@ from dpwitness.events.score_threshold import ScoreThreshold
 from dpwitness.events.writing import LARGEST
 
 __all__ = [
+    "FEATURES",
     "LARGEST",
     "Box",
     "Event",
+    "Feature",
+    "FeatureEvent",
     "Interval",
     "OutcomeSet",
     "ScoreThreshold",

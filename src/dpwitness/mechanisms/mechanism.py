@@ -5,7 +5,9 @@ machine code (`compiled`), the interpreter (`python`), or the function itself, m
 """
 
 from abc import ABC, abstractmethod
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,23 @@ LONGEST_ROW: Final = 10_000
 
 #: Outcomes, one a row, in the encoding of `dpwitness.events.encoding`; NaN behind the end of each.
 Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What a mechanism's outputs have in common so far, and the texts among them by their numbers.
+
+    `shape`: whether outputs are sequences; `kinds`: whether an entry is text, by its place.
+    """
+
+    shape: str | None = None
+    kinds: Mapping[int, str] = field(default_factory=dict)
+    labels: Mapping[float, str] = field(default_factory=dict)
+
+    def agrees(self, other: "Learned") -> bool:
+        """Whether the same mechanism may have returned both."""
+        shapes = {self.shape, other.shape} - {None}
+        return len(shapes) <= 1 and all(self.kinds.get(place, kind) == kind for place, kind in other.kinds.items())
 
 
 class Mechanism(ABC):
@@ -151,6 +170,16 @@ class Mechanism(ABC):
     def label(self, value: float) -> str | None:
         """Return the text that stands behind a number, for mechanisms that return text."""
         return None
+
+    def learned(self) -> Learned:
+        """Return what its outputs showed so far, for another process to `learn`."""
+        return Learned()
+
+    def learn(self, other: Learned) -> None:
+        """Take over what it returned in another process; nothing of what does not agree with its own."""
+
+    def forget(self) -> None:
+        """Begin anew with what `learned` returns."""
 
     def check_length(self, length: int, start: int) -> int:
         """Return the length of an outcome; raise `InvalidOutcome` for one that grows without end."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import entries, nested
-from dpwitness.mechanisms.mechanism import Mechanism, Rows, raised
+from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows, raised
 from dpwitness.mechanisms.signature import Outcome, Signature
 from dpwitness.neighbours import Data, as_array, copier
 
@@ -48,6 +48,21 @@ class PythonMechanism(Mechanism):
         """Return what hands out an input as the function gets it."""
         array = as_array(data) if self.lists_as_arrays else None
         return copier(data if array is None else array, writeable=self.writes)
+
+    def learned(self) -> Learned:
+        """Return what its outputs showed so far."""
+        return Learned(shape=self._shape, kinds=dict(self._kinds), labels=dict(self._labels))
+
+    def learn(self, other: Learned) -> None:
+        """Take over what it returned in another process."""
+        if self.learned().agrees(other):
+            self._shape = self._shape or other.shape
+            self._kinds.update(other.kinds)
+            self._labels.update(other.labels)
+
+    def forget(self) -> None:
+        """Begin anew with what `learned` returns."""
+        self._shape, self._kinds, self._labels = None, {}, {}
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """Run once a row; as in `Mechanism`."""

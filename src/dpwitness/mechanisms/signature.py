@@ -100,6 +100,11 @@ class Signature:
             given=values,
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Written for another process: there the copy for the interpreter is made of the user's own function."""
+        fields = {name: getattr(self, name) for name in self.__slots__ if name not in ("function", "original")}
+        return _sent, (self.original or self.function, fields, self.original is not None)
+
     def bind(self, data: Any, rng: np.random.Generator | None, size: int | None = None) -> dict[str, Any]:
         """Return everything to call the function with, by name."""
         bound = {self.data: data, **self.parameters}
@@ -114,6 +119,12 @@ class Signature:
         plain: Any = getattr(self.function, "py_func", self.function)
         copy = rebuilt(plain, lambda copy, options: copy, keep=frozenset())
         return replace(self, function=copy, original=self.original or self.function)
+
+
+def _sent(function: Callable[..., Any], fields: dict[str, Any], interpreted: bool) -> Signature:
+    """A signature as it was written."""
+    signature = Signature(function=function, **fields)
+    return signature.interpreted() if interpreted else signature
 
 
 _VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -8,24 +8,33 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeVar
 
 from dpwitness.clock import Deadline
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Boxed = tuple[T | None, BaseException | None]
 
 #: Seconds that threads are waited for after Ctrl-C: a shard of almost any mechanism ends in that time.
 INTERRUPTED = 0.5
 
 
+class Work(Protocol[T_co]):
+    """A plain value that does any of its parts: it may be sent to where they are done, and gives the same there."""
+
+    def __call__(self, part: int, /) -> T_co:
+        """Do one part."""
+
+
 class Executor(Protocol):
-    """Runs tasks that do not depend on each other."""
+    """Does work that is cut into parts which do not depend on each other."""
 
-    def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
-        """Yield the results of the tasks in their order; None, once, as the last, when the deadline passes first.
+    def map(self, work: "Work[T]", count: int, deadline: Deadline | None = None) -> Iterator[T | None]:
+        """Yield work(0), …, work(count − 1) in this order; None, once, as the last, when the deadline passes first.
 
-        What a task raises is raised here.
+        What a part raises is raised here, behind the results of all parts before it.
         """
 
 
@@ -45,8 +54,14 @@ class Threads:
 
     workers: int = 1
 
+    def map(
+        self, work: Work[T], count: int, deadline: Deadline | None = None, *, first: int = 0
+    ) -> Iterator[T | None]:
+        """Yield the results in order, from part `first` on; see `Executor`."""
+        return self.ordered((partial(work, part) for part in range(first, count)), deadline)
+
     def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
-        """Yield the results in order; see `Executor`."""
+        """Yield the results of tasks in their order, None as the last at the deadline, as `map` does."""
         if self.workers <= 1 and deadline is None:
             return (task() for task in tasks)
         return _in_threads(iter(tasks), max(self.workers, 1), deadline)

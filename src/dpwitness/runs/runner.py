@@ -7,11 +7,9 @@ the number of workers. Results are handed out in the order of the shards; memory
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.candidate import Tally
 from dpwitness.clock import Deadline
@@ -21,16 +19,14 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
 from dpwitness.runs.executor import Executor, Threads, default_workers
-from dpwitness.runs.streams import Role, generator
+from dpwitness.runs.remote import Remote
+from dpwitness.runs.shards import Cells, EventCells, OutcomeRows
+from dpwitness.runs.streams import Role
 
 T = TypeVar("T")
-Stream = tuple[int, Role, tuple[int, ...]]  # the seed, the role, further numbers
 
 #: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.
 Progress = Callable[[str, int, int, str], None]
-
-#: Numbers that one side of a block of rows holds: both sides fit a core's cache, and a call's 50 µs are spread thin.
-BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +40,7 @@ class Runner:
     max_time: float = 60.0  # seconds, from which the deadline was made
     began: float = field(default_factory=time.monotonic)  # when the preparation began
     progress: Progress | None = None
+    pool: Remote | None = None  # other processes than this one, where runs may be made
 
     @property
     def seconds(self) -> float:
@@ -53,7 +50,19 @@ class Runner:
     @property
     def executor(self) -> Executor:
         """Where runs of this mechanism are made: beside each other where it allows that."""
-        return Threads(self.workers if self.mechanism.threads else 1)
+        return self.pool or Threads(self.workers if self.mechanism.threads else 1)
+
+    @property
+    def beside(self) -> int:
+        """How many samples may be drawn at the same time, each as a task of its own."""
+        if self.pool is not None:
+            return self.pool.workers if self.pool.away else 1
+        return self.workers if self.mechanism.threads else 1
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to tell people about where the runs were made."""
+        return () if self.pool is None else self.pool.notes
 
     def restarted(self) -> "Runner":
         """The same, with all of its time to spend."""
@@ -65,13 +74,13 @@ class Runner:
         return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(self.max_time / 2))
 
     def alone(self) -> "Runner":
-        """The same on one thread, without a deadline: as one task of several."""
-        return replace(self, workers=1, deadline=None)
+        """The same as one task of several: on one thread without a deadline, or in the processes that all use."""
+        return self if self.pool is not None else replace(self, workers=1, deadline=None)
 
     def report(self, stage: str, done: int, size: int, note: str = "") -> None:
         """Tell the user's progress function, if there is one."""
         if self.progress is not None:
-            self.progress(stage, done, size, note)
+            self.progress(stage, done, size, "; ".join(filter(None, (note, *self.notes))))
 
     def each(self, tasks: Iterable[Callable[[], T]], *, workers: int | None = None) -> Iterator[T | None]:
         """Results of tasks that are no runs of the mechanism, in order; None, once, at the deadline."""
@@ -85,19 +94,13 @@ class Runner:
         `role` and `key` name the stream. Raises `MechanismTimeout` when the deadline passes first; with `partial_too`
         only if no shard was done by then, else the rows of those that were come back.
         """
-        mechanism, size = self.mechanism, self.mechanism.shard
+        mechanism = self.mechanism
         width = max(mechanism.width, 1)
         while True:
             needed = 1
             parts: list[Rows] = []
-            tasks = (
-                partial(
-                    _rows, mechanism, pair, (self.seed, role, (*key, k)), (min(size, n - k * size), width, k * size),
-                    coupled,
-                )
-                for k in range(-(-n // size))
-            )  # fmt: skip
-            for part in self.executor.ordered(tasks, self.deadline):
+            work = OutcomeRows(**self._shards(pair, role, key, n, coupled), width=width)
+            for part in self.executor.map(work, work.count, self.deadline):
                 if part is None:
                     if partial_too and parts:
                         break
@@ -112,19 +115,20 @@ class Runner:
                 return both[0, :, :needed], both[1, :, :needed]
             width = needed  # the first guess was too narrow: once more, from the same seeds
 
+    def _shards(self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool) -> dict[str, Any]:
+        """What all work of this runner has."""
+        return {
+            "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
+            "size": self.mechanism.shard, "coupled": coupled,
+        }  # fmt: skip
+
     def tally(self, pair: Pair, event: Event, n: int, role: Role, *key: int) -> Tally:
         """The four cells of an event in n paired search runs. Raises `MechanismTimeout` at the deadline."""
-        mechanism, size = self.mechanism, self.mechanism.shard
+        mechanism = self.mechanism
         width = max(mechanism.width, event.width, 1)  # once for all: the blocks of a shard hang on it
-        tasks = (
-            partial(
-                _cells, mechanism, pair, (event,), (self.seed, role, (*key, k)), (min(size, n - k * size), width, k),
-                True,
-            )
-            for k in range(-(-n // size))
-        )  # fmt: skip
+        work = EventCells(**self._shards(pair, role, key, n, True), width=width, events=(event,))
         total = np.zeros(4, np.int64)
-        for cells in self.executor.ordered(tasks, self.deadline):
+        for cells in self.executor.map(work, work.count, self.deadline):
             if cells is None:
                 raise MechanismTimeout(
                     f"{mechanism.name} did not finish the search in time: give more time, or fewer runs"
@@ -142,40 +146,24 @@ class Runner:
         `coupled` the sides of a run share their random draws: the e-value needs runs independent of each other, not
         sides. Ends early when the deadline passes; raises `MechanismTimeout` if no shard was done by then.
         """
-        mechanism, size, events = self.mechanism, self.mechanism.shard, tuple(events)
+        mechanism, events = self.mechanism, tuple(events)
         width = max(mechanism.width, *(event.width for event in events), 1)
-        tasks = (
-            partial(
-                _cells, mechanism, pair, events, (self.seed, Role.CONFIRM, (k,)),
-                (min(size, max_runs - k * size), width, k), coupled,
-            )
-            for k in range(-(-max_runs // size))
-        )  # fmt: skip
+        work = EventCells(**self._shards(pair, Role.CONFIRM, (), max_runs, coupled), width=width, events=events)
         totals = tuple(Counts() for _ in events)
-        for part in self.executor.ordered(tasks, self.deadline):
+        for part in self.executor.map(work, work.count, self.deadline):
             if part is None:
                 if not totals[0].runs:
                     raise MechanismTimeout(
-                        f"{mechanism.name} did not finish its first {min(size, max_runs)} runs in time: give more time"
+                        f"{mechanism.name} did not finish its first {min(work.size, max_runs)} runs in time: give more time"
                     )
                 return
             totals = tuple(total + _counts(cells) for total, cells in zip(totals, part, strict=True))
             yield totals
 
 
-def _counts(cells: NDArray[np.int64]) -> Counts:
+def _counts(cells: Cells) -> Counts:
     n10, n11, n01, n00 = map(int, cells)
     return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
-
-
-def _rows(
-    mechanism: Mechanism, pair: Pair, stream: Stream, size: tuple[int, int, int], coupled: bool
-) -> tuple[int, Rows]:
-    """One shard of search runs: its longest output, and rows; `size`: runs, width, the number of the first run."""
-    seed, role, key = stream
-    n, width, first = size
-    rows = np.empty((2, n, width))
-    return mechanism.fill_pair(pair, generator(seed, role, *key), rows, first, coupled=coupled), rows
 
 
 def stack(parts: Sequence[Rows]) -> Rows:
@@ -183,38 +171,3 @@ def stack(parts: Sequence[Rows]) -> Rows:
     parts = [part for part in parts if len(part)]
     width = max(part.shape[1] for part in parts)
     return parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts])
-
-
-def _cells(
-    mechanism: Mechanism,
-    pair: Pair,
-    events: Sequence[Event],
-    stream: Stream,
-    size: tuple[int, int, int],
-    coupled: bool,
-) -> list[NDArray[np.int64]]:
-    """One shard of paired runs: the four cells of every event; `size`: runs, width, the number of the shard."""
-    seed, role, key = stream
-    n, width, shard = size
-    first = shard * mechanism.shard
-    rng = generator(seed, role, *key)
-    totals = [np.zeros(4, np.int64) for _ in events]
-    blocks = -(-n * width // BLOCK) if mechanism.threads else 1
-    height = max(-(-n // blocks), min(n, 64))
-    memory = np.empty(2 * height * width)  # one for all blocks: fresh pages cost more than what is written there
-    for start in range(0, n, height):
-        rows = min(n - start, height)
-        state = rng.bit_generator.state
-        block = memory[: 2 * rows * width].reshape(2, rows, width)
-        longest = mechanism.fill_pair(pair, rng, block, first + start, coupled=coupled)
-        while longest > width:  # an event may ask for the absence of what lies behind the row
-            rng.bit_generator.state = state
-            width = longest
-            memory = np.empty(2 * height * width)
-            block = memory[: 2 * rows * width].reshape(2, rows, width)
-            longest = mechanism.fill_pair(pair, rng, block, first + start, coupled=coupled)
-        for event, total in zip(events, totals, strict=True):
-            a, b = event.contains(block.reshape(2 * rows, width)).reshape(2, rows)
-            both, hits, others = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
-            total += (hits - both, both, others - both, rows - hits - others + both)
-    return totals

@@ -21,6 +21,7 @@ class Role(Enum):
     HEALTH_SAME_DRAWS = (2, 1)
     HEALTH_FURTHER_CALLS = (2, 2)
     HEALTH_NEW_PROCESS = (2, 3)
+    HEALTH_PROCESSES = (2, 4)  # by which processes are compared
 
 
 def generator(seed: int, role: Role, *key: int) -> np.random.Generator:

@@ -103,10 +103,10 @@ class Search:
     def _grow(self, arms: Sequence[Arm], share: int) -> None:
         """Draw `share` more runs for each arm: arms beside each other, or the shards of one arm."""
         runner = self.runner
-        spread = len(arms) >= runner.workers and runner.mechanism.threads
+        spread = len(arms) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
         drawing = runner.alone() if spread else runner
         tasks = [partial(_grown, self, drawing, arm, share, len(arms) > 1) for arm in arms]
-        results: Iterable[Growth | None] = runner.each(tasks) if spread else (task() for task in tasks)
+        results: Iterable[Growth | None] = runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
         try:
             for arm, growth in zip(arms, results, strict=False):
                 if growth is None:

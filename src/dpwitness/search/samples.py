@@ -62,6 +62,13 @@ class Sample(ABC):
         """Every column of D and of D′ in the training runs; only of the runs in the event, where one is given."""
 
     @abstractmethod
+    def some(self, most: int) -> tuple[Rows, Whole]:
+        """Outcomes of at most so many training runs of each input, and how often each came, like `times`.
+
+        Where outcomes repeat: at most twice so many outcomes, those that came first, of all runs.
+        """
+
+    @abstractmethod
     def training_rates(self, event: Event) -> tuple[float, float]:
         """The share of the event in the training runs of D, and of D′."""
 
@@ -105,6 +112,12 @@ class RowSample(Sample):
         """As in `Sample`."""
         x, y = (rows if event is None else rows[event.contains(rows)] for rows in self._training)
         return _sorted(x), _sorted(y)
+
+    def some(self, most: int) -> tuple[Rows, Whole]:
+        """As in `Sample`."""
+        x, y = (rows[:most] for rows in self._training)
+        first = np.repeat([1, 0], len(x))
+        return np.concatenate([x, y]), np.stack([first, 1 - first])
 
     def training_rates(self, event: Event) -> tuple[float, float]:
         """As in `Sample`."""
@@ -164,6 +177,10 @@ class Table(Sample):
                 [SortedColumn(c[:n], runs[: n + 1]) for c, runs, n in zip(columns, cumulative, present, strict=True)]
             )
         return both[0], both[1]
+
+    def some(self, most: int) -> tuple[Rows, Whole]:
+        """As in `Sample`."""
+        return self.outcomes[: 2 * most], self.times[:, : 2 * most]
 
     def training_rates(self, event: Event) -> tuple[float, float]:
         """As in `Sample`."""

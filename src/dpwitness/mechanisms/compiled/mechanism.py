@@ -41,6 +41,16 @@ class CompiledMechanism(Mechanism):
         self._redirected = with_scratch(signature.function)
         self._load()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but machine code and what the interpreter runs: another process compiles for itself."""
+        own = {name: value for name, value in vars(self).items() if name not in ("_fill", "plain", "_redirected")}
+        return {**own, "_redirected": self._redirected is not None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._redirected = with_scratch(self.signature.function) if state["_redirected"] else None
+        self._load()
+
     def _load(self) -> None:
         if self._redirected:
             self._fill = load_driver(self._redirected, ["scratch", *self._arguments], keep=self._keep)

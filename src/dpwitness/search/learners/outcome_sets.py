@@ -11,7 +11,7 @@ from dpwitness.search.learners.choose import tolerance
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
-__all__ = ["OutcomeSets"]
+__all__ = ["OutcomeSets", "best_sets"]
 
 #: How many single outcomes are proposed, for either direction.
 SINGLES = 3
@@ -24,9 +24,13 @@ class OutcomeSets:
         """As in `Learner`; the same whether thorough or not."""
         if not sample.repeats:
             return []
-        sets = [(members, swapped) for swapped in (False, True) for members in _best_sets(sample, objective, swapped)]
-        sets.sort(key=lambda item: len(item[0].rows))  # stable: of equally large ones those of D first
-        return [Proposal(event=members, swapped=swapped) for members, swapped in sets]
+        return [Proposal(event=members, swapped=swapped) for members, swapped in best_sets(sample, objective)]
+
+
+def best_sets(sample: Sample, objective: Objective) -> list[tuple[OutcomeSet, bool]]:
+    """The best sets of outcomes for either direction, and whether D′ plays D; the smallest first."""
+    sets = [(members, swapped) for swapped in (False, True) for members in _best_sets(sample, objective, swapped)]
+    return sorted(sets, key=lambda item: len(item[0].rows))  # stable: of equally large ones those of D first
 
 
 def _best_sets(sample: Sample, objective: Objective, swapped: bool) -> Iterator[OutcomeSet]:

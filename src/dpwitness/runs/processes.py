@@ -1,0 +1,135 @@
+"""Plain Python on all cores: processes of this machine, through loky.
+
+They are started anew, not forked: a fork would repeat the state of every generator of this process.
+"""
+
+import atexit
+import re
+import signal
+import threading
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import wait
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+from dpwitness.cache import private_folder
+from dpwitness.clock import Deadline
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.runs.remote import Died, Remote
+from dpwitness.runs.sending import Answer, Parcel, execute
+
+#: Seconds after which processes that have nothing to do end.
+IDLE: Final = 60.0
+#: Bytes from which on something is sent as a file, which each process reads once.
+LARGE: Final = 1 << 14
+#: Seconds that processes are waited for where nobody wants their results any more.
+PATIENCE: Final = 0.3
+
+
+class Processes:
+    """As many processes of this machine as there are workers; see `remote.Place`."""
+
+    task_seconds = 0.2
+    eager = False
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._lock = threading.Lock()
+        self._pool: Any = None
+
+    @property
+    def started(self) -> bool:
+        """Whether they run."""
+        return self._pool is not None
+
+    def start(self, deadline: Deadline | None) -> None:
+        """Start them with the first portion."""
+
+    def _running(self) -> Any:
+        from loky.process_executor import ProcessPoolExecutor
+
+        with self._lock:
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(self.workers, timeout=IDLE, initializer=_begin)
+            return self._pool
+
+    def stop(self) -> None:
+        """End them, whatever they do."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, kill_workers=True)
+
+    def publish(self, content: Parcel) -> Parcel:
+        """Write a large parcel to a file of this process."""
+        if content.content is None or len(content.content) < LARGE:
+            return content
+        path = private_folder() / f"{content.digest}.parcel"
+        path.write_bytes(content.content)
+        return replace(content, content=None, path=str(path))
+
+    def retract(self, published: Parcel) -> None:
+        """Remove its file: who wants it has read it."""
+        if published.path is not None:
+            (private_folder() / f"{published.digest}.parcel").unlink(missing_ok=True)
+
+    def submit(self, mechanism: Parcel, work: Parcel, first: int, end: int) -> Any:
+        """Have a portion done, by new processes where one has ended."""
+        from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
+
+        while True:
+            pool = self._running()
+            try:
+                return pool.submit(execute, mechanism, work, first, end)
+            except (BrokenProcessPool, ShutdownExecutorError):
+                self._left(pool)
+
+    def _left(self, pool: Any) -> None:
+        """Take no broken pool again."""
+        with self._lock:
+            if self._pool is pool:
+                self._pool = None
+
+    def answer(self, handle: Any, timeout: float | None) -> Answer | None:
+        """Wait for an answer; see `remote.Place`."""
+        from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
+
+        try:
+            found: Answer = handle.result(timeout)
+        except NotYet:
+            return None
+        except (BrokenProcessPool, ShutdownExecutorError, CancelledError) as error:
+            raise Died(_how(error)) from error
+        return found
+
+    def drop(self, handles: list[Any], *, at_once: bool) -> None:
+        """Begin none of these; end those that go on although nobody may wait for them."""
+        left = [handle for handle in handles if not handle.cancel()]
+        if at_once and left and wait(left, PATIENCE).not_done:
+            self.stop()
+
+
+def _how(error: BaseException) -> str:
+    """How a process ended, by what loky says at length."""
+    codes = re.search(r"exit codes of the workers are \{(.*)\}", str(error))
+    return f"exit code {codes[1]}" if codes else "it is gone"
+
+
+def _begin() -> None:
+    """In each process: Ctrl-C is for the process that started it, which ends this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@cache
+def processes(workers: int) -> Processes:
+    """The processes of this process, by their number; they end with it."""
+    found = Processes(workers)
+    atexit.register(found.stop)
+    return found
+
+
+def on_all_cores(mechanism: Mechanism, workers: int, seed: int) -> Remote:
+    """An executor of a mechanism on all cores."""
+    return Remote(mechanism, processes(workers), seed=seed)

@@ -1,0 +1,286 @@
+"""Work on its way to another process of ours: written there, and done there.
+
+A function goes with everything that it reaches in files of the user's, since another process may not find these; what
+is installed goes by name. Nothing of this is ever read from a file or a connection that is not our own.
+"""
+
+import hashlib
+import io
+import pickle
+import random
+import sys
+import sysconfig
+import threading
+import time
+import traceback
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import MechanismError, MechanismRaised
+from dpwitness.mechanisms.mechanism import Learned, Mechanism
+from dpwitness.neighbours import Pair
+from dpwitness.runs.executor import Work
+from dpwitness.runs.streams import Role, generator
+
+#: Runs on each input by which two processes are compared, and about how many seconds they may take.
+COMPARED: Final = 32
+COMPARED_SECONDS: Final = 0.25
+#: Mechanisms, and pieces of work, that a process keeps ready.
+KEPT: Final = 8
+#: Packages that every process has.
+OURS: Final = frozenset({"dpwitness", "_dpwitness_pytest"})
+
+
+class CannotSend(Exception):
+    """Something cannot be written for another process; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """Bytes for another process, by their digest; those of large ones may lie in a file."""
+
+    digest: str
+    content: bytes | None
+    path: str | None = None
+
+    def read(self) -> bytes:
+        """Return the bytes."""
+        return Path(self.path).read_bytes() if self.content is None and self.path is not None else self.content or b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a process says to some parts of a piece of work.
+
+    Attributes
+    ----------
+    results
+        Those of the parts in order, up to the first that raised.
+    error
+        What that raised, written by `dumped`.
+    learned
+        What the mechanism learned of its outputs while it did these parts.
+    seconds
+        How long the parts took.
+    worker
+        A name of the process.
+    first_runs
+        A digest of the first runs that the mechanism made there: see `first_runs`.
+    refused
+        Why the process cannot do such work at all; None where it can.
+    """
+
+    results: list[Any]
+    error: bytes | None = None
+    learned: Learned | None = None
+    seconds: float = 0.0
+    worker: str = ""
+    first_runs: str = ""
+    refused: str | None = None
+
+
+def dumped(value: Any, *, by_name: Mechanism | None = None) -> bytes:
+    """Write a value for another process.
+
+    `by_name`: a mechanism that the reader has already. Raises `CannotSend` for what cannot be written.
+    """
+    import cloudpickle
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
+        def persistent_id(self, found: Any) -> str | None:
+            return "mechanism" if by_name is not None and found is by_name else None
+
+        def reducer_override(self, found: Any) -> Any:
+            if type(found) is np.ndarray and not found.flags.writeable:
+                return _read_only, (found.copy(order="K"),)  # what a mechanism must not write to stays so
+            if type(found) is random.SystemRandom:  # it has no state: another one is as good
+                return random.SystemRandom, ()
+            return super().reducer_override(found)
+
+    def written() -> bytes:
+        out = io.BytesIO()
+        Pickler(out, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+        return out.getvalue()
+
+    try:
+        with _users_own_by_value():
+            return written()
+    except Exception as first:  # whatever an object of the user's raises when it is written
+        try:
+            return written()  # a module of the user's that holds what cannot be written may be found there by name
+        except Exception:
+            raise CannotSend(f"{type(first).__name__}: {first}".splitlines()[0]) from first
+
+
+def loaded(content: bytes, mechanism: Mechanism | None = None) -> Any:
+    """Read what `dumped` wrote; `mechanism` stands where one was written by name. Raises what its making raises."""
+
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, name: str) -> Any:
+            return mechanism
+
+    return Unpickler(io.BytesIO(content)).load()
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+_REGISTERING = threading.Lock()
+
+
+@contextmanager
+def _users_own_by_value() -> Iterator[None]:
+    """Let functions and classes of the user's own files be written with all that they reach, not by name."""
+    import cloudpickle
+
+    with _REGISTERING:
+        before = cloudpickle.list_registry_pickle_by_value()
+        own = [module for name, module in list(sys.modules.items()) if name not in before and _is_users(name, module)]
+        for module in own:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in own:
+                with suppress(ValueError):  # what was written may have taken it out
+                    cloudpickle.unregister_pickle_by_value(module)
+
+
+def _is_users(name: str, module: ModuleType | None) -> bool:
+    """Whether a module is of a file that is not installed."""
+    if not isinstance(module, ModuleType) or module.__name__ != name or name == "__main__":
+        return False
+    file = vars(module).get("__file__")
+    return isinstance(file, str) and name.partition(".")[0] not in OURS and not _is_installed(file)
+
+
+@cache
+def _is_installed(file: str) -> bool:
+    place, standard = Path(file), Path(sysconfig.get_paths()["stdlib"])
+    return bool({"site-packages", "dist-packages"} & set(place.parts)) or place.is_relative_to(standard)
+
+
+def parcel(content: bytes) -> Parcel:
+    """Return bytes as a parcel."""
+    return Parcel(digest=hashlib.blake2b(content, digest_size=16).hexdigest(), content=content)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A mechanism for another process, and what it is tried on there first."""
+
+    mechanism: Mechanism
+    pair: Pair
+    runs: int
+    seed: int
+
+    def first_runs(self) -> str:
+        """Run the mechanism a few times and return a digest of the outcomes, or of the error.
+
+        From the same seed every process must get the same if the mechanism draws from the generator that it is given;
+        and no two processes may get the same if it draws its own randomness: they would repeat each other's.
+        """
+        rng = generator(self.seed, Role.HEALTH_PROCESSES)
+        try:
+            rows = self.mechanism.pair_outcomes(self.pair, rng, self.runs, coupled=False)
+        except MechanismError as error:
+            return f"{type(error).__name__}: {error}"
+        width = int(np.flatnonzero(np.append(True, ~np.isnan(rows).all(axis=(0, 1))))[-1])
+        return hashlib.blake2b(np.ascontiguousarray(rows[:, :, :width]).tobytes(), digest_size=16).hexdigest()
+
+
+def sent(mechanism: Mechanism, pair: Pair, seed: int) -> Sent:
+    """What is sent of a mechanism: it is tried on as many runs as fit in a part of a second, at least one."""
+    runs = COMPARED_SECONDS / max(2 * mechanism.cost.seconds_per_run, 1e-9)
+    return Sent(mechanism=mechanism, pair=pair, runs=int(min(max(runs, 1), COMPARED)), seed=seed)
+
+
+@dataclass(slots=True)
+class _Ready:
+    """A mechanism that this process has, the digest of its first runs, and one lock for all who run it."""
+
+    mechanism: Mechanism
+    first_runs: str
+    lock: threading.RLock
+
+
+WORKER: Final = uuid.uuid4().hex
+_MECHANISMS: "OrderedDict[str, _Ready]" = OrderedDict()
+_WORK: "OrderedDict[str, Work[Any]]" = OrderedDict()
+_LOADING = threading.RLock()
+
+
+def execute(mechanism: Parcel, work: Parcel, first: int, end: int) -> Answer:
+    """Do the parts from `first` to before `end` of a piece of work, in a process that need not have it yet."""
+    try:
+        with _LOADING:
+            ready = _ready(mechanism)
+            parts = _work(work, mechanism.digest, ready.mechanism)
+    except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
+        return Answer(results=[], worker=WORKER, refused=f"{type(error).__name__}: {error}".splitlines()[0])
+    if ready.mechanism.threads:
+        return _done(ready, parts, first, end)
+    with ready.lock:  # its own state, if it has any, may not be safe under threads
+        return _done(ready, parts, first, end)
+
+
+def _ready(parcel: Parcel) -> _Ready:
+    if parcel.digest not in _MECHANISMS:
+        found: Sent = loaded(parcel.read())
+        # A file that seeds the global generators when it is imported would have every process draw the same.
+        random.seed()
+        np.random.seed()  # noqa: NPY002  # the user's functions draw from it
+        _MECHANISMS[parcel.digest] = _Ready(found.mechanism, found.first_runs(), threading.RLock())
+        if len(_MECHANISMS) > KEPT:
+            _MECHANISMS.popitem(last=False)
+    _MECHANISMS.move_to_end(parcel.digest)
+    return _MECHANISMS[parcel.digest]
+
+
+def _work(parcel: Parcel, of: str, mechanism: Mechanism) -> Work[Any]:
+    key = f"{of} {parcel.digest}"
+    if key not in _WORK:
+        _WORK[key] = loaded(parcel.read(), mechanism)
+        if len(_WORK) > KEPT:
+            _WORK.popitem(last=False)
+    _WORK.move_to_end(key)
+    return _WORK[key]
+
+
+def _done(ready: _Ready, work: Work[Any], first: int, end: int) -> Answer:
+    results: list[Any] = []
+    error = None
+    ready.mechanism.forget()
+    started = time.perf_counter()
+    try:
+        for part in range(first, end):
+            results.append(work(part))
+    except BaseException as raised:  # handed to the caller, who raises it where it would have been raised there
+        error = _written(raised)
+    return Answer(
+        results=results, error=error, learned=ready.mechanism.learned(), seconds=time.perf_counter() - started,
+        worker=WORKER, first_runs=ready.first_runs,
+    )  # fmt: skip
+
+
+def _written(error: BaseException) -> bytes:
+    """An error, with its traceback as a note; one that cannot be written becomes one of ours."""
+    error.add_note("in another process:\n" + "".join(traceback.format_exception(error)).rstrip())
+    try:
+        content = dumped(error)
+        loaded(content)
+    except Exception:
+        return dumped(MechanismRaised(f"{type(error).__name__}: {error}"))
+    return content

@@ -1,0 +1,115 @@
+"""Work that is cut into shards: plain values, so that any executor can send them to where they are done.
+
+A shard is a number of paired runs with a seed of its own. `work(k)` makes shard k, wherever and whenever it is called:
+what it draws follows from the seed, the role, the key and k alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.events import Event
+from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.neighbours import Pair
+from dpwitness.runs.streams import Role, generator
+
+#: Numbers that one side of a block of rows holds: both sides fit a core's cache, and a call's 50 µs are spread thin.
+BLOCK: Final = 1 << 17
+
+Cells = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedRuns:
+    """Paired runs of a mechanism on a pair, by the stream of a seed, a role and a key.
+
+    Attributes
+    ----------
+    mechanism, pair
+        What runs, and on which inputs.
+    seed, role, key
+        The stream; the number of the shard follows behind the key.
+    runs, size
+        Paired runs in all, and of each shard but the last.
+    width
+        Entries that a row has at first.
+    coupled
+        Whether the sides of a run share their random draws.
+    """
+
+    mechanism: Mechanism
+    pair: Pair
+    seed: int
+    role: Role
+    key: tuple[int, ...] = ()
+    runs: int
+    size: int
+    width: int
+    coupled: bool = True
+
+    @property
+    def count(self) -> int:
+        """How many shards there are."""
+        return -(-self.runs // self.size)
+
+    @property
+    def seconds(self) -> float:
+        """What a shard takes, by the measured cost of a run."""
+        return 2 * self.size * self.mechanism.cost.seconds_per_run
+
+    def _of(self, shard: int) -> tuple[np.random.Generator, int, int]:
+        """The generator of a shard, its runs, and the number of its first run."""
+        first = shard * self.size
+        return generator(self.seed, self.role, *self.key, shard), min(self.size, self.runs - first), first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeRows(ShardedRuns):
+    """Search runs whose outcomes are looked at."""
+
+    def __call__(self, shard: int) -> tuple[int, Rows]:
+        """Return the length of the longest outcome, and rows of shape (2, runs, width)."""
+        rng, n, first = self._of(shard)
+        rows = np.empty((2, n, self.width))
+        return self.mechanism.fill_pair(self.pair, rng, rows, first, coupled=self.coupled), rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventCells(ShardedRuns):
+    """Runs of which events are counted."""
+
+    events: tuple[Event, ...]
+
+    def __call__(self, shard: int) -> list[Cells]:
+        """Return the four cells of every event: n10, n11, n01, n00."""
+        rng, n, first = self._of(shard)
+        width = self.width
+        totals = [np.zeros(4, np.int64) for _ in self.events]
+        blocks = -(-n * width // BLOCK) if self.mechanism.threads else 1
+        height = max(-(-n // blocks), min(n, 64))
+        memory = np.empty(2 * height * width)  # one for all blocks: fresh pages cost more than what is written there
+        for start in range(0, n, height):
+            rows = min(n - start, height)
+            state = rng.bit_generator.state
+            block = memory[: 2 * rows * width].reshape(2, rows, width)
+            longest = self.mechanism.fill_pair(self.pair, rng, block, first + start, coupled=self.coupled)
+            while longest > width:  # an event may ask for the absence of what lies behind the row
+                rng.bit_generator.state = state
+                width = longest
+                memory = np.empty(2 * height * width)
+                block = memory[: 2 * rows * width].reshape(2, rows, width)
+                longest = self.mechanism.fill_pair(self.pair, rng, block, first + start, coupled=self.coupled)
+            _count(self.events, block, totals)
+        return totals
+
+
+def _count(events: Sequence[Event], block: Rows, totals: Sequence[Cells]) -> None:
+    """Add the cells of every event in a block of shape (2, rows, width)."""
+    _, rows, width = block.shape
+    for event, total in zip(events, totals, strict=True):
+        a, b = event.contains(block.reshape(2 * rows, width)).reshape(2, rows)
+        both, hits, others = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
+        total += (hits - both, both, others - both, rows - hits - others + both)

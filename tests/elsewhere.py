@@ -1,0 +1,100 @@
+"""Work that is done as if in other processes: written, read and done there, one portion at a time, in this one."""
+
+import random
+import time
+
+import numpy as np
+
+from dpwitness.runs.remote import Died, Remote
+from dpwitness.runs.sending import execute
+from running import runner
+
+
+class Elsewhere:
+    """A place whose processes are threads of control of this one; `dies` says after how many portions one ends."""
+
+    task_seconds = 0.01
+    eager = True
+    started = True
+
+    def __init__(self, workers=2, dies=()):
+        self.workers = workers
+        self.dies = set(dies)
+        self.portions = []
+        self.published = []
+        self.retracted = 0
+
+    def start(self, deadline):
+        pass
+
+    def publish(self, content):
+        self.published.append(content)
+        return content
+
+    def retract(self, published):
+        self.retracted += 1
+
+    def submit(self, mechanism, work, first, end):
+        self.portions.append((first, end))
+        return len(self.portions), (mechanism, work, first, end)
+
+    def answer(self, handle, timeout):
+        number, portion = handle
+        if number in self.dies:
+            raise Died("killed")
+        return execute(*portion)
+
+    def drop(self, handles, *, at_once):
+        pass
+
+
+def away(mechanism, place=None, *, seed=1, deadline=None):
+    """A runner whose runs are made elsewhere."""
+    found = runner(mechanism, seed, deadline=deadline)
+    return type(found)(
+        mechanism=mechanism, seed=seed, workers=2, deadline=found.deadline,
+        pool=Remote(mechanism, place or Elsewhere(), seed=seed),
+    )  # fmt: skip
+
+
+# What processes are sent, at the top level of a file.
+
+COUNT = {"runs": 0}
+STREAM = np.random.default_rng(7)
+
+
+def noisy(rng, data):
+    return [data[0] + rng.laplace(), "yes" if rng.random() < 0.5 else "no"]
+
+
+def counting(rng, data):
+    COUNT["runs"] += 1
+    return data[0] + rng.laplace()
+
+
+def own_stream(data):
+    return data[0] + STREAM.laplace()
+
+
+def global_numpy(data):
+    return data[0] + np.random.laplace()  # noqa: NPY002  # what this is about
+
+
+def global_random(data):
+    return data[0] + random.gauss()
+
+
+def slow(rng, data):
+    time.sleep(0.001)
+    return data[0] + rng.random()
+
+
+def fragile(rng, data):
+    if rng.random() < 0.002:
+        raise ValueError("too far out")
+    return 1.0
+
+
+def changing(rng, data):
+    """Mostly a number, rarely text: of another kind than before."""
+    return "text" if rng.random() < 0.002 else 1.0

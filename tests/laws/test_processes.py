@@ -1,0 +1,287 @@
+"""Runs in other processes are those of one thread of this one."""
+
+import os
+import re
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import elsewhere
+from dpwitness.errors import InvalidOutcome, MechanismCrashed, MechanismRaised
+from dpwitness.events import Interval
+from dpwitness.mechanisms.catalog import load, load_code
+from dpwitness.mechanisms.mechanism import Learned
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.neighbours import pairs
+from dpwitness.runs import Role
+from dpwitness.runs.processes import Processes
+from dpwitness.runs.remote import PAYS, TRIES
+from dpwitness.runs.sending import CannotSend, dumped, execute, loaded, parcel, sent
+from elsewhere import Elsewhere, away
+from running import runner
+
+PAIR = pairs(([0.0], [1.0])).given[0]
+EVENTS = [Interval(coordinate=0, low=0.5)]
+
+
+def python(function, **settings):
+    return as_mechanism(function, PAIR.data, neighbour=PAIR.neighbour, interpreted=True, **settings)
+
+
+def last(iterator):
+    *_, item = iterator
+    return item
+
+
+@pytest.mark.parametrize("target", ["svt", None], ids=["compiled", "interpreted"])
+def test_counts_rows_and_tallies_are_those_of_one_thread(target):
+    pair = pairs(([0.0] * 4, [1.0] * 4)).given[0]
+    mechanism = as_mechanism(load("svt"), pair.data, epsilon=1.0) if target else python(elsewhere.noisy)
+    assert mechanism.compiled == bool(target)
+    runs = 3 * mechanism.shard + 3
+    place = Elsewhere()
+    there = away(mechanism, place, seed=5)
+    here = runner(mechanism, 5)
+    event = [Interval(coordinate=0, low=0.5)]
+    assert list(there.confirm(pair, event, runs)) == list(here.confirm(pair, event, runs))
+    assert there.tally(pair, event[0], runs, Role.PLAYOFF, 1) == here.tally(pair, event[0], runs, Role.PLAYOFF, 1)
+    for a, b in zip(there.sample(pair, runs, Role.SEARCH, 1), here.sample(pair, runs, Role.SEARCH, 1), strict=True):
+        assert np.array_equal(a, b, equal_nan=True)
+    assert there.notes == ()
+    assert [first for first, _ in place.portions[:2]] == [0, place.portions[0][1]]
+    assert len(place.published) == 4  # the mechanism once, and three pieces of work
+    assert place.retracted == 3
+
+
+def test_what_outputs_showed_elsewhere_is_known_here():
+    mechanism = python(elsewhere.noisy)
+    mechanism.forget()
+    there = away(mechanism)
+    x, _ = there.sample(PAIR, 100, Role.SEARCH)
+    assert {mechanism.label(value) for value in x[:, 1].tolist()} == {"yes", "no"}
+    assert mechanism.learned().kinds == {0: "a number", 1: "text"}
+
+
+def test_an_error_is_raised_behind_the_results_before_it_and_names_the_same_run():
+    def until_it_raises(running):
+        seen = []
+        with pytest.raises(MechanismRaised) as caught:
+            seen += running.confirm(PAIR, EVENTS, 100_000)
+        return seen, str(caught.value)
+
+    mechanism = python(elsewhere.fragile)
+    assert until_it_raises(away(mechanism)) == until_it_raises(runner(mechanism))
+    with pytest.raises(MechanismRaised) as caught:
+        last(away(mechanism).confirm(PAIR, EVENTS, 100_000))
+    assert "in another process" in "".join(caught.value.__notes__)
+
+
+def test_outputs_of_another_kind_than_before_are_an_error_as_on_one_core():
+    def told(running):
+        with pytest.raises(InvalidOutcome) as caught:
+            last(running.confirm(PAIR, EVENTS, 100_000))
+        return str(caught.value)
+
+    mechanism = python(elsewhere.changing)
+    assert mechanism.shard == 32
+    assert told(away(mechanism)) == told(runner(mechanism))
+    assert not Learned(shape="one value").agrees(Learned(shape="a sequence"))
+    assert Learned(shape="one value").agrees(Learned())
+
+
+def test_a_process_that_ends_costs_no_counts(monkeypatch):
+    mechanism = python(elsewhere.noisy)
+    expected = list(runner(mechanism).confirm(PAIR, EVENTS, 2_000))
+    place = Elsewhere(dies={2, 3, 9})
+    assert list(away(mechanism, place).confirm(PAIR, EVENTS, 2_000)) == expected
+    assert len(place.portions) > len(set(place.portions))
+
+
+def test_work_that_ends_its_process_on_each_try_is_named():
+    mechanism = python(elsewhere.noisy)
+    place = Elsewhere(dies=range(1, 100))
+    with pytest.raises(MechanismCrashed, match=r"noisy ended the process that ran it \(killed\), 3 times, in the runs 0 "):
+        last(away(mechanism, place).confirm(PAIR, EVENTS, 2_000))
+    assert len([portion for portion in place.portions if portion[0] == 0]) == 1 + TRIES
+
+
+@pytest.mark.parametrize("name", ["counting", "own_stream"])
+def test_a_mechanism_that_changes_while_it_runs_stays_here_and_says_so(name):
+    """Each process would count by itself, or repeat what the others draw."""
+    mechanism, place = python(getattr(elsewhere, name)), Elsewhere()
+    there = away(mechanism, place)
+    last(there.confirm(PAIR, EVENTS, 500))
+    assert place.portions == []
+    assert there.notes == (
+        f"{name} ran on one core alone: it changes while it runs, so that it would not be the same in each process",
+    )
+
+
+def test_what_cannot_be_sent_stays_here_and_says_so():
+    lock = threading.Lock()
+
+    def locked(rng, data):
+        with lock:
+            return data[0] + rng.laplace()
+
+    mechanism, place = python(locked), Elsewhere()
+    there = away(mechanism, place)
+    assert last(there.confirm(PAIR, EVENTS, 500)) == last(runner(mechanism).confirm(PAIR, EVENTS, 500))
+    assert place.portions == []
+    (note,) = there.notes
+    assert note.startswith("locked ran on one core alone: it cannot be sent to another process (TypeError: ")
+    told = []
+    type(there)(mechanism=mechanism, seed=1, pool=there.pool, progress=lambda *said: told.append(said)).report("x", 1, 2)
+    assert told == [("x", 1, 2, note)]
+
+
+class Deceiving(Elsewhere):
+    """A place whose processes say something else than they do."""
+
+    def __init__(self, **said):
+        super().__init__()
+        self.said = said
+
+    def answer(self, handle, timeout):
+        found = super().answer(handle, timeout)
+        number = handle[0]
+        return type(found)(
+            results=found.results,
+            **{name: value(number, found) for name, value in self.said.items()},
+        )
+
+
+@pytest.mark.parametrize(
+    ("function", "said", "why"),
+    [
+        ("noisy", {"first_runs": lambda k, found: "others"}, "something else from the same random numbers"),
+        ("noisy", {"refused": lambda k, found: "ImportError: no module x"}, "another process \\(ImportError: no module x\\)"),
+        ("global_numpy", {"worker": lambda k, found: str(k), "first_runs": lambda k, found: "same"}, "drew the same noise"),
+    ],
+)  # fmt: skip
+def test_processes_that_are_not_like_this_one_or_repeat_another_are_not_believed(function, said, why):
+    mechanism = python(getattr(elsewhere, function))
+    there = away(mechanism, Deceiving(**said))
+    assert last(there.confirm(PAIR, EVENTS, 5_000))[0].runs == 5_000
+    assert len(there.notes) == 1
+    assert re.search(why, there.notes[0])
+    assert not there.pool.away
+
+
+def test_processes_are_started_where_their_time_is_won_back():
+    class Idle(Elsewhere):
+        eager = False
+        started = False
+
+    mechanism = python(elsewhere.noisy)
+    place = Idle()
+    there = away(mechanism, place)
+    assert there.beside == 1
+    last(there.confirm(PAIR, EVENTS, 1_000))  # of a few µs each
+    assert place.portions == []
+    mechanism.cost = type(mechanism.cost)(seconds_per_run=PAYS / 100)  # as if it were slow
+    last(there.confirm(PAIR, EVENTS, 1_000))
+    assert place.portions
+    assert there.beside == 2
+
+
+def test_the_suite_s_own_work_is_sent_by_value_and_installed_code_by_name(tmp_path):
+    file = tmp_path / "elsewhere_of_a_user.py"
+    file.write_text("import numpy as np\nSCALE = 2.0\ndef noisy(rng, data):\n    return data[0] + rng.laplace(0, SCALE)\n")
+    function = load_code(f"{file}:noisy")
+    content = dumped(function)
+    assert b"SCALE" in content  # nobody has to find the file
+    assert len(dumped(load("svt"))) < 200
+    again = loaded(content)
+    assert again(np.random.default_rng(1), [0.0]) == function(np.random.default_rng(1), [0.0])
+    frozen = loaded(dumped(PAIR)).data
+    assert not frozen.flags.writeable
+    with pytest.raises(CannotSend, match="TypeError"):
+        dumped(threading.Lock())
+
+
+def test_roles_of_runs_by_which_processes_are_compared_are_their_own():
+    mechanism = python(elsewhere.noisy)
+    package = sent(mechanism, PAIR, 3)
+    assert package.first_runs() == package.first_runs()
+    assert package.first_runs() != sent(mechanism, PAIR, 4).first_runs()
+    assert execute(parcel(b"nothing"), parcel(b""), 0, 1).refused.startswith("UnpicklingError")
+
+
+@pytest.fixture(scope="module")
+def place():
+    """Two real processes, to which everything is sent."""
+    found = Processes(2)
+    found.eager = True
+    yield found
+    found.stop()
+
+
+def test_real_processes_give_the_same_counts_and_repeat_nobody_s_stream(place):
+    mechanism = python(elsewhere.slow)
+    there = away(mechanism, place)
+    assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
+    assert len(there.pool._first_runs) == 2  # both have done something
+    for function in (elsewhere.global_numpy, elsewhere.global_random):
+        mechanism = python(function)
+        x, y = away(mechanism, place).sample(PAIR, 2_000, Role.SEARCH)
+        assert len(np.unique([x - 0.0, y - 1.0])) == 4_000  # of 53 bits: two are equal with probability 10⁻⁹
+
+
+def killing(place):
+    """Kill one of the processes, in a tenth of a second."""
+    pids = list(place._pool._processes)
+    threading.Timer(0.1, os.kill, (pids[0], signal.SIGKILL)).start()
+    return pids[0]
+
+
+@pytest.mark.campaign
+def test_a_killed_process_costs_no_counts(place):
+    mechanism = python(elsewhere.slow)
+    there, here = away(mechanism, place), runner(mechanism)
+    looks = there.confirm(PAIR, EVENTS, 2_000)
+    first = next(looks)
+    killed = killing(place)
+    assert [first, *looks] == list(here.confirm(PAIR, EVENTS, 2_000))
+    assert killed not in place._pool._processes
+    killed = killing(place)
+    for a, b in zip(there.sample(PAIR, 2_000, Role.SEARCH), here.sample(PAIR, 2_000, Role.SEARCH), strict=True):
+        assert np.array_equal(a, b)
+    assert killed not in place._pool._processes
+    assert there.notes == ()
+
+
+@pytest.mark.campaign
+def test_a_mechanism_that_kills_its_process_is_named(place):
+    here = os.getpid()
+
+    def deadly(rng, data):
+        if rng.random() < 0.01 and os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return data[0] + rng.random()
+
+    mechanism = python(deadly)
+    with pytest.raises(MechanismCrashed, match=r"deadly ended the process that ran it .*SIGKILL.* 3 times, in the runs"):
+        last(away(mechanism, place).confirm(PAIR, EVENTS, 5_000))
+
+
+@pytest.mark.campaign
+def test_processes_that_hang_at_the_deadline_are_ended(place):
+    here = os.getpid()
+
+    def hanging(rng, data):
+        if rng.random() < 1e-4 and os.getpid() != here:
+            time.sleep(3600)
+        return data[0] + rng.random()
+
+    mechanism = python(hanging)
+    looks = away(mechanism, place, deadline=time.monotonic() + 20).confirm(PAIR, EVENTS, 1_000_000)
+    next(looks)
+    pids = list(place._pool._processes)
+    assert 0 < last(looks)[0].runs < 1_000_000
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
