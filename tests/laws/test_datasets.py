@@ -94,7 +94,7 @@ def test_data_are_taken_in_any_form():
     taken = relation.take([(0.5, 1), (2, 3)])
     assert taken.tolist() == [[0.5, 1.0], [2.0, 3.0]]
     assert not taken.flags.writeable
-    with pytest.raises(InvalidNeighbours, match="data=.* must be a dataset of records"):
+    with pytest.raises(InvalidNeighbours, match=r"data=.* must be a dataset of records"):
         relation.take([(0.5, 11)])
 
 
