@@ -210,9 +210,9 @@ def test_strings_are_outcomes_and_are_counted_exactly():
     )
 
 
-def test_without_outcome_a_dict_is_refused_with_advice():
+def test_without_outcome_an_object_of_no_known_type_is_refused_with_advice():
     with pytest.raises(InvalidOutcome, match="or pass outcome= to turn outputs into numbers"):
-        check(lambda rng, data: {"a": data[0]}, epsilon=1.0, **LIMITS)
+        check(lambda rng, data: object(), epsilon=1.0, **LIMITS)
 
 
 CALLS = []

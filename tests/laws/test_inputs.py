@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
-from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.neighbours import as_input, copier, input_from_json, input_key, input_to_json, pairs, shown
 from dpwitness.values import value_from_json, value_to_json
 
@@ -168,7 +168,7 @@ def kind_of(rng, data):
     "data", [[1, 2], [0.5], (1, 2), "text", b"bytes", None, {"a": [1]}, {1, 2}, [[1], [2, 3]], 5, 2**80]
 )
 def test_a_mechanism_gets_its_input_exactly_as_it_was_given(data):
-    mechanism = as_mechanism(kind_of, as_input(data), interpreted=True)
+    mechanism = as_mechanism(kind_of, as_input(data), how=How(interpreted=True))
     rows = np.empty((1, 1))
     mechanism.fill(as_input(data), np.random.default_rng(0), rows, 0)
     assert mechanism.label(rows[0, 0]) == f"{type(data).__name__} {data!r}"

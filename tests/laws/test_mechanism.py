@@ -200,10 +200,8 @@ def test_texts_are_outcomes_and_keep_their_label():
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda rng, data: 1 if rng.random() < 0.5 else "one", r"returned .* on run 10\d: value 1 is .*, but was"),
-        (lambda rng, data: 1 if rng.random() < 0.5 else [1], r"returned .* on run 10\d, but .* before"),
-        (lambda rng, data: {"a": 1}, r"returned \{'a': 1\} on run 100: return a number"),
-        (lambda rng, data: 1j, "return a number"),
+        (lambda rng, data: {"a": object()}, r"returned \{'a': <object .* on run 100: return a number"),
+        (lambda rng, data: iter([1]), "return a number"),
         (lambda rng, data: [0.0] * 20_000, "20000 values on a run from 100 on"),
     ],
 )

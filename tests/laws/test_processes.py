@@ -88,8 +88,8 @@ def test_outputs_of_another_kind_than_before_are_an_error_as_on_one_core():
     mechanism = python(elsewhere.changing)
     assert mechanism.shard == 32
     assert told(away(mechanism)) == told(runner(mechanism))
-    assert not Learned(shape="one value").agrees(Learned(shape="a sequence"))
-    assert Learned(shape="one value").agrees(Learned())
+    assert not Learned(bare=frozenset({False})).agrees(Learned(single=frozenset({False})))
+    assert Learned(bare=frozenset({False})).agrees(Learned(single=frozenset({True})))
 
 
 def test_a_process_that_ends_costs_no_counts(monkeypatch):

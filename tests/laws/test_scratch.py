@@ -9,7 +9,8 @@ import pytest
 
 from dpwitness.errors import CompiledDiffers
 from dpwitness.events.encoding import NOT_A_NUMBER, entries
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, sfc64_state
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
 from dpwitness.mechanisms.python import flat
 from dpwitness.mechanisms.resolve import as_mechanism

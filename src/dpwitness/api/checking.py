@@ -41,6 +41,7 @@ def check(
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: Outcome | None = None,
+    errors: str = "raise",
     alpha: float = 1e-6,
     max_runs: int = CHECK_RUNS,
     max_time: float = MAX_TIME,
@@ -73,7 +74,11 @@ def check(
     parameters
         Values for other parameters of the mechanism, by name.
     outcome
-        A function that turns what the mechanism returns into a number, a flag, text or a list of such.
+        A function that turns what the mechanism returns into what is released of it, or names of attributes that are
+        released, as "coef_,intercept_" of a fitted model.
+    errors
+        "outcome": a run that raises has the exception's class for an outcome; "raise": it ends the check. Functions
+        run as plain Python with the former.
     alpha
         The probability of a false alarm: at most this, however often one looks.
     max_runs, max_time
@@ -99,7 +104,7 @@ def check(
     """
     statement = Statement(
         mechanism=mechanism, epsilon=epsilon, claim=claim, delta=delta, d_in=d_in, neighbours=neighbours, data=data,
-        parameters=parameters, outcome=outcome, reference=reference,
+        parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
     effort = Effort(
         alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers,

@@ -74,7 +74,7 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
     names = ("epsilon", "claim", "delta", "alpha", "runs", "max_time")
     usual = {"alpha": ALPHA, "max_time": MAX_TIME}
     for name, value in given(
-        arguments, *names, "queries", "may_move", "direction", "data", "column", "outcome"
+        arguments, *names, "queries", "may_move", "direction", "data", "column", "outcome", "errors"
     ).items():
         if usual.get(name) != value:
             line += [f"--{name.replace('_', '-')}", str(value)]  # of a float all digits: it reads back the same

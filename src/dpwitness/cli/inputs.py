@@ -41,7 +41,7 @@ def data_of(arguments: argparse.Namespace) -> Data | None:
 
 def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """The function, and the settings that check, bound and curve take alike."""
-    function, outcome = load(arguments.target), outcome_function(arguments)
+    function, outcome = load(arguments.target), outcome_of(arguments)
     neighbours, data = relation(arguments), data_of(arguments)
     if data is not None and neighbours is None and target_of(function) is None:
         # A user's own function and a file: counts are a histogram, anything else answers to queries.
@@ -58,14 +58,15 @@ def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         "workers": arguments.workers,
         "reference": arguments.target,
         "outcome": outcome,
-        **given(arguments, "delta"),
+        **given(arguments, "delta", "errors"),
     }
     return function, shared
 
 
-def outcome_function(arguments: argparse.Namespace) -> Callable[[Any], Any] | None:
-    """The function of --outcome; None where it was not given."""
-    return None if arguments.outcome is None else load_code(arguments.outcome)
+def outcome_of(arguments: argparse.Namespace) -> Callable[[Any], Any] | str | None:
+    """The function of --outcome, or names of attributes; None where it was not given."""
+    text: str | None = arguments.outcome
+    return load_code(text) if text is not None and ":" in text else text
 
 
 def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -60,7 +60,17 @@ def target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the mechanism (repeatable)"
     )
-    parser.add_argument("--outcome", metavar="FILE.py:FUNCTION", help="what makes numbers, flags or text of an output")
+    outcomes(parser)
+
+
+def outcomes(parser: argparse.ArgumentParser) -> None:
+    """--outcome and --errors: what of a run is its outcome."""
+    parser.add_argument(
+        "--outcome",
+        metavar="WHAT",
+        help="what of an output is released: FILE.py:FUNCTION, or attributes as coef_,intercept_",
+    )
+    parser.add_argument("--errors", choices=("raise", "outcome"), help="what an exception is (default raise: the end)")
 
 
 def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the target's own relation)") -> None:

@@ -8,7 +8,7 @@ from dpwitness.events.interval import Interval
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.registry import event_from_json, register_event
 from dpwitness.events.score_threshold import ScoreThreshold
-from dpwitness.events.writing import LARGEST
+from dpwitness.events.writing import LARGEST, Noun
 
 __all__ = [
     "FEATURES",
@@ -18,6 +18,7 @@ __all__ = [
     "Feature",
     "FeatureEvent",
     "Interval",
+    "Noun",
     "OutcomeSet",
     "ScoreThreshold",
     "event_from_json",

@@ -26,6 +26,7 @@ from dpwitness.mechanisms.compiled.constants import constants
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.summary import Attributes
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
@@ -46,7 +47,9 @@ class Request:
     """What the new process is asked: which function, on which inputs, and which events to count."""
 
     function: Place
-    outcome: Place | None
+    outcome: Place | Attributes | None
+    errors: str
+    marked: bool
     parameters: dict[str, Any]
     vectorised: bool
     interpreted: bool
@@ -73,7 +76,9 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     _check_plain(signature.given)
     return Request(
         function=place_of(signature.original or signature.function),
-        outcome=None if outcome is None else place_of(outcome),
+        outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
+        errors=mechanism.errors,
+        marked=mechanism.marked,
         parameters=dict(signature.given),
         vectorised=signature.size is not None,
         interpreted=signature.original is not None,
@@ -155,8 +160,9 @@ def answer(question: Request | Place) -> Any:
         return constants(load(question))
     kind = VectorisedMechanism if question.vectorised else PythonMechanism
     signature = Signature.of(load(question.function), question.parameters)
-    outcome = None if question.outcome is None else load(question.outcome)
-    mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome)
+    outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
+    mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome, errors=question.errors)
+    mechanism.marked = question.marked
     events = [event_from_json(event) for event in question.events]
     return [_counted(mechanism, data, events, question.seed, side) for side, data in enumerate(question.inputs)]
 

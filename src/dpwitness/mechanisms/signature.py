@@ -15,9 +15,6 @@ SIZE_NAMES: Final = frozenset({"size", "n_samples"})
 EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
 DELTA_NAMES: Final = frozenset({"delta"})
 
-#: What a user gives as `outcome=`: from an output to a number, a flag, text or a list of such.
-Outcome = Callable[[Any], Any]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
