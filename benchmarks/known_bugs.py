@@ -103,12 +103,12 @@ def integer_laplace(scale: float):
     return dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=scale)
 
 
-def integer_laplace_5(data):
-    return integer_laplace(5.0)(int(data.sum()))
+def integer_laplace_5(value):
+    return integer_laplace(5.0)(value)
 
 
-def integer_laplace_10(data):
-    return integer_laplace(10.0)(int(data.sum()))
+def integer_laplace_10(value):
+    return integer_laplace(10.0)(value)
 
 
 @cache
@@ -207,14 +207,14 @@ BUGS = [
         requirement="opendp==0.14.1",
         fault="the noise is not geometric",
         claim=lambda: PureDP(integer_laplace(5.0).map(1)),
-        neighbours=records(integers(0, 1)),
+        neighbours=local(integers(0, 1)),
     ),
     Bug(
         function=integer_laplace_10,
         requirement="opendp==0.14.1",
         fault="the noise is not geometric",
         claim=lambda: PureDP(integer_laplace(10.0).map(1)),
-        neighbours=records(integers(0, 1)),
+        neighbours=local(integers(0, 1)),
     ),
     Bug(
         function=bit_vector,
