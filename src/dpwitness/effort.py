@@ -2,7 +2,7 @@
 
 import secrets
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from dpwitness.checks import number, whole
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
@@ -21,7 +21,8 @@ class Effort:
 
     `alpha`: the probability of a false alarm; `max_runs`: paired confirm runs; `max_time`: seconds for everything
     together, compiling left out; `search_runs`: paired search runs, None: as many as is usual; `seed`: None draws one;
-    `workers`: None takes every core. Raises `InvalidParameter` and `BudgetTooSmall`.
+    `workers`: None takes every core; `cluster`: where to run instead: "local", the address of a Dask scheduler or a
+    `distributed.Client`. Raises `InvalidParameter` and `BudgetTooSmall`.
     """
 
     alpha: float = 1e-6
@@ -30,6 +31,7 @@ class Effort:
     search_runs: int | None = None
     seed: int | None = None
     workers: int | None = None
+    cluster: Any = None
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -39,6 +41,7 @@ class Effort:
             raise InvalidParameter(f"alpha={self.alpha!r} must lie between 0 and 1")
         if not number("max_time", self.max_time) > 0:
             raise InvalidParameter(f"max_time={self.max_time!r} must be a positive number of seconds")
+        self._check_cluster()
         settled = {
             "max_runs": whole("max_runs", self.max_runs, 1, error=BudgetTooSmall),
             "max_time": min(float(self.max_time), LONGEST_TIME),
@@ -49,3 +52,13 @@ class Effort:
             settled["search_runs"] = whole("search_runs", self.search_runs, 1, error=BudgetTooSmall)
         for name, value in settled.items():
             object.__setattr__(self, name, value)
+
+    def _check_cluster(self) -> None:
+        """Raise `InvalidParameter` for what is no cluster."""
+        if self.cluster is None or hasattr(self.cluster, "scheduler_info"):
+            return
+        if not isinstance(self.cluster, str) or not (self.cluster == "local" or "://" in self.cluster):
+            raise InvalidParameter(
+                f'cluster={self.cluster!r:.80} must be "local", the address of a Dask scheduler such as '
+                '"tcp://host:8786", or a distributed.Client'
+            )

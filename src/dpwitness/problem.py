@@ -20,7 +20,7 @@ from dpwitness.mechanisms.resolve import How, Outcome, as_mechanism
 from dpwitness.mechanisms.signature import takes
 from dpwitness.mechanisms.summary import summary
 from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, pairs, taken
-from dpwitness.runs import Remote, Runner, on_all_cores
+from dpwitness.runs import Remote, Runner, on_all_cores, on_cluster
 from dpwitness.targets import target_of
 
 #: What an exception is: the end of everything, or an outcome.
@@ -136,13 +136,15 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
         max_time=effort.max_time,
         began=began,
         progress=effort.progress,
-        pool=_pool(mechanism, effort.workers, effort.seed),
+        pool=_pool(mechanism, effort, effort.workers, effort.seed),
     )
     return problem, runner
 
 
-def _pool(mechanism: Mechanism, workers: int, seed: int) -> Remote | None:
-    """Other processes for a mechanism that threads cannot share."""
+def _pool(mechanism: Mechanism, effort: Effort, workers: int, seed: int) -> Remote | None:
+    """The cluster where there is one, else other processes for a mechanism that threads cannot share."""
+    if effort.cluster is not None:
+        return on_cluster(mechanism, effort.cluster, workers, seed)
     return on_all_cores(mechanism, workers, seed) if workers > 1 and not mechanism.threads else None
 
 

@@ -211,9 +211,10 @@ def test_protocols_answer_for_themselves():
 def test_public_names():
     assert dpwitness.__all__ == sorted(dpwitness.__all__)
     assert set(dpwitness.__all__) == {
-        "ApproxDP", "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "CompiledDiffers", "Curve",
+        "ApproxDP", "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "ClusterLost", "CompiledDiffers", "Curve",
         "DPWitnessError", "DependentRuns", "Interval", "InvalidClaim", "InvalidData", "InvalidNeighbours",
-        "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismError", "MechanismRaised", "MechanismTimeout",
+        "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismCrashed", "MechanismError", "MechanismRaised",
+        "MechanismTimeout",
         "NotRefuted", "OutcomeSet", "PureDP", "ScoreThreshold", "SlowMechanism", "UnknownAttack", "UnknownTarget",
         "Violation", "Witness", "bits", "bound", "categories", "check", "curve", "flags",
         "histogram", "integers", "like", "numbers", "pairs", "queries", "records", "replay", "shrink", "target", "text",

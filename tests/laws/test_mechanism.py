@@ -202,12 +202,16 @@ def test_texts_are_outcomes_and_keep_their_label():
     [
         (lambda rng, data: {"a": object()}, r"returned \{'a': <object .* on run 100: return a number"),
         (lambda rng, data: iter([1]), "return a number"),
-        (lambda rng, data: [0.0] * 20_000, "20000 values on a run from 100 on"),
     ],
 )
 def test_wrong_outputs_are_named_with_run_and_value(function, message):
     with pytest.raises(InvalidOutcome, match=message):
         plain(function)
+
+
+def test_an_output_of_too_many_values_is_named_with_its_run():
+    with pytest.raises(InvalidOutcome, match="20000 values on a run from 100 on"):
+        plain(lambda rng, data: [0.0] * 20_000, n=2)
 
 
 def test_an_exception_is_named_with_run_and_input():

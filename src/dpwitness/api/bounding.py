@@ -42,6 +42,7 @@ def bound(
     search_runs: int | None = None,
     seed: int | None = None,
     workers: int | None = None,
+    cluster: Any = None,
     reference: str | None = None,
     progress: Progress | None = None,
 ) -> Bound:
@@ -58,7 +59,7 @@ def bound(
         raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
     effort = Effort(
         alpha=1 - confidence, max_runs=whole("runs", runs, 1, error=BudgetTooSmall), max_time=max_time,
-        search_runs=search_runs, seed=seed, workers=workers, progress=progress,
+        search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress,
     )  # fmt: skip
     return prepared(statement, effort, lambda problem, runner: _bound(problem, runner, effort, confidence))
 

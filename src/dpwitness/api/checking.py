@@ -48,6 +48,7 @@ def check(
     search_runs: int | None = None,
     seed: int | None = None,
     workers: int | None = None,
+    cluster: Any = None,
     reference: str | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
@@ -88,7 +89,10 @@ def check(
     seed
         Of all random streams: the same seed gives the same counts. None draws one.
     workers
-        Threads; by default one for each core.
+        Threads for compiled code, processes for plain Python; by default one for each core.
+    cluster
+        Where to run instead: "local", Dask workers of this machine; the address of a Dask scheduler; or a
+        `distributed.Client`. The same seed gives the same counts there.
     reference
         The name that a witness is saved under.
     progress
@@ -108,7 +112,7 @@ def check(
     )  # fmt: skip
     effort = Effort(
         alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers,
-        progress=progress,
+        cluster=cluster, progress=progress,
     )  # fmt: skip
     require_budget(statement.stated.claim, effort)
     return prepared(statement, effort, lambda problem, runner: check_problem(problem, runner, effort))

@@ -55,6 +55,7 @@ def curve(
     search_runs: int | None = None,
     seed: int | None = None,
     workers: int | None = None,
+    cluster: Any = None,
     reference: str | None = None,
     progress: Progress | None = None,
 ) -> Curve:
@@ -71,7 +72,9 @@ def curve(
     started = time.monotonic()
     if runs is not None:
         runs = whole("runs", runs, 1, error=BudgetTooSmall)
-    effort = Effort(max_time=max_time, search_runs=search_runs, seed=seed, workers=workers, progress=progress)
+    effort = Effort(
+        max_time=max_time, search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress
+    )
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidParameter(f"method={method!r} must be one of {', '.join(METHODS)}")
     statements = [
@@ -139,6 +142,8 @@ def _line(
     done, shards = confirmed(runner, pair, events, planned, coupled=False, look=look)
     if done.ended == "interrupted":
         raise KeyboardInterrupt
+    if done.lost is not None:
+        raise done.lost
     if done.totals[0].runs < planned:
         raise MechanismTimeout(
             f"{problem.mechanism.name} did not finish {planned} runs in {runner.max_time:g} s: give fewer, or more time"

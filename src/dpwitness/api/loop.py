@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from dpwitness.candidate import Candidate
 from dpwitness.effort import Effort
-from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MixedKinds
+from dpwitness.errors import ClusterLost, CompiledDiffers, CompiledDisagrees, MixedKinds
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.health.dependence import Shards
@@ -35,10 +35,14 @@ PASS_SECONDS: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """Counts of each event; why the runs ended: "refuted", "runs", "time" or "interrupted"."""
+    """Counts of each event; why the runs ended: "refuted", "runs", "time", "interrupted" or "cluster lost".
+
+    `lost`: what was raised where the cluster was lost.
+    """
 
     totals: Totals
     ended: str
+    lost: ClusterLost | None = None
 
 
 def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T]) -> T:
@@ -75,7 +79,7 @@ def confirmed(
     """
     require_agreement(runner, pair)
     totals: Totals = tuple(Counts() for _ in events)
-    shards, ended = Shards(), "time"
+    shards, ended, lost = Shards(), "time", None
     try:
         for totals in runner.confirm(pair, events, runs, coupled=coupled):
             shards.add(totals)
@@ -88,7 +92,11 @@ def confirmed(
             ended = "runs" if totals[0].runs >= runs else "time"
     except KeyboardInterrupt:
         ended = "interrupted"  # what was counted is kept: evidence is valid at any time
-    return Confirmed(totals=totals, ended=ended), shards
+    except ClusterLost as error:
+        if not totals[0].runs:
+            raise
+        ended, lost = "cluster lost", error
+    return Confirmed(totals=totals, ended=ended, lost=lost), shards
 
 
 def believed(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards, *, against: bool) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ def replay(
     max_time: float = MAX_TIME,
     seed: int | None = None,
     workers: int | None = None,
+    cluster: Any = None,
     progress: Progress | None = None,
 ) -> Verdict:
     """Count a witness's event on fresh runs of its pair: no search, a new seed.
@@ -71,7 +72,7 @@ def replay(
     alpha = witness.alpha if alpha is None else alpha
     effort = Effort(
         alpha=alpha, max_runs=1 if max_runs is None else max_runs, max_time=max_time, seed=seed, workers=workers,
-        progress=progress,
+        cluster=cluster, progress=progress,
     )  # fmt: skip
     stated = _replayed_claim(witness.claim, claim, delta)
     if max_runs is None:

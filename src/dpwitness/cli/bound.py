@@ -29,6 +29,7 @@ def add(subparsers: Any) -> None:
     options.runs(parser, "paired confirm runs (default 2e7)")
     options.inputs(parser)
     options.common(parser, max_time=600.0)
+    options.cluster(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -38,6 +38,7 @@ def add(subparsers: Any) -> None:
     options.runs(parser, "paired confirm runs at most (default 4e6)")
     options.inputs(parser)
     options.common(parser, max_time=MAX_TIME)
+    options.cluster(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

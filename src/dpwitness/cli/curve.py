@@ -34,6 +34,7 @@ def add(subparsers: Any) -> None:
     options.plot(parser)
     options.inputs(parser)
     options.common(parser, max_time=600.0, time_for="each line")
+    options.cluster(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.neighbours import Data, Relation, histogram, pairs, queries
 from dpwitness.targets import target_of
 
-__all__ = ["data_of", "given", "loaded", "relation"]
+__all__ = ["data_of", "given", "loaded", "places", "relation"]
 
 
 def relation(arguments: argparse.Namespace) -> Relation | None:
@@ -61,12 +61,22 @@ def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         "parameters": settings(arguments.set),
         "max_time": arguments.max_time,
         "seed": arguments.seed,
-        "workers": arguments.workers,
+        **places(arguments),
         "reference": arguments.target,
         "outcome": outcome,
         **given(arguments, "delta", "errors"),
     }
     return function, shared
+
+
+def places(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Where the runs are made. Raises `BadInput` for a number of workers of somebody else's cluster."""
+    if arguments.cluster not in (None, "local") and arguments.workers is not None:
+        raise BadInput(
+            f"--cluster {arguments.cluster} has the workers that it has: leave out --workers, which is for --cluster "
+            "local"
+        )
+    return {"workers": arguments.workers, "cluster": arguments.cluster}
 
 
 def outcome_of(arguments: argparse.Namespace) -> Callable[[Any], Any] | str | None:

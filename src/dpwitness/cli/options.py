@@ -5,7 +5,7 @@ from typing import Final
 
 from dpwitness.cli.arguments import number, seconds, threads, whole
 
-__all__ = ["COMMON", "common", "data", "inputs", "plot", "records", "runs", "target"]
+__all__ = ["COMMON", "cluster", "common", "data", "inputs", "plot", "records", "runs", "target"]
 
 #: What every command that runs something takes.
 COMMON: Final = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
@@ -13,7 +13,7 @@ COMMON: Final = ("--seed", "--workers", "--max-time", "--save", "--json", "--qui
 ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", "either": None}
 #: What a mechanism may get of --records.
 FORMS: Final = ("dataframe", "array", "list", "columns", "xy")
-WORKERS: Final = "threads (default: all cores)"
+WORKERS: Final = "threads, or processes for plain Python (default: all cores)"
 
 
 def common(
@@ -43,6 +43,16 @@ def common(
     parser.add_argument("--save", metavar="FILE", help="write the result as JSON")
     parser.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def cluster(parser: argparse.ArgumentParser) -> None:
+    """--cluster: where the runs of a mechanism are made instead of here."""
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run on a Dask cluster: the address of its scheduler, or local for workers of this machine (--workers of "
+        "them)",
+    )
 
 
 def runs(parser: argparse.ArgumentParser, help: str) -> None:

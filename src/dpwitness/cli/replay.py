@@ -39,12 +39,13 @@ def add(subparsers: Any) -> None:
         "inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
     )
     options.common(parser, max_time=60.0)
+    options.cluster(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Replay, and print what the witness says above the verdict."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import data_of, given, outcome_of, relation
+    from dpwitness.cli.inputs import data_of, given, outcome_of, places, relation
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
     from dpwitness.mechanisms.catalog import load
@@ -67,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
             max_runs=arguments.runs,
             max_time=arguments.max_time,
             seed=arguments.seed,
-            workers=arguments.workers,
+            **places(arguments),
             progress=progress,
         )
     return hand_over(arguments, exit_code(verdict), verdict.to_json, lambda: replay_text(witness, verdict))

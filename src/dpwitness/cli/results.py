@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, deliver, show
+from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, deliver, show
 from dpwitness.files import check_writable, write_atomically
 from dpwitness.report.plots import plot_format
 from dpwitness.results.bound import Bound
@@ -50,10 +50,12 @@ def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, Any]], r
 
 
 def exit_code(result: Verdict | Bound) -> int:
-    """The exit code of a result: interrupted, violated, or neither."""
+    """The exit code of a result: interrupted, violated, without the cluster that it needs, or none of these."""
     if result.ended == "interrupted":
         return INTERRUPTED
-    return VIOLATED if isinstance(result, Violation) else NOT_REFUTED
+    if isinstance(result, Violation):
+        return VIOLATED
+    return UNEXPECTED if result.ended == "cluster lost" else NOT_REFUTED
 
 
 def as_json(value: Any) -> str:

@@ -6,6 +6,7 @@ from dpwitness.events.feature_event import FeatureEvent
 from dpwitness.events.features import FEATURES, Feature
 from dpwitness.events.interval import Interval
 from dpwitness.events.outcome_set import OutcomeSet
+from dpwitness.events.outside import Outside
 from dpwitness.events.registry import event_from_json, register_event
 from dpwitness.events.score_threshold import ScoreThreshold
 from dpwitness.events.writing import LARGEST, Noun
@@ -20,6 +21,7 @@ __all__ = [
     "Interval",
     "Noun",
     "OutcomeSet",
+    "Outside",
     "ScoreThreshold",
     "event_from_json",
     "register_event",

@@ -57,9 +57,8 @@ def ratio(entries: Rows, number: float) -> Column:
 def order(entries: Rows, number: float) -> Column:
     """−1, 0, 1: the first entry is below, equal to, above the second; of what is no number, equality has a meaning."""
     first, second = entries.T
-    sign = np.asarray(np.greater(first, second), np.float64) - np.less(first, second)
-    sign[np.isnan(first) | np.isnan(second)] = np.nan
-    return sign
+    absent = np.isnan(first) | np.isnan(second)
+    return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))
 
 
 def present(entries: Rows, number: float) -> Column:

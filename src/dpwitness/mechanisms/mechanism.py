@@ -184,9 +184,11 @@ class Mechanism(ABC):
 
     def learn(self, other: Learned) -> None:
         """Take over what it returned in another process; nothing of what does not agree with its own."""
+        return
 
     def forget(self) -> None:
         """Begin anew with what `learned` returns."""
+        return
 
     @property
     def places(self) -> Mapping[int, str]:

@@ -12,13 +12,11 @@ from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, place_name, row_of
 from dpwitness.mechanisms.raising import of_both, raised
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.summary import Attributes, Outcome, summary
+from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summary
 from dpwitness.neighbours import Data, Pair, as_array, copier
 
 #: Outputs that are looked through for names of their entries.
 LOOKED: Final = 16
-#: Attributes of an object of no known kind that an error message names.
-NAMED: Final = 5
 
 
 class PythonMechanism(Mechanism):
@@ -168,7 +166,7 @@ class PythonMechanism(Mechanism):
             row_of(value, made)
         except TypeError as error:
             raise InvalidOutcome(
-                f"{self.name} returned {output!r:.80} on run {run}: {_advice(value)}, or pass outcome= to turn outputs "
+                f"{self.name} returned {output!r:.80} on run {run}: {advice(value)}, or pass outcome= to turn outputs "
                 "into numbers"
             ) from error
         except RecursionError as error:
@@ -237,17 +235,3 @@ def _with_attribute(place: Any, names: tuple[str, ...]) -> Any:
     if len(names) > 1:
         return None, "attribute", names[name - 1]
     return (None, "attribute", names[0]), word, name
-
-
-def _advice(value: Any) -> str:
-    """What to do about an object of a type that is no kind of outcome."""
-    kept = [name for name in vars(value) if name.endswith("_") and not name.startswith("_")] if _has_vars(value) else []
-    if kept:
-        return f"name the attributes of it that are released, as outcome={','.join(kept[:NAMED])!r}"
-    return (
-        "return a number, a flag, text, bytes, a date, a dict, a set, a dataclass, an array, a table or a list of such"
-    )
-
-
-def _has_vars(value: Any) -> bool:
-    return hasattr(value, "__dict__") and not isinstance(value, type)

@@ -159,9 +159,10 @@ def _measured(mechanism: Mechanism, pair: Pair, how: How) -> Mechanism:
 def _seeding_repeats(mechanism: PythonMechanism, pair: Pair) -> bool:
     """Whether runs that differ are the same again where the global generators are seeded for each."""
     mechanism.draws_globally = True
-    first, second = (mechanism.pair_outcomes(pair, np.random.Generator(np.random.SFC64(0)), 4, coupled=False) for _ in "ab")
-    same = first.shape == second.shape and np.array_equal(first, second, equal_nan=True)
-    return same and not all(np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
+    bits = np.random.SFC64
+    first, again = (mechanism.pair_outcomes(pair, np.random.Generator(bits(0)), 4, coupled=False) for _ in range(2))
+    varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
+    return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)
 
 
 def _warn_different(difference: str, signature: Signature) -> None:

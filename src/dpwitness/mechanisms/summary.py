@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from dpwitness.errors import InvalidParameter
 
+#: Attributes of an object of no known kind that an error message names.
+NAMED: Final = 5
 #: What a user gives as `outcome=`: a function from an output to an outcome, or names of its attributes, as
 #: "coef_,intercept_" or ("coef_", "intercept_").
 Outcome = Callable[[Any], Any] | str | Sequence[str]
@@ -35,3 +37,17 @@ def summary(given: Outcome | None) -> Callable[[Any], Any] | None:
             "'coef_,intercept_'"
         )
     return Attributes(names=tuple(plain))
+
+
+def advice(value: Any) -> str:
+    """What to do about an object of a type that is no kind of outcome."""
+    kept = [name for name in vars(value) if name.endswith("_") and not name.startswith("_")] if _has_vars(value) else []
+    if kept:
+        return f"name the attributes of it that are released, as outcome={','.join(kept[:NAMED])!r}"
+    return (
+        "return a number, a flag, text, bytes, a date, a dict, a set, a dataclass, an array, a table or a list of such"
+    )
+
+
+def _has_vars(value: Any) -> bool:
+    return hasattr(value, "__dict__") and not isinstance(value, type)

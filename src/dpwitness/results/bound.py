@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dpwitness.results import codec
 from dpwitness.results.codec import Form
-from dpwitness.results.result import HEAD, MIDDLE, NOTES, TAIL, VERSIONS, WitnessedResult, maker
+from dpwitness.results.result import EARLY, HEAD, MIDDLE, NOTES, TAIL, VERSIONS, WitnessedResult, maker
 from dpwitness.results.text import notes
 
 __all__ = ["Bound", "bound_from_json"]
@@ -29,7 +29,7 @@ class Bound(WitnessedResult):
 
     def __str__(self) -> str:
         lines = [self._said, *self.witness.lines()]
-        if self.ended in ("time", "interrupted"):
+        if self.ended in EARLY:
             lines.append("  stopped early; the bound is valid for the runs that were counted")
         return "\n".join([*lines, *notes(self.notes), self.spent()])
 

@@ -9,6 +9,13 @@ from dpwitness.results.codec import FLAG, OBJECT, SECONDS, SEED, TEXT, WHOLE, Ke
 from dpwitness.results.text import named
 from dpwitness.results.witness import WITNESS, Witness
 
+#: Why confirm runs may end before their number or their evidence says so, for people.
+EARLY: Final = {
+    "time": "the time was over",
+    "interrupted": "interrupted",
+    "cluster lost": "the cluster does not answer any more",
+}
+
 Keys = Mapping[str, Kind | Key]
 W = TypeVar("W", bound="WitnessedResult")
 
@@ -37,7 +44,7 @@ class WitnessedResult(Result):
     witness: Witness  # in `NotRefuted`: the best candidate, which did not refute
     epsilon_lower_bound: float  # nats
     search_runs: int
-    ended: str  # why the confirm runs ended: "refuted", "runs", "time" or "interrupted"
+    ended: str  # why the confirm runs ended: "refuted", "runs", "time", "interrupted" or "cluster lost"
 
     @property
     def counts(self) -> Counts:

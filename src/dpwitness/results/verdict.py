@@ -13,7 +13,7 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.neighbours import same_relation
 from dpwitness.results import codec
 from dpwitness.results.codec import OMITTED, Form, Key, Kind
-from dpwitness.results.result import HEAD, MIDDLE, NOTES, TAIL, VERSIONS, Keys, WitnessedResult, maker
+from dpwitness.results.result import EARLY, HEAD, MIDDLE, NOTES, TAIL, VERSIONS, Keys, WitnessedResult, maker
 from dpwitness.results.text import confidence, label, named, notes, relation_text, short
 from dpwitness.results.witness import Witness
 
@@ -44,9 +44,8 @@ class CheckResult(WitnessedResult, ABC):
         """The verdict for people; `reproduce` is the command line that gives the same counts again."""
         head, found = self._found()
         lines = [head, *self.witness.lines(), *found]
-        if self.ended in ("time", "interrupted"):
-            why = "the time was over" if self.ended == "time" else "interrupted"
-            lines.append(f"  stopped early: {why}; what was counted is valid")
+        if self.ended in EARLY:
+            lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]
         if not self.reproducible:
             lines.append("  the mechanism draws its own randomness: a seed cannot reproduce these counts")

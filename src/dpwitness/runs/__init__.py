@@ -1,9 +1,22 @@
 """Runs of mechanisms: their streams, where they are made, and what is counted."""
 
+from dpwitness.runs.dask import on_cluster
 from dpwitness.runs.executor import Executor, Threads, default_workers
 from dpwitness.runs.processes import on_all_cores
 from dpwitness.runs.remote import Remote
 from dpwitness.runs.runner import Progress, Runner, stack
 from dpwitness.runs.streams import Role, generator
 
-__all__ = ["Executor", "Progress", "Remote", "Role", "Runner", "Threads", "default_workers", "generator", "on_all_cores", "stack"]
+__all__ = [
+    "Executor",
+    "Progress",
+    "Remote",
+    "Role",
+    "Runner",
+    "Threads",
+    "default_workers",
+    "generator",
+    "on_all_cores",
+    "on_cluster",
+    "stack",
+]

@@ -12,6 +12,8 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from dpwitness.clock import Deadline
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.neighbours import Pair
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -22,7 +24,30 @@ INTERRUPTED = 0.5
 
 
 class Work(Protocol[T_co]):
-    """A plain value that does any of its parts: it may be sent to where they are done, and gives the same there."""
+    """Runs in parts, as a plain value: it may be sent to where they are made, and gives the same there.
+
+    `runs` of a mechanism on a pair, `size` of them a part, which takes so many `seconds`.
+    """
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What runs."""
+
+    @property
+    def pair(self) -> Pair:
+        """On which inputs."""
+
+    @property
+    def runs(self) -> int:
+        """Paired runs in all."""
+
+    @property
+    def size(self) -> int:
+        """Paired runs of every part but the last."""
+
+    @property
+    def seconds(self) -> float:
+        """What a part takes, as far as is known before."""
 
     def __call__(self, part: int, /) -> T_co:
         """Do one part."""
@@ -54,11 +79,9 @@ class Threads:
 
     workers: int = 1
 
-    def map(
-        self, work: Work[T], count: int, deadline: Deadline | None = None, *, first: int = 0
-    ) -> Iterator[T | None]:
-        """Yield the results in order, from part `first` on; see `Executor`."""
-        return self.ordered((partial(work, part) for part in range(first, count)), deadline)
+    def map(self, work: Work[T], count: int, deadline: Deadline | None = None) -> Iterator[T | None]:
+        """Yield the results in order; see `Executor`."""
+        return self.ordered((partial(work, part) for part in range(count)), deadline)
 
     def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
         """Yield the results of tasks in their order, None as the last at the deadline, as `map` does."""

@@ -7,9 +7,8 @@ import atexit
 import re
 import signal
 import threading
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from concurrent.futures import TimeoutError as NotYet
-from concurrent.futures import wait
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -48,7 +47,7 @@ class Processes:
         """Start them with the first portion."""
 
     def _running(self) -> Any:
-        from loky.process_executor import ProcessPoolExecutor
+        from loky.process_executor import ProcessPoolExecutor  # type: ignore[import-untyped]  # it has no types
 
         with self._lock:
             if self._pool is None:

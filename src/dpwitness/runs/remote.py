@@ -10,15 +10,16 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 from dpwitness.clock import Deadline
-from dpwitness.errors import InvalidOutcome, MechanismCrashed
+from dpwitness.errors import MechanismCrashed, MixedKinds
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.executor import Threads
+from dpwitness.runs.executor import Threads, Work
 from dpwitness.runs.sending import Answer, CannotSend, Parcel, dumped, loaded, parcel, sent
-from dpwitness.runs.shards import ShardedRuns
 
+T = TypeVar("T")
 Handle = Any  # what a place gives for a portion of work, until its answer is there
 
 #: Seconds of runs made here before processes are started, which takes about as long; and seconds of runs ahead from
@@ -115,7 +116,7 @@ class Remote:
         """Whether runs are made in other processes now."""
         return not self._refused and (self._place.eager or self._parcel is not None)
 
-    def map(self, work: ShardedRuns, count: int, deadline: Deadline | None = None) -> Iterator[Any]:
+    def map(self, work: Work[T], count: int, deadline: Deadline | None = None) -> Iterator[T | None]:
         """Yield the results in order; see `Executor`."""
         first = 0
         while not self._pays(work, count - first, deadline):
@@ -136,7 +137,7 @@ class Remote:
             if text not in self._notes:
                 self._notes.append(text)
 
-    def _pays(self, work: ShardedRuns, parts: int, deadline: Deadline | None) -> bool:
+    def _pays(self, work: Work[Any], parts: int, deadline: Deadline | None) -> bool:
         """Whether to send what is left to do."""
         if self._refused:
             return False
@@ -147,7 +148,7 @@ class Remote:
             return parts > 1 and seconds >= PAYS_STARTED
         return seconds >= PAYS and (self._seconds_here >= START or work.seconds >= START / 4)
 
-    def _do_here(self, work: ShardedRuns, first: int, count: int, deadline: Deadline | None) -> Iterator[Any]:
+    def _do_here(self, work: Work[Any], first: int, count: int, deadline: Deadline | None) -> Iterator[Any]:
         """Parts in this process, from `first` on; counts the seconds."""
         lock = self._running
 
@@ -160,7 +161,7 @@ class Remote:
                 self._seconds_here += time.perf_counter() - started
                 return result
 
-        for result in self._here.map(done, count, deadline, first=first):
+        for result in self._here.ordered((partial(done, part) for part in range(first, count)), deadline):
             if result is None:
                 self._running = threading.Lock()  # a run that hangs keeps the old one for ever
             yield result
@@ -170,7 +171,7 @@ class Remote:
         where = "all cores of this machine" if self._mechanism.threads else "one core"
         self.note(f"{self._mechanism.name} ran on {where} alone: {reason}")
 
-    def _written(self, work: ShardedRuns, deadline: Deadline | None) -> tuple[Any, Any] | None:
+    def _written(self, work: Work[Any], deadline: Deadline | None) -> tuple[Any, Any] | None:
         """The mechanism and the work as the place takes them; None where they stay here."""
         with self._lock:
             if self._refused:
@@ -185,7 +186,7 @@ class Remote:
                 self._stay(f"it cannot be sent to another process ({error})")
                 return None
 
-    def _prepared(self, work: ShardedRuns, deadline: Deadline | None) -> tuple[str, Any] | None:
+    def _prepared(self, work: Work[Any], deadline: Deadline | None) -> tuple[str, Any] | None:
         """Write the mechanism, and see whether running changes it; None where it does."""
         mechanism = self._mechanism
         package = sent(mechanism, work.pair, self._seed)
@@ -221,7 +222,7 @@ class Remote:
                 self._stay("two processes returned the same in their first runs, as if they drew the same noise")
             return not self._refused
 
-    def _do_there(self, work: ShardedRuns, first: int, count: int, deadline: Deadline | None) -> Iterator[Any]:
+    def _do_there(self, work: Work[Any], first: int, count: int, deadline: Deadline | None) -> Iterator[Any]:
         """Parts in other processes; those that nobody there can do, here."""
         written = self._written(work, deadline)
         if written is None:
@@ -248,13 +249,13 @@ class Remote:
         finally:
             sending.drop(at_once=over)
 
-    def _portion(self, work: ShardedRuns, parts: int) -> int:
+    def _portion(self, work: Work[Any], parts: int) -> int:
         """Parts of the first portions: shares of what there is to do, and no longer than a fourth of the usual."""
         fits = self._place.task_seconds / 4 / max(work.seconds, 1e-9)
         return int(max(min(fits, -(-parts // self._place.workers)), 1))
 
     def _waited(
-        self, work: ShardedRuns, sending: "_Sending", portion: _Portion, deadline: Deadline | None
+        self, work: Work[Any], sending: "_Sending", portion: _Portion, deadline: Deadline | None
     ) -> Answer | None:
         """The answer of the portion that is next; None at the deadline. Raises `MechanismCrashed`."""
         while True:
@@ -274,7 +275,7 @@ class Remote:
             if answer is not None or (deadline is not None and deadline.left <= 0):
                 return answer
 
-    def _results(self, work: ShardedRuns, portion: _Portion, answer: Answer) -> Iterator[Any]:
+    def _results(self, work: Work[Any], portion: _Portion, answer: Answer) -> Iterator[Any]:
         """What a process found, as if it had been found here; raises what was raised there."""
         mechanism = self._mechanism
         with self._lock:
@@ -285,10 +286,7 @@ class Remote:
         if not agrees:  # here it raises in the run that does not go with those before
             yield from self._do_here(work, portion.first, portion.end, None)
             first = portion.first * work.size
-            raise InvalidOutcome(
-                f"{mechanism.name} returned another kind of output in a run from {first} on than before: always return "
-                "the same kind of output"
-            )
+            raise MixedKinds(f"{mechanism.name} returned another kind of output in a run from {first} on than before")
         yield from answer.results
         if answer.error is not None:
             raise loaded(answer.error)
@@ -323,7 +321,7 @@ class _Sending:
     def answer(self, portion: _Portion, timeout: float | None) -> Answer | None:
         """Wait for the answer of the next portion. Raises `Died` where a process ended; then it is on its way again."""
         try:
-            return cast("Answer | None", self._place.answer(portion.handle, timeout))
+            return self._place.answer(portion.handle, timeout)
         except Died:
             portion.tries += self._alone > 0  # it was alone on its way: it was this one
             self._alone = len(self._flying)

@@ -137,14 +137,26 @@ class Runner:
         n10, n11, n01, n00 = map(int, total)
         return Tally(n10=n10, n11=n11, n01=n01, n00=n00)
 
+    def epoch(self, pair: Pair, events: Sequence[Event], n: int, *key: int) -> tuple[tuple[Counts, ...], Rows, Rows]:
+        """Counts of each event in n fresh paired runs, and the outcomes of these runs for what is chosen next.
+
+        Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had. Fewer
+        runs, perhaps none, where the deadline passes first.
+        """
+        try:
+            x, y = self.sample(pair, n, Role.EPOCH, *key, partial_too=True)
+        except MechanismTimeout:
+            x = y = np.empty((0, 1))
+        return tuple(_counted(event, x, y) for event in events), x, y
+
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True
     ) -> Iterator[tuple[Counts, ...]]:
         """Counts of each event so far, after every shard of fresh paired runs, up to `max_runs`.
 
-        The pair and the events are fixed here, before the first run is drawn; this is the only maker of `Counts`. With
-        `coupled` the sides of a run share their random draws: the e-value needs runs independent of each other, not
-        sides. Ends early when the deadline passes; raises `MechanismTimeout` if no shard was done by then.
+        The pair and the events are fixed here, before the first run is drawn; this and `epoch` are the only makers of
+        `Counts`. With `coupled` the sides of a run share their random draws: the e-value needs runs independent of each
+        other, not sides. Ends early when the deadline passes; raises `MechanismTimeout` if no shard was done by then.
         """
         mechanism, events = self.mechanism, tuple(events)
         width = max(mechanism.width, *(event.width for event in events), 1)
@@ -154,7 +166,8 @@ class Runner:
             if part is None:
                 if not totals[0].runs:
                     raise MechanismTimeout(
-                        f"{mechanism.name} did not finish its first {min(work.size, max_runs)} runs in time: give more time"
+                        f"{mechanism.name} did not finish its first {min(work.size, max_runs)} runs in time: give more "
+                        "time"
                     )
                 return
             totals = tuple(total + _counts(cells) for total, cells in zip(totals, part, strict=True))
@@ -164,6 +177,13 @@ class Runner:
 def _counts(cells: Cells) -> Counts:
     n10, n11, n01, n00 = map(int, cells)
     return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
+
+
+def _counted(event: Event, x: Rows, y: Rows) -> Counts:
+    """The cells of an event in paired runs."""
+    a, b = event.contains(x), event.contains(y)
+    both, hits, others = (int(np.count_nonzero(flags)) for flags in (a & b, a, b))
+    return Counts(n10=hits - both, n11=both, n01=others - both, n00=len(x) - hits - others + both)
 
 
 def stack(parts: Sequence[Rows]) -> Rows:

@@ -83,11 +83,11 @@ class EventCells(ShardedRuns):
 
     events: tuple[Event, ...]
 
-    def __call__(self, shard: int) -> list[Cells]:
-        """Return the four cells of every event: n10, n11, n01, n00."""
+    def __call__(self, shard: int) -> Cells:
+        """Return the four cells of every event, n10, n11, n01, n00, as an array of shape (events, 4)."""
         rng, n, first = self._of(shard)
         width = self.width
-        totals = [np.zeros(4, np.int64) for _ in self.events]
+        totals = np.zeros((len(self.events), 4), np.int64)
         blocks = -(-n * width // BLOCK) if self.mechanism.threads else 1
         height = max(-(-n // blocks), min(n, 64))
         memory = np.empty(2 * height * width)  # one for all blocks: fresh pages cost more than what is written there
@@ -106,7 +106,7 @@ class EventCells(ShardedRuns):
         return totals
 
 
-def _count(events: Sequence[Event], block: Rows, totals: Sequence[Cells]) -> None:
+def _count(events: Sequence[Event], block: Rows, totals: Cells) -> None:
     """Add the cells of every event in a block of shape (2, rows, width)."""
     _, rows, width = block.shape
     for event, total in zip(events, totals, strict=True):

@@ -106,7 +106,9 @@ class Search:
         spread = len(arms) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
         drawing = runner.alone() if spread else runner
         tasks = [partial(_grown, self, drawing, arm, share, len(arms) > 1) for arm in arms]
-        results: Iterable[Growth | None] = runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
+        results: Iterable[Growth | None] = (
+            runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
+        )
         try:
             for arm, growth in zip(arms, results, strict=False):
                 if growth is None:

@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch

@@ -21,7 +21,7 @@ PAIRS: Final = 4
 #: Of so many columns all pairs are looked at.
 FEW: Final = 5
 #: Digits of so many columns.
-DIGITS_OF: Final = 6
+DIGITS_OF: Final = 4
 #: How many values are counted and located, those seen most; and how often one comes at least, per entry.
 VALUES: Final = 3
 OFTEN: Final = 1 / 64

@@ -1,0 +1,189 @@
+"""Runs on a Dask cluster are those of the threads of this process."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import dpwitness as dpw
+import elsewhere
+from dpwitness.cli import main
+from dpwitness.effort import Effort
+from dpwitness.errors import BadInput, ClusterLost, InvalidParameter
+from dpwitness.events import Interval
+from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.neighbours import pairs
+from dpwitness.runs import Role, Runner, dask, on_cluster
+from running import runner
+
+PAIR = pairs((np.zeros(4), np.ones(4))).given[0]
+EVENTS = [Interval(coordinate=0, low=0.5)]
+
+
+def connected(**settings):
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs="ERROR", **settings)
+    return cluster, Client(cluster, set_as_default=False)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Workers on threads of this process."""
+    cluster, client = connected(processes=False)
+    yield client
+    client.close()
+    cluster.close()
+
+
+def svt():
+    return as_mechanism(load("svt"), PAIR.data, epsilon=1.0)
+
+
+def python(function):
+    return as_mechanism(function, PAIR.data, interpreted=True)
+
+
+def there(mechanism, cluster, **settings):
+    return Runner(mechanism=mechanism, seed=1, workers=2, pool=on_cluster(mechanism, cluster, 2, 1), **settings)
+
+
+def last(iterator):
+    *_, item = iterator
+    return item
+
+
+@pytest.mark.parametrize("made", [svt, lambda: python(elsewhere.noisy)], ids=["compiled", "python"])
+def test_counts_and_rows_are_those_of_threads(client, made):
+    mechanism = made()
+    away, here, runs = there(mechanism, client), runner(mechanism), 3 * mechanism.shard + 1
+    assert list(away.confirm(PAIR, EVENTS, runs)) == list(here.confirm(PAIR, EVENTS, runs))
+    for a, b in zip(away.sample(PAIR, runs, Role.SEARCH, 1), here.sample(PAIR, runs, Role.SEARCH, 1), strict=True):
+        assert np.array_equal(a, b, equal_nan=True)
+    assert away.notes == ()
+    assert away.beside == 2
+
+
+def test_a_check_on_a_cluster_is_that_of_this_process(client, monkeypatch):
+    asked = []
+    monkeypatch.setattr(dask.Cluster, "submit", lambda self, *given, of=dask.Cluster.submit: asked.append(given) or of(self, *given))
+    settings = {"epsilon": 1.0, "seed": 5, "search_runs": 20_000, "max_runs": 40_000}
+    on_it = dpw.check(load("laplace_mechanism"), cluster=client, **settings)
+    here = dpw.check(load("laplace_mechanism"), **settings)
+    assert asked
+    assert on_it.counts == here.counts
+    assert on_it.witness.description == here.witness.description
+    assert on_it.notes == here.notes
+
+
+@pytest.mark.parametrize("cluster", ["somewhere", 7, "localhost:8786"])
+def test_what_is_no_cluster_is_refused(cluster):
+    with pytest.raises(InvalidParameter, match="must be"):
+        Effort(cluster=cluster)
+
+
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
+    monkeypatch.setattr(dask, "CONNECTING", 0.3)
+    with pytest.raises(ClusterLost, match="no scheduler answers at cluster='tcp://127.0.0.1:9'"):
+        on_cluster(svt(), "tcp://127.0.0.1:9", 2, 1)
+    assert issubclass(ClusterLost, ConnectionError)
+    assert not issubclass(ClusterLost, BadInput)
+
+
+def test_workers_of_somebody_else_s_cluster_are_not_for_us_to_number(capsys):
+    line = ["check", "svt", "--epsilon", "1", "--cluster", "tcp://127.0.0.1:9", "--workers", "3"]
+    assert main(line) == 2
+    assert "leave out --workers" in capsys.readouterr().err
+
+
+def test_what_was_counted_before_a_scheduler_was_lost_is_kept(monkeypatch):
+    mechanism = svt()
+
+    class Lost(dask.Cluster):
+        """A cluster whose scheduler is gone after three answers."""
+
+        task_seconds = 0.05
+
+        def __init__(self):
+            self.workers, self._name, self.left = 1, "tcp://there", 3
+
+        def publish(self, content):
+            return content
+
+        def start(self, deadline):
+            pass
+
+        def submit(self, *portion):
+            return portion
+
+        def answer(self, handle, timeout):
+            self.left -= 1
+            if self.left < 0:
+                raise self._lost("gone")
+            return dask.execute(*handle)
+
+        def drop(self, handles, *, at_once):
+            pass
+
+        def retract(self, published):
+            pass
+
+    from dpwitness.api.loop import confirmed
+    from dpwitness.runs.remote import Remote
+
+    pool = Remote(mechanism, Lost(), seed=1)
+    away = Runner(mechanism=mechanism, seed=1, workers=2, pool=pool)
+    done, _ = confirmed(away, PAIR, EVENTS, 10**7)
+    assert done.ended == "cluster lost"
+    assert "tcp://there does not answer any more (gone)" in str(done.lost)
+    runs = done.totals[0].runs
+    assert 0 < runs < 10**7
+    assert done.totals == last(runner(mechanism).confirm(PAIR, EVENTS, runs))
+    with pytest.raises(ClusterLost):
+        confirmed(away, PAIR, EVENTS, 10**7)  # nothing was counted
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Two worker processes."""
+    cluster, client = connected(processes=True)
+    yield client
+    client.close()
+    cluster.close()
+
+
+def killing(client):
+    """Kill a worker process, in half a second; its number."""
+    pids = list(client.run(os.getpid).values())
+    threading.Timer(0.5, os.kill, (pids[0], signal.SIGKILL)).start()
+    return pids[0]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("made", [svt, lambda: python(elsewhere.slow)], ids=["compiled", "python"])
+def test_a_killed_worker_costs_no_counts_in_search_and_confirm(processes, made):
+    mechanism = made()
+    runs = 6_000_000 if mechanism.compiled else 2_000
+    away, here = there(mechanism, processes), runner(mechanism)
+    killed = killing(processes)
+    assert last(away.confirm(PAIR, EVENTS, 5 * runs)) == last(here.confirm(PAIR, EVENTS, 5 * runs))
+    assert killed not in processes.run(os.getpid).values()
+    killed = killing(processes)
+    for a, b in zip(away.sample(PAIR, runs, Role.SEARCH), here.sample(PAIR, runs, Role.SEARCH), strict=True):
+        assert np.array_equal(a, b, equal_nan=True)
+    processes.wait_for_workers(2)
+    assert killed not in processes.run(os.getpid).values()
+    assert away.notes == ()
+
+
+@pytest.mark.campaign
+def test_a_scheduler_that_is_closed_in_the_middle_ends_in_a_verdict():
+    cluster, client = connected(processes=True)
+    threading.Timer(3.0, cluster.close).start()
+    verdict = dpw.check(load("svt"), epsilon=1.0, cluster=client, search_runs=1_000, max_runs=10**11, seed=1)
+    client.close()
+    assert verdict.ended == "cluster lost"
+    assert verdict.counts.runs > 0
+    assert "stopped early: the cluster does not answer any more" in str(verdict)
