@@ -232,3 +232,15 @@ def test_a_pair_of_any_kind_is_refuted_saved_and_replayed(pair, tmp_path):
     again = dpw.Witness.load(tmp_path / "w.json")
     assert isinstance(dpw.replay(again, leaks_length, seed=2, max_runs=500), dpw.Violation)
     assert "\n" not in shown(again.pair.data)
+
+
+@pytest.mark.parametrize("data", [np.zeros((0, 2)), np.zeros((3, 0), np.int64), np.zeros(0, np.int64), np.zeros(0)])
+def test_arrays_without_entries_keep_shape_and_dtype_in_files(data):
+    again = input_from_json(json.loads(json.dumps(input_to_json(data))))
+    assert (again.shape, again.dtype) == (data.shape, data.dtype)
+
+
+@pytest.mark.parametrize("shape", [[2, 3], [0, -1], [0, 1.0], [0, 2**40], ["0"]])
+def test_only_arrays_without_entries_have_a_shape_in_files(shape):
+    with pytest.raises(InvalidNeighbours, match="the shape of an array without entries"):
+        input_from_json({"array": [], "dtype": "int64", "shape": shape})

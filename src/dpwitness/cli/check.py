@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 def repeating(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
     from dpwitness.cli.inputs import given
+    from dpwitness.cli.records import repeated
 
     line = ["dpwitness", "check", arguments.target]
     names = ("epsilon", "claim", "delta", "alpha", "runs", "max_time")
@@ -81,6 +82,7 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
             line += [f"--{name.replace('_', '-')}", str(value)]  # of a float all digits: it reads back the same
     for pair in arguments.pair or []:
         line += ["--pair", *pair]
+    line += repeated(arguments)
     for item in arguments.set:
         line += ["--set", item]
     return line

@@ -6,6 +6,7 @@ from typing import Any
 
 from dpwitness.cli.arguments import given_input, settings
 from dpwitness.cli.console import say
+from dpwitness.cli.records import relation_of_records
 from dpwitness.errors import BadInput, InvalidData
 from dpwitness.files import read_column, shown
 from dpwitness.mechanisms.catalog import load, load_code
@@ -18,6 +19,11 @@ __all__ = ["data_of", "given", "loaded", "places", "relation"]
 def relation(arguments: argparse.Namespace) -> Relation | None:
     """The relation that the options describe; None leaves it to the target."""
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
+    of_records = relation_of_records(arguments)
+    if of_records is not None:
+        if arguments.pair or arguments.queries is not None or extras or arguments.data is not None:
+            raise BadInput("--records says which inputs are neighbours: leave out --pair, --queries and --data")
+        return of_records
     if arguments.pair:
         if arguments.queries is not None or extras or arguments.data is not None:
             raise BadInput(
