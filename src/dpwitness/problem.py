@@ -113,7 +113,6 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
         errors=statement.errors,
         how=how or How(),
     )
-    noise = epsilon or stated.claim.parameter
     problem = Problem(
         mechanism=mechanism,
         function=function,
@@ -123,7 +122,7 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
         own_relation=statement.neighbours is None,
         data=data,
         centre=_centre(mechanism),
-        scale=1 / noise if noise else 1.0,
+        scale=1 / (epsilon or stated.claim.parameter or 1.0),
     )
     assert effort.seed is not None  # it and the workers are settled when the effort is made
     assert effort.workers is not None

@@ -29,6 +29,7 @@ from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.catalog import load_code
 from dpwitness.mechanisms.outcomes import Row, row_of
 from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.mechanism import Handing
 from dpwitness.mechanisms.remote import RemoteMechanism, connection, function, server, wire
 from dpwitness.mechanisms.remote.function import Call
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -200,7 +201,7 @@ def test_generators_of_the_other_interpreter_are_seeded(at):
 def test_arrays_are_written_to_as_here(at, size, writes, changed):
     """Small ones are copied for each run; large ones are read-only, unless the mechanism needs to write."""
     mechanism = RemoteMechanism(Signature.of(at("overwrites", sys.executable), {}), errors="outcome")
-    mechanism.writes = writes
+    mechanism.handing = Handing(writeable=writes)
     rows = np.empty((3, 1))
     mechanism.fill(np.zeros(size), np.random.default_rng(0), rows, 0)
     assert rows[:, 0].tolist() == [1.0 if changed else exception_code("ValueError")] * 3

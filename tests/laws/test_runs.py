@@ -1,9 +1,9 @@
 import itertools
-from collections import Counter
 import math
 import os
 import threading
 import time
+from collections import Counter
 
 import numpy as np
 import pytest

@@ -23,7 +23,7 @@ from dpwitness.events import Event, event_from_json
 from dpwitness.health.common import SECONDS, Outcomes
 from dpwitness.health.loading import CannotLoad, Place, load, place_of
 from dpwitness.mechanisms.compiled.constants import constants
-from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.mechanism import Handing, Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
@@ -51,6 +51,7 @@ class Request:
     outcome: Place | Attributes | None
     errors: str
     marked: bool
+    handing: Handing
     parameters: dict[str, Any]
     vectorised: bool
     interpreted: bool
@@ -82,6 +83,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
         outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
         errors=mechanism.errors,
         marked=mechanism.marked,
+        handing=mechanism.handing,
         parameters=dict(signature.given),
         vectorised=signature.size is not None,
         interpreted=signature.original is not None,
@@ -167,7 +169,7 @@ def answer(question: Request | Place) -> Any:
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
     kind = VectorisedMechanism if question.vectorised else kind
     mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome, errors=question.errors)
-    mechanism.marked = question.marked
+    mechanism.marked, mechanism.handing = question.marked, question.handing
     events = [event_from_json(event) for event in question.events]
     return [_counted(mechanism, data, events, question.seed, side) for side, data in enumerate(question.inputs)]
 

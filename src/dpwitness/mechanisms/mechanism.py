@@ -16,7 +16,7 @@ from dpwitness.errors import InvalidOutcome, MechanismRaised
 from dpwitness.mechanisms.cost import Cost, measured
 from dpwitness.mechanisms.raising import of_both
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours import Data, Pair, as_array, copier
 
 #: A longer output is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
@@ -39,6 +39,27 @@ class Learned:
     def agrees(self, other: "Learned") -> bool:
         """Whether rows that do not tell a sequence of one entry from that entry alone can hold both."""
         return not (self.bare | other.bare) & (self.single | other.single)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handing:
+    """How a mechanism gets its inputs.
+
+    Attributes
+    ----------
+    lists_as_arrays
+        Lists of numbers as arrays: it cannot do with lists.
+    writeable
+        Even large arrays as a copy for each run: it writes to them.
+    """
+
+    lists_as_arrays: bool = False
+    writeable: bool = False
+
+    def of(self, data: Data) -> Callable[[], Data]:
+        """Return what hands out an input, a fresh copy each time where it could be changed."""
+        array = as_array(data) if self.lists_as_arrays else None
+        return copier(data if array is None else array, writeable=self.writeable)
 
 
 class Mechanism(ABC):
@@ -73,6 +94,7 @@ class Mechanism(ABC):
         self.signature = signature
         self.cost = Cost(compiled=self.compiled, parallel=self.threads, batched=signature.size is not None)
         self.width = 0
+        self.handing = Handing()
 
     def measure(self, pair: Pair) -> None:
         """Run both inputs of a pair and set the cost, and what follows from it. Raises as `fill` does."""

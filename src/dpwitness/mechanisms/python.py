@@ -14,7 +14,7 @@ from dpwitness.mechanisms.outcomes.naming import is_plain, places_of
 from dpwitness.mechanisms.raising import of_both, raised
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summary
-from dpwitness.neighbours import Data, Pair, as_array, copier
+from dpwitness.neighbours import Data, Pair
 
 #: Outputs that are looked through for names of their entries.
 LOOKED: Final = 16
@@ -34,10 +34,6 @@ class PythonMechanism(Mechanism):
 
     Attributes
     ----------
-    lists_as_arrays
-        Whether it gets lists of numbers as arrays: it cannot do with lists.
-    writes
-        Whether it writes to its input, so that even large arrays are copied for each run.
     draws_globally
         Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
     """
@@ -47,8 +43,6 @@ class PythonMechanism(Mechanism):
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
-        self.lists_as_arrays = False
-        self.writes = False
         self.draws_globally = False
         self.errors = errors
         self._outcome = summary(outcome)
@@ -66,11 +60,6 @@ class PythonMechanism(Mechanism):
     def label(self, value: float) -> str | None:
         """Return the text that an outcome's entry stands for."""
         return self._labels.get(value)
-
-    def handing(self, data: Data) -> Callable[[], Data]:
-        """Return what hands out an input as the function gets it."""
-        array = as_array(data) if self.lists_as_arrays else None
-        return copier(data if array is None else array, writeable=self.writes)
 
     def learned(self) -> Learned:
         """Return what its outputs showed so far."""
@@ -127,7 +116,7 @@ class PythonMechanism(Mechanism):
             return self._run_each(data, draws, rows, start)
 
     def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
-        given = self.handing(data)
+        given = self.handing.of(data)
         longest = 0
         for i in range(len(rows)):
             rng = draws.of_run(i)

@@ -13,7 +13,7 @@ from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
 from dpwitness.mechanisms.draws import WORTH
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.mechanism import Handing, Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
@@ -97,7 +97,9 @@ def as_mechanism(
     if signature.size is not None:
         return _measured(_tried(VectorisedMechanism(signature, outcome, errors=errors), pair), pair, how)
     reason, interpreted = None, how.interpreted
-    numeric = all(as_array(side) is not None for side in (pair.data, pair.neighbour))
+    arrays = [as_array(side) for side in (pair.data, pair.neighbour)]
+    axes = {-1 if array is None else array.ndim for array in arrays}
+    numeric = len(axes) == 1 and -1 not in axes
     if outcome is None and numeric and errors == "raise" and compilable and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
@@ -137,11 +139,11 @@ def _tried(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
     try:
         _try(mechanism, data)
     except MechanismError as error:
-        mechanism.lists_as_arrays, mechanism.writes = listed, "read-only" in str(error)
+        mechanism.handing = Handing(lists_as_arrays=listed, writeable="read-only" in str(error))
         try:
             _try(mechanism, data)
         except MechanismError:  # neither: what it says of the input as given is to be read
-            mechanism.lists_as_arrays = mechanism.writes = False
+            mechanism.handing = Handing()
     return mechanism
 
 

@@ -26,7 +26,7 @@ class VectorisedMechanism(PythonMechanism):
             rng = draws.of_run(0)
             return max(self.fill(data, rng, rows[i : i + 1], start + i) for i in range(n))
         try:
-            output = self.signature.function(**self.signature.bind(self.handing(data)(), draws.of_run(0), n))
+            output = self.signature.function(**self.signature.bind(self.handing.of(data)(), draws.of_run(0), n))
         except Exception as error:
             if self.errors == "outcome":
                 return self._write_exception(type(error).__qualname__, rows[0])

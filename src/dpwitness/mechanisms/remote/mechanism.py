@@ -55,14 +55,14 @@ class RemoteMechanism(PythonMechanism):
         """Make all runs in one message."""
         assert isinstance(draws, Sent)
         call = Call(
-            data=packed(self.handing(data)()),
+            data=packed(self.handing.of(data)()),
             parameters=self._parameters,
             names=(self.signature.data, self.signature.generator),
             runs=len(rows),
             words=draws.words,
             outcome=self._read,
             errors=self.errors == "outcome",
-            writes=self.writes,
+            writes=self.handing.writeable,
             seed_globals=self.draws_globally,
         )
         releases = self._releases
