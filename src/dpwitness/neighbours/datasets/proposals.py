@@ -13,7 +13,7 @@ from dpwitness.neighbours.datasets.fields import Fields, Record
 __all__ = ["MOST", "Proposals"]
 
 #: Candidates in total: few enough that each gets runs.
-MOST: Final = 96
+MOST: Final = 64
 #: Fields that are changed one by one, and values that are tried one by one.
 FIELDS: Final = 8
 VALUES: Final = 12
