@@ -319,8 +319,8 @@ def test_records_are_drawn_from_a_hypothesis_strategy_the_same_ones_every_time()
 def test_drawn_numbers_are_tried_from_end_to_end():
     relation = records(st.integers(-50, 70), adjacency="replace-one", size=1)
     (domain,) = relation.fields.domains
-    pair = next(iter(relation.candidates()))
-    assert {*pair.data.tolist(), *pair.neighbour.tolist()} == {min(domain.values), max(domain.values)}
+    first = [{*pair.data.tolist(), *pair.neighbour.tolist()} for pair in islice(relation.candidates(), 3)]
+    assert {min(domain.values), max(domain.values)} in first
 
 
 def test_an_open_adjacency_is_two_relations():

@@ -13,7 +13,7 @@ from dpwitness.neighbours.datasets.fields import Fields, Record
 __all__ = ["MOST", "Proposals"]
 
 #: Candidates in total: few enough that each gets runs.
-MOST: Final = 96
+MOST: Final = 64
 #: Fields that are changed one by one, and values that are tried one by one.
 FIELDS: Final = 8
 VALUES: Final = 12
@@ -35,9 +35,12 @@ class Proposals:
     pinned: bool = False
 
     def __iter__(self) -> Iterator[Change]:
-        """The changes, the most promising kinds first, each kind in turn, none twice."""
+        """The changes, the most promising kinds first, each kind in turn, none twice.
+
+        The first is an ordinary dataset: what a run costs is measured on it.
+        """
         made = (
-            self._near_outliers(), self._odd_values(), self._among_drawn(), self._alone(), self._lone_values(),
+            self._among_drawn(), self._near_outliers(), self._odd_values(), self._alone(), self._lone_values(),
             self._outliers(), self._among_ordinary(), self._among_equal(), self._single_fields(),
         )  # fmt: skip
         kinds = () if self.base is None else (self._of_base(), self._out_of_base())
