@@ -128,6 +128,57 @@ def test_objects_that_randomise_carry_claim_and_neighbours():
         assert not verdict.reproducible
 
 
+class Sum:
+    """As python-dp's algorithms: it begins anew with each list."""
+
+    epsilon, delta = 2.0, 0.0
+
+    def __init__(self):
+        self.own = np.random.default_rng(1)
+
+    def quick_result(self, values):
+        assert type(values) is list
+        return sum(values) + self.own.laplace(0, 0.5)
+
+
+def test_objects_with_quick_result_take_lists():
+    settings = {**LIMITS, "neighbours": pairs(([1.0, 0.0], [1.0, 1.0]), ([1.0], [1.0, 1.0]))}
+    assert isinstance(check(Sum(), claim=1.2, **settings), Violation)
+    passed = check(Sum(), **{**settings, "max_runs": 2_000})
+    assert passed.claim == ApproxDP(epsilon=2.0)
+    assert isinstance(passed, NotRefuted)
+
+
+class Estimator:
+    """As diffprivlib's models: Laplace noise of scale 1/2 on a mean of y, and the number of fits, which grows."""
+
+    epsilon = 2.0
+
+    def __init__(self):
+        self.fits, self.own = [], np.random.default_rng(2)
+
+    def get_params(self, deep=True):
+        return {"epsilon": self.epsilon}
+
+    def fit(self, X, y):
+        self.fits.append(len(X))
+        self.count_, self.mean_ = len(self.fits), sum(y) + OWN.laplace(0, 0.5)
+
+
+OWN = np.random.default_rng(2)
+
+
+def test_estimators_are_fitted_anew_and_their_attributes_named():
+    data = (np.zeros((2, 1)), np.array([0.0, 0.0])), (np.zeros((2, 1)), np.array([0.0, 1.0]))
+    settings = {**LIMITS, "neighbours": pairs(data), "outcome": "mean_,count_"}
+    verdict = check(Estimator(), claim=1.2, **settings)
+    assert isinstance(verdict, Violation)
+    assert "attribute 'mean_' " in verdict.witness.description
+    passed = check(Estimator(), **{**settings, "max_runs": 2_000})
+    assert passed.claim == ApproxDP(epsilon=2.0)
+    assert isinstance(passed, NotRefuted)
+
+
 def test_a_check_reads_claim_and_neighbours_from_the_object():
     verdict = check(Randomiser(), claim=1.2, alpha=1e-6, seed=1, max_runs=200_000, search_runs=2_000)
     assert isinstance(verdict, Violation)

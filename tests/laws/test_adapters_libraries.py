@@ -150,3 +150,48 @@ def test_assert_private_shows_the_bug(pytester):
     result.stdout.fnmatch_lines(
         ["E *PrivacyViolation: VIOLATED: slope() is not 1-DP", "E *input D *", "E *event *", "E *so ε ≥ *"]
     )
+
+
+def python_dp_sum():
+    laplacian = pytest.importorskip("pydp.algorithms.laplacian", reason=f"python-dp {INSTALL}")
+    return laplacian.BoundedSum(epsilon=1.0, delta=0.0, lower_bound=0, upper_bound=1, dtype="float")
+
+
+def opendp_response():
+    dp = pytest.importorskip("opendp.prelude", reason=f"opendp {INSTALL}")
+    dp.enable_features("contrib")
+    return dp.m.make_randomized_response(["a", "b", "c"], prob=0.6)
+
+
+def diffprivlib_regression():
+    models = pytest.importorskip("diffprivlib.models", reason=f"diffprivlib {INSTALL}", exc_type=ImportError)
+    return models.LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1), fit_intercept=False)
+
+
+X = np.linspace(0, 1, 8).reshape(-1, 1)
+
+#: An object, neighbours, the distance between them where its claim is for one, and what it releases.
+OBJECTS = {
+    "python-dp sum": (python_dp_sum, pairs(([0.5, 0.0], [0.5, 1.0]), ([0.5], [0.5, 1.0])), None, None),
+    "opendp randomised response of texts": (opendp_response, pairs(("a", "b")), 1, None),
+    "diffprivlib regression": (diffprivlib_regression, pairs(((X, X[:, 0]), (X, 1 - X[:, 0]))), None, "coef_"),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects_over_datasets_run_as_they_are(name):
+    """Refuted below the claim, and not at it."""
+    make, neighbours, distance, outcome = OBJECTS[name]
+    settings = {
+        "neighbours": neighbours,
+        "outcome": outcome,
+        "d_in": distance,
+        **LIMITS,
+        "search_runs": 1_000,
+        "workers": 1,
+    }
+    thing = make()
+    low = check(thing, claim=0.4, **{**settings, "d_in": None, "max_runs": 20_000})
+    assert isinstance(low, Violation)
+    if outcome is None:  # the regression's claim is for one record, not for all eight
+        assert isinstance(check(thing, **{**settings, "max_runs": 1_000}), NotRefuted)

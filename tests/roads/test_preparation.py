@@ -165,8 +165,10 @@ def test_measurements_get_what_their_carrier_holds(carrier, given, argument):
 
 
 def test_carriers_that_numbers_cannot_make_are_refused():
-    with pytest.raises(MechanismRaised, match="the measurement takes String, which cannot be made from numbers: wrap"):
-        as_mechanism(measurement("String"), as_finite_numbers(1), outcome=len)
+    with pytest.raises(
+        MechanismRaised, match="the measurement takes Option<f64>, which is none of numbers or texts: wrap"
+    ):
+        as_mechanism(measurement("Option<f64>"), as_finite_numbers(1), outcome=len)
 
 
 def test_a_measurement_that_is_not_pure_is_not_tested_at_delta_0_unasked():

@@ -65,7 +65,7 @@ def is_pure(measurement: Any) -> bool:
 
 
 def in_carrier(value: Any, carrier: str) -> Any:
-    """Return an input of numbers as OpenDP wants it.
+    """Return an input of numbers, flags or texts as OpenDP wants it.
 
     `carrier`: its carrier type, such as f64, i32, bool or Vec<f64>. Raises `InvalidParameter` for any other.
     """
@@ -75,11 +75,13 @@ def in_carrier(value: Any, carrier: str) -> Any:
         kind = float
     elif entry == "bool":
         kind = bool
+    elif entry == "String":
+        kind = str
     elif entry[:1] in ("i", "u") and (entry[1:].isdigit() or entry[1:] == "size"):
         kind = int
     else:
         raise InvalidParameter(
-            f"the measurement takes {carrier}, which cannot be made from numbers: wrap it in a function that makes it"
+            f"the measurement takes {carrier}, which is none of numbers or texts: wrap it in a function that makes it"
         )
     if carrier.startswith("Vec<"):
         return [kind(entry) for entry in np.atleast_1d(value).tolist()]

@@ -1,22 +1,37 @@
-"""python-dp (Google's C++ library as PyDP): mechanisms that randomise a number with `.add_noise(x)`."""
+"""python-dp (Google's C++ library as PyDP): mechanisms that randomise a number, and algorithms over a list.
+
+The former have `.add_noise(x)`, the latter `.quick_result(list)`, which begins anew with each list.
+"""
 
 import inspect
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from dpwitness.mechanisms.libraries.library import Library, number, of_sensitivity
 from dpwitness.neighbours import Relation
 
 
 class PythonDP(Library):
-    """Objects with `.add_noise(x)`, of whatever class: `.epsilon` (nats) and `.sensitivity` are theirs."""
+    """Objects with `.add_noise(x)` or `.quick_result(list)`, of whatever class.
+
+    `.epsilon` (nats), `.delta` and `.sensitivity` are theirs.
+    """
 
     def recognises(self, thing: object) -> bool:
-        """Whether it has the method."""
-        return hasattr(thing, "add_noise") and not inspect.isroutine(thing)
+        """Whether it has one of the methods."""
+        named = hasattr(thing, "add_noise") or hasattr(thing, "quick_result")
+        return named and not inspect.isroutine(thing) and not isinstance(thing, type)
 
     def function(self, thing: Any) -> Callable[..., Any]:
-        """Return its `.add_noise`."""
+        """Return its `.add_noise`, or its `.quick_result` of a list of numbers."""
+        if hasattr(thing, "quick_result"):
+
+            def quick_result(values: Any) -> Any:
+                return thing.quick_result(np.atleast_1d(values).tolist())
+
+            return quick_result
 
         def add_noise(value: Any) -> Any:
             return thing.add_noise(number(value))

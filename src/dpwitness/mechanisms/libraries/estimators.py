@@ -1,0 +1,36 @@
+"""Estimators as scikit-learn has them, diffprivlib's models among them: objects with `.fit` and an `.epsilon`."""
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from dpwitness.mechanisms.libraries.library import Library
+
+
+class Estimators(Library):
+    """Objects with `.fit`, `.get_params` and `.epsilon` (nats), of whatever class.
+
+    What is released of a fit is for the user to name, as `outcome="coef_,intercept_"`.
+    """
+
+    def recognises(self, thing: object) -> bool:
+        """Whether it has the methods and the claim."""
+        named = all(hasattr(thing, name) for name in ("fit", "get_params", "epsilon"))
+        return named and not inspect.isclass(thing)
+
+    def function(self, thing: Any) -> Callable[..., Any]:
+        """Return what fits a copy of it: to one array, or to the two of a tuple (X, y). The copy is returned.
+
+        A copy, because a fit may leave behind what the next one starts from, and accountants count every one.
+        """
+
+        def fit(data: Any) -> Any:
+            made = copy.deepcopy(thing)
+            made.fit(*data) if isinstance(data, tuple) else made.fit(data)
+            return made
+
+        return fit
+
+
+LIBRARY = Estimators()
