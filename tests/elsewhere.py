@@ -5,7 +5,8 @@ import time
 
 import numpy as np
 
-from dpwitness.runs.remote import Died, Remote
+from dpwitness.runs.portions import Died
+from dpwitness.runs.remote import Remote
 from dpwitness.runs.sending import execute
 from running import runner
 
