@@ -26,6 +26,7 @@ SETTINGS = (
     "data",
     "parameters",
     "outcome",
+    "errors",
     "max_runs",
     "max_time",
     "search_runs",

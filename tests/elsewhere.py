@@ -97,5 +97,5 @@ def fragile(rng, data):
 
 
 def changing(rng, data):
-    """Mostly a number, rarely text: of another kind than before."""
-    return "text" if rng.random() < 0.002 else 1.0
+    """Mostly a number, rarely a list of that number alone."""
+    return [1.0] if rng.random() < 0.002 else 1.0

@@ -48,6 +48,7 @@ _HOMES = {
     "pairs": "neighbours",
     "queries": "neighbours",
     "records": "neighbours",
+    "remote": "mechanisms.remote",
     "replay": "api.replaying",
     "shrink": "api.shrinking",
     "target": "targets",
@@ -99,6 +100,7 @@ __all__ = [  # sorted as people sort, without regard to case
     "pairs",
     "queries",
     "records",
+    "remote",
     "replay",
     "shrink",
     "target",
@@ -134,6 +136,7 @@ if TYPE_CHECKING:
         UnknownTarget,
     )
     from dpwitness.events import Box, Interval, OutcomeSet, ScoreThreshold
+    from dpwitness.mechanisms.remote import remote
     from dpwitness.neighbours import (
         bits,
         categories,

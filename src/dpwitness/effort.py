@@ -20,9 +20,9 @@ class Effort:
     """Settings that say nothing of what is tested.
 
     `alpha`: the probability of a false alarm; `max_runs`: paired confirm runs; `max_time`: seconds for everything
-    together, compiling left out; `search_runs`: paired search runs, None: as many as is usual; `seed`: None draws one;
-    `workers`: None takes every core; `cluster`: where to run instead: "local", the address of a Dask scheduler or a
-    `distributed.Client`. Raises `InvalidParameter` and `BudgetTooSmall`.
+    together, compiling left out; `search_runs`: paired search runs, None: as many as is usual, 0: none, a check bets
+    from the first run on; `seed`: None draws one; `workers`: None takes every core; `cluster`: where to run instead:
+    "local", the address of a Dask scheduler or a `distributed.Client`. Raises `InvalidParameter` and `BudgetTooSmall`.
     """
 
     alpha: float = 1e-6
@@ -49,7 +49,7 @@ class Effort:
             "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
         }
         if self.search_runs is not None:
-            settled["search_runs"] = whole("search_runs", self.search_runs, 1, error=BudgetTooSmall)
+            settled["search_runs"] = whole("search_runs", self.search_runs, 0, error=BudgetTooSmall)
         for name, value in settled.items():
             object.__setattr__(self, name, value)
 

@@ -7,7 +7,7 @@ import stat
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -154,6 +154,19 @@ def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
         raise InvalidData(f"{shown(path)} is not CSV: {error}") from error
     rows = ([cell for cell in row if isinstance(cell, str)] for row in frame.to_numpy().tolist())
     return [(number, row) for number, row in enumerate(rows, 1) if row]
+
+
+def read_frame(path: str | Path) -> Any:
+    """A CSV file with a header line as a DataFrame, types as pandas reads them. Raises `InvalidData`."""
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(io.StringIO(read_text(path), newline=None))
+    except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
+        raise InvalidData(f"{shown(path)} is not CSV with a header line: {error}") from error
+    if not len(frame):
+        raise InvalidData(f"{shown(path)} holds no records: give a header line and one record a line")
+    return frame
 
 
 def read_column(path: str | Path, column: str | None = None) -> Data:

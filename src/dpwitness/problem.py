@@ -12,15 +12,19 @@ from dpwitness.claims import Claim
 from dpwitness.clock import Deadline
 from dpwitness.effort import Effort
 from dpwitness.errors import InvalidNeighbours, InvalidParameter
+from dpwitness.events import Event, Noun
 from dpwitness.mechanisms.carried import Stated, stated_claim
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.resolve import Outcome, as_mechanism
+from dpwitness.mechanisms.resolve import How, Outcome, as_mechanism
 from dpwitness.mechanisms.signature import takes
+from dpwitness.mechanisms.summary import summary
 from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, pairs, taken
 from dpwitness.runs import Remote, Runner, on_all_cores, on_cluster
 from dpwitness.targets import target_of
 
+#: What an exception is: the end of everything, or an outcome.
+ERRORS: Final = ("raise", "outcome")
 #: Parameters of a mechanism that name the value which it compares with.
 CENTRES: Final = ("threshold", "theta", "T")
 
@@ -38,6 +42,7 @@ class Statement:
     data: Any = None
     parameters: Mapping[str, Any] | None = None
     outcome: Outcome | None = None
+    errors: str = "raise"
     reference: str | None = None
 
     @property
@@ -72,23 +77,22 @@ class Problem:
         """Pairs of the relation like this one."""
         return adjacent_variations(self.relation, pair, self.data, scale=self.scale)
 
-    def label(self, value: float) -> str | None:
-        """The text that stands behind a number of an outcome."""
-        return self.mechanism.label(value)
+    def described(self, event: Event) -> str:
+        """An event in plain English, with the texts behind numbers and the names of entries that have any."""
+        return event.describe(Noun(self.relation.noun, self.mechanism.places), self.mechanism.label)
 
 
-def prepare(statement: Statement, effort: Effort, *, interpreted: bool = False) -> tuple[Problem, Runner]:
+def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tuple[Problem, Runner]:
     """Match function, parameters, relation and data; compile; set the clock.
 
-    The one preparation of everything that runs a mechanism. `interpreted`: use plain Python in any case. Raises
-    `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves on its first run.
+    The one preparation of everything that runs a mechanism. `how`: what an earlier one has shown. Raises `BadInput`
+    for what cannot be used, `MechanismError` when the mechanism misbehaves on its first run.
     """
     began = time.monotonic()
     stated, function = statement.stated, statement.mechanism
     _check_types(statement)
     user = plain_function(function)
-    own = target_of(user)
-    relation = _relation(user, statement.neighbours)
+    own, relation = target_of(user), _relation(user, statement.neighbours)
     data = None if statement.data is None else taken(relation, statement.data)
     values = _parameters(statement.parameters)
     epsilon = stated.epsilon
@@ -106,9 +110,10 @@ def prepare(statement: Statement, effort: Effort, *, interpreted: bool = False) 
         delta=stated.delta,
         outcome=statement.outcome,
         neighbour=first.neighbour,
-        interpreted=interpreted,
+        errors=statement.errors,
+        how=how or How(),
     )
-    noise = stated.claim.parameter if epsilon is None else epsilon
+    noise = epsilon or stated.claim.parameter
     problem = Problem(
         mechanism=mechanism,
         function=function,
@@ -156,8 +161,9 @@ def plain_function(function: Any) -> Any:
 
 def _check_types(statement: Statement) -> None:
     outcome, reference = statement.outcome, statement.reference
-    if outcome is not None and not callable(outcome):
-        raise InvalidParameter(f"outcome={outcome!r:.80} must be a function of what the mechanism returns")
+    summary(outcome)
+    if statement.errors not in ERRORS:
+        raise InvalidParameter(f"errors={statement.errors!r:.80} must be {' or '.join(map(repr, ERRORS))}")
     if reference is not None and not isinstance(reference, str):
         raise InvalidParameter(f"reference={reference!r:.80} must be a text, the name that a witness is saved under")
 

@@ -7,7 +7,7 @@ object with one key:
     {"tuple": [1, 2]}, {"set": [1, 2]}, {"frozenset": [1, 2]}
     {"dict": {"name": 1}}, {"items": [[1, "one"], [2, "two"]]} where names are no texts
     {"bytes": "AAEC"} in base 64
-    {"array": [[1.0, {"float": "inf"}]], "dtype": "float64"}
+    {"array": [[1.0, {"float": "inf"}]], "dtype": "float64"}, and of several axes without entries their "shape": [0, 2]
     {"dataframe": [["age", "int64", [31, 47]]], "index": [0, 1]}
     {"series": [31, 47], "dtype": "int64", "name": "age", "index": [0, 1]}
     {"object": "<function f>"}      what no file can hold; it says so when it is read back
@@ -78,7 +78,8 @@ def _container_to_json(value: Any, depth: int) -> Any:
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
     if kind is np.ndarray and value.dtype.name in _DTYPES:
-        return {"array": value_to_json(value.tolist()), "dtype": value.dtype.name}
+        shape = {} if value.size or value.ndim == 1 else {"shape": list(value.shape)}  # no entries, so no lists of them
+        return {"array": value_to_json(value.tolist()), "dtype": value.dtype.name, **shape}
     return _table_to_json(value, depth)
 
 
@@ -130,6 +131,8 @@ def value_from_json(value: Any) -> Any:
             return {name: value_from_json(item) for name, item in items.items()}
         case {"array": entries, "dtype": str(name), **rest} if not rest and name in _DTYPES:
             return np.array(value_from_json(entries), dtype=name)
+        case {"array": list(), "dtype": str(name), "shape": list(shape), **rest} if not rest and name in _DTYPES:
+            return _empty(shape, name)
         case {"object": str(text), **rest} if not rest:
             return Unreadable(text)
         case {"bytes": str(letters), **rest} if not rest:
@@ -145,6 +148,13 @@ def value_from_json(value: Any) -> Any:
         "an object must have one of the keys float, tuple, set, frozenset, dict, items, bytes, array, dataframe, "
         "series or object, and nothing else"
     )
+
+
+def _empty(shape: list[Any], dtype: str) -> Any:
+    """An array of several axes without entries."""
+    if 0 not in shape or not all(type(length) is int and 0 <= length < 1 << 31 for length in shape):
+        raise ValueError("the shape of an array without entries must be a list of lengths, one of them 0")
+    return np.zeros(shape, dtype)
 
 
 def _hashable(kind: type, items: list[Any]) -> Any:

@@ -21,9 +21,9 @@ from dpwitness.search.learners import Proposal, learning, register_learner
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumAbove:
-    """Outcomes whose first `terms` entries add up to `threshold` at least."""
+    """Outcomes whose first `terms` entries, entry k multiplied by k, add up to `threshold` at least."""
 
-    kind: ClassVar[str] = "sum"
+    kind: ClassVar[str] = "weighted sum"
 
     terms: int
     threshold: float
@@ -39,7 +39,7 @@ class SumAbove:
     def contains(self, rows):
         if rows.shape[1] < self.terms:
             return np.zeros(len(rows), np.bool_)
-        return rows[:, : self.terms].sum(axis=1) >= self.threshold
+        return rows[:, : self.terms] @ np.arange(1, self.terms + 1) >= self.threshold
 
     def simpler(self):
         return ()
@@ -48,7 +48,7 @@ class SumAbove:
         return (SumAbove(terms=self.terms, threshold=float(f"{self.threshold:.{d}g}")) for d in (1, 2))
 
     def describe(self, noun="value", label=None):
-        return f"sum of {self.terms} {noun}s at least {self.threshold:.4g}"
+        return f"weighted sum of {self.terms} {noun}s at least {self.threshold:.4g}"
 
     def to_json(self):
         return {"kind": self.kind, "terms": self.terms, "threshold": self.threshold}
@@ -60,7 +60,7 @@ class SumAbove:
 
 class Sums:
     def propose(self, sample, objective, *, thorough):
-        sums = sample.outcomes.sum(axis=1)
+        sums = sample.outcomes @ np.arange(1, sample.width + 1)
         cuts = np.unique(np.quantile(sums, np.arange(1, 32) / 32))
         events = [SumAbove(terms=sample.width, threshold=float(cut)) for cut in cuts]
         p, q = (np.array([sums[times > 0] >= cut for cut in cuts]).mean(axis=1) for times in sample.times)
@@ -74,9 +74,9 @@ def masked():
     """A function inside another one: no new process is started for it, which takes seconds."""
 
     def masked_answer(rng, data, size):
-        """Each number hides the answer under a mask; their sum has Laplace noise of scale 1."""
+        """A number hides the answer under a mask; with twice the second it has Laplace noise of scale 1."""
         mask = rng.normal(0, 1_000, size)
-        return np.column_stack([data[0] + rng.laplace(0, 1, size) + mask, -mask])
+        return np.column_stack([data[0] + rng.laplace(0, 1, size) + mask, -mask / 2])
 
     return masked_answer
 
@@ -85,7 +85,10 @@ SETTINGS = {"claim": 0.5, "neighbours": queries(1), "search_runs": 100_000, "max
 
 
 def test_a_new_event_finds_what_no_other_kind_expresses(monkeypatch):
-    """The sum is 1-DP and no better; neither number alone, nor a box of both, tells 0 from 1 under a mask of 1,000."""
+    """The weighted sum is 1-DP and no better.
+
+    Neither number alone, nor a box of both, nor their sum tells 0 from 1 under a mask of 1,000.
+    """
     mechanism = masked()
     assert isinstance(check(mechanism, **SETTINGS), NotRefuted)
     monkeypatch.setattr(learning, "LEARNERS", list(learning.LEARNERS))
@@ -93,25 +96,25 @@ def test_a_new_event_finds_what_no_other_kind_expresses(monkeypatch):
     found = check(mechanism, **SETTINGS)
     assert isinstance(found, Violation)
     assert isinstance(found.witness.event, SumAbove)
-    assert "sum of 2 answers" in str(found.witness.description)
+    assert "weighted sum of 2 answers" in str(found.witness.description)
     again = Witness.from_json(json.loads(json.dumps(found.witness.to_json(), allow_nan=False)))
     assert again.event == found.witness.event
     assert isinstance(replay(again, mechanism, seed=2), Violation)
 
 
 def test_a_name_is_given_once():
-    assert event_from_json({"kind": "sum", "terms": 1, "threshold": 0}) == SumAbove(terms=1, threshold=0.0)
+    assert event_from_json({"kind": "weighted sum", "terms": 1, "threshold": 0}) == SumAbove(terms=1, threshold=0.0)
 
     class Other(Interval):
-        kind = "sum"
+        kind = "weighted sum"
 
-    with pytest.raises(ValueError, match=r"kind='sum' is taken by .*SumAbove"):
+    with pytest.raises(ValueError, match=r"kind='weighted sum' is taken by .*SumAbove"):
         register_event(Other)
 
 
 def test_nobody_else_asks_of_which_kind_an_event_is():
     """Each kind answers for itself, or a new one would be treated as none."""
-    kinds = {"Interval", "Box", "OutcomeSet", "ScoreThreshold"}
+    kinds = {"Interval", "Box", "OutcomeSet", "ScoreThreshold", "FeatureEvent"}
     for path in Path(dpwitness.__file__).parent.rglob("*.py"):
         if path.parent.name == "events":
             continue

@@ -94,7 +94,7 @@ def test_check_json_has_every_documented_key(capsys):
 
 
 def test_a_users_own_function(capsys, mine):
-    common = ("check", "mine.py:noisy_sum", "--runs", "3e5", "--seed", 1)
+    common = ("check", "mine.py:noisy_sum", "--runs", "1e5", "--seed", 1)
     assert run(capsys, *common, "--epsilon", 1, "--pair", "[1, 1]", "[2, 1]")[0] == 0
     code, out, _ = run(capsys, *common, "--epsilon", 1, "--pair", "[1, 1]", "[2, 1]", "--pair", "[1, 1]", "[3, 1]")
     assert code == 1

@@ -19,7 +19,8 @@ from dpwitness.events import Interval
 from dpwitness.jit import compiled
 from dpwitness.mechanisms.compiled.compare import difference_in_event
 from dpwitness.mechanisms.compiled.driver import fingerprint
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, sfc64_state
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.compiled.reach import digest, names, rebuilt
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwitness import InvalidNeighbours, categories, flags, integers, like, numbers, records, text
-from dpwitness.neighbours import Pair, relation_from_json, relation_to_json, same_relation
+from dpwitness.neighbours import (
+    Pair,
+    input_from_json,
+    input_to_json,
+    relation_from_json,
+    relation_to_json,
+    same_relation,
+)
 
 booleans = st.booleans()
 leaves = st.one_of(
@@ -72,6 +79,23 @@ def test_all_that_is_proposed_is_adjacent(relation, which):
         assert relation.contains(pair)
         assert relation.contains(pair.swapped())
         assert not relation.contains(Pair(pair.data, pair.data))
+
+
+@settings(max_examples=30, deadline=None)
+@given(relations())
+def test_pairs_come_back_from_files(relation):
+    for pair in small(relation.candidates(), 3):
+        sides = [input_from_json(json.loads(json.dumps(input_to_json(side)))) for side in (pair.data, pair.neighbour)]
+        assert relation.contains(Pair(*sides))
+
+
+def test_data_are_taken_in_any_form():
+    relation = records((numbers(0, 9), integers(0, 9)))
+    taken = relation.take([(0.5, 1), (2, 3)])
+    assert taken.tolist() == [[0.5, 1.0], [2.0, 3.0]]
+    assert not taken.flags.writeable
+    with pytest.raises(InvalidNeighbours, match=r"data=.* must be a dataset of records"):
+        relation.take([(0.5, 11)])
 
 
 @settings(max_examples=60, deadline=None)
@@ -276,7 +300,7 @@ def test_features_and_labels_come_apart():
 
 def test_one_record_alone_is_the_local_model():
     relation = records(integers(0, 9), adjacency="replace-one", size=1, form="record")
-    assert all(isinstance(pair.data, int) and pair.data != pair.neighbour for pair in relation.candidates())
+    assert all(pair.data.shape == () and pair.data != pair.neighbour for pair in relation.candidates())
     with pytest.raises(InvalidNeighbours, match=r"give adjacency='replace-one' and size=1"):
         records(integers(0, 9), form="record")
 

@@ -13,19 +13,23 @@ from dpwitness import NotRefuted, OutcomeSet, Violation, check, pairs
 from dpwitness.errors import SlowMechanism
 from dpwitness.events import event_from_json
 from dpwitness.events.encoding import (
+    CODE_STEP,
     FALSE,
     NEGATIVE_ZERO,
     NONE,
     NOT_A_NUMBER,
+    TEXT,
     TRUE,
     array_rows,
     entries,
     entry_from_json,
     entry_to_json,
     same_outcome,
+    symbol,
     text_code,
 )
-from dpwitness.mechanisms.python import PythonMechanism, flat
+from dpwitness.mechanisms.outcomes import Row, row_of
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from leaks import LEAKS, leaking, responding
@@ -84,7 +88,9 @@ def alike(a, b):
 
 
 def row(value):
-    return [number for entry in flat(value) for number in entries(entry)]
+    made = Row()
+    row_of(value, made)
+    return made.entries
 
 
 @given(st.lists(scalars, max_size=4), st.lists(scalars, max_size=4))
@@ -119,10 +125,10 @@ def test_arrays_have_the_rows_of_their_entries(values):
         (-(2**53) - 1, [-(2**53) - 2**11, 2**11 - 1]),
         (-(2**63), [-(2**63), 0]),
         (2**64 - 1, [2**64 - 2**11, 2**11 - 1]),
-        (2**64, [2**64, text_code("0x10000000000000000")]),
-        (-(2**63) - 1, [-(2**63), text_code("-0x8000000000000001")]),
-        (16**256, [math.inf, text_code("0x1" + 256 * "0")]),
-        (-(16**5000), [-math.inf, text_code("-0x1" + 5000 * "0")]),
+        (2**64, [2**64, symbol("whole number", "0x10000000000000000")]),
+        (-(2**63) - 1, [-(2**63), symbol("whole number", "-0x8000000000000001")]),
+        (16**256, [math.inf, symbol("whole number", "0x1" + 256 * "0")]),
+        (-(16**5000), [-math.inf, symbol("whole number", "-0x1" + 5000 * "0")]),
     ],
     ids=lambda value: f"{value.bit_length()} bits" if isinstance(value, int) else "",
 )
@@ -198,7 +204,7 @@ def test_vectorised_rows_are_those_of_single_outcomes():
 
 
 def test_texts_have_one_number_in_every_process():
-    assert text_code("yes") == 65_527_842_639_518
+    assert text_code("yes") == TEXT - 65_527_842_639_518 * CODE_STEP
     assert text_code("\ud800") != text_code("\ud801")
     plain = PythonMechanism(Signature.of(lambda data: "yes", {}))
     rows = np.empty((1, 1))

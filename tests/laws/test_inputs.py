@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
-from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.neighbours import as_input, copier, input_from_json, input_key, input_to_json, pairs, shown
 from dpwitness.values import value_from_json, value_to_json
 
@@ -168,7 +168,7 @@ def kind_of(rng, data):
     "data", [[1, 2], [0.5], (1, 2), "text", b"bytes", None, {"a": [1]}, {1, 2}, [[1], [2, 3]], 5, 2**80]
 )
 def test_a_mechanism_gets_its_input_exactly_as_it_was_given(data):
-    mechanism = as_mechanism(kind_of, as_input(data), interpreted=True)
+    mechanism = as_mechanism(kind_of, as_input(data), how=How(interpreted=True))
     rows = np.empty((1, 1))
     mechanism.fill(as_input(data), np.random.default_rng(0), rows, 0)
     assert mechanism.label(rows[0, 0]) == f"{type(data).__name__} {data!r}"
@@ -232,3 +232,15 @@ def test_a_pair_of_any_kind_is_refuted_saved_and_replayed(pair, tmp_path):
     again = dpw.Witness.load(tmp_path / "w.json")
     assert isinstance(dpw.replay(again, leaks_length, seed=2, max_runs=500), dpw.Violation)
     assert "\n" not in shown(again.pair.data)
+
+
+@pytest.mark.parametrize("data", [np.zeros((0, 2)), np.zeros((3, 0), np.int64), np.zeros(0, np.int64), np.zeros(0)])
+def test_arrays_without_entries_keep_shape_and_dtype_in_files(data):
+    again = input_from_json(json.loads(json.dumps(input_to_json(data))))
+    assert (again.shape, again.dtype) == (data.shape, data.dtype)
+
+
+@pytest.mark.parametrize("shape", [[2, 3], [0, -1], [0, 1.0], [0, 2**40], ["0"]])
+def test_only_arrays_without_entries_have_a_shape_in_files(shape):
+    with pytest.raises(InvalidNeighbours, match="the shape of an array without entries"):
+        input_from_json({"array": [], "dtype": "int64", "shape": shape})

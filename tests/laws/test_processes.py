@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import elsewhere
-from dpwitness.errors import InvalidOutcome, MechanismCrashed, MechanismRaised
+from dpwitness.errors import MechanismCrashed, MechanismRaised, MixedKinds
 from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.mechanism import Learned
-from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Role
 from dpwitness.runs.processes import Processes
@@ -28,7 +28,7 @@ EVENTS = [Interval(coordinate=0, low=0.5)]
 
 
 def python(function, **settings):
-    return as_mechanism(function, PAIR.data, neighbour=PAIR.neighbour, interpreted=True, **settings)
+    return as_mechanism(function, PAIR.data, neighbour=PAIR.neighbour, how=How(interpreted=True), **settings)
 
 
 def last(iterator):
@@ -62,7 +62,6 @@ def test_what_outputs_showed_elsewhere_is_known_here():
     there = away(mechanism)
     x, _ = there.sample(PAIR, 100, Role.SEARCH)
     assert {mechanism.label(value) for value in x[:, 1].tolist()} == {"yes", "no"}
-    assert mechanism.learned().kinds == {0: "a number", 1: "text"}
 
 
 def test_an_error_is_raised_behind_the_results_before_it_and_names_the_same_run():
@@ -81,15 +80,15 @@ def test_an_error_is_raised_behind_the_results_before_it_and_names_the_same_run(
 
 def test_outputs_of_another_kind_than_before_are_an_error_as_on_one_core():
     def told(running):
-        with pytest.raises(InvalidOutcome) as caught:
+        with pytest.raises(MixedKinds) as caught:
             last(running.confirm(PAIR, EVENTS, 100_000))
         return str(caught.value)
 
     mechanism = python(elsewhere.changing)
     assert mechanism.shard == 32
     assert told(away(mechanism)) == told(runner(mechanism))
-    assert not Learned(shape="one value").agrees(Learned(shape="a sequence"))
-    assert Learned(shape="one value").agrees(Learned())
+    assert not Learned(bare=frozenset({False})).agrees(Learned(single=frozenset({False})))
+    assert Learned(bare=frozenset({False})).agrees(Learned(single=frozenset({True})))
 
 
 def test_a_process_that_ends_costs_no_counts(monkeypatch):

@@ -1,4 +1,5 @@
 import itertools
+from collections import Counter
 import math
 import os
 import threading
@@ -15,7 +16,7 @@ from dpwitness.events import Interval, OutcomeSet
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.compiled.mechanism import sfc64_state
+from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -69,7 +70,10 @@ def test_no_role_is_another_or_another_with_a_number_behind_it():
 
 
 def test_no_confirm_run_repeats_a_search_run(monkeypatch):
-    """Whatever confirm runs draw is new: of 10⁴ numbers of 53 bits two are equal with probability 10⁻⁸."""
+    """Whatever confirm runs draw is new: of 10⁴ numbers of 53 bits two are equal with probability 10⁻⁸.
+
+    Both sides of a coupled run draw the same.
+    """
     drawn, stage = {"search": [], "confirm": [], "after": []}, ["search"]
 
     def mechanism(rng, data):
@@ -86,7 +90,8 @@ def test_no_confirm_run_repeats_a_search_run(monkeypatch):
     monkeypatch.setattr(Runner, "confirm", staged)
     settings = {"neighbours": pairs(([0], [1])), "alpha": 1e-100, "search_runs": 500, "max_runs": 1_200, "seed": 5}
     verdict = dpwitness.check(mechanism, claim=1.0, outcome=float, **settings)
-    assert len(drawn["confirm"]) == len(set(drawn["confirm"])) >= 2 * verdict.counts.runs > 100
+    assert set(Counter(drawn["confirm"][: 2 * verdict.counts.runs]).values()) == {2}
+    assert len(drawn["confirm"]) >= 2 * verdict.counts.runs > 100
     assert len(drawn["search"]) >= 2 * 500
     assert not set(drawn["confirm"]) & {*drawn["search"], *drawn["after"]}
 

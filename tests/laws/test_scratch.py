@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from dpwitness.errors import CompiledDiffers
-from dpwitness.events.encoding import NOT_A_NUMBER, entries
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, sfc64_state
+from dpwitness.events.encoding import NOT_A_NUMBER
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
-from dpwitness.mechanisms.python import flat
+from dpwitness.mechanisms.draws import sfc64_state
+from dpwitness.mechanisms.outcomes import Row, row_of
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
@@ -84,10 +85,10 @@ def test_outcomes_are_those_of_plain_python(function):
     for i in range(5):
         for side in range(2):
             out = function(rng, data + side)
-            parts = out if isinstance(out, tuple | list | np.ndarray) else (out,)
-            row = [number for entry in flat(parts) for number in entries(entry)]
-            assert len(row) == length
-            assert rows[side, i, :length].tolist() == row
+            row = Row()
+            row_of(out, row)
+            assert len(row.entries) == length
+            assert rows[side, i, :length].tolist() == row.entries
 
 
 def test_each_run_takes_the_memory_that_the_run_before_it_took():

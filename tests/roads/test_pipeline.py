@@ -86,7 +86,7 @@ def test_delta_is_counted_in():
     def bernoulli(rng, bit, leak=0.01):
         return 2 + bit[0] if rng.random() < leak else 0
 
-    settings = {"epsilon": 1.0, "neighbours": dpw.pairs(([0], [1])), "seed": 1, "search_runs": 100_000}
+    settings = {"epsilon": 1.0, "neighbours": dpw.pairs(([0], [1])), "seed": 1, "search_runs": 20_000}
     assert isinstance(dpw.check(bernoulli, **settings), dpw.Violation)
     assert isinstance(dpw.check(bernoulli, delta=0.005, **settings), dpw.Violation)
     passed = dpw.check(bernoulli, delta=0.01, **settings)

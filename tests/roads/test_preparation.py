@@ -195,7 +195,7 @@ WRONG = {
     "neighbours": (InvalidNeighbours, [5, [5], [], "pairs", [([0.0],)], ["ab"], object()]),
     "data": (InvalidNeighbours, [object(), "a", {}, [[1], [2, 3]]]),
     "parameters": (InvalidParameter, [3, [1], "a", {1: 2}]),
-    "outcome": (InvalidParameter, [5, "a"]),
+    "outcome": (InvalidParameter, [5, "", "1a", ["a", 2]]),
     "alpha": (InvalidParameter, [None, "a", 0.0, 1.0, float("nan"), True]),
     "max_runs": (InvalidParameter, [1.5, "a", None, [1]]),
     "search_runs": (InvalidParameter, [1.5, "a"]),

@@ -202,7 +202,7 @@ def test_consecutive_runs_of_plain_python_that_share_a_draw():
 
 
 @pytest.mark.new_process
-@pytest.mark.parametrize("name", ["kept", "cached", "offset", "listed"])
+@pytest.mark.parametrize("name", ["kept", "cached", "offset"])  # `listed` has a test of its own below
 def test_noise_that_is_remembered_is_found_by_a_new_process(name):
     limits = {"neighbours": PAIR, "outcome": float_of(name), "seed": 1, "search_runs": 2_000}
     with pytest.raises(DependentRuns, match=rf"{name} remembers its noise or .*: on D′? .* in a new process; draw"):

@@ -37,6 +37,7 @@ def bound(
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: Outcome | None = None,
+    errors: str = "raise",
     max_time: float = MAX_TIME,
     search_runs: int | None = None,
     seed: int | None = None,
@@ -52,7 +53,7 @@ def bound(
     """
     statement = Statement(
         mechanism=mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, data=data, parameters=parameters,
-        outcome=outcome, reference=reference,
+        outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
     if not 0 < number("confidence", confidence) < 1:
         raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dpwitness.api.epochs import check_in_epochs, in_epochs
 from dpwitness.api.loop import believed, confirmed, prepared, result_fields
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
@@ -15,7 +16,6 @@ from dpwitness.evidence import (
     growth_rate,
     log_e_value,
     lower_bound,
-    rare_event,
     runs_needed,
 )
 from dpwitness.health import before_search, findings
@@ -41,6 +41,7 @@ def check(
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: Outcome | None = None,
+    errors: str = "raise",
     alpha: float = 1e-6,
     max_runs: int = CHECK_RUNS,
     max_time: float = MAX_TIME,
@@ -74,7 +75,11 @@ def check(
     parameters
         Values for other parameters of the mechanism, by name.
     outcome
-        A function that turns what the mechanism returns into a number, a flag, text or a list of such.
+        A function that turns what the mechanism returns into what is released of it, or names of attributes that are
+        released, as "coef_,intercept_" of a fitted model.
+    errors
+        "outcome": a run that raises has the exception's class for an outcome; "raise": it ends the check. Functions
+        run as plain Python with the former.
     alpha
         The probability of a false alarm: at most this, however often one looks.
     max_runs, max_time
@@ -103,7 +108,7 @@ def check(
     """
     statement = Statement(
         mechanism=mechanism, epsilon=epsilon, claim=claim, delta=delta, d_in=d_in, neighbours=neighbours, data=data,
-        parameters=parameters, outcome=outcome, reference=reference,
+        parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
     effort = Effort(
         alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers,
@@ -126,6 +131,8 @@ def require_budget(claim: Claim, effort: Effort) -> None:
 def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tuple[str, ...] | None = None) -> Verdict:
     """Search, then confirm. `notes`: those of health checks that were done already; None does them here."""
     notes = before_search.required(problem, runner) if notes is None else notes
+    if in_epochs(problem.mechanism.cost, effort):
+        return check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.alpha)
     budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(claim), effort.max_runs))
     # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
@@ -177,8 +184,4 @@ def confirm_candidate(
         return Violation(**common, seconds=runner.seconds)
     detectable = detectable_parameter(counts, claim, alpha=alpha, estimate=estimate)
     verdict = NotRefuted(**common, detectable_epsilon=detectable, seconds=runner.seconds)
-    weak = tuple(finding.text for finding in findings.of_verdict(verdict))
-    if counts.runs and rare_event(counts):
-        seen = f"{counts.hits} of {counts.runs} runs on D"
-        weak += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
-    return replace(verdict, notes=(*verdict.notes, *weak))
+    return replace(verdict, notes=(*verdict.notes, *findings.of_pass(verdict)))

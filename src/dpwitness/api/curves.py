@@ -50,6 +50,7 @@ def curve(
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: Outcome | None = None,
+    errors: str = "raise",
     max_time: float = MAX_TIME,
     search_runs: int | None = None,
     seed: int | None = None,
@@ -79,7 +80,7 @@ def curve(
     statements = [
         Statement(
             mechanism=mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, data=data, parameters=parameters,
-            outcome=outcome, reference=reference,
+            outcome=outcome, errors=errors, reference=reference,
         )
         for epsilon in _several("epsilons", epsilons)
     ]  # fmt: skip
@@ -161,7 +162,7 @@ def _line(
         test_epsilons=tuple(test.epsilon for test in tests),
         p_values=tuple(values),
         adjusted=tuple(holm(values)),
-        events=tuple(pool[k].event.describe(problem.relation.noun, problem.label) for k in chosen),
+        events=tuple(problem.described(pool[k].event) for k in chosen),
         counts=tuple(counts),
         pair_label=pair.label,
         search_runs=spent,

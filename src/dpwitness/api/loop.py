@@ -5,18 +5,19 @@ Statement + Effort → Problem + Runner → (search) → Candidate → `confirme
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from dpwitness.candidate import Candidate
 from dpwitness.effort import Effort
-from dpwitness.errors import ClusterLost, CompiledDiffers, CompiledDisagrees
+from dpwitness.errors import ClusterLost, CompiledDiffers, CompiledDisagrees, MixedKinds
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference
+from dpwitness.mechanisms.resolve import How
 from dpwitness.neighbours import Pair, Pairs, adjacent
 from dpwitness.problem import Problem, Statement, prepare
 from dpwitness.results.witness import Witness
@@ -45,16 +46,25 @@ class Confirmed:
 
 
 def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T]) -> T:
-    """Make a problem ready and work on it; once more in plain Python where compiled code gives other outcomes.
+    """Make a problem ready and work on it.
 
-    Warns `CompiledDiffers`.
+    Once more in plain Python where compiled code gives other outcomes, and once more with rows that tell a sequence of
+    one entry from that entry alone where a mechanism returns both. Warns `CompiledDiffers`.
     """
     refuse_inside()
-    try:
-        return work(*prepare(statement, effort))
-    except CompiledDisagrees as error:
-        warnings.warn(str(error), CompiledDiffers, stacklevel=3)
-    return work(*prepare(statement, effort, interpreted=True))
+    how = How()
+    while True:
+        try:
+            problem, runner = prepare(statement, effort, how)
+            try:
+                return work(problem, runner)
+            finally:
+                problem.mechanism.release()
+        except CompiledDisagrees as error:
+            warnings.warn(str(error), CompiledDiffers, stacklevel=3)
+            how = replace(how, interpreted=True)
+        except MixedKinds:  # raised once at most: by mechanisms that are not marked
+            how = replace(how, marked=True)
 
 
 def confirmed(
@@ -175,7 +185,7 @@ def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candid
         data=problem.data if judged else None,
         pair=pair,
         event=candidate.event,
-        description=candidate.event.describe(relation.noun, problem.label),
+        description=problem.described(candidate.event),
         counts=counts,
         estimate=candidate.estimate,
         seed=runner.seed,

@@ -36,6 +36,7 @@ def replay(
     alpha: float | None = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: Outcome | None = None,
+    errors: str = "raise",
     max_runs: int | None = None,
     max_time: float = MAX_TIME,
     seed: int | None = None,
@@ -62,7 +63,7 @@ def replay(
         Paired runs; by default ten times those that the witness took, and at least 100,000.
     seed
         Not the witness's own, whose runs would only be repeated.
-    outcome, max_time, workers, progress
+    outcome, errors, max_time, workers, progress
         As in `check`.
 
     Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
@@ -90,7 +91,9 @@ def replay(
     _check_parameters(witness, mechanism, own, parameters or {})
     if neighbours is None:
         _require_targets_own(witness, mechanism, own)
-    statement = statement_of(witness, mechanism, claim=stated, parameters=own, reference=reference, outcome=outcome)
+    statement = statement_of(
+        witness, mechanism, claim=stated, parameters=own, reference=reference, outcome=outcome, errors=errors
+    )
     candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
 
     def work(problem: Problem, runner: Runner) -> Verdict:

@@ -27,6 +27,7 @@ def shrink(
     neighbours: Relation | None = None,
     data: Any = None,
     outcome: Outcome | None = None,
+    errors: str = "raise",
     max_runs: int = CHECK_RUNS,
     max_time: float = SHRINK_TIME,
     workers: int | None = None,
@@ -44,7 +45,7 @@ def shrink(
     seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
     effort = Effort(alpha=violation.alpha, max_runs=max_runs, max_time=max_time, seed=seed, workers=workers)
     statement = statement_of(
-        old, mechanism, claim=violation.claim, parameters=old.parameters, reference=None, outcome=outcome
+        old, mechanism, claim=violation.claim, parameters=old.parameters, reference=None, outcome=outcome, errors=errors
     )
     try:
         problem, runner = prepare(statement, effort)

@@ -70,17 +70,19 @@ def run(arguments: argparse.Namespace) -> int:
 def repeating(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
     from dpwitness.cli.inputs import given
+    from dpwitness.cli.records import repeated
 
     line = ["dpwitness", "check", arguments.target]
     names = ("epsilon", "claim", "delta", "alpha", "runs", "max_time")
     usual = {"alpha": ALPHA, "max_time": MAX_TIME}
     for name, value in given(
-        arguments, *names, "queries", "may_move", "direction", "data", "column", "outcome"
+        arguments, *names, "queries", "may_move", "direction", "data", "column", "outcome", "errors", "python"
     ).items():
         if usual.get(name) != value:
             line += [f"--{name.replace('_', '-')}", str(value)]  # of a float all digits: it reads back the same
     for pair in arguments.pair or []:
         line += ["--pair", *pair]
+    line += repeated(arguments)
     for item in arguments.set:
         line += ["--set", item]
     return line

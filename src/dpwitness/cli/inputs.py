@@ -6,6 +6,7 @@ from typing import Any
 
 from dpwitness.cli.arguments import given_input, settings
 from dpwitness.cli.console import say
+from dpwitness.cli.records import relation_of_records
 from dpwitness.errors import BadInput, InvalidData
 from dpwitness.files import read_column, shown
 from dpwitness.mechanisms.catalog import load, load_code
@@ -18,6 +19,11 @@ __all__ = ["data_of", "given", "loaded", "places", "relation"]
 def relation(arguments: argparse.Namespace) -> Relation | None:
     """The relation that the options describe; None leaves it to the target."""
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
+    of_records = relation_of_records(arguments)
+    if of_records is not None:
+        if arguments.pair or arguments.queries is not None or extras or arguments.data is not None:
+            raise BadInput("--records says which inputs are neighbours: leave out --pair, --queries and --data")
+        return of_records
     if arguments.pair:
         if arguments.queries is not None or extras or arguments.data is not None:
             raise BadInput(
@@ -41,7 +47,7 @@ def data_of(arguments: argparse.Namespace) -> Data | None:
 
 def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """The function, and the settings that check, bound and curve take alike."""
-    function, outcome = load(arguments.target), outcome_function(arguments)
+    function, outcome = mechanism_of(arguments, arguments.target), outcome_of(arguments)
     neighbours, data = relation(arguments), data_of(arguments)
     if data is not None and neighbours is None and target_of(function) is None:
         # A user's own function and a file: counts are a histogram, anything else answers to queries.
@@ -58,9 +64,18 @@ def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         **places(arguments),
         "reference": arguments.target,
         "outcome": outcome,
-        **given(arguments, "delta"),
+        **given(arguments, "delta", "errors"),
     }
     return function, shared
+
+
+def mechanism_of(arguments: argparse.Namespace, target: str) -> Callable[..., Any]:
+    """The function that a name stands for, or one of the interpreter of --python."""
+    if arguments.python is None:
+        return load(target)
+    from dpwitness.mechanisms.remote import remote
+
+    return remote(arguments.python, target)
 
 
 def places(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -73,9 +88,10 @@ def places(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"workers": arguments.workers, "cluster": arguments.cluster}
 
 
-def outcome_function(arguments: argparse.Namespace) -> Callable[[Any], Any] | None:
-    """The function of --outcome; None where it was not given."""
-    return None if arguments.outcome is None else load_code(arguments.outcome)
+def outcome_of(arguments: argparse.Namespace) -> Callable[[Any], Any] | str | None:
+    """The function of --outcome, or names of attributes; None where it was not given."""
+    text: str | None = arguments.outcome
+    return load_code(text) if text is not None and ":" in text else text
 
 
 def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:

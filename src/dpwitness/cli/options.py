@@ -5,10 +5,14 @@ from typing import Final
 
 from dpwitness.cli.arguments import number, seconds, threads, whole
 
-__all__ = ["COMMON", "cluster", "common", "data", "inputs", "plot", "runs", "target"]
+__all__ = ["COMMON", "cluster", "common", "data", "inputs", "plot", "records", "runs", "target"]
 
 #: What every command that runs something takes.
 COMMON: Final = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
+#: Of --adjacency: a claim that leaves it open is about either.
+ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", "either": None}
+#: What a mechanism may get of --records.
+FORMS: Final = ("dataframe", "array", "list", "columns", "xy")
 WORKERS: Final = "threads, or processes for plain Python (default: all cores)"
 
 
@@ -70,7 +74,25 @@ def target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the mechanism (repeatable)"
     )
-    parser.add_argument("--outcome", metavar="FILE.py:FUNCTION", help="what makes numbers, flags or text of an output")
+    python(parser)
+    outcomes(parser)
+
+
+def python(parser: argparse.ArgumentParser) -> None:
+    """--python: which interpreter runs the mechanism."""
+    parser.add_argument(
+        "--python", metavar="PATH", help="another environment's interpreter that runs it, as old/bin/python"
+    )
+
+
+def outcomes(parser: argparse.ArgumentParser) -> None:
+    """--outcome and --errors: what of a run is its outcome."""
+    parser.add_argument(
+        "--outcome",
+        metavar="WHAT",
+        help="what of an output is released: FILE.py:FUNCTION, or attributes as coef_,intercept_",
+    )
+    parser.add_argument("--errors", choices=("raise", "outcome"), help="what an exception is (default raise: the end)")
 
 
 def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the target's own relation)") -> None:
@@ -82,7 +104,31 @@ def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the t
     group.add_argument("--queries", type=whole, metavar="N", help="answers to N queries of sensitivity 1")
     group.add_argument("--may-move", choices=("all", "one"), help="which answers move on a neighbour (default all)")
     group.add_argument("--direction", choices=("any", "up"), help="whether answers may move against each other")
+    records(group)
     data(group, "take D from a file; the relation makes the neighbours")
+
+
+def records(group: argparse._ArgumentGroup) -> None:
+    """--records, and what goes with it."""
+    group.add_argument(
+        "--records", metavar="FILE.csv", help="records to start from; neighbours differ in one (-: stdin)"
+    )
+    names = ", ".join(ADJACENCIES)
+    group.add_argument("--adjacency", choices=tuple(ADJACENCIES), metavar="HOW", help=f"{names} (default add-remove)")
+    group.add_argument(
+        "--form",
+        choices=FORMS,
+        metavar="FORM",
+        help=f"what the mechanism gets: {', '.join(FORMS)} (default dataframe; xy: the last column is y)",
+    )
+    group.add_argument("--size", type=whole, metavar="N", help="only datasets of N records (default any number)")
+    group.add_argument(
+        "--domain",
+        metavar="COL=VALUES",
+        action="append",
+        default=[],
+        help="LOW:HIGH or A,B,C for a column of --records (default as in the file; repeatable)",
+    )
 
 
 def data(parser: argparse._ActionsContainer, help: str) -> None:

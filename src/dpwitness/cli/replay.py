@@ -31,6 +31,8 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--claim", type=number, metavar="E", help="the claimed ε (default the witness's)")
     parser.add_argument("--delta", type=number, metavar="D", help="the claimed δ (default the witness's)")
+    options.python(parser)
+    options.outcomes(parser)
     options.alpha(parser, None, "probability of a false alarm (default the witness's)")
     options.runs(parser, "paired runs at most (default ten times the witness's)")
     options.inputs(
@@ -44,15 +46,14 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replay, and print what the witness says above the verdict."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import data_of, places, relation
+    from dpwitness.cli.inputs import data_of, given, mechanism_of, outcome_of, places, relation
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
-    from dpwitness.mechanisms.catalog import load
     from dpwitness.results.verdict import replay_text
 
     check_places(arguments)
     witness = dpw.Witness.load(arguments.witness)
-    function = load(arguments.mechanism) if arguments.mechanism else None
+    function = mechanism_of(arguments, arguments.mechanism) if arguments.mechanism else None
     with live(arguments) as progress:
         verdict = dpw.replay(
             witness,
@@ -62,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
             claim=arguments.claim,
             delta=arguments.delta,
             alpha=arguments.alpha,
+            outcome=outcome_of(arguments),
+            **given(arguments, "errors"),
             max_runs=arguments.runs,
             max_time=arguments.max_time,
             seed=arguments.seed,

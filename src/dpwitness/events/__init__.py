@@ -6,9 +6,10 @@ from dpwitness.events.feature_event import FeatureEvent
 from dpwitness.events.features import FEATURES, Feature
 from dpwitness.events.interval import Interval
 from dpwitness.events.outcome_set import OutcomeSet
+from dpwitness.events.outside import Outside
 from dpwitness.events.registry import event_from_json, register_event
 from dpwitness.events.score_threshold import ScoreThreshold
-from dpwitness.events.writing import LARGEST
+from dpwitness.events.writing import LARGEST, Noun
 
 __all__ = [
     "FEATURES",
@@ -18,7 +19,9 @@ __all__ = [
     "Feature",
     "FeatureEvent",
     "Interval",
+    "Noun",
     "OutcomeSet",
+    "Outside",
     "ScoreThreshold",
     "event_from_json",
     "register_event",

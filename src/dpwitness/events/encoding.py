@@ -8,18 +8,21 @@ A number is itself. What is no number, and what a float cannot tell apart, has a
 NaN                       `NOT_A_NUMBER`; a row's own NaN says that there is no entry
 ``None``                  `NONE`
 a whole number ≥ 2^53     two entries: the number without its last 11 bits, and these bits (see `WHOLE`)
-text                      a whole number below 2^48, its hash
+text                      a code of its own (`text_code`), which is no number that a mechanism returns
+anything else             a code for its kind, or for all of it (`symbol`), and entries for what it holds
+an exception              a code for its class (`exception_code`)
 a nested sequence         a value for its length (`nested`), then its entries
 ========================  =====================================================================================
 
-A run of numbers is one entry a number; what is not there lies behind the end. What a float cannot hold of other kinds
-of numbers (fractions, extended precision) is lost: `outcome=` can keep it. Compiled code writes the same rows (see
+A run of numbers is one entry a number; what is not there lies behind the end. How containers, dates, exact numbers and
+other objects become entries is for `mechanisms.outcomes` to say. Compiled code writes the same rows (see
 `mechanisms.compiled.driver.place`).
 """
 
 import hashlib
 import math
 import numbers
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +37,15 @@ NOT_A_NUMBER: Final = -1.75e308
 NONE: Final = -1.70e308
 #: What `nested` multiplies; what comes of it is no number that a mechanism returns either.
 NESTED: Final = -1.2e308
+#: Codes of texts, of symbols and of exceptions: 2^48 of each downwards from here, all between `NONE` and `nested`.
+TEXT: Final = -1.51e308
+SYMBOL: Final = -1.57e308
+EXCEPTION: Final = -1.63e308
+#: The distance of neighbouring floats there: from one code to the next.
+CODE_STEP: Final = 2.0**971
+CODE_BYTES: Final = 6
+#: Texts of up to so many characters are hashed once.
+REMEMBERED: Final = 64
 #: From here on a float does not hold every whole number: the last `LOW_BITS` bits get an entry of their own.
 WHOLE: Final = 2**53
 LOW_BITS: Final = 11
@@ -84,7 +96,7 @@ def _whole(value: int) -> list[float]:
         return [float(value >> LOW_BITS << LOW_BITS), float(value & (1 << LOW_BITS) - 1)]
     # Larger than any fixed-width integer: as near as a float comes, and a hash.
     nearest = float(value) if value.bit_length() < 1024 else math.inf if value > 0 else -math.inf
-    return [nearest, text_code(hex(value))]  # decimal digits are limited to 4,300 by Python
+    return [nearest, symbol("whole number", hex(value))]  # decimal digits are limited to 4,300 by Python
 
 
 def array_rows(values: NDArray[Any]) -> Rows | None:
@@ -101,8 +113,46 @@ def array_rows(values: NDArray[Any]) -> Rows | None:
 
 
 def text_code(text: str) -> float:
-    """A whole number below 2^48 for a text: the same in every process, so that counts can be merged."""
-    return float(int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest()))
+    """An entry for a text: the same in every process, so that counts can be merged."""
+    return TEXT - _hash(text)
+
+
+def symbol(kind: str, content: str = "") -> float:
+    """An entry that says of what kind a value is, or, by a text that tells it from others of its kind, which one."""
+    return SYMBOL - _hash(f"{kind}\0{content}")
+
+
+def exception_code(name: str) -> float:
+    """An entry for a run that raised an exception of a class of that name."""
+    return EXCEPTION - _hash(name)
+
+
+def is_code(entry: float) -> bool:
+    """Whether an entry stands for a text, a symbol or an exception: its place among others has no meaning."""
+    return _lowest(EXCEPTION) < entry <= TEXT
+
+
+def is_exception(entry: float) -> bool:
+    """Whether an entry says that the run raised an exception."""
+    return _lowest(EXCEPTION) < entry <= EXCEPTION
+
+
+def _lowest(base: float) -> float:
+    """Below all codes that are counted downwards from a base."""
+    return base - CODE_STEP * 2.0 ** (8 * CODE_BYTES)
+
+
+def _hash(text: str) -> float:
+    """A multiple of `CODE_STEP`, 2^48 of them from 0 on."""
+    return _remembered(text) if len(text) <= REMEMBERED else _computed(text)
+
+
+def _computed(text: str) -> float:
+    code = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=CODE_BYTES).digest()
+    return int.from_bytes(code) * CODE_STEP
+
+
+_remembered = lru_cache(maxsize=1 << 14)(_computed)
 
 
 def entry_to_json(entry: float) -> float | bool | str | None:

@@ -57,9 +57,8 @@ def ratio(entries: Rows, number: float) -> Column:
 def order(entries: Rows, number: float) -> Column:
     """−1, 0, 1: the first entry is below, equal to, above the second; of what is no number, equality has a meaning."""
     first, second = entries.T
-    sign = (first > second).astype(np.float64) - (first < second)
-    sign[np.isnan(first) | np.isnan(second)] = np.nan
-    return sign
+    absent = np.isnan(first) | np.isnan(second)
+    return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))
 
 
 def present(entries: Rows, number: float) -> Column:
@@ -94,8 +93,8 @@ def _zeros(significand: NDArray[np.int64]) -> Column:
 def power_of_two(entries: Rows, number: float) -> Column:
     """The largest e with the entry a multiple of 2^e; none for 0.
 
-    Floating-point noise added to x ends on the grid of the sum's and of x's last bits (Mironov 2012, "On significance of
-    the least significant bits for differential privacy").
+    Floating-point noise added to x ends on the grid of the last bits of x and of the sum (Mironov 2012, "On
+    significance of the least significant bits for differential privacy").
     """
     significand, exponent, usable = _significand(numbers(entries[:, 0]))
     return np.where(usable, _zeros(significand) + exponent, np.nan)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,13 @@ from dpwitness.events.writing import number_text, object_from_json, place_text
 __all__ = ["FeatureEvent"]
 
 #: How an order is said, by its smallest and largest value.
-ORDERS = {(-1, -1): "below", (-1, 0): "at most", (0, 0): "equal to", (0, 1): "at least", (1, 1): "above"}
+ORDERS: Final[dict[tuple[float, float], str]] = {
+    (-1, -1): "below",
+    (-1, 0): "at most",
+    (0, 0): "equal to",
+    (0, 1): "at least",
+    (1, 1): "above",
+}
 
 
 @register_event
@@ -32,7 +38,7 @@ class FeatureEvent:
     within: Interval | OutcomeSet
 
     def __post_init__(self) -> None:
-        if self.within.width != 1 or isinstance(self.within, OutcomeSet) and np.isnan(self.within.rows).any():
+        if self.within.width != 1 or (isinstance(self.within, OutcomeSet) and np.isnan(self.within.rows).any()):
             raise ValueError(f"within={self.within!r} must be a set of values, in the first column")
 
     @property

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.events.encoding import is_code
 from dpwitness.events.event import Event, Label, Rows
 from dpwitness.events.registry import register_event
 from dpwitness.events.writing import (
@@ -52,8 +53,9 @@ class Interval:
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 0; how many of the bounds are finite, and at least 1."""
-        return 0, 1 + (math.isfinite(self.low) and math.isfinite(self.high))
+        """How many of the bounds are finite, and at least 1; level 0, of codes of texts as of a list of outcomes 2."""
+        level = 2 if is_code(self.low) or is_code(self.high) else 0
+        return level, 1 + (math.isfinite(self.low) and math.isfinite(self.high))
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events.encoding import FALSE, TRUE, entry_from_json, entry_to_json
+from dpwitness.events.encoding import FALSE, TRUE, entry_from_json, entry_to_json, is_exception
 from dpwitness.events.event import Event, Label, Rows, widen
 from dpwitness.events.registry import register_event
 from dpwitness.events.writing import list_from_json, number_text
@@ -108,6 +108,8 @@ class OutcomeSet:
         texts = [_outcome_text(row, flags, label) for row in self.rows[:LISTED]]
         if len(self.rows) == 1:
             only = self.rows[0]
+            if len(only) == 1 and is_exception(only[0]):
+                return texts[0]
             if flags and len(only) > 1 and not np.isnan(only).any() and only[-1] >= 1 and (only[:-1] < 0.5).all():
                 return f"{noun}s {texts[0][:-1]} then ⊤"
             return f"{noun}s {texts[0]}" if len(only) > 1 else f"{noun} {texts[0]}"

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dpwitness.events.encoding import NESTED, TEXTS
+from dpwitness.events.encoding import NESTED, SYMBOL, TEXT, TEXTS, is_exception
 
 __all__ = [
     "LARGEST",
+    "Noun",
     "column_from_json",
     "finite_from_json",
     "list_from_json",
@@ -25,15 +26,33 @@ INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
+class Noun(str):
+    """What an entry of an outcome is called, and the names of those entries that have one of their own."""
+
+    __slots__ = ("places",)
+    places: Mapping[int, str]
+
+    def __new__(cls, noun: str, places: Mapping[int, str]) -> "Noun":
+        """Make it of a noun, such as "answer", and of names by coordinate, such as "column 'age', row 2"."""
+        made = super().__new__(cls, noun)
+        made.places = places
+        return made
+
+
 def place_text(coordinate: int, noun: str) -> str:
-    """An entry by its place: "first answer", "answer 11"."""
+    """An entry by its place: "first answer", "answer 11", or its name in a `Noun`."""
+    name = getattr(noun, "places", {}).get(coordinate)
+    if name is not None:
+        return str(name)
     return f"{ORDINALS[coordinate]} {noun}" if coordinate < len(ORDINALS) else f"{noun} {coordinate + 1}"
 
 
 def number_text(value: float) -> str:
     """A number to four digits; what is no number by its name."""
     if value <= NESTED and value not in TEXTS and value != -math.inf:
-        return f"list of {round((value / NESTED - 1) * 2**32)}"
+        if value > TEXT:
+            return f"list of {round((value / NESTED - 1) * 2**32)}"
+        return "another text" if value > SYMBOL else "an exception" if is_exception(value) else "another kind of value"
     return TEXTS.get(value) or f"{value:.4g}".replace("-", "−")
 
 

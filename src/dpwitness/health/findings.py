@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.evidence import Counts, detectable_at_best, runs_needed
+from dpwitness.evidence import Counts, detectable_at_best, rare_event, runs_needed
 from dpwitness.results.verdict import NotRefuted
 
 NAMES: Final = (
@@ -43,17 +43,28 @@ def of_counts(counts: Counts) -> tuple[str, ...]:
     return ()
 
 
+def of_pass(verdict: NotRefuted) -> tuple[str, ...]:
+    """Return notes on a pass that says little, or of a rare event alone."""
+    notes, counts = tuple(finding.text for finding in of_verdict(verdict)), verdict.counts
+    if counts.runs and rare_event(counts):
+        seen = f"{counts.hits} of {counts.runs} runs on D"
+        notes += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
+    return notes
+
+
 def of_verdict(verdict: NotRefuted) -> list[Finding]:
     """Return `too_slow` or `low_power`, or both, for a pass that says next to nothing."""
-    claim, runs = verdict.claim, verdict.counts.runs
+    claim, runs = verdict.claim, max(verdict.counts.runs, verdict.epoch_runs)
     needed = 10 * runs_needed(claim, verdict.alpha)
+    seconds = needed * verdict.seconds / max(runs, 1)
     findings = []
     if verdict.ended == "time" and runs < needed:
         findings.append(
             Finding(
                 name="too_slow",
                 text=f"{verdict.mechanism} made {runs} runs in {verdict.seconds:.0f} s; at least {needed} are needed "
-                "to see anything but the clearest violation: give max_time=… or make it faster",
+                f"to see anything but the clearest violation, about {seconds:.0f} s: give max_time=… "
+                "or make it faster",
             )
         )
     # By the runs alone, for an event that happens half of the time: whether a correct mechanism passes must not hang on

@@ -25,7 +25,9 @@ from dpwitness.health.loading import CannotLoad, Place, load, place_of
 from dpwitness.mechanisms.compiled.constants import constants
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.summary import Attributes
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
@@ -45,8 +47,10 @@ CHUNK: Final = 1024
 class Request:
     """What the new process is asked: which function, on which inputs, and which events to count."""
 
-    function: Place
-    outcome: Place | None
+    function: Place | Remote
+    outcome: Place | Attributes | None
+    errors: str
+    marked: bool
     parameters: dict[str, Any]
     vectorised: bool
     interpreted: bool
@@ -70,10 +74,14 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     Raises `CannotLoad` for a function that cannot be loaded, and for parameters that may hold memory.
     """
     signature, outcome = mechanism.signature, mechanism.outcome
-    _check_plain(signature.given)
+    function = signature.original or signature.function
+    if not isinstance(function, Remote):  # what is sent to another interpreter is data
+        _check_plain(signature.given)
     return Request(
-        function=place_of(signature.original or signature.function),
-        outcome=None if outcome is None else place_of(outcome),
+        function=function.anew() if isinstance(function, Remote) else place_of(function),
+        outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
+        errors=mechanism.errors,
+        marked=mechanism.marked,
         parameters=dict(signature.given),
         vectorised=signature.size is not None,
         interpreted=signature.original is not None,
@@ -153,10 +161,13 @@ def answer(question: Request | Place) -> Any:
     """Do what the new process is for: load the function, run it on both inputs and count; or read its constants."""
     if isinstance(question, Place):
         return constants(load(question))
-    kind = VectorisedMechanism if question.vectorised else PythonMechanism
-    signature = Signature.of(load(question.function), question.parameters)
-    outcome = None if question.outcome is None else load(question.outcome)
-    mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome)
+    place = question.function
+    function, kind = (place, RemoteMechanism) if isinstance(place, Remote) else (load(place), PythonMechanism)
+    signature = Signature.of(function, question.parameters)
+    outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
+    kind = VectorisedMechanism if question.vectorised else kind
+    mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome, errors=question.errors)
+    mechanism.marked = question.marked
     events = [event_from_json(event) for event in question.events]
     return [_counted(mechanism, data, events, question.seed, side) for side, data in enumerate(question.inputs)]
 

@@ -5,17 +5,18 @@ machine code (`compiled`), the interpreter (`python`), or the function itself, m
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidOutcome, MechanismRaised
 from dpwitness.mechanisms.cost import Cost, measured
-from dpwitness.mechanisms.signature import Outcome, Signature
-from dpwitness.neighbours import Data, Pair, shown
+from dpwitness.mechanisms.raising import of_both
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.neighbours import Data, Pair
 
 #: A longer output is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
@@ -26,19 +27,18 @@ Rows = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What a mechanism's outputs have in common so far, and the texts among them by their numbers.
+    """What a mechanism's outputs have shown so far: the texts among them by their numbers, and kinds of outputs.
 
-    `shape`: whether outputs are sequences; `kinds`: whether an entry is text, by its place.
+    `bare`: whether bare values were None; `single`: whether the only entries of sequences were.
     """
 
-    shape: str | None = None
-    kinds: Mapping[int, str] = field(default_factory=dict)
     labels: Mapping[float, str] = field(default_factory=dict)
+    bare: frozenset[bool] = frozenset()
+    single: frozenset[bool] = frozenset()
 
     def agrees(self, other: "Learned") -> bool:
-        """Whether the same mechanism may have returned both."""
-        shapes = {self.shape, other.shape} - {None}
-        return len(shapes) <= 1 and all(self.kinds.get(place, kind) == kind for place, kind in other.kinds.items())
+        """Whether rows that do not tell a sequence of one entry from that entry alone can hold both."""
+        return not (self.bare | other.bare) & (self.single | other.single)
 
 
 class Mechanism(ABC):
@@ -64,6 +64,10 @@ class Mechanism(ABC):
     #: Whether it is machine code.
     compiled = False
     plain: "Mechanism | None" = None
+    #: "outcome" where a run that raises is an outcome; "raise" where it ends everything.
+    errors = "raise"
+    #: Whether a sequence of one entry is told from that entry alone: only where a mechanism returns both.
+    marked = False
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
@@ -86,8 +90,8 @@ class Mechanism(ABC):
         return self.signature.generator is not None
 
     @property
-    def outcome(self) -> Outcome | None:
-        """What turns an output into numbers, where the user gave it."""
+    def outcome(self) -> Callable[[Any], Any] | None:
+        """What turns an output into an outcome, where the user gave it."""
         return None
 
     @abstractmethod
@@ -129,7 +133,10 @@ class Mechanism(ABC):
             Let the two sides of a run share their random draws, where the mechanism can; different runs never share
             any. The sides are independent otherwise.
         """
-        return max(self.fill(pair.data, rng, rows[0], start), self.fill(pair.neighbour, rng, rows[1], start))
+        try:
+            return max(self.fill(pair.data, rng, rows[0], start), self.fill(pair.neighbour, rng, rows[1], start))
+        except MechanismRaised as error:
+            raise of_both(self.fill, pair, error) from error.__cause__
 
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
         """Run n times and cut nothing off.
@@ -175,11 +182,21 @@ class Mechanism(ABC):
         """Return what its outputs showed so far, for another process to `learn`."""
         return Learned()
 
-    def learn(self, other: Learned) -> None:  # noqa: B027  # most learn nothing
+    def learn(self, other: Learned) -> None:
         """Take over what it returned in another process; nothing of what does not agree with its own."""
+        return
 
-    def forget(self) -> None:  # noqa: B027  # see above
+    def forget(self) -> None:
         """Begin anew with what `learned` returns."""
+        return
+
+    def release(self) -> None:  # noqa: B027  # for most there is nothing to do
+        """End runs that are still going on, as one that hangs after a deadline, where the mechanism can."""
+
+    @property
+    def places(self) -> Mapping[int, str]:
+        """Names of entries by coordinate, for outputs whose entries have any, such as columns."""
+        return {}
 
     def check_length(self, length: int, start: int) -> int:
         """Return the length of an outcome; raise `InvalidOutcome` for one that grows without end."""
@@ -189,9 +206,3 @@ class Mechanism(ABC):
                 "a list that grows without end; return less, or pass outcome= to summarise it"
             )
         return length
-
-
-def raised(name: str, error: Exception, run: int, data: Data) -> MechanismRaised:
-    """Make the error for a mechanism of that name that raised, with the run's number and the input."""
-    text = str(error).splitlines()[0] if str(error) else "no message"
-    return MechanismRaised(f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}")

@@ -1,19 +1,36 @@
 """A function that runs as plain Python, and what it returns as rows of numbers."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.errors import InvalidOutcome
-from dpwitness.events.encoding import entries, nested
-from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows, raised
-from dpwitness.mechanisms.signature import Outcome, Signature
-from dpwitness.neighbours import Data, as_array, copier
+from dpwitness.errors import InvalidOutcome, MechanismRaised, MixedKinds
+from dpwitness.events.encoding import exception_code
+from dpwitness.mechanisms.draws import Draws, global_generators_kept
+from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows
+from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
+from dpwitness.mechanisms.outcomes.naming import is_plain, places_of
+from dpwitness.mechanisms.raising import of_both, raised
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summary
+from dpwitness.neighbours import Data, Pair, as_array, copier
+
+#: Outputs that are looked through for names of their entries.
+LOOKED: Final = 16
 
 
 class PythonMechanism(Mechanism):
     """A function that runs as plain Python, one run a call.
+
+    Parameters
+    ----------
+    signature
+        The function and its parameters.
+    outcome
+        What outputs are summarised by.
+    errors
+        "outcome": a run that raises an exception has its class for an outcome; "raise": it ends everything.
 
     Attributes
     ----------
@@ -21,23 +38,29 @@ class PythonMechanism(Mechanism):
         Whether it gets lists of numbers as arrays: it cannot do with lists.
     writes
         Whether it writes to its input, so that even large arrays are copied for each run.
+    draws_globally
+        Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
     """
 
     shard = 32
     threads = False  # its own state, if it has any, may not be safe under threads
 
-    def __init__(self, signature: Signature, outcome: Outcome | None = None) -> None:
+    def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
-        self._outcome = outcome
         self.lists_as_arrays = False
         self.writes = False
-        self._shape: str | None = None
-        self._kinds: dict[int, str] = {}
+        self.draws_globally = False
+        self.errors = errors
+        self._outcome = summary(outcome)
         self._labels: dict[float, str] = {}
+        self._structured: Any = None  # the first output whose entries have names of their own
+        self._looked = 0
+        self._bare: set[bool] = set()  # whether bare values were None, and the same of sequences of one entry
+        self._single: set[bool] = set()
 
     @property
-    def outcome(self) -> Outcome | None:
-        """What turns an output into numbers, where the user gave it."""
+    def outcome(self) -> Callable[[Any], Any] | None:
+        """What turns an output into an outcome, where the user gave it."""
         return self._outcome
 
     def label(self, value: float) -> str | None:
@@ -51,91 +74,137 @@ class PythonMechanism(Mechanism):
 
     def learned(self) -> Learned:
         """Return what its outputs showed so far."""
-        return Learned(shape=self._shape, kinds=dict(self._kinds), labels=dict(self._labels))
+        return Learned(labels=dict(self._labels), bare=frozenset(self._bare), single=frozenset(self._single))
 
     def learn(self, other: Learned) -> None:
         """Take over what it returned in another process."""
         if self.learned().agrees(other):
-            self._shape = self._shape or other.shape
-            self._kinds.update(other.kinds)
             self._labels.update(other.labels)
+            self._bare.update(other.bare)
+            self._single.update(other.single)
 
     def forget(self) -> None:
         """Begin anew with what `learned` returns."""
-        self._shape, self._kinds, self._labels = None, {}, {}
+        self._labels, self._bare, self._single = {}, set(), set()
+
+    @property
+    def places(self) -> dict[int, str]:
+        """Names of entries, by coordinate, where the first output that had any gives them."""
+        if self._structured is None:
+            return {}
+        names = self._outcome.names if isinstance(self._outcome, Attributes) else ()
+        return places_of(self._structured, names)
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether a seed repeats its runs: it takes a generator, or draws from the global ones alone."""
+        return super().reproducible or self.draws_globally
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """Run once a row; as in `Mechanism`."""
+        return self._fill_from(data, self._draws(rng, len(rows)), rows, start)
+
+    def fill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
+        """As in `Mechanism`; coupled, each run begins from a state of its own, the same on both sides."""
+        if not (coupled and self.reproducible):
+            return super().fill_pair(pair, rng, rows, start, coupled=coupled)
+        draws = self._draws(rng, rows.shape[1], shared=True)
+        try:
+            return max(
+                self._fill_from(data, draws, rows[side], start) for side, data in enumerate((pair.data, pair.neighbour))
+            )
+        except MechanismRaised as error:
+            raise of_both(self.fill, pair, error) from error.__cause__
+
+    def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
+        return Draws(rng, runs, own_streams=shared, global_too=self.draws_globally)
+
+    def _fill_from(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
+        """Run once a row, from the draws given."""
+        if not self.draws_globally:
+            return self._run_each(data, draws, rows, start)
+        with global_generators_kept():
+            return self._run_each(data, draws, rows, start)
+
+    def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
         given = self.handing(data)
         longest = 0
         for i in range(len(rows)):
+            rng = draws.of_run(i)
             try:
                 output = self.signature.function(**self.signature.bind(given(), rng))
             except Exception as error:
-                raise raised(self.name, error, start + i, data) from error
-            longest = max(longest, self._write(output, rows[i], start + i))
+                if self.errors != "outcome":
+                    raise raised(self.name, error, start + i, data) from error
+                longest = max(longest, self._write_exception(type(error).__qualname__, rows[i]))
+            else:
+                longest = max(longest, self._write(output, rows[i], start + i))
         return self.check_length(longest, start)
+
+    def _write_exception(self, name: str, row: Rows) -> int:
+        """The row of a run that raised an exception of a class of that name."""
+        code = exception_code(name)
+        if len(self._labels) < LABELS:
+            self._labels[code] = f"raises {name}"
+        row[0], row[1:] = code, np.nan
+        return 1
 
     def _write(self, output: Any, row: Rows, run: int) -> int:
         """One output as a row of numbers."""
-        value = output if self._outcome is None else self._summarised(output, run)
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value[()]
-        several = isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim > 0)
-        shape = "a sequence" if several else "one value"
-        if value is not None and self._shape not in (None, shape):
-            raise InvalidOutcome(
-                f"{self.name} returned {shape} ({output!r}) on run {run}, but {self._shape} before: "
-                "always return the same kind of output"
-            )
-        if value is not None:
-            self._shape = shape
-        encoded: list[float] = []
-        for j, entry in enumerate(flat(value) if several else [value]):
-            encoded += self._entries(entry, j, output, run)
-        length = min(len(encoded), len(row))
-        row[:length] = encoded[:length]
-        row[length:] = np.nan
-        return len(encoded)
-
-    def _summarised(self, output: Any, run: int) -> Any:
-        """What the user's `outcome` makes of an output. Raises `InvalidOutcome` where that raises."""
-        assert self._outcome is not None
+        summarise = self._summary()
+        value = output if summarise is None else self._summarised(summarise, output, run)
+        if is_sequence(value):
+            self.check_length(len(value), run)
+        made = Row(labels=self._labels)
         try:
-            return self._outcome(output)
+            row_of(value, made)
+        except TypeError as error:
+            raise InvalidOutcome(
+                f"{self.name} returned {output!r:.80} on run {run}: {advice(value)}, or pass outcome= to turn outputs "
+                "into numbers"
+            ) from error
+        except RecursionError as error:
+            raise InvalidOutcome(
+                f"{self.name} returned a {type(output).__name__} on run {run} that holds itself, or is nested too "
+                "deep: return numbers, flags, texts or lists of such"
+            ) from error
+        self._note_kind(value, output, made, run)
+        length = min(len(made.entries), len(row))
+        row[:length] = made.entries[:length]
+        row[length:] = np.nan
+        return len(made.entries)
+
+    def _note_kind(self, value: Any, output: Any, made: Row, run: int) -> None:
+        """Tell a sequence of one entry from that entry alone. Raises `MixedKinds` where it was not told before."""
+        sequence = is_sequence(value)
+        if self._structured is None and self._looked < LOOKED:
+            self._looked += 1
+            named = isinstance(self._outcome, Attributes) or not is_plain(value)
+            self._structured = value if named else None
+        if sequence and not (len(value) == 1 and not is_sequence(value[0])):
+            return
+        if self.marked:
+            if sequence:
+                made.put(SINGLE, None)
+            return
+        kind = (value[0] if sequence else value) is None
+        (self._single if sequence else self._bare).add(kind)
+        if kind in self._single and kind in self._bare:
+            raise MixedKinds(
+                f"{self.name} returned {output!r:.80} on run {run}, and bare values as well as sequences of one entry: "
+                "they are told apart from the first run on"
+            )
+
+    def _summary(self) -> Callable[[Any], Any] | None:
+        """What outputs are still to be summarised by here."""
+        return self._outcome
+
+    def _summarised(self, summarise: Callable[[Any], Any], output: Any, run: int) -> Any:
+        """What the user's `outcome` makes of an output. Raises `InvalidOutcome` where that raises."""
+        try:
+            return summarise(output)
         except Exception as error:
             raise InvalidOutcome(
                 f"outcome= raised {type(error).__name__} ({error}) for {output!r:.80}, which {self.name} returned on "
                 f"run {run}: return a number, a flag, text or a list of such for every output"
             ) from error
-
-    def _entries(self, entry: Any, j: int, output: Any, run: int) -> list[float]:
-        try:
-            encoded = entries(entry)
-        except TypeError as error:
-            raise InvalidOutcome(
-                f"{self.name} returned {output!r} on run {run}: return a number, a flag, text or a list of such, "
-                "or pass outcome= to turn outputs into numbers"
-            ) from error
-        if entry is not None:
-            kind = "text" if isinstance(entry, str) else "a number"
-            if kind == "text":
-                self._labels[encoded[0]] = entry
-            before = self._kinds.setdefault(j, kind)
-            if before != kind:
-                raise InvalidOutcome(
-                    f"{self.name} returned {output!r} on run {run}: value {j + 1} is {kind}, but was {before} before; "
-                    "always return the same kind of output"
-                )
-        return encoded
-
-
-def flat(value: Any) -> list[Any]:
-    """The entries of a sequence in order; a nested sequence is a value for its length and its entries."""
-    found: list[Any] = []
-    for item in value.tolist() if isinstance(value, np.ndarray) else value:
-        if isinstance(item, tuple | list | np.ndarray):
-            found += [nested(len(item)), *flat(item)]
-        else:
-            found.append(item)
-    return found

@@ -3,22 +3,40 @@
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, SlowMechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
+from dpwitness.mechanisms.draws import WORTH
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.signature import Outcome, Signature
+from dpwitness.mechanisms.remote import Remote, RemoteMechanism
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.summary import Outcome
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair, as_array
 from dpwitness.neighbours.inputs import COPIED
 
-__all__ = ["Outcome", "as_mechanism"]
+__all__ = ["How", "Outcome", "as_mechanism"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """What an attempt to test a mechanism has shown to be needed for the next.
+
+    `interpreted`: plain Python in any case; `marked`: rows that tell a sequence of one entry from that entry alone.
+    """
+
+    interpreted: bool = False
+    marked: bool = False
+
+
+PLAIN: Final = How()
 
 
 def as_mechanism(
@@ -30,7 +48,8 @@ def as_mechanism(
     delta: float | None = None,
     outcome: Outcome | None = None,
     neighbour: Data | None = None,
-    interpreted: bool = False,
+    errors: str = "raise",
+    how: How = PLAIN,
 ) -> Mechanism:
     """Return whatever the user has as a `Mechanism` whose cost is measured.
 
@@ -48,9 +67,11 @@ def as_mechanism(
     epsilon, delta
         Values (ε in nats) for its parameters of these names.
     outcome
-        What turns an output into a number, a flag, text or a list of such; it keeps the function from being compiled.
-    interpreted
-        Use plain Python in any case.
+        What turns an output into an outcome, or names of its attributes; it keeps the function from being compiled.
+    errors
+        "outcome" makes an exception an outcome, which keeps the function from being compiled too.
+    how
+        What an earlier attempt has shown to be needed.
 
     Raises
     ------
@@ -67,16 +88,17 @@ def as_mechanism(
         Where numba makes something else of it.
     """
     if isinstance(function, Mechanism):
+        function.marked |= how.marked
         return function
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     called = function if compilable else _called(function)
     signature = Signature.of(called, parameters or {}, epsilon, delta)
     pair = Pair(data, data if neighbour is None else neighbour)
     if signature.size is not None:
-        return _measured(_tried(VectorisedMechanism(signature, outcome), pair), pair)
-    reason = None
+        return _measured(_tried(VectorisedMechanism(signature, outcome, errors=errors), pair), pair, how)
+    reason, interpreted = None, how.interpreted
     numeric = all(as_array(side) is not None for side in (pair.data, pair.neighbour))
-    if outcome is None and compilable and numeric and not interpreted:
+    if outcome is None and numeric and errors == "raise" and compilable and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
             compiled.fill(pair.data, np.random.default_rng(0), np.empty((1, 8)), 0)  # numba compiles when first called
@@ -86,12 +108,13 @@ def as_mechanism(
             compiled.plain = _tried(PythonMechanism(signature.interpreted()), pair)
             difference = first_difference(compiled, compiled.plain, pair)
             if difference is None:
-                return _measured(compiled, pair)
+                return _measured(compiled, pair, how)
             _warn_different(difference, signature)
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
-    plain = _measured(_tried(PythonMechanism(signature, outcome), pair), pair)
+    kind = RemoteMechanism if isinstance(function, Remote) else PythonMechanism
+    plain = _measured(_tried(kind(signature, outcome, errors=errors), pair), pair, how)
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
@@ -127,9 +150,21 @@ def _try(mechanism: PythonMechanism, data: Data) -> None:
     mechanism.fill(data, np.random.Generator(np.random.SFC64(0)), np.empty((1, max(mechanism.width, 8))), 0)
 
 
-def _measured(mechanism: Mechanism, pair: Pair) -> Mechanism:
+def _measured(mechanism: Mechanism, pair: Pair, how: How) -> Mechanism:
+    mechanism.marked = how.marked
     mechanism.measure(pair)
+    if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
+        mechanism.draws_globally = mechanism.cost.seconds_per_run > WORTH and _seeding_repeats(mechanism, pair)
     return mechanism
+
+
+def _seeding_repeats(mechanism: PythonMechanism, pair: Pair) -> bool:
+    """Whether runs that differ are the same again where the global generators are seeded for each."""
+    mechanism.draws_globally = True
+    bits = np.random.SFC64
+    first, again = (mechanism.pair_outcomes(pair, np.random.Generator(bits(0)), 4, coupled=False) for _ in range(2))
+    varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
+    return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)
 
 
 def _warn_different(difference: str, signature: Signature) -> None:

@@ -12,11 +12,10 @@ from dpwitness.mechanisms.compiled.reach import rebuilt
 
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
 SIZE_NAMES: Final = frozenset({"size", "n_samples"})
+#: Names of parameters that are never the input.
+DATA_FREE: Final = GENERATOR_NAMES | SIZE_NAMES
 EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
 DELTA_NAMES: Final = frozenset({"delta"})
-
-#: What a user gives as `outcome=`: from an output to a number, a flag, text or a list of such.
-Outcome = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

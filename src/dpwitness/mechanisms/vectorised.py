@@ -4,8 +4,10 @@ import numpy as np
 
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import array_rows
-from dpwitness.mechanisms.mechanism import Rows, raised
+from dpwitness.mechanisms.draws import Draws
+from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.raising import raised
 from dpwitness.neighbours import Data
 
 
@@ -14,12 +16,20 @@ class VectorisedMechanism(PythonMechanism):
 
     shard = 16_384
 
-    def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """Make all runs in one call; as in `Mechanism`."""
+    def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
+        """Make all runs in one call; as in `Mechanism`.
+
+        Where exceptions are outcomes, one run a call: one of several would end the others, which are no outcomes then.
+        """
         n = len(rows)
+        if self.errors == "outcome" and n > 1:
+            rng = draws.of_run(0)
+            return max(self.fill(data, rng, rows[i : i + 1], start + i) for i in range(n))
         try:
-            output = self.signature.function(**self.signature.bind(self.handing(data)(), rng, n))
+            output = self.signature.function(**self.signature.bind(self.handing(data)(), draws.of_run(0), n))
         except Exception as error:
+            if self.errors == "outcome":
+                return self._write_exception(type(error).__qualname__, rows[0])
             raise raised(self.name, error, start, data) from error
         if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf":
             if output.ndim not in (1, 2) or len(output) != n:

@@ -228,7 +228,8 @@ def _brief_list(items: list[Any]) -> str:
 def input_to_json(data: Data) -> Any:
     """An input as JSON values: integers, floats and arrays of them as numbers and lists; see `values` for the rest."""
     if isinstance(data, np.ndarray) and data.dtype in (np.int64, np.float64) and np.all(np.isfinite(data)):
-        return data.tolist()
+        plain = data.size or (data.ndim == 1 and data.dtype == np.float64)  # of no entries the list says neither
+        return data.tolist() if plain else value_to_json(data)
     return {"list": value_to_json(data)} if type(data) is list else value_to_json(data)
 
 

@@ -32,7 +32,7 @@ from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 
 #: Settings of an assertion that say what is tested, and how hard.
-STATED = ("epsilon", "delta", "claim", "d_in", "neighbours", "data", "parameters", "outcome")
+STATED = ("epsilon", "delta", "claim", "d_in", "neighbours", "data", "parameters", "outcome", "errors")
 LIMITS = ("max_runs", "max_time", "search_runs")
 
 
@@ -104,7 +104,7 @@ class Asserter:
         findings.check_names(suppressed)
         statement = Statement(
             mechanism=function,
-            **{name: settings.get(name) for name in STATED},
+            **{name: settings[name] for name in STATED if name in settings},
         )
         effort = Effort(
             alpha=self._alpha,

@@ -44,6 +44,7 @@ class WitnessedResult(Result):
     witness: Witness  # in `NotRefuted`: the best candidate, which did not refute
     epsilon_lower_bound: float  # nats
     search_runs: int
+    epoch_runs: int = 0  # runs that were bets and chose the next ones
     ended: str  # why the confirm runs ended: "refuted", "runs", "time", "interrupted" or "cluster lost"
 
     @property
@@ -53,20 +54,19 @@ class WitnessedResult(Result):
 
     def spent(self) -> str:
         """The last line of a report: runs, time and seed."""
-        return (
-            f"  runs: {self.search_runs:,} search, {self.counts.runs:,} confirm; {self.seconds:.1f} s; seed {self.seed}"
-        )
+        searched = f"{self.epoch_runs:,} in epochs" if self.epoch_runs else f"{self.search_runs:,} search"
+        return f"  runs: {searched}, {self.counts.runs:,} confirm; {self.seconds:.1f} s; seed {self.seed}"
 
 
 def maker(kind: type[W]) -> Callable[..., W]:
     """What builds a result from the keys of its object."""
-    return lambda *, runs, verdict=None, **fields: kind(search_runs=runs, **fields)
+    return lambda *, runs, verdict=None, **fields: kind(search_runs=runs[0], epoch_runs=runs[1], **fields)
 
 
-#: {"search": …, "confirm": …}; only the search runs are read back, since a witness has its own counts.
+#: {"search": …, "epochs": …, "confirm": …}; the last is not read back, since a witness has its own counts.
 _SPENT: Final = Kind(
-    lambda result: {"search": result.search_runs, "confirm": result.counts.runs},
-    lambda name, value: WHOLE.read(name, OBJECT.read(name, value)["search"]),
+    lambda result: {"search": result.search_runs, "epochs": result.epoch_runs, "confirm": result.counts.runs},
+    lambda name, value: tuple(WHOLE.read(name, OBJECT.read(name, value).get(part, 0)) for part in ("search", "epochs")),
 )
 #: Keys of the objects that results are, by where they stand.
 HEAD: Final[Keys] = {"mechanism": TEXT, "parameters": OBJECT}

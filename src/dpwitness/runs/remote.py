@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from dpwitness.clock import Deadline
-from dpwitness.errors import InvalidOutcome, MechanismCrashed
+from dpwitness.errors import MechanismCrashed, MixedKinds
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.runs.executor import Threads, Work
 from dpwitness.runs.portions import Died, Place, Portion, Sending
@@ -92,7 +92,9 @@ class Remote:
         seconds = min(parts * work.seconds, math.inf if deadline is None else deadline.left)
         if self._place.started and self._parcel is not None:
             return parts > 1 and seconds >= PAYS_STARTED
-        return seconds >= PAYS and (self._seconds_here >= START or work.seconds >= START / 4)
+        # In many small pieces: a few times what was done here may still come.
+        ahead = seconds + 3 * self._seconds_here if parts > 1 else seconds
+        return ahead >= PAYS and (self._seconds_here >= START or work.seconds >= START / 4)
 
     def _do_here(self, work: Work[Any], first: int, count: int, deadline: Deadline | None) -> Iterator[Any]:
         """Parts in this process, from `first` on; counts the seconds."""
@@ -230,10 +232,7 @@ class Remote:
         if not agrees:  # here it raises in the run that does not go with those before
             yield from self._do_here(work, portion.first, portion.end, None)
             first = portion.first * work.size
-            raise InvalidOutcome(
-                f"{mechanism.name} returned another kind of output in a run from {first} on than before: always return "
-                "the same kind of output"
-            )
+            raise MixedKinds(f"{mechanism.name} returned another kind of output in a run from {first} on than before")
         yield from answer.results
         if answer.error is not None:
             raise loaded(answer.error)

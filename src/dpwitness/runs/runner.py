@@ -87,19 +87,28 @@ class Runner:
         return Threads(self.workers if workers is None else workers).ordered(tasks, self.deadline)
 
     def sample(
-        self, pair: Pair, n: int, role: Role, *key: int, coupled: bool = True, partial_too: bool = False
+        self,
+        pair: Pair,
+        n: int,
+        role: Role,
+        *key: int,
+        coupled: bool = True,
+        partial_too: bool = False,
+        size: int | None = None,
     ) -> tuple[Rows, Rows]:
         """Outcomes of n paired search runs as rows of one width for each side, NaN behind the end of each.
 
-        `role` and `key` name the stream. Raises `MechanismTimeout` when the deadline passes first; with `partial_too`
-        only if no shard was done by then, else the rows of those that were come back.
+        `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. Raises
+        `MechanismTimeout` when the deadline passes first; with `partial_too` only if no shard was done by then, else
+        the rows of those that were come back.
         """
         mechanism = self.mechanism
         width = max(mechanism.width, 1)
         while True:
             needed = 1
             parts: list[Rows] = []
-            work = OutcomeRows(**self._shards(pair, role, key, n, coupled), width=width)
+            shards = self._shards(pair, role, key, n, coupled)
+            work = OutcomeRows(**{**shards, "size": size or shards["size"]}, width=width)
             for part in self.executor.map(work, work.count, self.deadline):
                 if part is None:
                     if partial_too and parts:
@@ -137,14 +146,27 @@ class Runner:
         n10, n11, n01, n00 = map(int, total)
         return Tally(n10=n10, n11=n11, n01=n01, n00=n00)
 
+    def epoch(self, pair: Pair, events: Sequence[Event], n: int, *key: int) -> tuple[tuple[Counts, ...], Rows, Rows]:
+        """Counts of each event in n fresh paired runs, and the outcomes of these runs for what is chosen next.
+
+        Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had. Fewer
+        runs, perhaps none, where the deadline passes first.
+        """
+        try:
+            size = 1 if self.mechanism.cost.slow else None  # so that even two runs are made beside each other
+            x, y = self.sample(pair, n, Role.EPOCH, *key, partial_too=True, size=size)
+        except MechanismTimeout:
+            x = y = np.empty((0, 1))
+        return tuple(_counted(event, x, y) for event in events), x, y
+
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True
     ) -> Iterator[tuple[Counts, ...]]:
         """Counts of each event so far, after every shard of fresh paired runs, up to `max_runs`.
 
-        The pair and the events are fixed here, before the first run is drawn; this is the only maker of `Counts`. With
-        `coupled` the sides of a run share their random draws: the e-value needs runs independent of each other, not
-        sides. Ends early when the deadline passes; raises `MechanismTimeout` if no shard was done by then.
+        The pair and the events are fixed here, before the first run is drawn; this and `epoch` are the only makers of
+        `Counts`. With `coupled` the sides of a run share their random draws: the e-value needs runs independent of each
+        other, not sides. Ends early when the deadline passes; raises `MechanismTimeout` if no shard was done by then.
         """
         mechanism, events = self.mechanism, tuple(events)
         width = max(mechanism.width, *(event.width for event in events), 1)
@@ -165,6 +187,13 @@ class Runner:
 def _counts(cells: Cells) -> Counts:
     n10, n11, n01, n00 = map(int, cells)
     return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
+
+
+def _counted(event: Event, x: Rows, y: Rows) -> Counts:
+    """The cells of an event in paired runs."""
+    a, b = event.contains(x), event.contains(y)
+    both, hits, others = (int(np.count_nonzero(flags)) for flags in (a & b, a, b))
+    return Counts(n10=hits - both, n11=both, n01=others - both, n00=len(x) - hits - others + both)
 
 
 def stack(parts: Sequence[Rows]) -> Rows:

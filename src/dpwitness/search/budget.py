@@ -4,6 +4,7 @@ import math
 from typing import Final
 
 from dpwitness.claims import Claim
+from dpwitness.errors import BudgetTooSmall
 from dpwitness.problem import Problem
 from dpwitness.runs import Runner
 
@@ -18,6 +19,8 @@ def usual_runs(claim: Claim) -> int:
 
 def search_budget(problem: Problem, runner: Runner, given: int | None, usual: int) -> int:
     """Paired search runs: as given; as usual for compiled code; for slow code what fits in a part of the time."""
+    if given == 0:
+        raise BudgetTooSmall("search_runs=0 is for check alone, which can bet from the first run on: give at least 1")
     if given is not None:
         return given
     cost = problem.mechanism.cost

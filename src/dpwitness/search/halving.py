@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -52,6 +52,13 @@ class Arm:
     def value(self) -> float:
         """What its best event promises."""
         return -np.inf if self.found is None else self.found.value
+
+
+class Drawn(Protocol):
+    """Something that holds outcomes of D and of D′."""
+
+    x: Rows
+    y: Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +178,14 @@ def search(problem: Problem, runner: Runner, objective: Objective, budget: int) 
     first = list(arms)
     if len(arms) > 1:
         arms = state.halve(arms, budget // 2, keep)
-        _refuse_constant(problem.mechanism, first, state.late)
+        refuse_constant(problem.mechanism, first, state.late)
         if not arms[0].certain and not state.late:
             varied = [pair for arm in arms[:2] for pair in problem.variations(arm.pair)]
             arms += [Arm(pair, next(numbers)) for pair in varied]
             arms = state.halve(arms, budget - state.spent, keep)
     else:
         arms = state.halve(arms, budget, 1)
-        _refuse_constant(problem.mechanism, first, state.late)
+        refuse_constant(problem.mechanism, first, state.late)
     more = budget // len(arms) if state.thorough else 0
     found = [
         Finalist(pair=arm.pair, sample=state.more(arm, more), certain=arm.found if arm.certain else None)
@@ -199,7 +206,7 @@ def _grown(state: Search, runner: Runner, arm: Arm, share: int, ranked: bool) ->
     return Growth(n, drawn, x, y, found)
 
 
-def _refuse_constant(mechanism: Mechanism, arms: Sequence[Arm], late: bool) -> None:
+def refuse_constant(mechanism: Mechanism, arms: Sequence[Drawn], late: bool) -> None:
     """Raise `InvalidOutcome` for a mechanism that returns nothing but NaN, or always the same.
 
     Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance.

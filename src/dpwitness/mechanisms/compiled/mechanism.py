@@ -1,14 +1,14 @@
 """A plain function as machine code."""
 
-import ctypes
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
-from dpwitness.mechanisms.mechanism import Mechanism, Rows, raised
+from dpwitness.mechanisms.draws import sfc64_state
+from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.raising import of_both, raised
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 
@@ -87,7 +87,7 @@ class CompiledMechanism(Mechanism):
                     return self.fill_pair(pair, rng, rows, start, coupled=coupled)
                 raise Refused(str(error) or type(error).__name__) from error
             side = pair.data if at < runs else pair.neighbour
-            raise raised(self.name, error, start + at % runs, side) from error
+            raise of_both(self.fill, pair, raised(self.name, error, start + at % runs, side)) from error
         return self.check_length(length, start)
 
 
@@ -99,15 +99,6 @@ def _arrays(pair: Pair) -> list[Any]:
     if both[0].dtype != both[1].dtype:
         both = [given.astype(np.float64) for given in both if given is not None]
     return [given[()] if given.ndim == 0 else given for given in both if given is not None]
-
-
-def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """The living state of an SFC64 generator as five words: four, of which the last counts draws, and a 32-bit rest."""
-    bits = rng.bit_generator
-    if not isinstance(bits, np.random.SFC64):
-        raise TypeError(f"coupled runs need an SFC64 generator, not {type(bits).__name__}")
-    memory = (ctypes.c_uint64 * 5).from_address(bits.ctypes.state_address)
-    return np.ctypeslib.as_array(memory)
 
 
 def _as_array(name: str, value: list[Any]) -> Any:

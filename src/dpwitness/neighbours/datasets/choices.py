@@ -68,6 +68,10 @@ class Categories:
         found = [last, *([first, *self.values[1:-1]] if len(self.values) > 1 else self.odd())]
         return tuple(found[:TRIED])
 
+    def inside(self, end: Any) -> Any:
+        """The end itself."""
+        return end
+
     def odd(self) -> tuple[Any, ...]:
         """A new one and None, where these may come."""
         return (*([self._new()] if self.other else []), *([None] if self.missing else []))
@@ -140,6 +144,10 @@ class Text:
     def ends(self) -> tuple[Any, ...]:
         """The longest and the empty one."""
         return "z" * min(self.max_length, 1000), ""
+
+    def inside(self, end: Any) -> Any:
+        """The end itself."""
+        return end
 
     def odd(self) -> tuple[Any, ...]:
         """None where it may come, quotes, line ends, and other letters."""

@@ -32,6 +32,9 @@ class Domain(Protocol):
     def ends(self) -> tuple[Any, ...]:
         """Values to try, the most promising first; the first two are far apart."""
 
+    def inside(self, end: Any) -> Any:
+        """A value near an end, but not at it; the end itself where there is no such thing as near."""
+
     def odd(self) -> tuple[Any, ...]:
         """Values that code stumbles over: a missing one, one outside a range, a new category, an empty text."""
 

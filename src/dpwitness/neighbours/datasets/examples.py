@@ -54,7 +54,7 @@ def like(examples: Any) -> Like:
     if form in ("dataframe", "columns"):
         found: Any = {name: _domain(list(examples[name]), f"column {name!r}") for name in examples}
     elif form == "xy":
-        found = (_rows(examples[0].reshape(len(examples[0]), -1)), _domain(examples[1].tolist(), "labels"))
+        found = (_rows(examples[0].reshape(len(examples[0]), -1)), _domain(list(examples[1]), "labels"))
     else:
         found = _rows(examples) if examples.ndim == 2 else _domain(examples.tolist(), "examples")
     return Like(fields=fields_of(found), form=form)

@@ -155,18 +155,23 @@ def _xy_refuses(fields: Fields) -> str | None:
 def _build_xy(fields: Fields, records: Sequence[Record]) -> Any:
     domains = fields.domains
     features = _matrix(domains[:-1], [record[:-1] for record in records])
-    labels = _column(domains[-1], [record[-1] for record in records])
-    return features, np.array(labels, None if domains[-1].dtype in NUMERIC else object)
+    return features, _column(domains[-1], [record[-1] for record in records])
 
 
 def _read_xy(fields: Fields, data: Any) -> list[Record] | None:
     width = len(fields.domains) - 1
-    if type(data) is not tuple or len(data) != 2 or not all(isinstance(part, np.ndarray) for part in data):
+    if not _is_xy(data):
         return None
-    features, labels = data
+    features, labels = data[0], np.asarray(data[1], None if isinstance(data[1], np.ndarray) else object)
     if features.ndim != 2 or labels.ndim != 1 or features.shape != (len(labels), width):
         return None
     return _from_columns(fields, [*features.T.tolist(), labels.tolist()])
+
+
+def _is_xy(data: Any) -> bool:
+    """Whether it is a tuple of an array of features and an array or a list of labels."""
+    both = type(data) is tuple and len(data) == 2
+    return both and isinstance(data[0], np.ndarray) and isinstance(data[1], np.ndarray | list)
 
 
 def _build_record(fields: Fields, records: Sequence[Record]) -> Any:
@@ -215,7 +220,7 @@ def form_of_data(data: Any) -> str:
         return "list"
     if isinstance(data, Mapping):
         return "columns"
-    if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, np.ndarray) for part in data):
+    if _is_xy(data):
         return "xy"
     raise InvalidNeighbours(
         f"base={brief(data)} must be a list of records, an array, a DataFrame, a dict of columns, "

@@ -37,8 +37,8 @@ class Proposals:
     def __iter__(self) -> Iterator[Change]:
         """The changes, the most promising kinds first, each kind in turn, none twice."""
         made = (
-            self._outliers(), self._odd_values(), self._among_drawn(), self._alone(), self._lone_values(),
-            self._among_ordinary(), self._among_equal(), self._single_fields(),
+            self._near_outliers(), self._odd_values(), self._among_drawn(), self._alone(), self._lone_values(),
+            self._outliers(), self._among_ordinary(), self._among_equal(), self._single_fields(),
         )  # fmt: skip
         kinds = () if self.base is None else (self._of_base(), self._out_of_base())
         seen: set[object] = set()
@@ -90,6 +90,15 @@ class Proposals:
         name, after = named
         label = f"{name} record {'replaces another' if self.replace else 'added'}, {len(others)} others {rest}"
         return Change(others=tuple(others), before=before if self.replace else None, after=after, label=label)
+
+    def _near_outliers(self) -> Iterator[Change]:
+        """A record at one end, all others near the opposite end; at it many computations are degenerate, and slow."""
+        domains = self.fields.domains
+        for size in self.sizes:
+            for named in self._corners():
+                ends = self._opposite(named[1])
+                other = tuple(domain.inside(end) for domain, end in zip(domains, ends, strict=True))
+                yield self._change([other] * (size - 1), other, named, "nearly opposite")
 
     def _outliers(self) -> Iterator[Change]:
         """A record at one end, all others at the opposite end."""

@@ -57,6 +57,11 @@ class Numbers:
         inside = [0.0, math.nextafter(self.high, self.low), math.nextafter(self.low, self.high), TINY]
         return tuple(dict.fromkeys(v for v in (self.high, self.low, *inside) if self.read(v) is not NOT_IN_DOMAIN))
 
+    def inside(self, end: float) -> float:
+        """A hundredth of the range away from it: not so near that a sum of squares vanishes."""
+        hundredth = self.high / 100 - self.low / 100
+        return end + hundredth if end == self.low else end - hundredth
+
     def odd(self) -> tuple[float, ...]:
         """NaN and what lies outside, near and far, where these may come."""
         span = min(self.high - self.low, HUGE)
@@ -143,6 +148,11 @@ class Integers:
         """Both ends, zero, just inside the ends."""
         found = [self.high, self.low, 0, self.high - 1, self.low + 1]
         return tuple(dict.fromkeys(v for v in found if self.read(v) is not NOT_IN_DOMAIN))
+
+    def inside(self, end: int) -> int:
+        """A hundredth of the range away from it, at least 1 where that is not the other end."""
+        step = max((self.high - self.low) // 100, 1 if self.high - self.low > 1 else 0)
+        return end + step if end == self.low else end - step
 
     def odd(self) -> tuple[int | None, ...]:
         """None and what lies outside, near and far, where these may come."""

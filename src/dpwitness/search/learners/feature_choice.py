@@ -10,7 +10,7 @@ from dpwitness.events import Feature
 from dpwitness.events.encoding import WHOLE
 from dpwitness.events.entry_features import numbers
 
-__all__ = ["features_of", "quick_features"]
+__all__ = ["bit_features", "features_of", "quick_features"]
 
 Rows = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -21,18 +21,22 @@ PAIRS: Final = 4
 #: Of so many columns all pairs are looked at.
 FEW: Final = 5
 #: Digits of so many columns.
-DIGITS_OF: Final = 6
+DIGITS_OF: Final = 4
 #: How many values are counted and located, those seen most; and how often one comes at least, per entry.
 VALUES: Final = 3
 OFTEN: Final = 1 / 64
-#: The moduli that people round to, and powers of two.
-MODULI: Final = (1.0, 2.0, 3.0, 5.0, 10.0, 100.0, 4.0, 8.0, 16.0, 1024.0)
-#: How many values the spacing of a column is computed from, and how many different steps between them it takes.
-SPACED: Final = 64
-LEAST_STEPS: Final = 8
-#: A multiple of the spacing is one up to this share of it; a spacing exceeds this share of the largest value.
+#: The moduli that people round to, and of whole numbers some more.
+MODULI: Final = (1.0, 10.0, 100.0)
+WHOLE_MODULI: Final = (2.0, 3.0, 5.0, 10.0, 100.0, 4.0, 8.0, 16.0, 1024.0)
+#: A spacing is computed from the smallest steps between values, in blocks of so many; how many blocks and spacings.
+BLOCK: Final = 6
+BLOCKS: Final = 5
+SPACINGS: Final = 4
+#: A multiple of the spacing is one up to this share of it.
 NEARLY: Final = 0.01
-ON_GRID: Final = 2.0**-34
+#: What of the largest value may be rounding, and how many times as large a spacing is at least.
+ROUNDING: Final = 2.0**-46
+ON_GRID: Final = 2.0**12
 
 
 def features_of(rows: Rows, times: Whole, columns: list[int]) -> Iterator[Feature]:
@@ -47,6 +51,21 @@ def features_of(rows: Rows, times: Whole, columns: list[int]) -> Iterator[Featur
             for name in ("difference", "sum of two", "order", "ratio"):
                 yield Feature(name=name, columns=pair)
         yield from _of_all(rows)
+
+
+def bit_features(rows: Rows, times: Whole, columns: list[int]) -> Iterator[Feature]:
+    """The features of floating-point numbers, as `features_of`; none of whole numbers.
+
+    They give away almost every mechanism that adds noise of floating-point arithmetic to a number (Mironov 2012), also
+    those that are private in real arithmetic, so they are for who asks for them.
+    """
+    for column in columns[:DIGITS_OF]:
+        plain = numbers(rows[:, column])
+        if np.any(plain != np.round(plain), where=np.isfinite(plain)):
+            yield Feature(name="power of two", columns=(column,))
+            yield Feature(name="trailing zeros", columns=(column,))
+            for bits in (1.0, 2.0, 4.0):
+                yield Feature(name="low bits", columns=(column,), number=bits)
 
 
 def quick_features(rows: Rows) -> tuple[Rows, Callable[[int], Feature]]:
@@ -87,31 +106,42 @@ def _of_entry(values: Rows, times: Whole, column: int) -> Iterator[Feature]:
         yield Feature(name="present", columns=(column,))
     plain = numbers(values)
     finite = np.isfinite(plain)
-    spacings = {_spacing(plain[finite & (side > 0)][:SPACED]) for side in times}
-    for modulus in dict.fromkeys((*sorted(spacings - {0.0}), *MODULI)):
+    spacings = set[float]().union(*(_spacings(plain[finite & (side > 0)]) for side in times))
+    moduli = WHOLE_MODULI if np.all(plain[finite] == np.round(plain[finite])) else MODULI
+    for modulus in dict.fromkeys((*sorted(spacings, reverse=True)[:SPACINGS], *moduli)):
         yield Feature(name="residue", columns=(column,), number=modulus)
 
 
-def _spacing(values: Rows) -> float:
-    """The largest number of which all differences of some values are multiples; 0 where there is none to be seen."""
+def _spacings(values: Rows) -> set[float]:
+    """Numbers of which the differences of many of some values are multiples; none where the values are on no grid.
+
+    The smallest steps are few multiples of it, and some blocks of them have both ends on one grid, where there are two.
+    """
+    if not len(values):
+        return set()
+    rounding = float(np.max(np.abs(values))) * ROUNDING
     steps = np.diff(np.unique(values))
-    if len(steps) < LEAST_STEPS:
-        return 0.0
+    steps = np.sort(steps[steps > rounding])[: BLOCK * BLOCKS]
+    blocks = steps[: len(steps) // BLOCK * BLOCK].reshape(-1, BLOCK)
+    return {_spacing(block, ON_GRID * rounding) for block in blocks} - {0.0}
+
+
+def _spacing(steps: Rows, least: float) -> float:
+    """The largest number of which all of some steps, ascending, are multiples; 0 where it is below `least`."""
     if np.all(steps == np.round(steps)) and steps.max() < WHOLE:
         spacing = float(np.gcd.reduce(steps.astype(np.int64)))
         return spacing if spacing > 1 else 0.0
-    least = float(np.max(np.abs(values))) * ON_GRID
     spacing = 0.0
-    for step in np.sort(steps).tolist():
+    for step in steps.tolist():
         larger, smaller = (spacing, step % spacing) if spacing else (step, 0.0)
         while smaller > NEARLY * larger:  # what is rounded multiplies in Euclid's algorithm: never down to 0
             larger, smaller = smaller, abs(larger - smaller * round(larger / smaller))
         # By the largest step so far, of which the least is rounded.
         spacing = step / round(step / larger)
         if spacing < least:
-            return 0.0  # of numbers on no grid
+            return 0.0
     multiples = steps / spacing
-    return float(f"{spacing:.9g}") if np.all(np.abs(multiples - np.round(multiples)) < NEARLY) else 0.0
+    return float(f"{spacing:.6g}") if np.all(np.abs(multiples - np.round(multiples)) < NEARLY) else 0.0
 
 
 def _pairs(rows: Rows, times: Whole, columns: list[int]) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ Features are many and most show nothing that the entries do not show: a screenin
 only those that then show clearly more than any one entry are proposed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,12 +24,15 @@ __all__ = ["Features"]
 
 Rows = NDArray[np.float64]
 Whole = NDArray[np.int64]
+FeatureChoice = Callable[[Rows, Whole, list[int]], Iterable[Feature]]
 
 #: Where outcomes repeat so often, sets of whole outcomes show it all.
 FEW_OUTCOMES: Final = 64
 #: Training runs of each input that features are screened on, in a quick look and in a thorough one.
 QUICK: Final = 96
-SCREENED: Final = 2048
+SCREENED: Final = 1024
+#: From how many training runs of each input the values of a feature are learned.
+LEARNED: Final = 1 << 14
 #: Fewer show nothing among so many features.
 LEAST: Final = 16
 #: How many features are looked at in all runs.
@@ -43,13 +46,23 @@ VALUES: Final = 64
 
 
 class Features:
-    """The best sets of values of the best features, where they are clearly better than all intervals of entries."""
+    """The best sets of values of the best features, where they are clearly better than all intervals of entries.
+
+    `of` says which features are tried, of outcomes and how often each came under D and D′, the most promising columns
+    first: `features_of`, `bit_features`, or a function of one's own.
+    """
+
+    def __init__(self, of: FeatureChoice = features_of) -> None:
+        self._of = of
 
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
         """As in `Learner`; unless thorough, one feature that separates the inputs much better than any entry does."""
-        if sample.training_runs < LEAST or sample.repeats and len(sample.outcomes) <= FEW_OUTCOMES:
+        if sample.training_runs < LEAST or (sample.repeats and len(sample.outcomes) <= FEW_OUTCOMES):
             return
-        features = _screened(sample, objective) if thorough else sample.once(_separating)
+        if thorough:
+            features = _screened(sample, objective, self._of)
+        else:
+            features = sample.once(_separating) if self._of is features_of else []
         if not features:
             return
         intervals = best_intervals(sample, objective, thorough=thorough)
@@ -70,27 +83,28 @@ class ValueSet:
 
 
 def _best_set(valued: Table, objective: Objective, thorough: bool, least: float) -> ValueSet | None:
-    """The simplest set of values of a feature that is nearly as good as its best one; None where none exceeds `least`."""
+    """The simplest set of values of a feature that is nearly as good as its best; None where none exceeds `least`."""
     found = []
     if 0 < len(valued.outcomes) <= VALUES:
         for members, swapped in best_sets(valued, objective):
             rates = valued.training_rates(members)
             p, q = (np.array([rate]) for rate in (rates[::-1] if swapped else rates))
             found.append(ValueSet(members, swapped, float(objective(p, q, valued.training_runs)[0])))
-    for item in best_intervals(valued, objective, thorough=thorough):
-        found.append(ValueSet(item.interval, item.swapped, item.value))
+    intervals = best_intervals(valued, objective, thorough=thorough)
+    found += [ValueSet(item.interval, item.swapped, item.value) for item in intervals]
     best = max((item.value for item in found), default=-np.inf)
     nearly = [item for item in found if item.value >= best - tolerance(best) and item.value > least]
     return min(nearly, key=lambda item: item.within.complexity[0], default=None)
 
 
 def _valued(sample: Sample, feature: Feature) -> Table:
-    """The values of a feature in the training runs, each once; runs without a value count as runs."""
-    values, numbers = np.unique(feature.values(sample.outcomes), return_inverse=True)
-    times = [np.bincount(numbers, weights=side, minlength=len(values)) for side in sample.times]
+    """The values of a feature in many of the training runs, each once; runs without a value count as runs."""
+    rows, times = sample.some(LEARNED)
+    values, numbers = np.unique(feature.values(rows), return_inverse=True)
+    counted = np.stack([np.bincount(numbers, weights=side, minlength=len(values)) for side in times])
     present = ~np.isnan(values)
-    table = _table([values[present]], np.stack(times)[:, present].astype(np.int64))
-    table.training_runs = sample.training_runs
+    table = _table([values[present]], counted[:, present].astype(np.int64))
+    table.training_runs = int(times[0].sum())
     return table
 
 
@@ -121,20 +135,24 @@ def _separation(columns: Rows, times: Whole) -> NDArray[np.float64]:
     return np.asarray(distance.max(axis=1, initial=0.0))
 
 
-def _screened(sample: Sample, objective: Objective) -> list[Feature]:
+def _screened(sample: Sample, objective: Objective, of: FeatureChoice) -> list[Feature]:
     """The few best features by their best intervals in some of the training runs, of those better than every entry."""
-    features, table = sample.once(_screening)
-    ranked = best_intervals(table, objective, thorough=False)
-    places = [item.interval.coordinate for item in ranked]
-    entries = next((item.value for item in ranked if item.interval.coordinate >= len(features)), -np.inf)
-    better = [place for place, item in zip(places, ranked, strict=True) if item.value > entries]
-    return [features[place] for place in better[:KEPT] if place < len(features)]
+    features, table = sample.once(_screening, of)
+    # The best of a hundred features is the luckiest: two standard errors lower, and entries one.
+    ranked = best_intervals(table, objective, thorough=False, standard_errors=2.0)
+    entries = [
+        item for item in best_intervals(table, objective, thorough=False) if item.interval.coordinate >= len(features)
+    ]
+    if not entries:
+        return []
+    better = [item.interval.coordinate for item in ranked if item.value > entries[0].value]
+    return [features[place] for place in better if place < len(features)][:KEPT]
 
 
-def _screening(sample: Sample) -> tuple[list[Feature], Table]:
+def _screening(sample: Sample, of: FeatureChoice) -> tuple[list[Feature], Table]:
     """The features to screen, and their values in some of the training runs, followed by the best entries."""
     rows, times = sample.some(SCREENED)
     columns = np.argsort(-_separation(rows.T, times), kind="stable").tolist()
-    features = list(features_of(rows, times, columns))
+    features = list(of(rows, times, columns))
     values = [feature.values(rows) for feature in features] + [rows[:, column] for column in columns[:COMPARED]]
     return features, _table(values, times)

@@ -1,0 +1,217 @@
+"""A check in which no run is thrown away: it bets from the first run on, and learns from each run what to bet next.
+
+For mechanisms whose runs are dear, and where `search_runs=0` asks for it. For half of the runs, or of the time, the
+portfolios of `search.courses` are renewed before every epoch; then the best candidate is fixed, and the other half says
+what a test of that event alone would have caught. The wealth goes on throughout: all of it is one e-value.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.api.loop import Confirmed, believed, confirmed, result_fields
+from dpwitness.candidate import Candidate
+from dpwitness.effort import Effort
+from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismTimeout
+from dpwitness.events import Interval
+from dpwitness.evidence import Counts, Estimate, detectable_parameter, log_e_value
+from dpwitness.evidence.portfolio import Wealth, lower_bound_of
+from dpwitness.health import findings
+from dpwitness.health.dependence import Shards
+from dpwitness.mechanisms.cost import Cost
+from dpwitness.problem import Problem
+from dpwitness.results.verdict import NotRefuted, Verdict, Violation
+from dpwitness.runs import Runner
+from dpwitness.search.courses import Course, next_course, runs_of_next_epoch
+from dpwitness.search.halving import refuse_constant
+
+#: Seconds a run from which on no run is thrown away: from here on 10⁵ search runs would take minutes.
+DEAR: Final = 200e-6
+#: Pairs at most, of which runs are made; of slow mechanisms, and of those that take most of a second.
+PAIRS: Final = 32
+PAIRS_IF_SLOW: Final = 12
+PAIRS_IF_VERY_SLOW: Final = 4
+VERY_SLOW: Final = 0.5
+#: Of these, how many are variations of the pair that does best, tried once all others have had so many runs.
+VARIATIONS: Final = 4
+FIRST: Final = 4
+#: Runs that are all the same by more than chance.
+MANY: Final = 100
+
+
+def in_epochs(cost: Cost, effort: Effort) -> bool:
+    """Whether a check bets from the first run on: where the user asks for no search runs, or runs are dear."""
+    if effort.search_runs is not None:
+        return effort.search_runs == 0
+    return not cost.in_numbers and cost.seconds_per_run > DEAR
+
+
+@dataclass(slots=True)
+class _Epochs:
+    """The courses of a check, and why they ended."""
+
+    problem: Problem
+    runner: Runner
+    effort: Effort
+    courses: list[Course]
+    places: int  # pairs that have a share of the wealth, used or not
+    runs: int = 0
+    ended: str = "runs"
+    lost: ClusterLost | None = None
+
+    @property
+    def wealth(self) -> Wealth:
+        """What became of the wealth so far."""
+        courses = tuple(tuple(epochs) for course in self.courses for epochs in course.epochs)
+        return Wealth(courses=courses, unused=2 * (self.places - len(self.courses)))
+
+    @property
+    def best(self) -> Course:
+        """The course whose pair speaks most against the claim."""
+        return max(self.courses, key=lambda course: (course.wealth, course.runs))
+
+    def bet(self) -> None:
+        """Go on until the claim is refuted, or half of the runs or of the time is over."""
+        claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.alpha), False
+        slow = self.runner.mechanism.cost.slow
+        most = max(self.effort.max_runs // 2, 1)
+        while self.runs < most:
+            course = next_course(self.courses)
+            n = min(runs_of_next_epoch(course, 2 if slow else 1), most - self.runs)
+            made = course.advance(self.runner, claim, n, self.problem.mechanism.label)
+            self.runs += made
+            log_wealth = self._log_wealth()
+            self.runner.report("search", self.runs, most, f"log e-value {log_wealth:.1f} of {threshold:.1f}")
+            if log_wealth >= threshold:
+                self.ended = "refuted"
+                return
+            if made < n:
+                return
+            if not varied and min(course.runs for course in self.courses) >= FIRST:
+                varied = True
+                room = self.places - len(self.courses)
+                pairs = islice(self.problem.variations(self.best.pair), room)
+                self.courses += [Course(pair=pair, index=len(self.courses) + k) for k, pair in enumerate(pairs)]
+
+    def _log_wealth(self) -> float:
+        """The logarithm of the mean wealth of all places; those that are not used keep theirs."""
+        logs = [course.wealth for course in self.courses] + [0.0] * (self.places - len(self.courses))
+        return float(np.logaddexp.reduce(logs)) - math.log(self.places)
+
+
+def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
+    """Bet from the first run on; see the module. Raises as `check_problem`."""
+    epochs = _begun(problem, runner, effort)
+    try:
+        epochs.runner = runner.searching()
+        epochs.bet()
+    except KeyboardInterrupt:
+        epochs.ended = "interrupted"
+    except ClusterLost as error:
+        if not epochs.runs:
+            raise
+        epochs.ended, epochs.lost = "cluster lost", error
+    if not epochs.runs:
+        raise MechanismTimeout(f"{problem.mechanism.name} did not finish its first runs in time: give more time")
+    refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
+    candidate = epochs.best.candidate(problem.claim, max(effort.max_runs - epochs.runs, 1))
+    if epochs.ended != "runs" or candidate is None:
+        return _ended(problem, runner, effort, epochs, candidate, notes)
+    return _confirmed(problem, runner, effort, epochs, candidate, notes)
+
+
+def _begun(problem: Problem, runner: Runner, effort: Effort) -> _Epochs:
+    """A course for each of the relation's first pairs, and room for variations of the best where there are several."""
+    cost = problem.mechanism.cost
+    most = PAIRS
+    if cost.slow:
+        most = PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW else PAIRS_IF_SLOW
+    pairs = list(islice(problem.candidates(), most))
+    if not pairs:
+        raise InvalidNeighbours("the relation proposes no pair of inputs")
+    courses = [Course(pair=pair, index=k) for k, pair in enumerate(pairs)]
+    return _Epochs(problem, runner, effort, courses, len(pairs) + (VARIATIONS if len(pairs) > 1 else 0))
+
+
+def _ended(
+    problem: Problem,
+    runner: Runner,
+    effort: Effort,
+    epochs: _Epochs,
+    candidate: Candidate | None,
+    notes: tuple[str, ...],
+) -> Verdict:
+    """The verdict where the epochs were all there was: the claim is refuted, or somebody interrupted."""
+    candidate = candidate or _anything(epochs.best)
+    counts = epochs.best.counts(candidate)
+    done = Confirmed(totals=(counts,), ended=epochs.ended, lost=epochs.lost)
+    shards = Shards()
+    shards.add(done.totals)
+    return _verdict(problem, runner, effort, _Outcome(epochs, candidate, done, shards, epochs.wealth), notes)
+
+
+def _confirmed(
+    problem: Problem, runner: Runner, effort: Effort, epochs: _Epochs, candidate: Candidate, notes: tuple[str, ...]
+) -> Verdict:
+    """Bet all of the wealth on one candidate, in the runs and the time that are left."""
+    claim, wealth, threshold = problem.claim, epochs.wealth, math.log(1 / effort.alpha)
+    before = wealth.log_e_value(claim)
+
+    def look(totals: tuple[Counts, ...]) -> tuple[bool, str]:
+        log_e = before + log_e_value(totals[0], claim, candidate.estimate)
+        return log_e >= threshold, f"log e-value {log_e:.1f} of {threshold:.1f}"
+
+    runs = max(effort.max_runs - epochs.runs, 1)
+    try:
+        done, shards = confirmed(runner, candidate.pair, (candidate.event,), runs, look=look)
+    except MechanismTimeout:  # not one run more: what was bet until then is the evidence
+        epochs.ended = "time"
+        return _ended(problem, runner, effort, epochs, candidate, notes)
+    wealth = replace(wealth, last=done.totals[0], estimate=candidate.estimate)
+    return _verdict(problem, runner, effort, _Outcome(epochs, candidate, done, shards, wealth), notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What the runs of a check came to."""
+
+    epochs: _Epochs
+    candidate: Candidate
+    done: Confirmed
+    shards: Shards
+    wealth: Wealth
+
+
+def _verdict(problem: Problem, runner: Runner, effort: Effort, found: _Outcome, notes: tuple[str, ...]) -> Verdict:
+    claim, alpha, (counts,) = problem.claim, effort.alpha, found.done.totals
+    candidate, threshold = found.candidate, math.log(1 / effort.alpha)
+    log_e = found.wealth.log_e_value(claim)
+    events = (candidate.event,)
+    notes += believed(runner, candidate.pair, events, found.shards, against=log_e >= threshold)
+    notes += findings.of_counts(counts)
+    common: dict[str, Any] = {
+        **result_fields(problem, runner, alpha, candidate, found.done),
+        "claim": claim,
+        "alpha": alpha,
+        "log_e_value": log_e,
+        "epsilon_lower_bound": lower_bound_of(found.wealth, claim, alpha=alpha),
+        "search_runs": 0,
+        "epoch_runs": found.epochs.runs,
+    }
+    if log_e >= threshold:
+        return Violation(**common, notes=notes, seconds=runner.seconds)
+    detectable = math.inf
+    if found.wealth.last is not None and candidate.estimate is not None:
+        before = replace(found.wealth, last=None).log_e_value(claim)
+        left = min(math.exp(min(math.log(alpha) + before, 0.0)), 0.5)  # the level that the wealth leaves to this event
+        detectable = detectable_parameter(counts, claim, alpha=left, estimate=candidate.estimate)
+    verdict = NotRefuted(**common, notes=notes, detectable_epsilon=detectable, seconds=runner.seconds)
+    return replace(verdict, notes=(*notes, *findings.of_pass(verdict)))
+
+
+def _anything(course: Course) -> Candidate:
+    """An event for a verdict where none promised anything: that there is a first value."""
+    return Candidate(pair=course.pair, event=Interval(coordinate=0), estimate=Estimate(p=0.5, q=0.5, both=0.5))

@@ -1,0 +1,193 @@
+"""What a run of plain Python returned, of whatever type, as a row of numbers; see `dpwitness.events.encoding`.
+
+Outcomes that a user can tell apart have rows that differ, up to a hash of 48 bits. What is no number, flag, text, None
+or sequence begins with a symbol that says of what kind it is:
+
+=====================  ========================================================================================
+dict                   a symbol of its keys in their order; then, by the codes of the keys, each key and its value
+set, frozenset         a symbol, how many, the elements by their codes: their order is nothing that was released
+dataclass              a symbol of the class and its fields; then the values
+bytes                  a symbol of all of them, how many, and the first `BYTES` as numbers
+complex                a symbol, the real and the imaginary part
+Decimal, Fraction      the nearest float, then a symbol of the exact number
+date, time, duration   seconds (of a date since 1970), then a symbol of the exact value
+Enum                   a symbol of the class and the member's name
+array                  as a list; of records, a symbol of the fields first
+others                 what `numpy.asarray` makes of them, where they offer `__array__`; see also `of_pandas`
+=====================  ========================================================================================
+"""
+
+import importlib
+import importlib.util
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache, singledispatch
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.events.encoding import array_rows, entries, symbol
+
+#: Labels that a mechanism keeps for people: random texts must not fill the memory.
+LABELS: Final = 10_000
+#: Behind the entry of a sequence of one entry, where the mechanism returns bare values too.
+SINGLE: Final = symbol("sequence of one")
+
+#: Words whose names are a user's own.
+QUOTED: Final = ("key", "field", "column", "index", "attribute")
+SEQUENCES: Final = (tuple, list, deque, range)
+
+#: Where an entry comes from: the place of what holds it, and a word and a name for it there; None at the top.
+Place = tuple[Any, str, Any] | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """The entries of one outcome, the texts behind them, and, where `places` is a list, where each comes from."""
+
+    entries: list[float] = field(default_factory=list)
+    labels: dict[float, str] = field(default_factory=dict)
+    places: list[Place] | None = None
+
+    def put(self, entry: float, place: Place, label: str | None = None) -> None:
+        """Append an entry; `label` is the text that stands behind it."""
+        self.entries.append(entry)
+        if label is not None and (len(self.labels) < LABELS or entry in self.labels):
+            self.labels[entry] = label
+        if self.places is not None:
+            self.places.append(place)
+
+    def add(self, value: Any, place: Place = None) -> None:
+        """Append the entries of a value. Raises `TypeError` for what cannot be told from others of its kind."""
+        kind = type(value)
+        if kind is float or kind is int or kind is bool or value is None:
+            for entry in entries(value):
+                self.put(entry, place)
+        elif kind is str:
+            self.put(entries(value)[0], place, value)
+        else:
+            append(value, self, place)
+
+    def extend(self, values: Iterable[Any], place: Place, word: str = "value") -> None:
+        """Append the entries of several values."""
+        for number, value in enumerate(values, 1):
+            # The common case by itself: −0, NaN and all other types take ten times as long.
+            if type(value) is float and (value < 0 or value > 0) and self.places is None:
+                self.entries.append(value)
+            else:
+                self.add(value, (place, word, number))
+
+
+def row_of(value: Any, row: Row) -> None:
+    """Write an outcome into an empty row: of a sequence the entries alone, without their number.
+
+    Raises `TypeError` for an object of a type that is not known, and `RecursionError` for one that holds itself.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if is_sequence(value):
+        append_entries(value, row, None)
+    else:
+        row.add(value)
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether the row of an outcome is that of its entries."""
+    return isinstance(value, SEQUENCES) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def place_name(place: Place) -> str:
+    """A place for people, such as "key 'a', value 2"; empty at the top."""
+    if place is None:
+        return ""
+    outer, word, name = place
+    said = f"{word} {name!r}" if word in QUOTED else f"{word} {name}"
+    return f"{place_name(outer)}, {said}" if outer is not None else said
+
+
+@singledispatch
+def append(value: Any, row: Row, place: Place) -> None:
+    """Append the entries of an object to a row; `append.register` adds a type.
+
+    Raises `TypeError` for a type that is not known.
+    """
+    _import_for(type(value).__module__.partition(".")[0])
+    known = append.dispatch(type(value))
+    if known is not append.dispatch(object):
+        known(value, row, place)
+    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        _append_fields(value, row, place)
+    elif hasattr(value, "__array__") and not isinstance(value, type):
+        _append_converted(value, row, place)
+    else:
+        raise TypeError(f"{type(value).__name__} is no kind of outcome")
+
+
+@cache
+def _import_for(library: str) -> None:
+    """Import what knows the types of a library: only where somebody returns one is the library imported."""
+    name = f"{__package__}.of_{library}"
+    if importlib.util.find_spec(name) is not None:
+        importlib.import_module(name)
+
+
+def _append_fields(value: Any, row: Row, place: Place) -> None:
+    """A dataclass."""
+    names = [*value.__dataclass_fields__]
+    row.put(symbol("dataclass", repr((type(value).__qualname__, names))), place, type(value).__name__)
+    for name in names:
+        row.add(getattr(value, name), (place, "field", name))
+
+
+def _append_converted(value: Any, row: Row, place: Place) -> None:
+    """What offers itself as an array: tensors, columns and the like of other libraries."""
+    array = np.asarray(value.detach() if hasattr(value, "detach") else value)
+    if array.ndim == 0 and array.dtype.kind == "O":
+        raise TypeError(f"{type(value).__name__} is no kind of outcome")
+    row.put(symbol("array", type(value).__qualname__), place, type(value).__name__)
+    row.add(array, place)
+
+
+def key_codes(value: Any, row: Row) -> list[float]:
+    """The entries of a key or an element, by which it is sorted; its labels go to the row's."""
+    own = Row(labels=row.labels)
+    own.add(value)
+    return own.entries
+
+
+def append_entries(value: Any, row: Row, place: Place) -> None:
+    """The entries of a sequence, one after the other."""
+    if not isinstance(value, np.ndarray):
+        names = getattr(value, "_fields", None)
+        if names is not None and isinstance(value, tuple):
+            for name, item in zip(names, value, strict=True):
+                row.add(item, (place, "field", name))
+        else:
+            row.extend(value, place)
+        return
+    if value.dtype.names is not None:
+        row.put(symbol("records", repr(value.dtype.names)), place, "records")
+        row.extend(list(value), place)
+        return
+    if isinstance(value, np.matrix):  # whose rows are matrices again
+        value = np.asarray(value)
+    elif isinstance(value, np.ma.MaskedArray):  # None where an entry is masked
+        row.extend(value.tolist(), place)
+        return
+    quick = numeric_entries(value)
+    if quick is None:
+        row.extend(value.tolist() if value.ndim == 1 and value.dtype.kind in "OUSbiuc" else list(value), place)
+        return
+    row.entries += quick
+    if row.places is not None:
+        row.places += [(place, "value", number) for number in range(1, len(quick) + 1)]
+
+
+def numeric_entries(value: NDArray[Any]) -> list[float] | None:
+    """The entries of a plain array of one axis that holds flags or numbers of at most 64 bits; None for any other."""
+    if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
+        return None
+    rows = array_rows(value.reshape(1, -1))
+    return None if rows is None else rows[0].tolist()

@@ -1,0 +1,226 @@
+# ruff: noqa: PT018
+"""Runs a function in the interpreter that runs this file, for dpwitness in another one.
+
+It needs Python 3.8, has no newer syntax, and loads `wire.py` beside it; NumPy and pandas only for inputs and outcomes
+that are theirs. Messages go over the standard input and output that it was started with; what is printed does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import operator
+import os
+import queue
+import random
+import struct
+import sys
+import threading
+import traceback
+from typing import Any
+
+
+def _beside(name: str) -> Any:
+    """Load a file that lies beside this one, under a name that is nobody else's."""
+    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    spec = importlib.util.spec_from_file_location("_dpwitness_" + name, place)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+wire = _beside("wire")
+
+#: Arrays of up to so many bytes are copied for each run; larger ones are read-only, unless the function writes to them.
+COPIED = 1 << 16
+
+
+def array_of(dtype: str, shape: list[int], held: bytes) -> Any:
+    """Return a read-only array, or where there is no NumPy, lists of numbers."""
+    try:
+        import numpy as np
+    except ImportError:
+        kind = {"i": "q", "f": "d", "b": "?"}[dtype[1]]
+        return _nested(shape, (entry for (entry,) in struct.iter_unpack("<" + kind, held)))
+    return np.frombuffer(held, dtype).reshape(shape)
+
+
+def _nested(shape: list[int], entries: Any) -> Any:
+    if not shape:
+        return next(entries)
+    return [_nested(shape[1:], entries) for _ in range(shape[0])]
+
+
+def made(kind: str, content: Any) -> Any:
+    """Return an object of a library that an input holds: a table."""
+    if kind != wire.TABLE:
+        raise ValueError("an input holds a " + kind)
+    import pandas as pd  # type: ignore[import-untyped]  # no stubs
+
+    names, columns, index = content
+    frame = pd.DataFrame(dict(enumerate(columns)), index=index)
+    frame.columns = names
+    return frame
+
+
+def unpacked(held: bytes) -> Any:
+    """Return the value of a message."""
+    return wire.Reader(held, made, array_of).value()
+
+
+class Service:
+    """A function, and the inputs and parameters that were sent for it."""
+
+    def __init__(self) -> None:
+        self.function: Any = None
+        self.stored: dict[int, Any] = {}
+        self.generator: Any = None
+
+    def answer(self, held: bytes) -> bytes:
+        """Do what a message asks for; the answer, encoded."""
+        request = unpacked(held)
+        if request["do"] == "load":
+            return bytes(wire.packed(self.load(request["place"], request["name"])))
+        for number in request["forget"]:
+            del self.stored[number]
+        for number, value in request["store"]:
+            self.stored[number] = value
+        return self.run(request)
+
+    def load(self, place: str, name: str) -> dict[str, Any]:
+        """Import the function; its name, its parameters, and what its interpreter has."""
+        if place.endswith(".py"):
+            sys.path.insert(0, os.path.dirname(place))
+            spec = importlib.util.spec_from_file_location(os.path.basename(place)[:-3], place)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, os.getcwd())
+            module = importlib.import_module(place)
+        self.function = operator.attrgetter(name)(module)
+        return {"parameters": [_parameter(p) for p in inspect.signature(self.function).parameters.values()]}
+
+    def held(self, number: int, writes: bool = False) -> Any:
+        """Return a value that was sent: the same one where a function cannot change it, else a new copy."""
+        value = self.stored[number]
+        if isinstance(value, bytes):
+            found = unpacked(value)
+            if not wire.immutable(found):
+                return found
+            value = self.stored[number] = (found,)
+        (found,) = value
+        small = hasattr(found, "nbytes") and (writes or found.nbytes <= COPIED)
+        return found.copy() if small else found
+
+    def begin(self, words: bytes, *, seed_globals: bool) -> Any:
+        """Return a generator that begins from 32 random bytes: NumPy's, or the standard library's without NumPy."""
+        if seed_globals:
+            random.seed(words)
+            if "numpy" in sys.modules:
+                import numpy as np
+
+                np.random.seed(np.frombuffer(words, "<u4"))  # noqa: NPY002  # what the function draws from
+        if self.generator is None:
+            try:
+                from numpy.random import SFC64, Generator
+            except ImportError:
+                return random.Random(words)
+            self.generator = Generator(SFC64(0))
+        import numpy as np
+
+        state = {"state": np.frombuffer(words, "<u8").astype("u8")}
+        self.generator.bit_generator.state = {
+            "bit_generator": "SFC64", "state": state, "has_uint32": 0, "uinteger": 0,
+        }  # fmt: skip
+        return self.generator
+
+    def run(self, request: dict[str, Any]) -> bytes:
+        """Run the function so many times on an input; what it returned, up to the run that raised."""
+        names = request["outcome"]
+        summary = operator.attrgetter(*names) if names else None
+        name, words, seeded = request["generator"], request["words"], request["seed_globals"]
+        rng: Any = None
+        outcomes: list[Any] = []
+        while len(outcomes) < request["runs"]:
+            arguments = self.held(request["parameters"])
+            arguments[request["data"]] = self.held(request["input"], request["writes"])
+            own = words[32 * len(outcomes) : 32 * len(outcomes) + 32]
+            if own and (name is not None or seeded):
+                rng = self.begin(own, seed_globals=seeded)
+            if name is not None:
+                arguments[name] = rng
+            try:
+                outcome = self.function(**arguments)
+            except Exception as error:
+                told = [type(error).__qualname__, str(error), traceback.format_exc()]
+                if not request["errors"]:
+                    return bytes(wire.packed({"raised": [len(outcomes), *told]}))
+                outcome = wire.Tagged(wire.RAISES, told[0])
+            else:
+                if summary is not None:
+                    try:
+                        outcome = summary(outcome)
+                    except AttributeError as error:
+                        return bytes(wire.packed({"summary": [len(outcomes), str(error)]}))
+            outcomes.append(outcome)
+        return _encoded(outcomes)
+
+
+def _encoded(outcomes: list[Any]) -> bytes:
+    held = wire.floats(outcomes)
+    if held is not None:
+        return bytes(wire.packed({"floats": held}))
+    try:
+        return bytes(wire.packed({"values": outcomes}))
+    except TypeError:
+        for number, outcome in enumerate(outcomes):
+            try:
+                wire.packed(outcome)
+            except TypeError as error:
+                return bytes(wire.packed({"unknown": [number, str(error), repr(outcome)[:80]]}))
+        raise
+
+
+def _parameter(parameter: inspect.Parameter) -> list[Any]:
+    """A parameter: its name, its kind, whether it has a default, and the default where that can be sent."""
+    default, sent = parameter.default, True
+    try:
+        wire.packed(default)
+    except TypeError:
+        default, sent = None, False
+    has = parameter.default is not inspect.Parameter.empty
+    return [parameter.name, parameter.kind.name, has, sent, default if has else None]
+
+
+def main() -> None:
+    """Answer messages until the other side ends."""
+    inward, outward = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)  # what the user's code prints is no message
+    sys.path.pop(0)  # this file's folder: its modules must not take the place of the user's
+    waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def read() -> None:
+        while True:
+            held = wire.receive(inward)
+            if held is None:  # nobody listens any more, whatever the function is doing
+                os._exit(0)
+            waiting.put(held)
+
+    threading.Thread(target=read, daemon=True).start()
+    service = Service()
+    while True:
+        try:
+            answer = service.answer(waiting.get())
+        except BaseException as error:  # of the user's code, SystemExit included: told, then the next message
+            answer = wire.packed({"error": [type(error).__name__, str(error), traceback.format_exc()]})
+        wire.send(outward, answer)
+
+
+if __name__ == "__main__":
+    main()

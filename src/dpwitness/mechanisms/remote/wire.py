@@ -1,0 +1,230 @@
+# ruff: noqa: B905, UP031
+"""Values as bytes, between two interpreters that may have different Pythons and different libraries.
+
+Read by both: the file needs nothing but Python 3.8, and has no newer syntax. A message is eight bytes of length and one
+value. Values are data alone, in an encoding of its own: nothing that is read is ever executed.
+"""
+
+from __future__ import annotations
+
+import array
+import struct
+import sys
+from collections.abc import Callable
+from typing import IO, Any
+
+#: How numbers of bytes and of entries are written.
+LENGTH = struct.Struct("<Q")
+FLOAT = struct.Struct("<d")
+WHOLE = struct.Struct("<q")
+
+
+class Tagged:
+    """A value of a type that the other side need not have: a text for the type, and a value that says which it is."""
+
+    def __init__(self, kind: str, content: Any) -> None:
+        self.kind = kind
+        self.content = content
+
+
+#: The tag of a run that raised: its content is the name of the exception's class.
+RAISES = "raises"
+#: The tag of a table: its content is the column names, the columns, and the index or None.
+TABLE = "table"
+
+
+_TAGS: dict[Any, bytes] = {list: b"l", tuple: b"t", set: b"S", frozenset: b"S"}
+
+
+def pack(value: Any, out: bytearray) -> None:
+    """Append the encoding of a value. Raises `TypeError` for an object of a type that is not known."""
+    kind = type(value)
+    if value is None:
+        out += b"N"
+    elif kind is bool:
+        out += b"T" if value else b"F"
+    elif kind is float:
+        out += b"d" + FLOAT.pack(value)
+    elif kind is int:
+        _pack_whole(value, out)
+    elif kind is str:
+        _pack_bytes(b"s", value.encode("utf-8", "surrogatepass"), out)
+    elif kind in (bytes, bytearray, memoryview):
+        _pack_bytes(b"b", bytes(value), out)
+    elif kind is complex:
+        out += b"c" + FLOAT.pack(value.real) + FLOAT.pack(value.imag)
+    elif kind in (list, tuple, set, frozenset):
+        out += _TAGS[kind] + LENGTH.pack(len(value))
+        for item in value:
+            pack(item, out)
+    elif kind is dict:
+        out += b"D" + LENGTH.pack(len(value))
+        for key, item in value.items():
+            pack(key, out)
+            pack(item, out)
+    elif kind is Tagged:
+        _pack_bytes(b"O", value.kind.encode("utf-8", "surrogatepass"), out)
+        pack(value.content, out)
+    else:
+        _pack_object(value, out)
+
+
+def _pack_whole(value: int, out: bytearray) -> None:
+    if -(2**63) <= value < 2**63:
+        out += b"i" + WHOLE.pack(value)
+    else:
+        _pack_bytes(b"I", hex(value).encode(), out)
+
+
+def _pack_bytes(tag: bytes, held: bytes, out: bytearray) -> None:
+    out += tag + LENGTH.pack(len(held)) + held
+
+
+def _pack_object(value: Any, out: bytearray) -> None:
+    """Objects of libraries, by what they offer: neither NumPy nor pandas need be there."""
+    family, name = type(value).__module__.partition(".")[0], type(value).__name__
+    if family == "numpy" and hasattr(value, "dtype"):
+        _pack_numpy(value, out)
+    elif family == "pandas" and hasattr(value, "columns"):
+        counted = type(value.index).__name__ == "RangeIndex" and value.index.start == 0
+        columns = [value.iloc[:, k].tolist() for k in range(len(value.columns))]
+        pack(Tagged(TABLE, [list(value.columns), columns, None if counted else value.index.tolist()]), out)
+    elif family == "pandas" and hasattr(value, "tolist"):
+        index = value.index.tolist() if hasattr(value, "iloc") else None
+        pack(Tagged("pandas " + name, [index, value.tolist()]), out)
+    elif family == "pandas" and str(value) in ("NaT", "<NA>"):
+        pack(Tagged("missing", str(value)), out)
+    elif hasattr(value, "isoformat"):
+        pack(Tagged("time " + name, value.isoformat()), out)
+    elif name in ("Decimal", "Fraction"):
+        pack(Tagged(name, [float(value), str(value)]), out)
+    elif name == "timedelta":
+        pack(Tagged(name, [value.total_seconds(), repr(value)]), out)
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        pack(Tagged("named tuple " + name, dict(zip(value._fields, value))), out)
+    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        pack(Tagged("dataclass " + name, {key: getattr(value, key) for key in value.__dataclass_fields__}), out)
+    elif hasattr(type(value), "__members__"):
+        pack(Tagged("enum " + name, str(value.name or value.value)), out)
+    elif hasattr(value, "__array__") and not isinstance(value, type):
+        _pack_numpy(value.__array__(), out)
+    else:
+        for known in _DERIVED:
+            if isinstance(value, known):
+                pack(known(value) if known is not range else list(value), out)
+                return
+        raise TypeError(name)
+
+
+#: Types whose derived classes are sent as these.
+_DERIVED: tuple[Any, ...] = (float, str, int, dict, list, tuple, set, frozenset, bytes, range)
+
+
+def _pack_numpy(value: Any, out: bytearray) -> None:
+    """A NumPy array or scalar: numbers as they lie in memory, anything else as lists."""
+    if hasattr(value, "mask"):  # None where an entry is masked
+        pack(value.tolist(), out)
+    elif value.dtype.kind in "biufc" and value.dtype.itemsize <= 16 and value.dtype.char not in "gG" and value.ndim:
+        shape = list(value.shape)
+        little = value.astype(value.dtype.newbyteorder("<"))
+        out += b"A"
+        pack([little.dtype.str, shape, little.tobytes()], out)
+    elif value.dtype.kind in "mM":
+        pack(Tagged("numpy " + value.dtype.str, value.astype("int64").tolist()), out)
+    elif value.dtype.names:
+        pack(Tagged("records " + repr(value.dtype.names), value.tolist()), out)
+    else:
+        pack(value.tolist(), out)
+
+
+class Reader:
+    """Reads the encoding of `pack`, one value after the other."""
+
+    def __init__(
+        self, held: bytes, make: Callable[[str, Any], Any], array_of: Callable[[str, Any, bytes], Any]
+    ) -> None:
+        self.held, self.at, self.make, self.array_of = held, 0, make, array_of
+
+    def take(self, count: int) -> bytes:
+        """Return the next bytes. Raises `ValueError` where there are fewer."""
+        if count > len(self.held) - self.at:
+            raise ValueError("the message is cut off")
+        self.at += count
+        return self.held[self.at - count : self.at]
+
+    def length(self) -> int:
+        """Return the next length."""
+        found: int = LENGTH.unpack(self.take(8))[0]
+        return found
+
+    def value(self) -> Any:
+        """Return the next value. Raises `ValueError` for what is no encoding of one."""
+        tag = self.take(1)
+        if tag == b"d":
+            return FLOAT.unpack(self.take(8))[0]
+        if tag == b"i":
+            return WHOLE.unpack(self.take(8))[0]
+        if tag in _CONSTANTS:
+            return _CONSTANTS[tag]
+        if tag == b"s":
+            return self.take(self.length()).decode("utf-8", "surrogatepass")
+        if tag == b"b":
+            return self.take(self.length())
+        if tag == b"I":
+            return int(self.take(self.length()).decode(), 16)
+        if tag == b"c":
+            return complex(FLOAT.unpack(self.take(8))[0], FLOAT.unpack(self.take(8))[0])
+        if tag in _SEQUENCES:
+            return _SEQUENCES[tag](self.value() for _ in range(self.length()))
+        if tag == b"D":
+            return {self.value(): self.value() for _ in range(self.length())}
+        if tag == b"A":
+            return self.array_of(*self.value())
+        if tag == b"O":
+            return self.make(self.take(self.length()).decode("utf-8", "surrogatepass"), self.value())
+        raise ValueError("unknown tag %r" % tag)
+
+
+_CONSTANTS = {b"N": None, b"T": True, b"F": False}
+_SEQUENCES = {b"l": list, b"t": tuple, b"S": frozenset}
+
+
+def packed(value: Any) -> bytes:
+    """Return the encoding of a value."""
+    out = bytearray()
+    pack(value, out)
+    return bytes(out)
+
+
+def send(stream: IO[bytes], held: bytes) -> None:
+    """Write one message."""
+    stream.write(LENGTH.pack(len(held)) + held)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> bytes | None:
+    """Read one message; None where the other side has ended."""
+    head = stream.read(8)
+    if len(head) < 8:
+        return None
+    held = stream.read(LENGTH.unpack(head)[0])
+    return held if len(held) == LENGTH.unpack(head)[0] else None
+
+
+def immutable(value: Any) -> bool:
+    """Whether a function cannot change a value that it is given."""
+    if isinstance(value, (tuple, frozenset)):
+        return all(immutable(item) for item in value)
+    if type(value).__module__ == "numpy" and hasattr(value, "flags"):
+        return not value.flags.writeable
+    return value is None or isinstance(value, (bool, int, float, complex, str, bytes))
+
+
+def floats(values: list[Any]) -> bytes | None:
+    """Return a list of floats, little-endian, as they lie in memory; None where one is something else."""
+    if not all(type(value) is float or type(value).__name__ == "float64" for value in values):
+        return None
+    held = array.array("d", values)
+    if sys.byteorder == "big":
+        held.byteswap()
+    return held.tobytes()

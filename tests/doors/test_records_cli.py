@@ -1,0 +1,111 @@
+"""--records: real data from a file, and what the mechanism gets of it."""
+
+import argparse
+import json
+
+import pytest
+
+from dpwitness.cli import main
+from dpwitness.cli.options import inputs
+from dpwitness.cli.records import relation_of_records
+
+MINE = """
+def oldest(rng, people):
+    return float(people["age"].max() if len(people) else 0.0) + rng.laplace(0.0, 1.0)
+
+
+def private_count(rng, people):
+    return len(people) + rng.laplace(0.0, 1.0)
+"""
+PEOPLE = "age,member\n30,0\n41,1\n25,0\n"
+FAST = ("--seed", 1, "--runs", 400, "--quiet", "--max-time", "30s", "--workers", 1)
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    (tmp_path / "names.csv").write_text("name,age\nAnn,30\nBob,41\n")
+    (tmp_path / "header.csv").write_text("age\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    code = main([*map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_pair_is_found_from_a_file(capsys, place):
+    """Leaving out the oldest moves the greatest age by 11 or more, and the noise has scale 1."""
+    options = ("--records", "people.csv", "--adjacency", "either", "--domain", "age=0:120")
+    code, out, _ = run(capsys, "check", "mine.py:oldest", "--epsilon", 1, *options, *FAST, "--save", "found.json")
+    assert code == 1
+    assert " ".join(options) in out.replace("'", "")  # of the command that repeats it
+    relation = json.loads((place / "found.json").read_text())["witness"]["relation"]
+    assert relation["domain"]["dict"]["age"] == {"integers": [0, 120], "clipped": False, "missing": False}
+    assert run(capsys, "replay", "found.json", "--mechanism", "mine.py:oldest", *FAST, "--seed", 2)[0] == 1
+
+
+def relation(*options):
+    """The relation that options of `check` describe."""
+    parser = argparse.ArgumentParser()
+    inputs(parser)
+    return relation_of_records(parser.parse_args(["--records", "people.csv", *options]))
+
+
+@pytest.mark.parametrize(
+    ("options", "described"),
+    [
+        ([], "records({'age': integers(25, 41), 'member': integers(0, 1)}, adjacency='add-remove', form='dataframe')"),
+        (["--form", "list"], "records({'age': integers(25, 41), 'member': integers(0, 1)}, adjacency='add-remove')"),
+        (
+            ["--form", "array", "--domain", "age=0.5:99", "--adjacency", "replace-one", "--size", "4"],
+            "records((numbers(0.5, 99), integers(0, 1)), adjacency='replace-one', size=4)",
+        ),
+        (
+            ["--form", "xy", "--domain", "member=0,1", "--adjacency", "either"],
+            "records(((integers(25, 41),), categories(0, 1)), adjacency=None)",
+        ),
+        (
+            ["--form", "columns", "--domain", "age=25,30,41"],
+            "records({'age': categories(25, 30, 41), 'member': integers(0, 1)}, "
+            "adjacency='add-remove', form='columns')",
+        ),
+    ],
+)
+def test_options_describe_a_relation(options, described):
+    found = relation(*options)
+    assert str(found) == described
+    assert [record[0] for record in found.base] == [30, 41, 25]
+
+
+def test_a_private_mechanism_is_not_refuted(capsys):
+    code, out, _ = run(capsys, "check", "mine.py:private_count", "--epsilon", 1, "--records", "people.csv", *FAST)
+    assert code == 0
+    assert "NOT REFUTED" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--adjacency", "either"], "--adjacency says more of --records"),
+        (["--domain", "age=0:1"], "--domain says more of --records"),
+        (["--records", "no.csv"], "cannot read no.csv"),
+        (["--records", "header.csv"], "header.csv holds no records"),
+        (["--records", "people.csv", "--queries", 3], "leave out --pair, --queries and --data"),
+        (["--records", "people.csv", "--data", "people.csv"], "leave out --pair, --queries and --data"),
+        (["--records", "people.csv", "--domain", "sex=f,m"], "columns of the file: age, member"),
+        (["--records", "people.csv", "--domain", "age=a:b"], "must hold two finite numbers"),
+        (["--records", "people.csv", "--domain", "age=0:20"], "holds records that are not of the domain"),
+        (["--records", "people.csv", "--size", 0], "size=0"),
+        (["--records", "names.csv", "--form", "array"], "column 'name' of names.csv holds text"),
+        (["--records", "header.csv", "--form", "frame"], "invalid choice"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_and_exit_code_2(capsys, options, message):
+    code, out, err = run(capsys, "check", "mine.py:oldest", "--epsilon", 1, *options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1

@@ -1,0 +1,232 @@
+"""Features of outcomes: what they compute, by a slow definition of each; their text; their JSON."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dpwitness.errors import InvalidWitness
+from dpwitness.events import FEATURES, Feature, FeatureEvent, Interval, OutcomeSet, event_from_json
+from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE, nested
+
+SPECIAL = [np.nan, np.inf, -np.inf, TRUE, FALSE, NEGATIVE_ZERO, NOT_A_NUMBER, NONE, nested(3)]
+entries = st.one_of(
+    st.sampled_from([0.0, 1.0, -1.5, 2.0, 10.0, 12.5, -7.0, 1e6 + 3, *SPECIAL]), st.floats(-1e9, 1e9, width=64)
+)
+rows = hnp.arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 5)), elements=entries)
+
+
+@st.composite
+def features(draw):
+    name = draw(st.sampled_from(sorted(FEATURES)))
+    kind = FEATURES[name]
+    count = kind.entries or 1
+    columns = draw(st.lists(st.integers(0, 3), min_size=count, max_size=count, unique=True))
+    number = {
+        "": st.just(math.nan),
+        "value": st.sampled_from([0.0, 1.0, 2.0, TRUE, NONE, math.inf]),
+        "positive": st.sampled_from([1.0, 2.0, 3.0, 10.0, 0.5, 2.0**-20, 1e6]),
+        "power": st.integers(1, 52).map(float),
+    }[kind.number]
+    return Feature(name=name, columns=tuple(columns), number=draw(number))
+
+
+ends = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=2, unique=True).map(sorted)
+within = st.one_of(
+    st.builds(lambda e: Interval(coordinate=0, low=e[0], high=e[1]), ends),
+    st.builds(lambda x: Interval(coordinate=0, low=x), st.floats(-3, 3)),
+    st.builds(lambda x: Interval(coordinate=0, high=x), st.floats(-3, 3)),
+    st.just(Interval(coordinate=0)),
+    st.builds(lambda v: OutcomeSet([[x] for x in v]), st.lists(st.integers(-2, 5), min_size=1, max_size=12)),
+)
+feature_events = st.builds(lambda f, w: FeatureEvent(feature=f, within=w), features(), within)
+
+
+def plain(x):
+    """An entry as a number; NaN for what is none."""
+    if math.isnan(x) or x in (NOT_A_NUMBER, NONE, nested(3)):
+        return math.nan
+    return {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}.get(x, x)
+
+
+def significand(x):
+    """The whole number of 53 bits, and the power of 2 that it is multiplied by; None where there is none."""
+    if not math.isfinite(x) or x == 0:
+        return None
+    fraction, exponent = math.frexp(abs(x))
+    return int(Fraction(fraction) * 2**53), exponent - 53
+
+
+def zeros(whole):
+    return len(f"{whole:b}") - len(f"{whole:b}".rstrip("0"))
+
+
+def of_entries(name, raw, number):
+    """Features of one or two entries."""
+    values = [plain(x) for x in raw]
+    first, second = values[0], values[-1]
+    if name == "present":
+        return float(not math.isnan(raw[0]))
+    if name == "order":
+        return math.nan if any(map(math.isnan, raw)) else float((raw[0] > raw[1]) - (raw[0] < raw[1]))
+    if name in ("difference", "sum of two"):
+        return first - second if name == "difference" else first + second
+    if name == "ratio":
+        with np.errstate(all="ignore"):
+            return float(np.float64(first) / np.float64(second))
+    if name == "residue":
+        if not math.isfinite(first):
+            return math.nan
+        return float(Fraction(first) % Fraction(number))
+    parts = significand(first)
+    if parts is None:
+        return math.nan
+    if name == "power of two":
+        return float(zeros(parts[0]) + parts[1])
+    return float(zeros(parts[0])) if name == "trailing zeros" else float(parts[0] % 2 ** int(number))
+
+
+def of_all(name, raw, number):
+    """Features of all entries."""
+    there = [x for x in raw if not math.isnan(x)]
+    values = [plain(x) for x in raw]
+    real = [x for x in values if not math.isnan(x)]
+    if name == "length":
+        return float(len(there))
+    if name == "different":
+        return float(len(set(there)))
+    if name == "count":
+        return float(there.count(number))
+    if name == "first place":
+        return raw.index(number) + 1.0 if number in raw else math.nan
+    if not real:
+        return math.nan
+    extreme = min if name.endswith("smallest") else max
+    if name in ("largest", "smallest"):
+        return extreme(real)
+    return sum(real) if name == "sum" else values.index(extreme(real)) + 1.0
+
+
+@settings(max_examples=60)
+@given(features(), rows)
+@example(Feature(name="sum", columns=(1,)), np.array([[np.inf, -np.inf]]))
+@example(Feature(name="residue", columns=(0,), number=0.1), np.array([[0.3], [0.1 + 0.2], [-0.1], [0.25]]))
+@example(Feature(name="power of two", columns=(0,)), np.array([[5e-324], [2.0**-53], [3 * 2.0**40], [0.1]]))
+def test_a_feature_is_what_its_slow_definition_says(feature, outcomes):
+    definition = of_all if feature.kind.entries is None else of_entries
+    values = feature.values(outcomes)
+    for row, value in zip(outcomes.tolist(), values.tolist(), strict=True):
+        row += [math.nan] * (feature.width - len(row))
+        looked_at = row[: feature.width] if feature.kind.entries is None else [row[c] for c in feature.columns]
+        expected = definition(feature.name, looked_at, feature.number)
+        if feature.name == "residue" and not math.isnan(expected):  # rounded, and 0 where it comes near the modulus
+            assert 0 <= value < feature.number
+            around = abs(value - expected)
+            assert min(around, feature.number - around) <= 1e-8 * feature.number
+        else:
+            assert value == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
+@settings(max_examples=40)
+@given(feature_events, rows)
+def test_a_feature_event_holds_where_the_value_is_within(event, outcomes):
+    values = event.feature.values(outcomes)
+    inside = event.within.contains(values[:, None])
+    assert np.array_equal(event.contains(outcomes), inside)
+    assert not inside[np.isnan(values)].any()
+    wider = np.hstack([outcomes, np.full((len(outcomes), 2), np.nan)])
+    assert np.array_equal(event.contains(wider), inside)
+    if outcomes.shape[1] > event.width:  # what lies behind the width is not looked at
+        assert np.array_equal(event.contains(outcomes[:, : event.width]), inside)
+
+
+@settings(max_examples=40)
+@given(feature_events, rows)
+def test_a_feature_event_survives_json(event, outcomes):
+    again = event_from_json(json.loads(json.dumps(event.to_json(), allow_nan=False)))
+    assert again.to_json() == event.to_json()
+    assert np.array_equal(again.contains(outcomes), event.contains(outcomes))
+    assert event.describe()
+
+
+@given(feature_events)
+def test_parts_are_simpler_and_a_feature_is_less_simple_than_an_interval(event):
+    assert event.complexity > Interval(coordinate=3, low=0, high=1).complexity
+    assert all(part.complexity < event.complexity for part in event.simpler())
+    for rounded in event.rounded():
+        assert rounded.to_json() != event.to_json()
+        assert rounded.complexity <= event.complexity
+
+
+def event(name, *columns, number=math.nan, low=-np.inf, high=np.inf, values=None):
+    inside = Interval(coordinate=0, low=low, high=high) if values is None else OutcomeSet([[v] for v in values])
+    return FeatureEvent(feature=Feature(name=name, columns=columns, number=number), within=inside)
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (event("difference", 0, 2, low=0.2), "first value − third value at least 0.2"),
+        (event("difference", 0, 2), "first value − third value present"),
+        (event("sum of two", 0, 11, low=0, high=2.5), "first value + value 12 from 0 to below 2.5"),
+        (event("order", 0, 1, low=0), "first value at least second value"),
+        (event("order", 0, 1, high=0), "first value below second value"),
+        (event("order", 0, 1, values=[0]), "first value equal to second value"),
+        (event("order", 0, 1), "first value and second value present"),
+        (event("order", 0, 1, values=[-1, 1]), "sign of first value − second value one of −1, 1"),
+        (event("present", 1, values=[0]), "second value absent"),
+        (event("present", 1, low=1), "second value present"),
+        (event("residue", 1, number=10, values=[0]), "second value is a multiple of 10"),
+        (event("residue", 1, number=10, values=[3]), "second value modulo 10 is 3"),
+        (event("power of two", 0, low=-53), "first value is a multiple of 2^−53"),
+        (event("power of two", 0, high=-53), "first value is no multiple of 2^−53"),
+        (event("length", 4, high=3), "number of the first 5 values present up to 2"),
+        (event("count", 4, number=TRUE, low=2, high=3), "number of the first 5 values equal to ⊤ is 2"),
+        (event("count", 4, number=2, low=1.5, high=4), "number of the first 5 values equal to 2 from 2 to 3"),
+        (event("place of largest", 4, values=[1, 3]), "place of the largest of the first 5 values one of 1, 3"),
+        (event("low bits", 0, number=2, values=[3]), "last 2 bits of first value is 3"),
+    ],
+)
+def test_features_in_plain_english(found, text):
+    assert found.describe() == text
+
+
+def test_a_value_that_stands_for_a_text_is_said_by_the_text():
+    assert event("count", 2, number=7.0, low=1).describe("word", lambda x: "no" if x == 7 else None) == (
+        "number of the first 3 words equal to no at least 1"
+    )
+
+
+GOOD = event("residue", 1, number=10, values=[0]).to_json()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"feature": 3}, "must be an object"),
+        ({"feature": {"name": "eval", "columns": [0], "number": None}}, "feature 'eval' is unknown"),
+        ({"feature": {"name": ["sum"], "columns": [0], "number": None}}, "must be a text"),
+        ({"feature": {"name": "sum", "columns": [0, 1], "number": None}}, "sum needs 1"),
+        ({"feature": {"name": "order", "columns": [1, 1], "number": None}}, "order needs 2, each once"),
+        ({"feature": {"name": "order", "columns": [0, -1], "number": None}}, "column number"),
+        ({"feature": {"name": "residue", "columns": [0], "number": 0}}, "a positive number"),
+        ({"feature": {"name": "residue", "columns": [0], "number": None}}, "a positive number"),
+        ({"feature": {"name": "low bits", "columns": [0], "number": 1.5}}, "1 to 52 bits"),
+        ({"feature": {"name": "sum", "columns": [0], "number": 2}}, "no number"),
+        ({"feature": {"name": "count", "columns": [0], "number": None}}, "a value"),
+        ({"feature": {"name": "count", "columns": [0]}}, "'number' is missing"),
+        ({"within": GOOD}, "an interval or a set of outcomes"),
+        ({"within": {"kind": ["interval"]}}, "an interval or a set of outcomes"),
+        ({"within": {"kind": "outcomes", "rows": [[0, 1]]}}, "in the first column"),
+        ({"within": {"kind": "outcomes", "rows": [[None], [1]]}}, "in the first column"),
+        ({"within": {"kind": "interval", "coordinate": 1, "low": 0, "high": 1}}, "in the first column"),
+    ],
+)
+def test_a_damaged_feature_is_named(change, message):
+    with pytest.raises(InvalidWitness, match=message):
+        event_from_json({**GOOD, **change})

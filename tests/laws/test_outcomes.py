@@ -1,0 +1,450 @@
+"""Outcomes of any type: what tells two of them apart tells their rows apart, and a leak through it is refuted."""
+
+import array
+import collections
+import dataclasses
+import datetime
+import enum
+import json
+import math
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from dpwitness import InvalidOutcome, InvalidParameter, MechanismRaised, NotRefuted, Violation, check, pairs
+from dpwitness.errors import MixedKinds, SlowMechanism
+from dpwitness.events.encoding import EXCEPTION, NESTED, NONE, SYMBOL, TEXT, exception_code, nested, symbol, text_code
+from dpwitness.mechanisms.outcomes import Row, row_of
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.vectorised import VectorisedMechanism
+
+NEIGHBOURS = pairs(([0], [1]))
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Name(enum.StrEnum):
+    ANN = "ann"
+
+
+class Right(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@dataclasses.dataclass
+class Released:
+    total: float
+    label: object
+
+
+@dataclasses.dataclass
+class OtherReleased:
+    total: float
+    label: object
+
+
+class Fitted:
+    def __init__(self, coef, intercept=0.0):
+        self.coef_, self.intercept_ = np.array(coef), intercept
+
+
+DAY = datetime.datetime(2024, 1, 31, 12, 30)
+ZONE = datetime.timezone(datetime.timedelta(hours=1))
+RECORD = np.dtype([("a", "i4"), ("b", "f8")])
+
+#: Two outcomes that differ in one thing, given noise that both have.
+DIFFERENT = {
+    "dict: a value": lambda r: ({"a": r, "b": 1}, {"a": r, "b": 2}),
+    "dict: a missing key": lambda r: ({"a": r, "b": 1}, {"a": r}),
+    "dict: another key": lambda r: ({"a": r}, {"b": r}),
+    "dict: the order of keys": lambda r: ({"a": r, "b": 1}, {"b": 1, "a": r}),
+    "dict: keys that are no texts": lambda r: ({1: r, (2, "x"): 1}, {1: r, (2, "y"): 1}),
+    "dict: nested": lambda r: ({"a": {"b": [r, {"c": None}]}}, {"a": {"b": [r, {"c": math.nan}]}}),
+    "dict and its items": lambda r: ({"a": r}, ["a", r]),
+    "empty containers": lambda r: ({}, set()),
+    "an empty dict and None": lambda r: ({}, None),
+    "set: an element": lambda r: ({1, 2, r}, {1, 3, r}),
+    "set and list": lambda r: ({r}, [r]),
+    "set: the number of elements": lambda r: ({"a", "b"}, {"a"}),
+    "frozenset: nested": lambda r: ([r, frozenset({"a"})], [r, frozenset({"b"})]),
+    "set of tuples": lambda r: ({(1, r), (2, r)}, {(1, r), (3, r)}),
+    "bytes": lambda r: (b"ab\x00", b"ab"),
+    "bytes and text": lambda r: (b"ab", "ab"),
+    "long bytes": lambda r: (bytes(100), bytes(99) + b"\x01"),
+    "one byte of random bytes": lambda r: (np.float64(r).tobytes() + b"a", np.float64(r).tobytes() + b"b"),
+    "complex: the imaginary part": lambda r: (complex(r, 1), complex(r, -1)),
+    "complex and real": lambda r: (complex(1, 0), 1.0),
+    "complex array": lambda r: (np.array([r, 1j]), np.array([r, -1j])),
+    "decimal beyond a float": lambda r: (Decimal(1), Decimal(1) + Decimal("1e-30")),
+    "decimal: trailing zeros": lambda r: ([r, Decimal("1.0")], [r, Decimal("1.00")]),
+    "decimal and float": lambda r: (Decimal("0.5"), 0.5),
+    "decimal: not a number": lambda r: (Decimal("sNaN"), Decimal("NaN")),
+    "fraction beyond a float": lambda r: (Fraction(1, 3), Fraction(10**30 + 1, 3 * 10**30)),
+    "huge fraction": lambda r: (Fraction(10**400), Fraction(10**400 + 1)),
+    "date": lambda r: (DAY.date(), DAY.date() + datetime.timedelta(1)),
+    "date and time": lambda r: (DAY, DAY + datetime.timedelta(microseconds=1)),
+    "midnight and its date": lambda r: (DAY.date(), datetime.datetime(2024, 1, 31)),
+    "time zone": lambda r: (DAY.replace(tzinfo=ZONE), DAY),
+    "time of day": lambda r: (DAY.time(), datetime.time(12, 31)),
+    "duration": lambda r: ([r, datetime.timedelta(1)], [r, datetime.timedelta(2)]),
+    "timestamp: nanoseconds": lambda r: (pd.Timestamp(1_000_000_001), pd.Timestamp(1_000_000_002)),
+    "NaT and NaN": lambda r: (pd.NaT, math.nan),
+    "NA and None": lambda r: ([r, pd.NA], [r, None]),
+    "NA and NaT": lambda r: (pd.NA, pd.NaT),
+    "numpy time": lambda r: (np.datetime64("2024-01-31"), np.datetime64("2024-02-01")),
+    "numpy time: unit": lambda r: (np.datetime64(0, "s"), np.datetime64(0, "ms")),
+    "numpy time and NaT": lambda r: (np.datetime64(0, "s"), np.datetime64("NaT")),
+    "array of times": lambda r: (np.array([0, 1], "M8[s]"), np.array([0, 2], "M8[s]")),
+    "enum": lambda r: (Colour.RED, Colour.BLUE),
+    "enum of integers and integer": lambda r: (Level.LOW, 1),
+    "enum of texts and text": lambda r: (Name.ANN, "ann"),
+    "flags": lambda r: (Right.READ | Right.WRITE, Right.WRITE),
+    "dataclass: a field": lambda r: (Released(r, "a"), Released(r, "b")),
+    "dataclass: the class": lambda r: (Released(r, "a"), OtherReleased(r, "a")),
+    "named tuple": lambda r: (Point(r, 1), Point(r, 2)),
+    "record": lambda r: (np.array([(1, r)], RECORD), np.array([(2, r)], RECORD)),
+    "one record": lambda r: (np.array([(1, r)], RECORD)[0], np.array([(2, r)], RECORD)[0]),
+    "masked array": lambda r: (np.ma.array([r, 1.0], mask=[0, 1]), np.ma.array([r, 1.0])),
+    "long double": lambda r: (np.longdouble(1), np.longdouble(1) + np.finfo(np.longdouble).eps),
+    "array of texts": lambda r: (np.array(["a", "b"]), np.array(["a", "c"])),
+    "array of objects": lambda r: (np.array([None, {"a": r}]), np.array([None, {"b": r}])),
+    "matrix": lambda r: (np.array([[r, 1], [2, 3]]), np.array([[r, 1, 2, 3]])),
+    "deque": lambda r: (collections.deque([r, 1]), collections.deque([r, 2])),
+    "range": lambda r: (range(3), range(4)),
+    "sparse": lambda r: (sparse.csr_array([[0, r]]), sparse.csr_array([[r, 0]])),
+    "frame: a value": lambda r: (pd.DataFrame({"a": [r, 1], "b": "x"}), pd.DataFrame({"a": [r, 2], "b": "x"})),
+    "frame: a column": lambda r: (pd.DataFrame({"a": [r]}), pd.DataFrame({"b": [r]})),
+    "frame: a row more": lambda r: (pd.DataFrame({"a": [r, 1]}), pd.DataFrame({"a": [r]})),
+    "frame: the index": lambda r: (pd.DataFrame({"a": [r]}), pd.DataFrame({"a": [r]}, index=["x"])),
+    "frame: the type of a column": lambda r: (pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1.0]})),
+    "series: a value": lambda r: (pd.Series([r, 1.0]), pd.Series([r, 2.0])),
+    "series: a label": lambda r: (pd.Series([r], index=["a"]), pd.Series([r], index=["b"])),
+    "series: the order": lambda r: (pd.Series([1, 2], index=["a", "b"]), pd.Series([2, 1], index=["b", "a"])),
+    "series: the name": lambda r: (pd.Series([r]), pd.Series([r], name="a")),
+    "categories": lambda r: (pd.Categorical(["a", "b"]), pd.Categorical(["a", "a"])),
+    "index": lambda r: (pd.Index([1, 2]), pd.Index([1, 3])),
+    "interval": lambda r: (pd.Interval(0, 1), pd.Interval(0, 2)),
+    "period": lambda r: (pd.Period("2024-01"), pd.Period("2024-02")),
+    "text and number": lambda r: ("1", 1),
+    "text that is a large whole number's": lambda r: ([1e40, hex(10**40)], [10**40]),
+    "a number or a sequence of it": lambda r: (r, [r]),
+    "a dict or a sequence of it": lambda r: ({"a": r}, [{"a": r}]),
+    "None or a sequence of it": lambda r: (None, [None]),
+    "a sequence, and a sequence of it": lambda r: ([r, 1], [[r, 1]]),
+    "None or a sequence": lambda r: (None, [r, 1]),
+}  # fmt: skip
+
+
+def leaking(rng, data, kind):
+    return DIFFERENT[kind](rng.random())[int(data[0])]
+
+
+def responding(rng, data, kind):
+    """Randomised response over the two outcomes: ln(0.6 / 0.4) = 0.405."""
+    return DIFFERENT[kind](rng.random())[int((rng.random() < 0.6) == (data[0] == 1))]
+
+
+def checked(function, claim, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowMechanism)
+        given = {"neighbours": NEIGHBOURS, "alpha": 1e-6, "seed": 4, "search_runs": 256, "max_runs": 256, **more}
+        return check(function, claim=claim, **given)
+
+
+#: Those that only a new run with other rows tells apart.
+MIXED = ("a number or a sequence of it", "a dict or a sequence of it", "None or a sequence of it")
+#: One of each way that a difference shows in.
+SOME = ("dict: a missing key", "date and time", *MIXED)
+
+
+def some(kinds):
+    return [kind if kind in SOME else pytest.param(kind, marks=pytest.mark.campaign) for kind in kinds]
+
+
+@pytest.mark.parametrize("kind", some(DIFFERENT))
+def test_a_full_leak_is_refuted(kind):
+    verdict = checked(leaking, 1.0, parameters={"kind": kind}, outcome=same)
+    assert isinstance(verdict, Violation)
+    json.dumps(verdict.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("kind", some(DIFFERENT))
+def test_randomised_response_is_not(kind):
+    assert isinstance(checked(responding, 0.5, parameters={"kind": kind}, outcome=same), NotRefuted)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DIFFERENT if kind not in MIXED])
+def test_what_differs_has_rows_that_differ(kind):
+    for noise in (0.25, 0.75):
+        first, second = map(row, DIFFERENT[kind](noise))
+        assert first != second
+        assert [first, second] == [row(value) for value in DIFFERENT[kind](noise)]  # of objects of their own
+        assert not any(map(math.isnan, first + second))
+
+
+def same(output):
+    """It keeps numba from being asked."""
+    return output
+
+
+def rows_of(function, n=8, **more):
+    made = PythonMechanism(Signature.of(function, {}), **more)
+    rows = np.empty((n, 16))
+    made.fill(np.array([0.5]), np.random.default_rng(1), rows, 0)
+    return made, rows
+
+
+def row(value):
+    made = Row()
+    row_of(value, made)
+    return made.entries
+
+
+keys = st.one_of(st.text(max_size=2), st.integers(-2, 2), st.tuples(st.booleans()))
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.floats(), st.integers(), st.text(max_size=2), st.binary(max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3), st.frozensets(keys, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def written(value):
+    """An obvious text of a value; equal for equal numbers, whatever their type."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{written(key)}:{written(held)}" for key, held in value.items()) + "}"
+    if isinstance(value, frozenset):
+        return "<" + ",".join(sorted(map(written, value))) + ">"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(written, value)) + "]"
+    if isinstance(value, float) and value.is_integer() and not (value == 0 and math.copysign(1, value) < 0):
+        return repr(int(value))
+    return repr(value)
+
+
+@settings(max_examples=50)
+@given(values, values)
+def test_rows_are_equal_where_the_outcomes_are(a, b):
+    assert (row([0, a]) == row([0, b])) == (written(a) == written(b))
+
+
+@pytest.mark.parametrize(
+    ("value", "entries"),
+    [
+        ({"b": 1.5, "a": None}, 5),
+        (1j, 3),
+        (b"ab", 4),
+        (bytes(1000), 34),
+        (Decimal("0.1"), 2),
+        (DAY, 2),
+        (Colour.RED, 1),
+        (Released(1.0, "a"), 3),
+        ({1, 2}, 4),
+        (pd.DataFrame({"a": [1, 2], "b": [3, 4]}), 6),
+        (pd.Series([1.0, 2.0]), 4),
+        (pd.Series([1.0, 2.0], index=["a", "b"]), 6),
+    ],
+)  # fmt: skip
+def test_the_length_of_rows(value, entries):
+    assert len(row(value)) == entries
+
+
+def test_a_set_has_one_row_in_any_order():
+    first = collections.OrderedDict.fromkeys(["a", "b", "c"])
+    assert row(first.keys()) == row({"c": 0, "b": 0, "a": 0}.keys()) == row({"a", "b", "c"})
+    assert row({2, 1, 3})[2:] == [1, 2, 3]
+
+
+def test_a_key_keeps_its_place_among_the_same_keys():
+    assert row({"a": 1.0, "b": 2.0})[1:] == row({"b": 2.0, "a": 1.0})[1:]
+    order = pd.Series([5, 3], index=["a", "b"]), pd.Series([4, 6], index=["a", "b"]).sort_values(ascending=False)
+    assert row(order[0])[2::2] == row(order[1])[2::2]
+
+
+def test_codes_lie_apart_from_numbers_and_from_each_other():
+    span = 2.0**48 * 2.0**971
+    assert -1.797e308 < NONE < EXCEPTION - span < EXCEPTION < SYMBOL - span < SYMBOL < TEXT - span
+    assert TEXT < nested(2**30 - 1) < NESTED < -1e308
+    assert TEXT - span < text_code("x") <= TEXT
+    assert SYMBOL - span < symbol("set") <= SYMBOL
+    assert EXCEPTION - span < exception_code("ValueError") <= EXCEPTION
+
+
+@pytest.mark.parametrize("value", [object(), iter([1]), Fitted, [1, object()], array.array("d", [1.0])])
+def test_other_objects_are_no_outcomes(value):
+    with pytest.raises(InvalidOutcome, match=r"on run 0: return a number, .* or pass outcome="):
+        rows_of(lambda rng, data: value)
+
+
+def test_a_list_that_holds_itself_is_no_outcome():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(InvalidOutcome, match="a list on run 0 that holds itself"):
+        rows_of(lambda rng, data: endless)
+
+
+def test_a_fitted_model_is_named_with_what_it_holds():
+    with pytest.raises(InvalidOutcome, match=r"name the attributes .* as outcome='coef_,intercept_'"):
+        rows_of(lambda rng, data: Fitted([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("outcome", ["coef_, intercept_", ("coef_", "intercept_")])
+def test_attributes_are_outcomes(outcome):
+    mechanism, rows = rows_of(lambda rng, data: Fitted([1.0, 2.0], 3.0), outcome=outcome)
+    assert rows[0, :4].tolist() == [nested(2), 1, 2, 3]
+    assert mechanism.places == {
+        0: "attribute 'coef_'",
+        1: "attribute 'coef_', value 1",
+        2: "attribute 'coef_', value 2",
+        3: "attribute 'intercept_'",
+    }
+
+
+def test_one_attribute_is_its_value():
+    mechanism, rows = rows_of(lambda rng, data: Fitted([1.0, 2.0]), outcome="coef_")
+    assert rows[0, :2].tolist() == [1, 2]
+    assert mechanism.places[1] == "attribute 'coef_', value 2"
+
+
+@pytest.mark.parametrize("outcome", ["", "coef_,", "a b", (), (1,), 3, b"coef_", "a:b"])
+def test_names_of_attributes_are_checked(outcome):
+    with pytest.raises(InvalidParameter, match="must be a function of what the mechanism returns, or names"):
+        checked(leaking, 1.0, outcome=outcome)
+
+
+def test_a_missing_attribute_is_an_error():
+    with pytest.raises(InvalidOutcome, match="outcome= raised AttributeError"):
+        rows_of(lambda rng, data: Fitted([1.0]), outcome="weights_")
+
+
+@pytest.mark.parametrize(
+    ("output", "places"),
+    [
+        ({"a": 1.0}, {1: "key 'a'", 2: "key 'a'"}),
+        (pd.DataFrame({"age": [1, 2]}), {1: "number of rows", 2: "column 'age', row 1", 3: "column 'age', row 2"}),
+        (Point(1, 2), {0: "field 'x'", 1: "field 'y'"}),
+        (1j, {1: "part real", 2: "part imaginary"}),
+        ([1, [2]], {2: "value 2, value 1"}),
+        ([1.0, "a"], {}),
+        (np.arange(3.0), {}),
+        (None, {}),
+    ],
+)  # fmt: skip
+def test_entries_are_named_for_people(output, places):
+    named = rows_of(lambda rng, data: output)[0].places
+    assert {place: named[place] for place in places} == places
+    assert bool(named) == bool(places)
+
+
+def of_ages(rng, data):
+    return pd.DataFrame({"name": ["ann", "bob"], "age": [rng.random(), data[0] + rng.random() / 2]})
+
+
+def test_a_description_names_column_and_row():
+    verdict = checked(of_ages, 1.0, outcome=same, search_runs=64, max_runs=64)
+    assert isinstance(verdict, Violation)
+    assert verdict.witness.description.startswith("column 'age', row 2 ")
+
+
+def test_bare_values_and_sequences_of_one_are_run_again():
+    def mixed(rng, data):
+        return 1.0 if rng.random() < 0.5 else [1.0]
+
+    with pytest.raises(MixedKinds, match=r"mixed returned .* on run \d"):
+        rows_of(mixed)
+    made = PythonMechanism(Signature.of(mixed, {}))
+    made.marked = True
+    rows = np.empty((40, 3))
+    made.fill(np.array([0.5]), np.random.default_rng(1), rows, 0)
+    assert {tuple(found[~np.isnan(found)]) for found in rows} == {(1.0,), (1.0, symbol("sequence of one"))}
+
+
+def raising(rng, data):
+    if (rng.random() < 0.9) == (data[0] == 1):
+        raise ValueError("no such record")
+    return 1.0
+
+
+def test_exceptions_can_be_outcomes():
+    """ln(0.9 / 0.1) = 2.197."""
+    verdict = checked(raising, 1.0, errors="outcome", max_runs=2_000)
+    assert isinstance(verdict, Violation)
+    assert verdict.witness.description in ("raises ValueError", "value 1")
+    assert isinstance(checked(raising, 2.2, errors="outcome", max_runs=1_000), NotRefuted)
+
+
+def test_exceptions_are_outcomes_by_their_class():
+    def several(rng, data):
+        draw = rng.integers(3)
+        if draw == 0:
+            raise KeyError(rng.random())
+        return 1.0 if draw == 1 else 1 / 0
+
+    mechanism, rows = rows_of(several, n=40, errors="outcome")
+    assert set(rows[:, 0]) == {1.0, exception_code("KeyError"), exception_code("ZeroDivisionError")}
+    assert np.isnan(rows[:, 1:]).all()
+    assert mechanism.label(exception_code("KeyError")) == "raises KeyError"
+
+
+def test_a_vectorised_mechanism_raises_run_by_run():
+    def vectorised(rng, data, size):
+        if rng.random() < 0.5:
+            raise ValueError
+        return rng.random(size)
+
+    made = VectorisedMechanism(Signature.of(vectorised, {}), errors="outcome")
+    rows = np.empty((64, 2))
+    made.fill(np.array([0]), np.random.default_rng(0), rows, 0)
+    assert 10 < np.sum(rows[:, 0] == exception_code("ValueError")) < 54  # 32, give or take 5.5 standard errors
+
+
+@pytest.mark.parametrize("errors", ["ignore", None, 1])
+def test_what_errors_are_is_checked(errors):
+    with pytest.raises(InvalidParameter, match=r"errors=.* must be 'raise' or 'outcome'"):
+        checked(leaking, 1.0, errors=errors)
+
+
+def one_sided(rng, data):
+    if data[0] == 1:
+        raise ValueError("no such record")
+    return "nothing"
+
+
+def test_an_exception_on_one_side_is_reported_as_a_difference():
+    message = (
+        r"one_sided raised ValueError \(no such record\) on run 0, on the input \[1\]: it raised in \d+ of \d+ runs on "
+        r"D′ but in none of \d+ on D, which is a difference between neighbours; errors='outcome' tests it"
+    )
+    with pytest.raises(MechanismRaised, match=message) as caught:
+        checked(one_sided, 1.0, outcome=same)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def both_sided(rng, data):
+    raise ValueError("no such record")
+
+
+def test_an_exception_on_both_sides_is_not():
+    with pytest.raises(MechanismRaised, match=r"\[0\]; errors='outcome' takes exceptions for outcomes"):
+        checked(both_sided, 1.0, outcome=same)
