@@ -15,7 +15,7 @@ from dpwitness.effort import Effort
 from dpwitness.errors import BadInput, ClusterLost, InvalidParameter
 from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Role, Runner, dask, on_cluster
 from running import runner
@@ -44,7 +44,7 @@ def svt():
 
 
 def python(function):
-    return as_mechanism(function, PAIR.data, interpreted=True)
+    return as_mechanism(function, PAIR.data, how=How(interpreted=True))
 
 
 def there(mechanism, cluster, **settings):

@@ -13,7 +13,8 @@ from dpwitness.clock import Deadline
 from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.runs.remote import Remote
-from dpwitness.runs.sending import Answer, Parcel, execute
+from dpwitness.runs.sending import Answer, Parcel
+from dpwitness.runs.worker import execute
 
 #: The cluster of this machine's own processes, which is started when it is first used.
 LOCAL: Final = "local"

@@ -18,7 +18,8 @@ from dpwitness.clock import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.runs.portions import Died
 from dpwitness.runs.remote import Remote
-from dpwitness.runs.sending import Answer, Parcel, execute
+from dpwitness.runs.sending import Answer, Parcel
+from dpwitness.runs.worker import execute
 
 #: Seconds after which processes that have nothing to do end.
 IDLE: Final = 60.0
