@@ -1,12 +1,14 @@
 """Work that is done as if in other processes: written, read and done there, one portion at a time, in this one."""
 
 import random
+import secrets
 import time
 
 import numpy as np
 
-from dpwitness.runs.remote import Died, Remote
-from dpwitness.runs.sending import execute
+from dpwitness.runs.portions import Died
+from dpwitness.runs.remote import Remote
+from dpwitness.runs.worker import execute
 from running import runner
 
 
@@ -78,6 +80,10 @@ def own_stream(data):
 
 def global_numpy(data):
     return data[0] + np.random.laplace()  # noqa: NPY002  # what this is about
+
+
+def own_entropy(data):
+    return data[0] + secrets.randbits(40) / 2**40
 
 
 def global_random(data):

@@ -127,21 +127,19 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
     assert effort.seed is not None  # it and the workers are settled when the effort is made
     assert effort.workers is not None
     runner = Runner(
-        mechanism=mechanism,
-        seed=effort.seed,
-        workers=effort.workers,
+        mechanism=mechanism, seed=effort.seed, workers=effort.workers, pool=_pool(mechanism, effort),
         # From here on: what it took to read, compile and try out the mechanism is not taken from its runs.
         deadline=Deadline(time.monotonic() + effort.max_time),
         max_time=effort.max_time,
         began=began,
         progress=effort.progress,
-        pool=_pool(mechanism, effort, effort.workers, effort.seed),
-    )
+    )  # fmt: skip
     return problem, runner
 
 
-def _pool(mechanism: Mechanism, effort: Effort, workers: int, seed: int) -> Remote | None:
+def _pool(mechanism: Mechanism, effort: Effort) -> Remote | None:
     """The cluster where there is one, else other processes for a mechanism that threads cannot share."""
+    workers, seed = effort.workers or 1, effort.seed or 0  # both are settled
     if effort.cluster is not None:
         return on_cluster(mechanism, effort.cluster, workers, seed)
     return on_all_cores(mechanism, workers, seed) if workers > 1 and not mechanism.threads else None

@@ -183,8 +183,16 @@ def test_a_killed_worker_costs_no_counts_in_search_and_confirm(processes, made):
 @pytest.mark.campaign
 def test_a_scheduler_that_is_closed_in_the_middle_ends_in_a_verdict():
     cluster, client = connected(processes=True)
-    threading.Timer(3.0, cluster.close).start()
-    verdict = dpw.check(load("svt"), epsilon=1.0, cluster=client, search_runs=1_000, max_runs=10**11, seed=1)
+    closing = []
+
+    def close(stage, done, size, note):
+        if stage == "confirm" and not closing:
+            closing.append(threading.Thread(target=cluster.close))
+            closing[0].start()
+
+    settings = {"search_runs": 1_000, "max_runs": 10**11, "seed": 1, "progress": close}
+    verdict = dpw.check(load("svt"), epsilon=1.0, cluster=client, **settings)
+    closing[0].join()
     client.close()
     assert verdict.ended == "cluster lost"
     assert verdict.counts.runs > 0

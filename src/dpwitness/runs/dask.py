@@ -13,7 +13,8 @@ from dpwitness.clock import Deadline
 from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.runs.remote import Remote
-from dpwitness.runs.sending import Answer, Parcel, execute
+from dpwitness.runs.sending import Answer, Parcel
+from dpwitness.runs.worker import execute
 
 #: The cluster of this machine's own processes, which is started when it is first used.
 LOCAL: Final = "local"
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """The workers of a Dask scheduler; see `remote.Place`.
+    """The workers of a Dask scheduler; see `portions.Place`.
 
     A portion that was on a worker which ended is done by another one: the scheduler knows what it was. Parcels are
     tasks themselves, so that each worker gets one once, and one that was lost is made again.
@@ -88,7 +89,7 @@ class Cluster:
         return self._reached(lambda: self._client.submit(execute, mechanism, work, first, end, pure=False))
 
     def answer(self, handle: Any, timeout: float | None) -> Answer | None:
-        """Wait for an answer; see `remote.Place`.
+        """Wait for an answer; see `portions.Place`.
 
         Raises `ClusterLost` without a scheduler, and `MechanismCrashed` where several workers ended over it.
         """

@@ -16,8 +16,10 @@ from typing import Any, Final
 from dpwitness.cache import private_folder
 from dpwitness.clock import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.remote import Died, Remote
-from dpwitness.runs.sending import Answer, Parcel, execute
+from dpwitness.runs.portions import Died
+from dpwitness.runs.remote import Remote
+from dpwitness.runs.sending import Answer, Parcel
+from dpwitness.runs.worker import execute
 
 #: Seconds after which processes that have nothing to do end.
 IDLE: Final = 60.0
@@ -28,7 +30,7 @@ PATIENCE: Final = 0.3
 
 
 class Processes:
-    """As many processes of this machine as there are workers; see `remote.Place`."""
+    """As many processes of this machine as there are workers; see `portions.Place`."""
 
     task_seconds = 0.2
     eager = False
@@ -92,7 +94,7 @@ class Processes:
                 self._pool = None
 
     def answer(self, handle: Any, timeout: float | None) -> Answer | None:
-        """Wait for an answer; see `remote.Place`."""
+        """Wait for an answer; see `portions.Place`."""
         from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
 
         try:

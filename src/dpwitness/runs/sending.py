@@ -11,10 +11,6 @@ import random
 import sys
 import sysconfig
 import threading
-import time
-import traceback
-import uuid
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,17 +22,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.errors import MechanismError, MechanismRaised
+from dpwitness.errors import MechanismError
 from dpwitness.mechanisms.mechanism import Learned, Mechanism
 from dpwitness.neighbours import Pair
-from dpwitness.runs.executor import Work
 from dpwitness.runs.streams import Role, generator
 
 #: Runs on each input by which two processes are compared, and about how many seconds they may take.
 COMPARED: Final = 32
 COMPARED_SECONDS: Final = 0.25
-#: Mechanisms, and pieces of work, that a process keeps ready.
-KEPT: Final = 8
 #: Packages that every process has.
 OURS: Final = frozenset({"dpwitness", "_dpwitness_pytest"})
 
@@ -205,87 +198,3 @@ def sent(mechanism: Mechanism, pair: Pair, seed: int) -> Sent:
     """What is sent of a mechanism: it is tried on as many runs as fit in a part of a second, at least one."""
     runs = COMPARED_SECONDS / max(2 * mechanism.cost.seconds_per_run, 1e-9)
     return Sent(mechanism=mechanism, pair=pair, runs=int(min(max(runs, 1), COMPARED)), seed=seed)
-
-
-@dataclass(slots=True)
-class _Ready:
-    """A mechanism that this process has, the digest of its first runs, and one lock for all who run it."""
-
-    mechanism: Mechanism
-    first_runs: str
-    lock: threading.RLock
-
-
-WORKER: Final = uuid.uuid4().hex
-_MECHANISMS: "OrderedDict[str, _Ready]" = OrderedDict()
-_WORK: "OrderedDict[str, Work[Any]]" = OrderedDict()
-_LOADING = threading.RLock()
-
-
-def execute(mechanism: Parcel, work: Parcel, first: int, end: int) -> Answer:
-    """Do the parts from `first` to before `end` of a piece of work, in a process that need not have it yet."""
-    try:
-        with _LOADING:
-            ready = _ready(mechanism)
-            parts = _work(work, mechanism.digest, ready.mechanism)
-    except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
-        return Answer(results=[], worker=WORKER, refused=f"{type(error).__name__}: {error}".splitlines()[0])
-    if ready.mechanism.threads:
-        return _done(ready, parts, first, end)
-    with ready.lock:  # its own state, if it has any, may not be safe under threads
-        return _done(ready, parts, first, end)
-
-
-def _ready(parcel: Parcel) -> _Ready:
-    if parcel.digest not in _MECHANISMS:
-        found: Sent = loaded(parcel.read())
-        # A file that seeds the global generators when it is imported would have every process draw the same.
-        random.seed()
-        np.random.seed()  # noqa: NPY002  # the user's functions draw from it
-        _MECHANISMS[parcel.digest] = _Ready(found.mechanism, found.first_runs(), threading.RLock())
-        if len(_MECHANISMS) > KEPT:
-            _MECHANISMS.popitem(last=False)
-    _MECHANISMS.move_to_end(parcel.digest)
-    return _MECHANISMS[parcel.digest]
-
-
-def _work(parcel: Parcel, of: str, mechanism: Mechanism) -> Work[Any]:
-    key = f"{of} {parcel.digest}"
-    if key not in _WORK:
-        _WORK[key] = loaded(parcel.read(), mechanism)
-        if len(_WORK) > KEPT:
-            _WORK.popitem(last=False)
-    _WORK.move_to_end(key)
-    return _WORK[key]
-
-
-def _done(ready: _Ready, work: Work[Any], first: int, end: int) -> Answer:
-    results: list[Any] = []
-    error = None
-    ready.mechanism.forget()
-    started = time.perf_counter()
-    try:
-        for part in range(first, end):
-            results.append(work(part))  # noqa: PERF401  # what was done before an error counts
-    except BaseException as raised:  # handed to the caller, who raises it where it would have been raised there
-        error = _written(raised)
-    arrays = results and all(isinstance(result, np.ndarray) for result in results)
-    return Answer(
-        results=np.stack(results) if arrays else results,  # counts travel as 32 bytes an event and shard
-        error=error,
-        learned=ready.mechanism.learned(),
-        seconds=time.perf_counter() - started,
-        worker=WORKER,
-        first_runs=ready.first_runs,
-    )
-
-
-def _written(error: BaseException) -> bytes:
-    """An error, with its traceback as a note; one that cannot be written becomes one of ours."""
-    error.add_note("in another process:\n" + "".join(traceback.format_exception(error)).rstrip())
-    try:
-        content = dumped(error)
-        loaded(content)
-    except Exception:
-        return dumped(MechanismRaised(f"{type(error).__name__}: {error}"))
-    return content

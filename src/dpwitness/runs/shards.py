@@ -4,6 +4,7 @@ A shard is a number of paired runs with a seed of its own. `work(k)` makes shard
 what it draws follows from the seed, the role, the key and k alone.
 """
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -90,7 +91,7 @@ class EventCells(ShardedRuns):
         totals = np.zeros((len(self.events), 4), np.int64)
         blocks = -(-n * width // BLOCK) if self.mechanism.threads else 1
         height = max(-(-n // blocks), min(n, 64))
-        memory = np.empty(2 * height * width)  # one for all blocks: fresh pages cost more than what is written there
+        memory = _memory(2 * height * width)
         for start in range(0, n, height):
             rows = min(n - start, height)
             state = rng.bit_generator.state
@@ -99,11 +100,25 @@ class EventCells(ShardedRuns):
             while longest > width:  # an event may ask for the absence of what lies behind the row
                 rng.bit_generator.state = state
                 width = longest
-                memory = np.empty(2 * height * width)
+                memory = _memory(2 * height * width)
                 block = memory[: 2 * rows * width].reshape(2, rows, width)
                 longest = self.mechanism.fill_pair(self.pair, rng, block, first + start, coupled=self.coupled)
             _count(self.events, block, totals)
         return totals
+
+
+_OF_THREAD: Final = threading.local()
+
+
+def _memory(numbers: int) -> NDArray[np.float64]:
+    """Memory for so many numbers, one for all blocks of a thread: fresh pages cost more than what is written there.
+
+    Workers of Dask give freed memory back to the system at once, so that every block would have fresh ones.
+    """
+    kept: NDArray[np.float64] | None = getattr(_OF_THREAD, "memory", None)
+    if kept is None or len(kept) < numbers:
+        kept = _OF_THREAD.memory = np.empty(numbers)
+    return kept
 
 
 def _count(events: Sequence[Event], block: Rows, totals: Cells) -> None:
