@@ -5,6 +5,7 @@ gets the runs. The next epoch belongs to the pair whose wealth, less a charge fo
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -120,10 +121,11 @@ class Course:
         return [proposal for learner in LEARNERS for proposal in learner.propose(sample, objective, thorough=thorough)]
 
     def _outcomes(self) -> Family:
-        """Single outcomes, where there are few: as events that were not learned from any run."""
-        different = {row.tobytes(): row for side in (self.x, self.y) for row in side[: 2 * FEW]}
-        few = 1 < len(different) <= FEW
-        single = [Proposal(event=OutcomeSet(row[None])) for row in different.values()] if few else []
+        """Single outcomes, all of few, or those that come again: their priors do not hang on what they promise."""
+        rows = [row for side in (self.x, self.y) for row in side[: 2 * FEW]]
+        times = Counter(row.tobytes() for row in rows)
+        frequent = {row.tobytes(): row for row in rows if len(times) <= FEW or times[row.tobytes()] > 1}
+        single = [Proposal(event=OutcomeSet(row[None])) for row in list(frequent.values())[:FEW]]
         return proposed(single, self.x, self.y)
 
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:

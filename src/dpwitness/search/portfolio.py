@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpwitness.claims import Claim
 from dpwitness.events import LARGEST, Event, Interval, Outside, widen
+from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.evidence.growth import best_bet, payoffs
 from dpwitness.evidence.portfolio import Stakes
 from dpwitness.search.learners import Proposal
@@ -146,6 +147,7 @@ def _cuts(values: Floats) -> Floats:
     low, high = values[places - 1], values[places]
     with np.errstate(invalid="ignore", over="ignore"):
         middle = low + (high - low) / 2
+    middle[(low < LEAST_NUMBER) & (high > LEAST_NUMBER)] = LEAST_NUMBER  # what is no number, and numbers
     return np.where((middle > low) & (middle <= high), middle, high)
 
 
