@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dpwitness.api.adjacencies import check_each_adjacency
 from dpwitness.api.epochs import check_in_epochs, in_epochs
 from dpwitness.api.loop import believed, confirmed, prepared, result_fields
+from dpwitness.api.requirements import require_budget
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.effort import CHECK_RUNS, MAX_TIME, Effort
-from dpwitness.errors import BudgetTooSmall
 from dpwitness.evidence import (
     detectable_parameter,
     growth_rate,
     log_e_value,
     lower_bound,
-    runs_needed,
 )
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -101,7 +101,8 @@ def check(
     Returns
     -------
         `Violation` where the claim is refuted, with the witness; else `NotRefuted`, which says what would have been
-        detected.
+        detected. Where the relation leaves the adjacency open (`records(…, adjacency=None)`), each has a check of its
+        own at an even share of alpha: a `Violation` where any is refuted; `others` holds the other verdicts.
 
     Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves: `DependentRuns` where its
     runs are not independent, so that counts of them are no evidence.
@@ -118,19 +119,21 @@ def check(
     return prepared(statement, effort, lambda problem, runner: check_problem(problem, runner, effort))
 
 
-def require_budget(claim: Claim, effort: Effort) -> None:
-    """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
-    needed = runs_needed(claim, effort.alpha)
-    if effort.max_runs < needed:
-        raise BudgetTooSmall(
-            f"max_runs={effort.max_runs} is too small: even the clearest violation of {claim} at "
-            f"alpha={effort.alpha:g} needs {needed} runs; give at least that many"
-        )
-
-
 def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tuple[str, ...] | None = None) -> Verdict:
-    """Search, then confirm. `notes`: those of health checks that were done already; None does them here."""
-    notes = before_search.required(problem, runner) if notes is None else notes
+    """Search, then confirm, once for each adjacency where the relation leaves it open.
+
+    `notes`: those of health checks that were done already; None does them here.
+    """
+    known = before_search.required(problem, runner) if notes is None else notes
+
+    def check_one(problem: Problem, runner: Runner, effort: Effort) -> Verdict:
+        return _check_relation(problem, runner, effort, known)
+
+    return check_each_adjacency(problem, runner, effort, check_one)
+
+
+def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
+    """Search, then confirm, in one relation."""
     if in_epochs(problem.mechanism.cost, effort):
         return check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.alpha)

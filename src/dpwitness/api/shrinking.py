@@ -67,4 +67,5 @@ def shrink(
         search_runs=violation.search_runs + violation.counts.runs + spent,
         seconds=violation.seconds + verdict.seconds,
         notes=violation.notes,
+        others=violation.others,
     )

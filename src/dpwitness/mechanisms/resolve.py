@@ -15,6 +15,7 @@ from dpwitness.mechanisms.draws import WORTH
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Handing, Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.refusals import refusal
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Outcome
@@ -105,7 +106,7 @@ def as_mechanism(
             compiled = CompiledMechanism(signature)
             compiled.fill(pair.data, np.random.default_rng(0), np.empty((1, 8)), 0)  # numba compiles when first called
         except Refused as error:
-            reason = _reason(error)
+            reason = refusal(str(error))
         else:
             compiled.plain = _tried(PythonMechanism(signature.interpreted()), pair)
             difference = first_difference(compiled, compiled.plain, pair)
@@ -120,7 +121,7 @@ def as_mechanism(
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
-            f"compile it: {reason}; to make it fast use loops, numbers, NumPy arrays and dpwitness.noise",
+            f"compile it: {reason}",
             SlowMechanism,
             stacklevel=2,
         )
@@ -200,18 +201,3 @@ def _called(thing: Any) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = getattr(thing, "__name__", name)
     function.__module__ = type(thing).__module__
     return function
-
-
-def _reason(error: Exception) -> str:
-    """The one line of numba's message that says why."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    telling = [
-        line
-        for line in lines
-        if line
-        and not line.startswith(("Failed in", "During", "File ", "raised from", "There are", "- Of which", ">>>", "^"))
-    ]
-    line = telling[0] if telling else type(error).__name__
-    if line.startswith("No implementation of function") and "place" in line:
-        return "it returns something else than numbers and flags"
-    return line if len(line) <= 160 else f"{line[:157]}…"

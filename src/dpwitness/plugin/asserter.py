@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
-from dpwitness.api.checking import check_problem, require_budget
+from dpwitness.api.checking import check_problem
 from dpwitness.api.loop import prepared
+from dpwitness.api.requirements import require_budget
 from dpwitness.api.shrinking import SHRINK_TIME, shrink
 from dpwitness.effort import Effort
 from dpwitness.errors import (

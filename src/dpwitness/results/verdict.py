@@ -22,11 +22,15 @@ __all__ = ["NotRefuted", "Verdict", "Violation", "replay_text", "verdict_from_js
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CheckResult(WitnessedResult, ABC):
-    """What both verdicts say; `epsilon_lower_bound` holds at confidence 1 − alpha."""
+    """What both verdicts say; `epsilon_lower_bound` holds at confidence 1 − alpha.
+
+    `others`: where the claim leaves the adjacency open, the verdicts under the other ones, each at its own alpha.
+    """
 
     claim: Claim
     alpha: float
     log_e_value: float
+    others: "tuple[Verdict, ...]" = ()
 
     @property
     def p_value(self) -> float:
@@ -42,8 +46,15 @@ class CheckResult(WitnessedResult, ABC):
 
     def report(self, *, reproduce: Sequence[str] = ()) -> str:
         """The verdict for people; `reproduce` is the command line that gives the same counts again."""
+        return "\n\n".join(
+            [self._alone(reproduce, named=bool(self.others)), *(o._alone((), named=True) for o in self.others)]
+        )
+
+    def _alone(self, reproduce: Sequence[str], *, named: bool) -> str:
+        """The verdict without the others; `named`: with the relation that it is about."""
         head, found = self._found()
-        lines = [head, *self.witness.lines(), *found]
+        relation = [label("neighbours", relation_text(self.witness.relation))] if named else []
+        lines = [head, *relation, *self.witness.lines(), *found]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]
@@ -144,6 +155,12 @@ def _tag(word: str) -> Kind:
     return Kind(lambda _: word, read)
 
 
+#: Verdicts under other adjacencies, left out where there are none.
+_OTHERS: Final = Key(
+    kind=codec.many(Kind(lambda verdict: verdict.to_json(), lambda _, value: verdict_from_json(value))),
+    get=lambda verdict: verdict.others or OMITTED,
+    default=[],
+)
 _KEYS: Final[Keys] = {
     **HEAD,
     "claim": codec.CLAIM,
@@ -155,6 +172,7 @@ _KEYS: Final[Keys] = {
     **TAIL,
     **VERSIONS,
     **NOTES,
+    "others": _OTHERS,
 }
 _REFUTED: Final = "the claim is refuted: there is no question what would have been caught"
 _TOO_FEW: Final = "so few runs fell into the event that no ε would have been refuted"
