@@ -78,7 +78,7 @@ class Violation(CheckResult):
         lines = []
         if self.epoch_runs:
             lines = [
-                "  counted since the event was chosen; the evidence is of the bets on all runs, each placed before its run"
+                "  counted since the event was chosen; the evidence is of bets on all runs, each placed before its run"
             ]
         return f"VIOLATED: {self.call} is not {self.claim.short}", [
             *lines,
