@@ -16,6 +16,7 @@ from dpwitness.errors import InvalidNeighbours, InvalidParameter
 from dpwitness.events import Event, Noun
 from dpwitness.mechanisms.carried import Stated, stated_claim
 from dpwitness.mechanisms.libraries import library_of
+from dpwitness.mechanisms.made import example_of, given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import How, Outcome, as_mechanism
 from dpwitness.mechanisms.signature import takes
@@ -36,7 +37,8 @@ CENTRES: Final = ("threshold", "theta", "T")
 class Statement:
     """What a user says of a mechanism, nothing of it looked at yet. The fields are the parameters of `check`."""
 
-    mechanism: Callable[..., Any] | Mechanism
+    mechanism: Callable[..., Any] | Mechanism | None = None
+    make: Callable[[], Any] | None = None
     epsilon: float | None = None
     delta: float | None = None
     claim: Claim | float | None = None
@@ -48,10 +50,17 @@ class Statement:
     errors: str = "raise"
     reference: str | None = None
 
+    def __post_init__(self) -> None:
+        """Settle what is run: the mechanism, or one that is made for each run."""
+        object.__setattr__(self, "mechanism", given_or_made(self.mechanism, self.make))
+        object.__setattr__(self, "make", None)
+
     @property
     def stated(self) -> Stated:
         """The claim, and what goes to the mechanism's parameters. Raises `InvalidClaim` where there is no claim."""
-        return stated_claim(self.mechanism, epsilon=self.epsilon, delta=self.delta, claim=self.claim, d_in=self.d_in)
+        return stated_claim(
+            example_of(self.mechanism), epsilon=self.epsilon, delta=self.delta, claim=self.claim, d_in=self.d_in
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +101,9 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
     for what cannot be used, `MechanismError` when the mechanism misbehaves on its first run.
     """
     began = time.monotonic()
-    stated, function = statement.stated, statement.mechanism
+    stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
     _check_types(statement)
-    user = plain_function(function)
+    user = example_of(plain_function(function))
     own, relation = target_of(user), _relation(user, statement.neighbours)
     data = None if statement.data is None else taken(relation, statement.data)
     values = _parameters(statement.parameters)

@@ -27,8 +27,9 @@ MOST_SEARCH_RUNS: Final = 8_000_000
 
 
 def bound(
-    mechanism: Callable[..., Any] | Mechanism,
+    mechanism: Callable[..., Any] | Mechanism | None = None,
     *,
+    make: Callable[[], Any] | None = None,
     epsilon: float,
     delta: float | None = None,
     confidence: float = 0.999,
@@ -52,8 +53,8 @@ def bound(
     `epsilon` is the mechanism's own parameter. Other parameters and errors as in `check`.
     """
     statement = Statement(
-        mechanism=mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, data=data, parameters=parameters,
-        outcome=outcome, errors=errors, reference=reference,
+        mechanism=mechanism, make=make, epsilon=epsilon, delta=delta, neighbours=neighbours, data=data,
+        parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
     if not 0 < number("confidence", confidence) < 1:
         raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")

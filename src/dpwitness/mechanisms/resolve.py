@@ -23,7 +23,7 @@ from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair, as_array
 from dpwitness.neighbours.inputs import COPIED
 
-__all__ = ["How", "Outcome", "as_mechanism"]
+__all__ = ["How", "Outcome", "as_mechanism", "called"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +92,7 @@ def as_mechanism(
         function.marked |= how.marked
         return function
     compilable = inspect.isfunction(getattr(function, "py_func", function))
-    called = function if compilable else _called(function)
-    signature = Signature.of(called, parameters or {}, epsilon, delta)
+    signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
     pair = Pair(data, data if neighbour is None else neighbour)
     if signature.size is not None:
         return _measured(_tried(VectorisedMechanism(signature, outcome, errors=errors), pair), pair, how)
@@ -180,8 +179,8 @@ def _warn_different(difference: str, signature: Signature) -> None:
     warnings.warn(difference, CompiledDiffers, stacklevel=3)
 
 
-def _called(thing: Any) -> Callable[..., Any]:
-    """The function behind what is none. Raises `InvalidParameter`.
+def called(thing: Any) -> Callable[..., Any]:
+    """Return the function behind what is none. Raises `InvalidParameter`.
 
     Bound methods, partial functions and other callable objects stay what they are.
     """
