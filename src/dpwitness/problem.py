@@ -6,6 +6,7 @@ import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from typing import Any, Final, cast
 
 from dpwitness.claims import Claim
@@ -21,11 +22,13 @@ from dpwitness.mechanisms.resolve import How, Outcome, as_mechanism
 from dpwitness.mechanisms.signature import takes
 from dpwitness.mechanisms.summary import summary
 from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, pairs, taken
-from dpwitness.runs import Remote, Runner, on_all_cores, on_cluster
+from dpwitness.runs import Remote, Runner, in_time, on_all_cores, on_cluster
 from dpwitness.targets import target_of
 
 #: What an exception is: the end of everything, or an outcome.
 ERRORS: Final = ("raise", "outcome")
+#: Seconds at least for the first runs, which may import what the others use.
+FIRST_RUNS: Final = 10.0
 #: Parameters of a mechanism that name the value which it compares with.
 CENTRES: Final = ("threshold", "theta", "T")
 
@@ -111,17 +114,11 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
     first = next(iter(relation.candidates(data)), None)
     if first is None:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
-    mechanism = as_mechanism(
-        function,
-        first.data,
-        parameters=values,
-        epsilon=epsilon,
-        delta=stated.delta,
-        outcome=statement.outcome,
-        neighbour=first.neighbour,
-        errors=statement.errors,
-        how=how or How(),
-    )
+    made = partial(
+        as_mechanism, function, first.data, parameters=values, epsilon=epsilon, delta=stated.delta,
+        outcome=statement.outcome, neighbour=first.neighbour, errors=statement.errors, how=how or How(),
+    )  # fmt: skip
+    mechanism = in_time(made, max(effort.max_time, FIRST_RUNS), what=f"{_name(function)} did not finish its first runs")
     problem = Problem(
         mechanism=mechanism,
         function=function,
@@ -224,10 +221,9 @@ def _of_one_sensitivity(
         return relation
     if own_relation and is_dataclass(relation) and not isinstance(relation, type):
         return replace(relation, sensitivity=float(given))
-    name = getattr(function, "__name__", type(function).__name__)
     raise InvalidParameter(
-        f"{name} runs with sensitivity={given!r}, but its neighbours have sensitivity={at!r}: give the relation "
-        f"sensitivity={given!r}, or the mechanism parameters={{'sensitivity': {at!r}}}"
+        f"{_name(function)} runs with sensitivity={given!r}, but its neighbours have sensitivity={at!r}: give the "
+        f"relation sensitivity={given!r}, or the mechanism parameters={{'sensitivity': {at!r}}}"
     )
 
 
@@ -238,6 +234,10 @@ def _default_of(function: Any, name: str) -> Any:
     except (TypeError, ValueError):
         return None
     return None if declared is None or declared.default is inspect.Parameter.empty else declared.default
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _reference(function: Any) -> str:

@@ -118,6 +118,8 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
         raise MechanismTimeout(f"{problem.mechanism.name} did not finish its first runs in time: give more time")
     refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
     candidate = epochs.best.candidate(problem.claim, max(effort.max_runs - epochs.runs, 1))
+    if candidate is None and epochs.ended == "runs":
+        epochs.ended = "time"  # not two runs of any pair
     if epochs.ended != "runs" or candidate is None:
         return _ended(problem, runner, effort, epochs, candidate, notes)
     return _confirmed(problem, runner, effort, epochs, candidate, notes)

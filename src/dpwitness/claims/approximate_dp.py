@@ -66,6 +66,12 @@ class ApproxDP:
         """(p − δ)·e^−ε, at least 0, for the ε given."""
         return max(p - self.delta, 0.0) * math.exp(-parameter)
 
+    def reached(self, p: Any, q: Any) -> Any:
+        """log((p − δ)/q), at least 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(np.asarray(p) > self.delta, np.log((np.asarray(p) - self.delta) / np.asarray(q)), 0.0)
+        return np.maximum(np.nan_to_num(ratio, nan=0.0, posinf=np.inf), 0.0)[()]
+
     def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
         """Slope e^ε, intercept δ, whatever the estimate: the region is one half-plane."""
         return HalfPlane(self.ratio, self.delta)

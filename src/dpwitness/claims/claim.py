@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 class HalfPlane:
     """The pairs (p, q) with p ≤ slope·q + intercept, or one such half-plane for each entry of two arrays."""
 
-    slope: Any  # a number, or an array of them; at least 1 for a claim that calls equal inputs private
+    slope: Any  # a number, or an array of them; slope + intercept is at least 1, as equal inputs are private
     intercept: Any = 0.0
 
 
@@ -42,6 +42,9 @@ class Claim(Protocol):
 
     def smallest(self, p: float, parameter: float) -> float:
         """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
+
+    def reached(self, p: Any, q: Any) -> Any:
+        """The least parameter of the family that allows (p, q): 0 where all do, infinite where none does. Broadcasts."""
 
     def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
         """The supporting half-plane that an estimate (p, q) outside the region exceeds by the fastest growing evidence.

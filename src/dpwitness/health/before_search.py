@@ -136,7 +136,7 @@ def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | Non
         return None
     return Finding(
         name="too_slow",
-        text=f"a run of {mechanism.name} takes {mechanism.cost.seconds_per_run:.3g} s: even the clearest violation of "
+        text=f"{mechanism.name} takes {mechanism.cost.seconds_per_run:.3g} s a run: even the clearest violation of "
         f"{problem.claim} at alpha={alpha:g} needs {needed} runs on each input, {seconds:.0f} s with {cores} "
         f"{'core' if cores == 1 else 'cores'}: give max_time={2 * seconds:.0f} or more, or make it faster",
     )

@@ -100,9 +100,11 @@ class PythonMechanism(Mechanism):
     def repeats_if_seeded(self, pair: Pair) -> bool:
         """Whether runs that differ are the same again where the global generators are seeded for each."""
         before, self.draws_globally = self.draws_globally, True
-        bits = np.random.SFC64
+        bits, runs = np.random.SFC64, 2 if self.cost.slow else 4
         try:
-            first, again = (self.pair_outcomes(pair, np.random.Generator(bits(0)), 4, coupled=False) for _ in range(2))
+            first, again = (
+                self.pair_outcomes(pair, np.random.Generator(bits(0)), runs, coupled=False) for _ in range(2)
+            )
         finally:
             self.draws_globally = before
         varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)

@@ -75,9 +75,15 @@ class Violation(CheckResult):
 
     def _found(self) -> tuple[str, list[str]]:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
+        lines = []
+        if self.epoch_runs:
+            lines = [
+                "  counted since the event was chosen; the evidence is of bets on all runs, each placed before its run"
+            ]
         return f"VIOLATED: {self.call} is not {self.claim.short}", [
+            *lines,
             f"  so {self.claim.symbol} ≥ {self.epsilon_lower_bound:.4g} with confidence {confidence(self.alpha)} "
-            f"{evidence}"
+            f"{evidence}",
         ]
 
     def __repr__(self) -> str:

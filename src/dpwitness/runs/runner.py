@@ -14,8 +14,8 @@ import numpy as np
 from dpwitness.candidate import Tally
 from dpwitness.clock import Deadline
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Event, widen
-from dpwitness.evidence.counts import Counts
+from dpwitness.events import Event, cells_of, widen
+from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
 from dpwitness.runs.executor import Executor, Threads, default_workers
@@ -146,18 +146,20 @@ class Runner:
         n10, n11, n01, n00 = map(int, total)
         return Tally(n10=n10, n11=n11, n01=n01, n00=n00)
 
-    def epoch(self, pair: Pair, events: Sequence[Event], n: int, *key: int) -> tuple[tuple[Counts, ...], Rows, Rows]:
+    def epoch(
+        self, pair: Pair, events: Sequence[Event], n: int, *key: int, coupled: bool = True
+    ) -> tuple[CountsTable, Rows, Rows]:
         """Counts of each event in n fresh paired runs, and the outcomes of these runs for what is chosen next.
 
-        Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had. Fewer
-        runs, perhaps none, where the deadline passes first.
+        Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had.
+        `coupled`: as in `confirm`. Fewer runs, perhaps none, where the deadline passes first.
         """
         try:
             size = 1 if self.mechanism.cost.slow else None  # so that even two runs are made beside each other
-            x, y = self.sample(pair, n, Role.EPOCH, *key, partial_too=True, size=size)
+            x, y = self.sample(pair, n, Role.EPOCH, *key, coupled=coupled, partial_too=True, size=size)
         except MechanismTimeout:
             x = y = np.empty((0, 1))
-        return tuple(_counted(event, x, y) for event in events), x, y
+        return CountsTable(cells_of(events, x, y)), x, y
 
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True
@@ -187,13 +189,6 @@ class Runner:
 def _counts(cells: Cells) -> Counts:
     n10, n11, n01, n00 = map(int, cells)
     return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
-
-
-def _counted(event: Event, x: Rows, y: Rows) -> Counts:
-    """The cells of an event in paired runs."""
-    a, b = event.contains(x), event.contains(y)
-    both, hits, others = (int(np.count_nonzero(flags)) for flags in (a & b, a, b))
-    return Counts(n10=hits - both, n11=both, n01=others - both, n00=len(x) - hits - others + both)
 
 
 def stack(parts: Sequence[Rows]) -> Rows:
