@@ -32,7 +32,9 @@ __all__ = [
 ]
 
 
-_KINDS: dict[str, Any] = {kind.kind: kind for kind in (ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)}
+_KINDS: dict[str, Any] = {
+    kind.kind: kind for kind in (ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)
+}
 
 
 def register_claim(kind: type[Any]) -> type[Any]:
