@@ -181,7 +181,8 @@ def _relation(function: Any, given: Relation | Sequence[Any] | None) -> Relation
         if relation is None:
             raise InvalidNeighbours(
                 f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "
-                "neighbours=queries(…), histogram(…), bits(…) or pairs(…) (command line: --pair, --queries or --data)"
+                "neighbours=records(…), queries(…), histogram(…), bits(…) or pairs(…) (command line: --records, "
+                "--pair, --queries or --data)"
             )
         return relation
     if isinstance(given, list | tuple):
@@ -191,7 +192,8 @@ def _relation(function: Any, given: Relation | Sequence[Any] | None) -> Relation
         return pairs(*given)
     if not callable(getattr(given, "candidates", None)) or not callable(getattr(given, "variations", None)):
         raise InvalidNeighbours(
-            f"neighbours={given!r:.80} is no relation: give queries(…), histogram(…), bits(…) or a list of pairs"
+            f"neighbours={given!r:.80} is no relation: give records(…), queries(…), histogram(…), bits(…) or a list of "
+            "pairs"
         )
     return cast(Relation, given)
 

@@ -41,10 +41,14 @@ class PrivacyProfile(CurvedClaim):
         in_range(self, "excess", 0.0, LARGEST)
         for epsilon, delta in self.points:
             if not (0 <= epsilon <= LARGEST and 0 <= delta < 1):
-                raise InvalidClaim(f"points: ({epsilon!r}, {delta!r}) must have ε from 0 to 700 and δ from 0 to below 1")
+                raise InvalidClaim(
+                    f"points: ({epsilon!r}, {delta!r}) must have ε from 0 to 700 and δ from 0 to below 1"
+                )
         for (_, before), (epsilon, delta) in zip(self.points, self.points[1:], strict=False):
             if delta > before:
-                raise InvalidClaim(f"points: δ={delta!r} at ε={epsilon!r} is larger than at a smaller ε: δ(ε) must fall")
+                raise InvalidClaim(
+                    f"points: δ={delta!r} at ε={epsilon!r} is larger than at a smaller ε: δ(ε) must fall"
+                )
 
     @property
     def parameter(self) -> float:

@@ -131,7 +131,9 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
     points = _checked(points)
     for before, after in zip(points, points[1:], strict=False):
         if after[0] == before[0] or after[1] > before[1] + ROUNDING:
-            raise InvalidClaim(f"points: f({after[0]!r}) = {after[1]!r} follows f({before[0]!r}) = {before[1]!r}: f must fall")
+            raise InvalidClaim(
+                f"points: f({after[0]!r}) = {after[1]!r} follows f({before[0]!r}) = {before[1]!r}: f must fall"
+            )
     if len(points) < 2:
         raise InvalidClaim(f"points={points!r} must hold at least two points of the trade-off function")
     points = _to_both_ends(points)
@@ -139,7 +141,9 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
     a, f = np.array(corners).T
     for x, value in points:
         if value > np.interp(x, a, f) + ROUNDING:
-            raise InvalidClaim(f"points: f({x!r}) = {value!r} lies above its neighbours: a trade-off function is convex")
+            raise InvalidClaim(
+                f"points: f({x!r}) = {value!r} lies above its neighbours: a trade-off function is convex"
+            )
     return corners
 
 

@@ -4,7 +4,7 @@ import argparse
 from typing import Any, Final
 
 from dpwitness.cli.options import ADJACENCIES, FORMS
-from dpwitness.errors import BadInput, InvalidData
+from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
 from dpwitness.files import read_frame, shown
 from dpwitness.neighbours import Relation, categories, integers, like, numbers, records
 
@@ -54,16 +54,16 @@ def repeated(arguments: argparse.Namespace) -> list[str]:
 def _domain(item: str, values: str) -> Any:
     """LOW:HIGH, whole numbers where both are, or categories, which are whole numbers where all are."""
     low, colon, high = values.partition(":")
-    if colon:
+    try:
+        if not colon:
+            kinds = values.split(",")
+            return categories(*(_whole(kinds) or kinds))
         ends = _whole([low, high])
-        if ends is not None:
-            return integers(*ends)
-        try:
-            return numbers(float(low), float(high))
-        except ValueError as error:
-            raise BadInput(f"--domain {item!r} must hold two finite numbers, the lower one first") from error
-    kinds = values.split(",")
-    return categories(*(_whole(kinds) or kinds))
+        return numbers(float(low), float(high)) if ends is None else integers(*ends)
+    except InvalidNeighbours as error:
+        raise BadInput(f"--domain {item!r}: {error}") from error
+    except ValueError as error:
+        raise BadInput(f"--domain {item!r} must hold two finite numbers, the lower one first") from error
 
 
 def _whole(texts: list[str]) -> list[int] | None:

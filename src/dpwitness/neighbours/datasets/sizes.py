@@ -14,6 +14,10 @@ Size = int | tuple[int, int] | None
 SIZES: Final = (10, 2, 100, 3, 1000)
 
 
+#: Records that a dataset may be asked to have: each is made.
+MOST_RECORDS: Final = 1_000_000
+
+
 def check_size(size: Any) -> None:
     """Raise `InvalidNeighbours` unless it is a `Size` of datasets that may differ in a record."""
     ends = size if isinstance(size, tuple) else (size, size)
@@ -25,6 +29,8 @@ def check_size(size: Any) -> None:
         or not 0 <= ends[0] <= ends[1]
     ):
         raise InvalidNeighbours(f"size={brief(size)} must be a number of records, (least, most), or None")
+    if ends[0] > MOST_RECORDS:
+        raise InvalidNeighbours(f"size={brief(size)}: give at most {MOST_RECORDS} records, all of which are made")
     if ends[1] < 1:
         raise InvalidNeighbours(f"size={brief(size)}: neighbours need a record that differs: give at least 1")
 
