@@ -51,7 +51,7 @@ class PythonMechanism(Mechanism):
         self._labels: dict[float, str] = {}
         self._structured: Any = None  # the first output whose entries have names of their own
         self._looked = 0
-        self._asked = 0
+        self._reruns = 0
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
         self._bare: set[bool] = set()  # whether bare values were None, and the same of sequences of one entry
         self._single: set[bool] = set()
@@ -141,9 +141,9 @@ class PythonMechanism(Mechanism):
 
     def _used_up(self, error: Exception) -> bool:
         """Whether it raises now on an input, too, on which it ran well before."""
-        if self._ran_well is None or self._asked >= ASKED:
+        if self._ran_well is None or self._reruns >= ASKED:
             return False
-        self._asked += 1
+        self._reruns += 1
         given = self.handing.of(*self._ran_well)
 
         def run(number: int) -> object:
