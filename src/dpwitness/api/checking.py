@@ -120,7 +120,12 @@ def check(
         cluster=cluster, progress=progress,
     )  # fmt: skip
     require_budget(statement.stated.claim, effort)
-    return prepared(statement, effort, lambda problem, runner: check_problem(problem, runner, effort))
+
+    def work(problem: Problem, runner: Runner) -> Verdict:
+        before_search.require_time(problem, runner, effort.alpha)
+        return check_problem(problem, runner, effort)
+
+    return prepared(statement, effort, work)
 
 
 def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tuple[str, ...] | None = None) -> Verdict:

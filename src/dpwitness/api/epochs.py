@@ -19,7 +19,7 @@ from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismTimeout
 from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, detectable_parameter, log_e_value
 from dpwitness.evidence.portfolio import Wealth, lower_bound_of
-from dpwitness.health import findings
+from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Shards
 from dpwitness.mechanisms.cost import Cost
 from dpwitness.problem import Problem
@@ -205,6 +205,8 @@ def _verdict(problem: Problem, runner: Runner, effort: Effort, found: _Outcome, 
     }
     if log_e >= threshold:
         return Violation(**common, notes=notes, seconds=runner.seconds)
+    if problem.mechanism.cost.slow:  # of others it is known before the search
+        notes += before_search.ignored_throughout(problem.mechanism, ((c.x, c.y) for c in found.epochs.courses))
     detectable = math.inf
     if found.wealth.last is not None and candidate.estimate is not None:
         before = replace(found.wealth, last=None).log_e_value(claim)

@@ -51,7 +51,7 @@ class PythonMechanism(Mechanism):
         self._labels: dict[float, str] = {}
         self._structured: Any = None  # the first output whose entries have names of their own
         self._looked = 0
-        self._reruns = 0
+        self._looked_into = 0
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
         self._bare: set[bool] = set()  # whether bare values were None, and the same of sequences of one entry
         self._single: set[bool] = set()
@@ -97,6 +97,19 @@ class PythonMechanism(Mechanism):
         """Whether a seed repeats its runs: it takes a generator, or draws from the global ones alone."""
         return super().reproducible or self.draws_globally
 
+    def repeats_if_seeded(self, pair: Pair) -> bool:
+        """Whether runs that differ are the same again where the global generators are seeded for each."""
+        before, self.draws_globally = self.draws_globally, True
+        bits, runs = np.random.SFC64, 2 if self.cost.slow else 4
+        try:
+            first, again = (
+                self.pair_outcomes(pair, np.random.Generator(bits(0)), runs, coupled=False) for _ in range(2)
+            )
+        finally:
+            self.draws_globally = before
+        varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
+        return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)
+
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """Run once a row; as in `Mechanism`."""
         return self._fill_from(data, self._draws(rng, len(rows)), rows, start)
@@ -141,9 +154,9 @@ class PythonMechanism(Mechanism):
 
     def _used_up(self, error: Exception) -> bool:
         """Whether it raises now on an input, too, on which it ran well before."""
-        if self._ran_well is None or self._reruns >= ASKED:
+        if self._ran_well is None or self._looked_into >= ASKED:
             return False
-        self._reruns += 1
+        self._looked_into += 1
         given = self.handing.of(*self._ran_well)
 
         def run(number: int) -> object:

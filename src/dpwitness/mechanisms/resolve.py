@@ -156,18 +156,8 @@ def _measured(mechanism: Mechanism, pair: Pair, how: How) -> Mechanism:
     mechanism.marked = how.marked
     mechanism.measure(pair)
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
-        mechanism.draws_globally = mechanism.cost.seconds_per_run > WORTH and _seeding_repeats(mechanism, pair)
+        mechanism.draws_globally = mechanism.cost.seconds_per_run > WORTH and mechanism.repeats_if_seeded(pair)
     return mechanism
-
-
-def _seeding_repeats(mechanism: PythonMechanism, pair: Pair) -> bool:
-    """Whether runs that differ are the same again where the global generators are seeded for each."""
-    mechanism.draws_globally = True
-    bits = np.random.SFC64
-    runs = 2 if mechanism.cost.slow else 4
-    first, again = (mechanism.pair_outcomes(pair, np.random.Generator(bits(0)), runs, coupled=False) for _ in range(2))
-    varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
-    return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)
 
 
 def _warn_different(difference: str, signature: Signature) -> None:

@@ -126,7 +126,8 @@ class Asserter:
     ) -> tuple[Verdict, str | None, bool]:
         """What is left of an assertion when it is prepared."""
         notes = []
-        for finding in before_search.all_findings(problem, runner):
+        too_slow = before_search.time_needed(problem, runner, effort.alpha)
+        for finding in (*((too_slow,) if too_slow else ()), *before_search.all_findings(problem, runner)):
             if finding.name not in suppressed:
                 raise HealthCheckFailed(finding.name, finding.text)
             notes += [finding.text] if finding.name == "input_ignored" else []
