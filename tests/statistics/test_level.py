@@ -143,8 +143,8 @@ def vector(rng, data, size):
 
 
 EPOCHS = [
-    laplace, responded, two_sided_geometric, infinite, not_a_number, leaks_with_delta, many_gaussian, many_texts, vector,
-    text, any_length, special, flag_now_and_then,
+    laplace, responded, two_sided_geometric, infinite, not_a_number, leaks_with_delta, many_gaussian, many_texts,
+    vector, text, any_length, special, flag_now_and_then,
 ]  # fmt: skip
 
 
