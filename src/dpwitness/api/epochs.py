@@ -73,11 +73,15 @@ class _Epochs:
         """The course whose pair speaks most against the claim."""
         return max(self.courses, key=lambda course: (course.wealth, course.runs))
 
-    def bet(self) -> None:
-        """Go on until the claim is refuted, or half of the runs or of the time is over."""
+    @property
+    def candidate(self) -> Candidate | None:
+        """What to test in the runs that are left."""
+        return self.best.candidate(self.problem.claim, max(self.effort.max_runs - self.runs, 1))
+
+    def bet(self, most: int) -> None:
+        """Go on until the claim is refuted, so many runs were made in all, or half of the time is over."""
         claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.alpha), False
         slow = self.runner.mechanism.cost.slow
-        most = max(self.effort.max_runs // 2, 1)
         while self.runs < most:
             course = next_course(self.courses)
             n = min(runs_of_next_epoch(course, 2 if slow else 1), most - self.runs)
@@ -107,7 +111,9 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
     epochs = _begun(problem, runner, effort)
     try:
         epochs.runner = runner.searching()
-        epochs.bet()
+        epochs.bet(max(effort.max_runs // 2, 1))
+        if epochs.ended == "runs" and epochs.candidate is None:  # too few on each pair to choose by: nothing to test
+            epochs.bet(effort.max_runs)
     except KeyboardInterrupt:
         epochs.ended = "interrupted"
     except ClusterLost as error:
@@ -117,7 +123,7 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
     if not epochs.runs:
         raise MechanismTimeout(f"{problem.mechanism.name} did not finish its first runs in time: give more time")
     refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
-    candidate = epochs.best.candidate(problem.claim, max(effort.max_runs - epochs.runs, 1))
+    candidate = epochs.candidate
     if candidate is None and epochs.ended == "runs":
         epochs.ended = "time"  # not two runs of any pair
     if epochs.ended != "runs" or candidate is None:
