@@ -73,7 +73,9 @@ def stated_claim(
         carried = library.claim(thing, d_in)
         if carried is None:
             raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
-        tested = ApproxDP(carried.epsilon, carried.delta if delta is None else delta)
+        if delta is not None and getattr(carried, "delta", None) is None:
+            raise InvalidClaim(f"{name} claims {carried}, which has no δ: leave delta={delta!r} out, or give epsilon=… too")
+        tested = carried if delta is None else ApproxDP(carried.parameter, delta)
     else:
         tested = _of_epsilon(thing, library, given, delta, d_in, own=claim is None)
     return Stated(claim=tested, epsilon=None if epsilon is None else float(epsilon), delta=delta)
