@@ -81,10 +81,8 @@ class TradeOff(CurvedClaim):
 
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are slopes and intercepts at no excess."""
-        slopes, intercepts = _sides(self.points)
-        factor = math.exp(self.excess)
-        found = contacts_of(slopes * factor, intercepts)
-        return replace(found, hints=found.hints / [[factor], [1.0]])
+        found = _contacts(self.points)
+        return replace(found, q=found.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
 
     def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
         """The line through two corners, its slope e^x times as large."""
@@ -119,6 +117,11 @@ def _sides(points: Points) -> tuple[Floats, Floats]:
     return slopes, np.maximum(intercepts + 1e-15, 0.0)
 
 
+@lru_cache(maxsize=64)
+def _contacts(points: Points) -> Contacts:
+    return contacts_of(*_sides(points))
+
+
 def _checked(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     for a, value in points:
         if not (0 <= a <= 1 and 0 <= value <= 1 - a + ROUNDING):
@@ -131,7 +134,9 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
     points = _checked(points)
     for before, after in zip(points, points[1:], strict=False):
         if after[0] == before[0] or after[1] > before[1] + ROUNDING:
-            raise InvalidClaim(f"points: f({after[0]!r}) = {after[1]!r} follows f({before[0]!r}) = {before[1]!r}: f must fall")
+            raise InvalidClaim(
+                f"points: f({after[0]!r}) = {after[1]!r} follows f({before[0]!r}) = {before[1]!r}: f must fall"
+            )
     if len(points) < 2:
         raise InvalidClaim(f"points={points!r} must hold at least two points of the trade-off function")
     points = _to_both_ends(points)
@@ -139,7 +144,9 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
     a, f = np.array(corners).T
     for x, value in points:
         if value > np.interp(x, a, f) + ROUNDING:
-            raise InvalidClaim(f"points: f({x!r}) = {value!r} lies above its neighbours: a trade-off function is convex")
+            raise InvalidClaim(
+                f"points: f({x!r}) = {value!r} lies above its neighbours: a trade-off function is convex"
+            )
     return corners
 
 
