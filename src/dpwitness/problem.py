@@ -9,7 +9,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 
-from dpwitness.claims import Claim
+from dpwitness.claims import Claim, is_claim
 from dpwitness.clock import Deadline
 from dpwitness.effort import Effort
 from dpwitness.errors import InvalidNeighbours, InvalidParameter
@@ -58,9 +58,11 @@ class Statement:
     @property
     def stated(self) -> Stated:
         """The claim, and what goes to the mechanism's parameters. Raises `InvalidClaim` where there is no claim."""
-        return stated_claim(
-            example_of(self.mechanism), epsilon=self.epsilon, delta=self.delta, claim=self.claim, d_in=self.d_in
-        )
+        thing, delta = plain_function(example_of(self.mechanism)), self.delta
+        own = target_of(thing)
+        if delta is None and own is not None and own.delta and not is_claim(self.claim):
+            delta = _parameters(self.parameters).get("delta")  # it claims the δ that it is run with
+        return stated_claim(thing, epsilon=self.epsilon, delta=delta, claim=self.claim, d_in=self.d_in)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

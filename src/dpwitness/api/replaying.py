@@ -109,13 +109,16 @@ def replay(
 def _replayed_claim(stated: Claim, claim: Claim | float | None, delta: float | None) -> Claim:
     """The claim of a witness, with what is given in its place."""
     if is_claim(claim):
-        if delta is not None and delta != claim.largest(0.0):
+        if delta is not None and delta != getattr(claim, "delta", None):
             raise InvalidParameter(f"delta={delta!r} is not the δ of claim={claim}: give one of the two")
         return claim
     if claim is None and delta is None:
         return stated
+    own = getattr(stated, "delta", None)
+    if claim is None and own is None:
+        raise InvalidParameter(f"delta={delta!r}: the witness's claim, {stated}, has no δ; give claim=… too")
     epsilon = cast("float", stated.parameter if claim is None else claim)  # a number: it is no claim
-    return ApproxDP(epsilon, stated.largest(0.0) if delta is None else delta)
+    return ApproxDP(epsilon, (own or 0.0) if delta is None else delta)
 
 
 def _require_targets_own(witness: Witness, mechanism: Any, parameters: Mapping[str, Any]) -> None:

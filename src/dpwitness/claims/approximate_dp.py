@@ -26,6 +26,7 @@ class ApproxDP:
 
     kind: ClassVar[str] = "approx-dp"
     symbol: ClassVar[str] = "ε"
+    curved: ClassVar[bool] = False
 
     epsilon: float  # nats
     delta: float = 0.0
@@ -88,6 +89,11 @@ class ApproxDP:
     def short(self) -> str:
         """Such as "0.7-DP" or "(0.7, 1e-05)-DP"."""
         return f"{self.epsilon:g}-DP" if self.delta == 0 else f"({self.epsilon:g}, {self.delta:g})-DP"
+
+    @property
+    def condition(self) -> str:
+        """What the family holds fixed."""
+        return f" at δ = {self.delta:g}" if self.delta else ""
 
     def to_json(self) -> dict[str, Any]:
         """The kind, ε and δ."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -80,10 +80,17 @@ class CurvedClaim(ABC):
 
     __slots__ = ()
 
+    curved: ClassVar[bool] = True
+
     @property
     @abstractmethod
     def parameter(self) -> float:
         """As in `Claim`."""
+
+    @property
+    def condition(self) -> str:
+        """Nothing is held fixed."""
+        return ""
 
     @abstractmethod
     def at(self: C, parameter: float) -> C:

@@ -30,6 +30,8 @@ class Claim(Protocol):
     kind: ClassVar[str]  # what `to_json` calls it
     symbol: ClassVar[str]  # the field's sign for the parameter, such as ε
 
+    curved: ClassVar[bool]  # whether the best half-plane depends on the estimate: the region is not one half-plane
+
     @property
     def parameter(self) -> float:
         """What the claim states of its family's parameter: ε in nats, for (ε, δ)-differential privacy at its δ."""
@@ -64,6 +66,10 @@ class Claim(Protocol):
     @property
     def short(self) -> str:
         """The claim as a property of a mechanism: "0.7-DP"."""
+
+    @property
+    def condition(self) -> str:
+        """What the family holds fixed, for a sentence about its parameter: " at δ = 1e-05"; empty if nothing."""
 
     def to_json(self) -> dict[str, Any]:
         """Everything needed to build it again; see `claim_from_json`."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -16,6 +17,8 @@ from dpwitness.errors import InvalidClaim
 __all__ = ["PrivacyProfile"]
 
 LARGEST: Final = 700.0
+
+Points = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -32,7 +35,7 @@ class PrivacyProfile(CurvedClaim):
     kind: ClassVar[str] = "privacy-profile"
     symbol: ClassVar[str] = "excess ε"
 
-    points: tuple[tuple[float, float], ...]  # (ε in nats, δ), ascending in ε
+    points: Points  # (ε in nats, δ), ascending in ε
     excess: float  # nats
 
     def __init__(self, points: Iterable[tuple[float, float]], excess: float = 0.0) -> None:
@@ -62,31 +65,24 @@ class PrivacyProfile(CurvedClaim):
         object.__setattr__(found, "excess", float(parameter))
         return found
 
-    @property
-    def _sides(self) -> tuple[Floats, Floats]:
-        epsilons, deltas = np.array(self.points).T
-        return np.exp(epsilons), deltas
-
     def reached(self, p: Any, q: Any) -> Any:
         """The least excess that allows (p, q)."""
-        return excess(*self._sides, p, q)
+        return excess(*_sides(self.points), p, q)
 
     def largest(self, q: float) -> float:
         """min(1, e^(ε + excess)·q + δ) over all pairs."""
-        slopes, deltas = self._sides
+        slopes, deltas = _sides(self.points)
         return float(smallest_of(slopes * math.exp(self.excess), deltas, q))
 
     def smallest(self, p: float, parameter: float) -> float:
         """The least q at which every side allows p, at the excess given."""
-        slopes, intercepts = self._sides
+        slopes, intercepts = _sides(self.points)
         return least_allowed(slopes * math.exp(parameter), intercepts, p)
 
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are slopes and intercepts at no excess."""
-        slopes, deltas = self._sides
-        factor = math.exp(self.excess)
-        found = contacts_of(slopes * factor, deltas)
-        return replace(found, hints=found.hints / [[factor], [1.0]])
+        found = _contacts(self.points)
+        return replace(found, q=found.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
 
     def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
         """Slope e^(ε + x), intercept δ."""
@@ -116,3 +112,15 @@ class PrivacyProfile(CurvedClaim):
     def from_json(cls, value: dict[str, Any]) -> "PrivacyProfile":
         """Read what `to_json` wrote, its kind left out; the excess may lack. Raises `InvalidClaim`."""
         return cls(*from_fields(value, "points"), excess=value.get("excess", 0.0))
+
+
+@lru_cache(maxsize=64)
+def _sides(points: Points) -> tuple[Floats, Floats]:
+    """Slope and intercept of each pair."""
+    epsilons, deltas = np.array(points).T
+    return np.exp(epsilons), deltas
+
+
+@lru_cache(maxsize=64)
+def _contacts(points: Points) -> Contacts:
+    return contacts_of(*_sides(points))

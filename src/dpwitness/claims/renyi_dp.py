@@ -30,7 +30,7 @@ class RenyiDP(CurvedClaim):
     """
 
     kind: ClassVar[str] = "renyi-dp"
-    symbol: ClassVar[str] = "ε"
+    symbol: ClassVar[str] = "Rényi ε"
 
     alpha: float
     epsilon: float  # nats
@@ -71,6 +71,11 @@ class RenyiDP(CurvedClaim):
     def short(self) -> str:
         """Such as "(8, 0.4)-RDP"."""
         return f"({self.alpha:g}, {self.epsilon:g})-RDP"
+
+    @property
+    def condition(self) -> str:
+        """What the family holds fixed."""
+        return f" at α = {self.alpha:g}"
 
     def to_json(self) -> dict[str, Any]:
         """The kind, α and ε."""

@@ -81,10 +81,8 @@ class TradeOff(CurvedClaim):
 
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are slopes and intercepts at no excess."""
-        slopes, intercepts = _sides(self.points)
-        factor = math.exp(self.excess)
-        found = contacts_of(slopes * factor, intercepts)
-        return replace(found, hints=found.hints / [[factor], [1.0]])
+        found = _contacts(self.points)
+        return replace(found, q=found.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
 
     def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
         """The line through two corners, its slope e^x times as large."""
@@ -117,6 +115,11 @@ def _sides(points: Points) -> tuple[Floats, Floats]:
     slopes = -np.diff(f) / np.diff(a)
     intercepts = np.maximum(1 - f[:-1] - slopes * a[:-1], 1 - f[1:] - slopes * a[1:])
     return slopes, np.maximum(intercepts + 1e-15, 0.0)
+
+
+@lru_cache(maxsize=64)
+def _contacts(points: Points) -> Contacts:
+    return contacts_of(*_sides(points))
 
 
 def _checked(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
