@@ -5,7 +5,9 @@ import json
 
 import pytest
 
+import dpwitness as dpw
 from dpwitness.cli import main
+from dpwitness.cli.arguments import given_input
 from dpwitness.cli.options import inputs
 from dpwitness.cli.records import relation_of_records
 
@@ -99,7 +101,10 @@ def test_a_private_mechanism_is_not_refuted(capsys):
         (["--records", "people.csv", "--domain", "sex=f,m"], "columns of the file: age, member"),
         (["--records", "people.csv", "--domain", "age=a:b"], "must hold two finite numbers"),
         (["--records", "people.csv", "--domain", "age=0:20"], "holds records that are not of the domain"),
+        (["--records", "people.csv", "--domain", "age=3"], "--domain 'age=3': categories (3,): give at least two"),
+        (["--records", "people.csv", "--domain", "age=5:1"], "--domain 'age=5:1': integers from low=5"),
         (["--records", "people.csv", "--size", 0], "size=0"),
+        (["--records", "people.csv", "--size", 10**60], "give at most 1000000 records"),
         (["--records", "names.csv", "--form", "array"], "column 'name' of names.csv holds text"),
         (["--records", "header.csv", "--form", "frame"], "invalid choice"),
     ],
@@ -109,3 +114,22 @@ def test_what_cannot_be_used_is_one_line_and_exit_code_2(capsys, options, messag
     assert (code, out) == (2, "")
     assert message in err
     assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('"Ann met Bob"', "Ann met Bob"),
+        ('[{"age": 30}, {"age": null}]', [{"age": 30}, {"age": None}]),
+        ('{"a": [1, [2]]}', {"a": [1, [2]]}),
+        ("[]", []),
+    ],
+)
+def test_pairs_are_any_json(text, value):
+    assert given_input(text) == value
+
+
+@pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": ' * 40 + "1" + "}" * 40, '{"a": 1e999}', "{'a': 1}"])
+def test_pairs_are_json_of_finite_numbers_and_few_levels(text):
+    with pytest.raises(dpw.BadInput, match="--pair"):
+        given_input(text)

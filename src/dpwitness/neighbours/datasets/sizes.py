@@ -12,8 +12,6 @@ Size = int | tuple[int, int] | None
 
 #: Records in the larger dataset, the most promising numbers first.
 SIZES: Final = (10, 2, 100, 3, 1000)
-
-
 #: Records that a dataset may be asked to have: each is made.
 MOST_RECORDS: Final = 1_000_000
 
