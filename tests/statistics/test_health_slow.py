@@ -48,8 +48,9 @@ def test_too_slow_for_alpha_is_told_before_the_runs():
     assert found.name == "too_slow"
     for said in (f"needs {needed} runs on each input", f"{4 * needed} s with 1 core:", f"max_time={8 * needed} or"):
         assert said in found.text
-    with pytest.raises(dpw.MechanismTimeout, match="even the clearest violation"):
-        before_search.require_time(problem, runner, 1e-6)
+    told = []
+    before_search.report_time_needed(problem, replace(runner, progress=lambda *report: told.append(report)), 1e-6)
+    assert told == [("search", 0, needed, found.text)]
 
 
 def test_enough_time_is_enough():
@@ -60,9 +61,13 @@ def test_enough_time_is_enough():
     assert before_search.time_needed(*with_cost(Slow(0, 1), 1.01 * limit, max_time=60.0), 0.5) is None
 
 
-def test_a_check_that_cannot_end_in_time_does_not_begin():
-    with pytest.raises(dpw.MechanismTimeout, match=r"slow takes .* s a run: .* give max_time="):
-        dpw.check(Slow(0.03, 1), claim=1.0, neighbours=PAIR, max_time=0.2, workers=1)
+def test_a_check_without_the_time_says_so_before_and_after_its_runs():
+    told = []
+    effort = {"max_time": 0.4, "workers": 1, "seed": 1, "progress": lambda *report: told.append(report)}
+    verdict = dpw.check(Slow(0.021, 1), claim=1.0, neighbours=PAIR, **effort)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert told[0][3].startswith("slow takes ")
+    assert any("at least" in note and "are needed" in note for note in verdict.notes)
 
 
 @pytest.mark.parametrize("weight", [0, 9])

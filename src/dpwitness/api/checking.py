@@ -122,7 +122,7 @@ def check(
     require_budget(statement.stated.claim, effort)
 
     def work(problem: Problem, runner: Runner) -> Verdict:
-        before_search.require_time(problem, runner, effort.alpha)
+        before_search.report_time_needed(problem, runner, effort.alpha)
         return check_problem(problem, runner, effort)
 
     return prepared(statement, effort, work)

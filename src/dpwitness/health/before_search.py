@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.clock import Deadline
-from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismTimeout
+from dpwitness.errors import DependentRuns, InvalidNeighbours
 from dpwitness.evidence import runs_needed
 from dpwitness.health.common import SECONDS
 from dpwitness.health.findings import Finding
@@ -50,10 +50,13 @@ def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
     return (ignored.text,) if ignored else ()
 
 
-def require_time(problem: Problem, runner: Runner, alpha: float) -> None:
-    """Raise `MechanismTimeout` where a check cannot refute anything in the time that it has."""
+def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
+    """Tell the progress before the runs where a check has no time to refute anything; its verdict says so after them.
+
+    No error: what was measured in a few runs may be wrong, and every check ends with a verdict.
+    """
     if finding := time_needed(problem, runner, alpha):
-        raise MechanismTimeout(finding.text)
+        runner.report("search", 0, runs_needed(problem.claim, alpha), finding.text)
 
 
 def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
