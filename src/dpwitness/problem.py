@@ -194,8 +194,7 @@ def _relation(function: Any, given: Relation | Sequence[Any] | None) -> Relation
         return pairs(*given)
     if not callable(getattr(given, "candidates", None)) or not callable(getattr(given, "variations", None)):
         raise InvalidNeighbours(
-            f"neighbours={given!r:.80} is no relation: give records(…), queries(…), histogram(…), bits(…) or a list of "
-            "pairs"
+            f"neighbours={given!r:.80} is no relation: give one, such as records(…) or queries(…), or a list of pairs"
         )
     return cast(Relation, given)
 
