@@ -97,6 +97,7 @@ def test_reports_and_plots(ages, tmp_path, capsys):
         (["--recover", "perturbation", "--sums", "0"], "--sums 0 must lie between"),
         (["--max-time", "1ms"], "--max-time 0.001: the attack takes longer than 0.001 s; allow more time"),
         (["--noise", "normal", "--scale", "0"], "scale=0.0"),
+        (["--noise", "maximum-entropy", "--scale", "1e308"], "variance=inf"),
         (["--seed", "-1"], "--seed -1"),
         (["--plot", "x.txt"], ".svg"),
         (["--plot", "nowhere/x.svg"], "no folder"),

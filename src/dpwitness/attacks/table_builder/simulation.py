@@ -33,7 +33,7 @@ def law_of(arguments: argparse.Namespace) -> NoiseLaw:
         return noise_laws.uniform(arguments.perturbation)
     scale = 1.0 if arguments.scale is None else arguments.scale
     if arguments.noise == "maximum-entropy":
-        return noise_laws.maximum_entropy(arguments.perturbation, scale**2)
+        return noise_laws.maximum_entropy(arguments.perturbation, scale * scale)  # infinite where it overflows: refused
     if arguments.noise == "normal":
         return noise_laws.truncated_normal(arguments.perturbation, scale)
     return noise_laws.truncated_laplace(arguments.perturbation, scale)
