@@ -19,7 +19,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.search.courses import Course, next_course
 from dpwitness.search.learners import Proposal
 from dpwitness.search.portfolio import MOST, NOTHING, portfolio, proposed
-from dpwitness.search.ranges import CELLS, Ranges, cuts_of
+from dpwitness.search.ranges import CELLS, COLUMNS, Ranges, cuts_of
 
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
 ROUNDING = 1e-9
@@ -262,11 +262,11 @@ def test_intervals_of_a_column_are_all_there():
 
 def test_few_columns_are_cut_where_they_differ_most_and_frequent_values_stand_alone():
     rng = np.random.default_rng(2)
-    x = rng.normal(size=(200, 12))
+    x = rng.normal(size=(200, 20))
     y = x.copy()
     y[:, 5:9] += [1.0, 2.0, 3.0, 0.5]
     cuts = cuts_of(x, y)
-    assert len(cuts) == 8
+    assert len(cuts) == COLUMNS
     assert {5, 6, 7, 8} <= set(cuts)
     assert all(len(places) < CELLS for places in cuts.values())
     column = np.where(rng.random((400, 1)) < 0.2, 7.0, rng.normal(size=(400, 1)))  # one value in a fifth of the runs
