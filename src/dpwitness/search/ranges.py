@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.events import LARGEST, Event, Interval, Outside, widen
+from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.search.portfolio import Family
 
 Floats = NDArray[np.float64]
@@ -58,6 +59,7 @@ def _cuts(values: Floats) -> Floats:
     low, high = values[places - 1], values[places]
     with np.errstate(invalid="ignore", over="ignore"):
         middle = low + (high - low) / 2
+    middle[(low < LEAST_NUMBER) & (high > LEAST_NUMBER)] = LEAST_NUMBER  # what is no number, and numbers
     return np.where((middle > low) & (middle <= high), middle, high)
 
 
