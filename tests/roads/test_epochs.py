@@ -158,13 +158,18 @@ def test_exceptions_are_outcomes():
 @pytest.mark.parametrize("value", [1.0, math.nan, "text", None])
 def test_outcomes_that_never_differ_are_refused(value):
     with pytest.raises(InvalidOutcome, match="there is nothing to test"):
-        checked(lambda rng, data: value, max_runs=400)
+        checked(lambda rng, data: value, max_runs=2_000)
 
 
 def test_few_runs_that_are_all_the_same_are_no_reason_to_refuse():
-    verdict = checked(lambda rng, data: "same", max_runs=60)
+    verdict = checked(lambda rng, data: "same", max_runs=600)
     assert isinstance(verdict, dpw.NotRefuted)
     assert verdict.log_e_value <= 0
+
+
+def test_a_text_that_is_always_the_same_is_shown_as_the_text():
+    with pytest.raises(InvalidOutcome, match=r"returned .*none.* on each of its first 2000 runs"):
+        checked(lambda rng, data: "none", max_runs=2_000)
 
 
 def test_the_one_broken_pair_of_many_is_found():
