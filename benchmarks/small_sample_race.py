@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness.claims import ApproxDP, Claim
+from dpwitness.claims import ApproxDP, Claim, GaussianDP
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
@@ -71,12 +71,18 @@ def ten_laplace(rng, data, size):
     return data + rng.laplace(size=(size, 10))
 
 
+def one_gaussian(rng, data, size):
+    """N(0, 1) or N(1, 1): exactly 1-GDP."""
+    return data[0] + rng.standard_normal(size)
+
+
 def number(rng, data, size):
     """How many records there are: tells D from D′ always."""
     return np.full(size, float(len(data)))
 
 
 LISTS = Pair(np.array([0.0]), np.array([0.0, 1.0]))
+SHIFTED = Pair(np.array([0.0]), np.array([1.0]))
 TEN = Pair(np.zeros(10), np.eye(10)[0])
 
 
@@ -110,6 +116,11 @@ def _rows() -> dict[str, Row]:
             mechanism=ten_laplace, claim=ApproxDP(epsilon), pair=TEN, most=most, holds=epsilon == 1,
             known=f"{runs} Kutta et al.",
         )  # fmt: skip
+    for mu, most, runs in ((0.5, 3_000, "187.8"), (0.8, 8_000, "1,453"), (1.0, 1_000, "1.1 %")):
+        rows[f"Gaussian mean 1, mu {mu:g}"] = Row(
+            mechanism=one_gaussian, claim=GaussianDP(mu), pair=SHIFTED, most=most, holds=mu == 1,
+            known=f"{runs} Kutta et al.",
+        )  # fmt: skip
     for epsilon in (0.01, 0.1, 1.0):
         least = math.log(1e6) / math.log1p(math.exp(-epsilon))
         rows[f"always or never {epsilon:g}"] = Row(
@@ -138,7 +149,7 @@ def show(name: str, row: Row, repetitions: int, coupled: bool) -> None:
     runs, refuted = np.array([n for n, _ in found]), np.mean([was for _, was in found])
     error = runs.std() / math.sqrt(len(runs))
     print(
-        f"{name:20s} {'coupled' if coupled else 'independent':11s} {runs.mean():7.1f} ± {error:5.1f}"
+        f"{name:24s} {'coupled' if coupled else 'independent':11s} {runs.mean():7.1f} ± {error:5.1f}"
         f"  median {np.median(runs):6.0f}  95 % {np.quantile(runs, 0.95):6.0f}  refuted {refuted:6.1%}"
         f"{'  (claim holds)' if row.holds else ''}  {row.known}  [{time.process_time() - began:.0f} s]",
         flush=True,

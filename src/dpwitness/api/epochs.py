@@ -40,8 +40,8 @@ VERY_SLOW: Final = 0.5
 #: Of these, how many are variations of the pair that does best, tried once all others have had so many runs.
 VARIATIONS: Final = 4
 FIRST: Final = 4
-#: Runs that are all the same by more than chance.
-MANY: Final = 100
+#: Runs that are all the same by more than chance: what happens in 1 % of them is missed by 300 in one check of twenty.
+MANY: Final = 1_000
 
 
 def in_epochs(cost: Cost, effort: Effort) -> bool:

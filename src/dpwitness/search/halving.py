@@ -222,7 +222,7 @@ def refuse_constant(mechanism: Mechanism, arms: Sequence[Drawn], late: bool) -> 
         raise InvalidOutcome(
             f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
         )
+    shown = [mechanism.label(entry) or entry for entry in first[0].tolist()]
     raise InvalidOutcome(
-        f"{mechanism.name} returned {first[0].tolist()} on each of its first {total} runs, "
-        "on every input: there is nothing to test"
+        f"{mechanism.name} returned {shown} on each of its first {total} runs, on every input: there is nothing to test"
     )

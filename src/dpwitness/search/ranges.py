@@ -21,7 +21,7 @@ Whole = NDArray[np.int64]
 #: Cells of a column between cuts at quantiles of both sides together; 8 cost a tenth more runs, 24 gain nothing.
 CELLS: Final = 16
 #: Columns that are looked at: those in which the sides differ most.
-COLUMNS: Final = 8
+COLUMNS: Final = 16
 #: Of more columns only intervals that are open on one side, and equal tails: the prior thins out.
 WIDE: Final = 4
 
