@@ -20,7 +20,7 @@ from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismTimeout
 from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, detectable_parameter, log_e_value
 from dpwitness.evidence.portfolio import Wealth, lower_bound_of
-from dpwitness.health import findings
+from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Shards
 from dpwitness.mechanisms.cost import Cost
 from dpwitness.neighbours import Pair, input_key
@@ -75,11 +75,15 @@ class _Epochs:
         """The course whose pair speaks most against the claim."""
         return max(self.courses, key=lambda course: (max(course.wealth, course.promise), course.runs))
 
-    def bet(self) -> None:
-        """Go on until the claim is refuted, or half of the runs or of the time is over."""
+    @property
+    def candidate(self) -> Candidate | None:
+        """What to test in the runs that are left."""
+        return self.best.candidate(self.problem.claim, max(self.effort.max_runs - self.runs, 1))
+
+    def bet(self, most: int) -> None:
+        """Go on until the claim is refuted, so many runs were made in all, or half of the time is over."""
         claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.alpha), False
         slow = self.runner.mechanism.cost.slow
-        most = max(self.effort.max_runs // 2, 1)
         while self.runs < most:
             course = next_course(self.courses)
             n = min(runs_of_next_epoch(course, 2 if slow else 1), most - self.runs)
@@ -109,7 +113,9 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
     epochs = _begun(problem, runner, effort)
     try:
         epochs.runner = runner.searching()
-        epochs.bet()
+        epochs.bet(max(effort.max_runs // 2, 1))
+        if epochs.ended == "runs" and epochs.candidate is None:  # too few on each pair to choose by: nothing to test
+            epochs.bet(effort.max_runs)
     except KeyboardInterrupt:
         epochs.ended = "interrupted"
     except ClusterLost as error:
@@ -119,7 +125,9 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
     if not epochs.runs:
         raise MechanismTimeout(f"{problem.mechanism.name} did not finish its first runs in time: give more time")
     refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
-    candidate = epochs.best.candidate(problem.claim, max(effort.max_runs - epochs.runs, 1))
+    candidate = epochs.candidate
+    if candidate is None and epochs.ended == "runs":
+        epochs.ended = "time"  # not two runs of any pair
     if epochs.ended != "runs" or candidate is None:
         return _ended(problem, runner, effort, epochs, candidate, notes)
     return _confirmed(problem, runner, effort, epochs, candidate, notes)
@@ -218,6 +226,8 @@ def _verdict(problem: Problem, runner: Runner, effort: Effort, found: _Outcome, 
     }
     if log_e >= threshold:
         return Violation(**common, notes=notes, seconds=runner.seconds)
+    if problem.mechanism.cost.slow:  # of others it is known before the search
+        notes += before_search.ignored_throughout(problem.mechanism, ((c.x, c.y) for c in found.epochs.courses))
     detectable = math.inf
     if found.wealth.last is not None and candidate.estimate is not None:
         before = replace(found.wealth, last=None).log_e_value(claim)
