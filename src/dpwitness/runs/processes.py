@@ -4,8 +4,8 @@ They are started anew, not forked: a fork would repeat the state of every genera
 """
 
 import atexit
-import os
 import math
+import os
 import re
 import signal
 import threading
