@@ -22,12 +22,22 @@ Floats = NDArray[np.float64]
 
 def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int) -> float:
     """Fisher's exact test that two shares differ in either direction: twice the smaller tail."""
-    from scipy.stats import hypergeom  # 0.6 s
-
     if not of or not of_others:
         return 1.0
-    law = (of + of_others, hits + other_hits, of)
-    return min(1.0, 2 * float(min(hypergeom.cdf(hits, *law), hypergeom.sf(hits - 1, *law))))
+    return min(1.0, 2 * _smaller_tail(hits, of, hits + other_hits, of + of_others))
+
+
+def _smaller_tail(hits: int, rows: int, all_hits: int, all_rows: int) -> float:
+    """P[X ≤ hits] or P[X ≥ hits], the smaller, of the hits among some of all rows: a hypergeometric law.
+
+    Summed here: scipy.stats takes a second to import, and it would be after the deadline.
+    """
+    least, most = max(0, rows - (all_rows - all_hits)), min(rows, all_hits)
+    k = np.arange(least, most + 1, dtype=np.float64)
+    log_ways = _choose(all_hits, k) + _choose(all_rows - all_hits, rows - k)
+    ways = np.exp(log_ways - log_ways.max())
+    tails = ways[: hits - least + 1].sum(), ways[hits - least :].sum()
+    return float(min(tails) / ways.sum())
 
 
 def pairs_p_value(both: int, hits: int, pairs: int) -> float:
@@ -51,14 +61,11 @@ def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
 
     Half of the level for each: the hypergeometric tails of every call, and the e-value of `log_dispersion`.
     """
-    from scipy.stats import hypergeom  # 0.6 s
-
     if len(hits) < 2:
         return 1.0
     h, n = np.asarray(hits, np.int64), np.asarray(rows, np.int64)
-    law = (int(n.sum()), int(h.sum()), n)
-    tails = np.minimum(hypergeom.cdf(h, *law), hypergeom.sf(h - 1, *law))
-    single = 2 * len(h) * float(tails.min())
+    together = int(h.sum()), int(n.sum())
+    single = 2 * len(h) * min(_smaller_tail(int(a), int(b), *together) for a, b in zip(h, n, strict=True))
     return min(1.0, 2 * min(single, math.exp(-max(log_dispersion(h, n), 0.0))))
 
 

@@ -5,6 +5,7 @@ They are started anew, not forked: a fork would repeat the state of every genera
 
 import atexit
 import math
+import os
 import re
 import signal
 import threading
@@ -19,6 +20,7 @@ from typing import Any, Final
 from dpwitness.cache import private_folder
 from dpwitness.clock import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.runs.executor import default_workers
 from dpwitness.runs.portions import Died
 from dpwitness.runs.remote import Remote
 from dpwitness.runs.sending import Answer, Parcel
@@ -30,6 +32,8 @@ IDLE: Final = 60.0
 LARGE: Final = 1 << 14
 #: Seconds that processes are waited for where nobody wants their results any more.
 PATIENCE: Final = 0.3
+#: What tells libraries of linear algebra how many threads to start.
+THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 #: Seconds that runs go on here, while one process is ready and others are not.
 OTHERS: Final = 5.0
 
@@ -92,7 +96,9 @@ class Processes:
 
         with self._lock:
             if self._pool is None:
-                self._pool = ProcessPoolExecutor(self.workers, timeout=IDLE, initializer=_begin)
+                self._pool = ProcessPoolExecutor(
+                    self.workers, timeout=IDLE, initializer=_begin, env=_threads_of_each(self.workers)
+                )
             return self._pool
 
     def stop(self) -> None:
@@ -159,6 +165,16 @@ def _how(error: BaseException) -> str:
     """How a process ended, by what loky says at length."""
     codes = re.search(r"exit codes of the workers are \{(.*)\}", str(error))
     return f"exit code {codes[1]}" if codes else "it is gone"
+
+
+def _threads_of_each(workers: int) -> dict[str, str]:
+    """Environment variables by which the libraries in a process start no more threads than it has cores for itself.
+
+    Where each of several processes starts a thread for every core, a small product of matrices may take ten times as
+    long. What the user has set stays.
+    """
+    threads = str(max(default_workers() // workers, 1))
+    return {name: threads for name in THREADS if name not in os.environ}
 
 
 def _begin() -> None:

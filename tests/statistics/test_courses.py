@@ -1,0 +1,110 @@
+"""Which pair gets the next runs of a check in epochs, and when a check goes in epochs."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.api.epochs import _different, in_epochs
+from dpwitness.effort import Effort
+from dpwitness.health.independence import calls_p_value, fisher_p_value
+from dpwitness.mechanisms.cost import Cost
+from dpwitness.neighbours import Pair
+from dpwitness.runs.processes import THREADS, _threads_of_each
+from dpwitness.search import courses as courses_module
+from dpwitness.search.courses import Course, next_course
+from dpwitness.search.portfolio import NOTHING, Portfolio
+
+
+def course(index: int, runs: int, *, wealth: float = 0.0, promise: float = 0.0, seconds: float = 0.002) -> Course:
+    rows = np.zeros((runs, 1))
+    coming = Portfolio(events=(), swapped=NOTHING.swapped, stakes=NOTHING.stakes, promise=promise)
+    return Course(
+        pair=Pair(np.array([0]), np.array([1])),
+        index=index,
+        x=rows,
+        y=rows,
+        log_wealth=np.full(2, wealth),
+        coming=[coming, NOTHING],
+        seconds_per_run=seconds if runs else math.inf,
+    )
+
+
+def test_a_pair_that_has_no_runs_yet_comes_first():
+    assert next_course([course(0, 4), course(1, 0), course(2, 1)]).index == 1
+
+
+def test_runs_that_take_long_are_charged_by_their_seconds():
+    slow, quick = course(0, 10, seconds=0.5), course(1, 40)
+    assert next_course([slow, quick]) is quick  # its 40 runs took 0.08 s, those of the other one 5 s
+
+
+def test_short_runs_are_charged_as_runs_however_long_they_took():
+    slow, quick = course(0, 10, seconds=0.09), course(1, 40)
+    assert next_course([slow, quick]) is slow  # a busy machine must not change what a seed gives
+
+
+def test_slow_growth_is_stayed_with_where_no_pair_grows_faster():
+    growing, idle = course(0, 200, wealth=1.8, promise=3.0), course(1, 100)
+    assert next_course([growing, idle]) is growing
+
+
+def test_a_luckier_start_does_not_keep_the_runs():
+    lucky, idle = course(0, 60, wealth=0.2, promise=2.0), course(1, 20)
+    assert next_course([lucky, idle]) is idle
+
+
+def test_each_pair_is_tried_once_in_whichever_direction():
+    zero, one, two = (np.array([value]) for value in (0, 1, 2))
+    proposed = [Pair(zero, one), Pair(one, zero), Pair(zero, two), Pair(zero, one)]
+    assert list(_different(proposed)) == [proposed[0], proposed[2]]
+    assert list(_different(proposed, [course(0, 1)])) == [proposed[2]]
+
+
+def test_no_run_of_plain_python_is_thrown_away_that_takes_as_long_as_a_call_of_a_library():
+    effort = Effort(seed=1)
+    assert in_epochs(Cost(seconds_per_run=80e-6), effort)
+    assert not in_epochs(Cost(seconds_per_run=10e-6), effort)
+    assert not in_epochs(Cost(seconds_per_run=80e-6, compiled=True), effort)
+
+
+def test_a_pair_whose_outcomes_fill_the_memory_ends_the_epochs(monkeypatch):
+    def noise(rng, data):
+        return [float(data[0] + value) for value in rng.laplace(size=2)]
+
+    monkeypatch.setattr(courses_module, "ROOM", 1 << 10)
+    verdict = dpw.check(
+        noise,
+        claim=2.0,
+        neighbours=[([0.0], [1.0])],
+        outcome=lambda found: str(found) and found,  # keeps it plain Python
+        search_runs=0,
+        max_runs=2000,
+        seed=1,
+        workers=1,
+    )
+    # Both sides of 256 runs hold 2 · 2 · 256 numbers; the last epoch may add a tenth.
+    assert 256 <= verdict.epoch_runs <= 282
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert verdict.witness.counts.runs == 2000 - verdict.epoch_runs
+
+
+def test_libraries_in_one_of_several_processes_start_as_many_threads_as_it_has_cores(monkeypatch):
+    monkeypatch.setattr("dpwitness.runs.processes.default_workers", lambda: 8)
+    for name in THREADS:
+        monkeypatch.delenv(name, raising=False)
+    assert _threads_of_each(4) == dict.fromkeys(THREADS, "2")
+    monkeypatch.setenv(THREADS[0], "5")
+    assert _threads_of_each(16) == dict.fromkeys(THREADS[1:], "1")
+
+
+@pytest.mark.parametrize(("hits", "of", "others", "of_others"), [(0, 5, 5, 5), (3, 40, 20, 60), (900, 1000, 50, 90)])
+def test_hypergeometric_tails_are_those_of_scipy(hits, of, others, of_others):
+    from scipy.stats import hypergeom
+
+    law = hypergeom(of + of_others, hits + others, of)
+    expected = min(1.0, 2 * min(law.cdf(hits), law.sf(hits - 1)))
+    assert fisher_p_value(hits, of, others, of_others) == pytest.approx(expected, rel=1e-9)
+    # Half of the level for the tails, two calls.
+    assert calls_p_value([hits, others], [of, of_others]) <= min(1.0, 4 * expected) * (1 + 1e-9)
