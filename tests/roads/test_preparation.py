@@ -186,8 +186,8 @@ def test_a_measurement_that_is_not_pure_is_not_tested_at_delta_0_unasked():
     with pytest.raises(InvalidClaim, match=r"not ε alone: give delta=…, or d_in=…"):
         stated_claim(approximate, epsilon=2.0)
     assert stated_claim(measurement("f64"), epsilon=2.0).claim == ApproxDP(epsilon=2.0)
-    with pytest.raises(InvalidClaim, match=r"make_fix_delta"):
-        stated_claim(measurement("f64", "ZeroConcentratedDivergence"), d_in=1)
+    with pytest.raises(InvalidClaim, match=r"RenyiDivergence .* give claim=…, such as RenyiDP"):
+        stated_claim(measurement("f64", "RenyiDivergence"), d_in=1)
     with pytest.raises(InvalidClaim, match=r"^d_in=-1: .* \(d_in must be non-negative\)$"):
         stated_claim(measurement("f64"), d_in=-1)
 

@@ -13,7 +13,7 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.neighbours import same_relation
 from dpwitness.results import codec
 from dpwitness.results.codec import OMITTED, Form, Key, Kind
-from dpwitness.results.result import EARLY, HEAD, MIDDLE, NOTES, TAIL, VERSIONS, Keys, WitnessedResult, maker
+from dpwitness.results.result import EARLY, HEAD, MIDDLE, NOTES, PARAMETER, TAIL, VERSIONS, Keys, WitnessedResult, maker
 from dpwitness.results.text import confidence, label, named, notes, relation_text, short
 from dpwitness.results.witness import Witness
 
@@ -22,11 +22,16 @@ __all__ = ["NotRefuted", "Verdict", "Violation", "replay_text", "verdict_from_js
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CheckResult(WitnessedResult, ABC):
-    """What both verdicts say; `epsilon_lower_bound` holds at confidence 1 − alpha."""
+    """What both verdicts say; `lower_bound` holds at confidence 1 − alpha.
+
+    `epsilon_lower_bound` is the same number; of a claim in another unit it is a bound of that parameter.
+    `others`: where the claim leaves the adjacency open, the verdicts under the other ones, each at its own alpha.
+    """
 
     claim: Claim
     alpha: float
     log_e_value: float
+    others: "tuple[Verdict, ...]" = ()
 
     @property
     def p_value(self) -> float:
@@ -42,8 +47,15 @@ class CheckResult(WitnessedResult, ABC):
 
     def report(self, *, reproduce: Sequence[str] = ()) -> str:
         """The verdict for people; `reproduce` is the command line that gives the same counts again."""
+        return "\n\n".join(
+            [self._alone(reproduce, named=bool(self.others)), *(o._alone((), named=True) for o in self.others)]
+        )
+
+    def _alone(self, reproduce: Sequence[str], *, named: bool) -> str:
+        """The verdict without the others; `named`: with the relation that it is about."""
         head, found = self._found()
-        lines = [head, *self.witness.lines(), *found]
+        relation = [label("neighbours", relation_text(self.witness.relation))] if named else []
+        lines = [head, *relation, *self.witness.lines(), *found]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]
@@ -64,25 +76,34 @@ class Violation(CheckResult):
 
     def _found(self) -> tuple[str, list[str]]:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
+        lines = []
+        if self.epoch_runs:
+            lines = [
+                "  counted since the event was chosen; the evidence is of bets on all runs, each placed before its run"
+            ]
         return f"VIOLATED: {self.call} is not {self.claim.short}", [
-            f"  so {self.claim.symbol} ≥ {self.epsilon_lower_bound:.4g} with confidence {confidence(self.alpha)} "
-            f"{evidence}"
+            *lines,
+            f"  so {self.claim.symbol} ≥ {self.lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}",
         ]
 
     def __repr__(self) -> str:
-        return (
-            f"<Violation: {self.call} is not {self.claim.short}, {self.claim.symbol} ≥ {self.epsilon_lower_bound:.4g}>"
-        )
+        return f"<Violation: {self.call} is not {self.claim.short}, {self.claim.symbol} ≥ {self.lower_bound:.4g}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NotRefuted(CheckResult):
     """The claim was not refuted: no proof of privacy.
 
-    `detectable_epsilon`: what this event would have caught with 95 % power, infinite if nothing; nats.
+    `detectable`: the parameter that this event would have caught with 95 % power, infinite if nothing; in the unit of
+    the claim. `detectable_epsilon` is the same number, by its name for claims of an ε (nats).
     """
 
     detectable_epsilon: float
+
+    @property
+    def detectable(self) -> float:
+        """The least parameter of the claim's family that would have been caught, in its unit; infinite if none."""
+        return self.detectable_epsilon
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values."""
@@ -90,16 +111,12 @@ class NotRefuted(CheckResult):
 
     @property
     def _caught(self) -> str:
-        return (
-            f"{self.claim.symbol} ≥ {self.detectable_epsilon:.4g}"
-            if math.isfinite(self.detectable_epsilon)
-            else "nothing"
-        )
+        return f"{self.claim.symbol} ≥ {self.detectable:.4g}" if math.isfinite(self.detectable) else "nothing"
 
     def _found(self) -> tuple[str, list[str]]:
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
             f"  this event would have caught {self._caught} with 95 % power",
-            f"  {self.claim.symbol} lower bound {self.epsilon_lower_bound:.4g} at confidence {confidence(self.alpha)}",
+            f"  {self.claim.symbol} lower bound {self.lower_bound:.4g} at confidence {confidence(self.alpha)}",
         ]
 
     def __repr__(self) -> str:
@@ -144,6 +161,12 @@ def _tag(word: str) -> Kind:
     return Kind(lambda _: word, read)
 
 
+#: Verdicts under other adjacencies, left out where there are none.
+_OTHERS: Final = Key(
+    kind=codec.many(Kind(lambda verdict: verdict.to_json(), lambda _, value: verdict_from_json(value))),
+    get=lambda verdict: verdict.others or OMITTED,
+    default=[],
+)
 _KEYS: Final[Keys] = {
     **HEAD,
     "claim": codec.CLAIM,
@@ -151,19 +174,22 @@ _KEYS: Final[Keys] = {
     "log_e_value": codec.NUMBER,
     "p_value": Key(kind=codec.NUMBER, derived=True),
     "epsilon_lower_bound": codec.NUMBER,
+    **PARAMETER,
     **MIDDLE,
     **TAIL,
     **VERSIONS,
     **NOTES,
+    "others": _OTHERS,
 }
 _REFUTED: Final = "the claim is refuted: there is no question what would have been caught"
-_TOO_FEW: Final = "so few runs fell into the event that no ε would have been refuted"
+_TOO_FEW: Final = "so few runs fell into the event that no violation would have been refuted"
 _VIOLATION: Final[Form[Violation]] = Form(
     maker(Violation),
     keys={
         "verdict": Key(kind=_tag("violated"), get=lambda _: None),
         **_KEYS,
         "detectable_epsilon": Key(kind=codec.NULL, get=lambda _: None, derived=True),
+        "detectable": Key(kind=codec.NULL, get=lambda _: None, derived=True),
         "detectable_epsilon_reason": Key(kind=codec.TEXT, get=lambda _: _REFUTED, derived=True),
     },
 )
@@ -173,6 +199,7 @@ _NOT_REFUTED: Final[Form[NotRefuted]] = Form(
         "verdict": Key(kind=_tag("not-refuted"), get=lambda _: None),
         **_KEYS,
         "detectable_epsilon": codec.OR_INFINITE,
+        "detectable": Key(kind=codec.OR_INFINITE, derived=True),
         "detectable_epsilon_reason": Key(
             kind=codec.TEXT,
             get=lambda verdict: OMITTED if math.isfinite(verdict.detectable_epsilon) else _TOO_FEW,

@@ -1,17 +1,20 @@
 """OpenDP: measurements, which state their privacy loss for a distance between inputs."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.claims import ApproxDP
+from dpwitness.claims import ZCDP, ApproxDP, Claim, PrivacyProfile
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.mechanisms.libraries.library import Library
 
+#: ε in nats at which a measurement's profile is read off.
+EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
+
 
 class OpenDP(Library):
-    """Measurements whose output measure is ε, or ε at a fixed δ."""
+    """Measurements whose output measure is ε, ε at a fixed δ, a profile δ(ε), or ρ."""
 
     takes_distance = True
 
@@ -28,8 +31,11 @@ class OpenDP(Library):
 
         return measurement
 
-    def claim(self, thing: Any, d_in: Any = None) -> ApproxDP:
-        """Return `map(d_in)`. Raises `InvalidClaim` without a distance, and for a loss that is not stated as (ε, δ)."""
+    def claim(self, thing: Any, d_in: Any = None) -> Claim:
+        """Return `map(d_in)`. Raises `InvalidClaim` without a distance, and for a loss that is not one claim.
+
+        Of a smoothed max-divergence, which is a whole curve δ(ε), pairs are read off.
+        """
         if d_in is None:
             raise InvalidClaim(
                 "an OpenDP measurement claims an ε for a distance between inputs: give d_in=…, or epsilon=…"
@@ -41,11 +47,18 @@ class OpenDP(Library):
             raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({said})") from error
         if isinstance(loss, int | float) and is_pure(thing):
             return ApproxDP(float(loss))
-        if isinstance(loss, tuple) and len(loss) == 2:
+        measure = str(thing.output_measure)
+        if measure.startswith("Approximate(MaxDivergence"):
             return ApproxDP(float(loss[0]), float(loss[1]))
+        if measure.startswith("ZeroConcentratedDivergence"):
+            return ZCDP(float(loss))
+        if measure.startswith("Approximate(ZeroConcentratedDivergence") and loss[1] == 0:
+            return ZCDP(float(loss[0]))
+        if measure.startswith("SmoothedMaxDivergence"):
+            return profile_of(loss.delta)
         raise InvalidClaim(
-            f"the measurement states its loss as {thing.output_measure} ({loss!r}), not as (ε, δ): give epsilon=… and "
-            "delta=…, or convert it with OpenDP's make_fix_delta"
+            f"the measurement states its loss as {measure} ({loss!r}), which is no claim by itself: give claim=…, such as "
+            "RenyiDP(alpha, measurement.map(d_in)(alpha)), or epsilon=… and delta=…"
         )
 
     def delta(self, thing: Any, d_in: Any = None) -> float:
@@ -56,7 +69,20 @@ class OpenDP(Library):
             raise InvalidClaim(
                 f"the measurement's loss is {thing.output_measure}, which is not ε alone: give delta=…, or d_in=…"
             )
-        return self.claim(thing, d_in).delta
+        delta = getattr(self.claim(thing, d_in), "delta", None)
+        if delta is None:
+            raise InvalidClaim(f"the measurement's loss is {thing.output_measure}, which has no one δ: give delta=…")
+        return float(delta)
+
+
+def profile_of(delta: Callable[[float], float]) -> PrivacyProfile:
+    """The privacy profile that a function gives at `EPSILONS`, without the pairs that allow everything."""
+    pairs, least = [], 1.0
+    for epsilon in EPSILONS:
+        least = min(float(delta(epsilon)), least)  # δ falls; rounding may leave steps up
+        if least < 1:
+            pairs.append((epsilon, max(least, 0.0)))
+    return PrivacyProfile(pairs)
 
 
 def is_pure(measurement: Any) -> bool:
