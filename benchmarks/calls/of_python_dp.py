@@ -52,7 +52,8 @@ def aggregated(*metrics: str) -> Any:
     return aggregate
 
 
-GROUPED = records((categories("a", "b"), numbers(0, 1)))
+#: It refuses datasets without a record.
+GROUPED = records((categories("a", "b"), numbers(0, 1)), size=(1, 1000))
 
 CALLS = (
     Call(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpwitness import NotRefuted, Violation, bound, check, pairs
+from dpwitness import NotRefuted, Violation, bound, check, numbers, pairs, records
 from dpwitness.claims import ZCDP, ApproxDP
 from dpwitness.mechanisms.libraries import library_of
 
@@ -134,7 +134,7 @@ def test_the_linear_regression_of_diffprivlib_adds_no_noise_to_the_squares_of_x(
 
 
 def test_assert_private_shows_the_bug(pytester):
-    pytest.importorskip("diffprivlib.models", reason=f"diffprivlib {INSTALL}", exc_type=ImportError)
+    pytest.importorskip("diffprivlib", reason=f"diffprivlib {INSTALL}", exc_type=ImportError)
     pytester.makepyfile(
         """
         import warnings
@@ -151,7 +151,9 @@ def test_assert_private_shows_the_bug(pytester):
             assert_private(slope, epsilon=1.0, outcome=float, neighbours=dpw.pairs((0.01, 5.0)), search_runs=300)
         """
     )
-    result = pytester.runpytest_subprocess("--dp-seed=1", "--dp-max-runs=50000", "-p", "no:hypothesispytest")
+    result = pytester.runpytest_subprocess(
+        "--dp-seed=1", "--dp-max-runs=50000", "--dp-max-time=120", "-p", "no:hypothesispytest"
+    )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         ["E *PrivacyViolation: VIOLATED: slope() is not 1-DP", "E *input D *", "E *event *", "E *so ε ≥ *"]
@@ -174,12 +176,41 @@ def diffprivlib_regression():
     return models.LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1), fit_intercept=False)
 
 
+def diffprivlib_selection():
+    mechanisms = pytest.importorskip("diffprivlib.mechanisms", reason=f"diffprivlib {INSTALL}", exc_type=ImportError)
+    return mechanisms.PermuteAndFlip(epsilon=1.0, sensitivity=1, utility=[0.0, 0.0])
+
+
+def opendp_counts():
+    dp = pytest.importorskip("opendp.prelude", reason=f"opendp {INSTALL}")
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+    return space >> dp.t.then_count_by() >> dp.m.then_laplace_threshold(scale=1.0, threshold=4)
+
+
+def opendp_threshold():
+    dp = pytest.importorskip("opendp.prelude", reason=f"opendp {INSTALL}")
+    dp.enable_features("contrib")
+    domain = dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int))
+    return dp.m.make_laplace_threshold(domain, dp.l01inf_distance(dp.absolute_distance(T=int)), scale=1.0, threshold=4)
+
+
+def opendp_bits():
+    dp = pytest.importorskip("opendp.prelude", reason=f"opendp {INSTALL}")
+    dp.enable_features("contrib")
+    return dp.m.make_randomized_response_bitvec(dp.bitvector_domain(max_weight=1), dp.discrete_distance(), f=0.5)
+
+
 X = np.linspace(0, 1, 8).reshape(-1, 1)
 
 #: An object, neighbours, the distance between them where its claim is for one, and what it releases.
 OBJECTS = {
     "python-dp sum": (python_dp_sum, pairs(([0.5, 0.0], [0.5, 1.0]), ([0.5], [0.5, 1.0])), None, None),
     "opendp randomised response of texts": (opendp_response, pairs(("a", "b")), 1, None),
+    "opendp randomised response of bits": (opendp_bits, pairs((b"\x01", b"\x02")), 1.0, None),
+    "opendp counts of texts": (opendp_counts, pairs((["a"] * 6, ["a"] * 7)), 1, None),
+    "opendp threshold of a map": (opendp_threshold, pairs(({"a": 6}, {"a": 7})), (1, 1, 1), None),
+    "diffprivlib selection": (diffprivlib_selection, pairs(([1.0, 0.0], [0.0, 1.0])), None, None),
     "diffprivlib regression": (diffprivlib_regression, pairs(((X, X[:, 0]), (X, 1 - X[:, 0]))), None, "coef_"),
 }
 
@@ -194,10 +225,24 @@ def test_objects_over_datasets_run_as_they_are(name):
         "d_in": distance,
         **LIMITS,
         "search_runs": 1_000,
+        "max_time": 600.0,  # the runs are the limit, however busy the machine is
         "workers": 1,
     }
     thing = make()
-    low = check(thing, claim=0.4, **{**settings, "d_in": None, "max_runs": 20_000})
+    delta = library_of(thing).claim(thing, distance).delta
+    low = check(thing, claim=ApproxDP(0.4, delta), **{**settings, "d_in": None, "max_runs": 20_000})
     assert isinstance(low, Violation)
     if outcome is None:  # the regression's claim is for one record, not for all eight
         assert isinstance(check(thing, **{**settings, "max_runs": 1_000}), NotRefuted)
+
+
+def test_a_tool_of_diffprivlib_needs_a_lambda_and_a_domain():
+    tools = pytest.importorskip("diffprivlib.tools", reason=f"diffprivlib {INSTALL}", exc_type=ImportError)
+    relation = records(numbers(0, 1), adjacency="replace-one", size=(1, 3))
+    settings = {**LIMITS, "max_time": 600.0, "neighbours": relation, "outcome": float, "search_runs": 4_000}
+
+    def mean(data):
+        return tools.mean(data, epsilon=1.0, bounds=(0, 1))
+
+    assert isinstance(check(mean, claim=0.4, **settings), Violation)
+    assert isinstance(check(mean, claim=1.0, **{**settings, "max_runs": 1_000}), NotRefuted)

@@ -357,6 +357,15 @@ def test_entries_are_named_for_people(output, places):
     assert bool(named) == bool(places)
 
 
+def test_entries_that_outputs_name_differently_have_no_name():
+    keys = iter(["a", "b"] * 4)
+    mechanism, _ = rows_of(lambda rng, data: {next(keys): 1.0})
+    assert mechanism.places == {}
+    lengths = iter([1, 2] * 4)
+    mechanism, _ = rows_of(lambda rng, data: {"a": [1.0] * next(lengths)})
+    assert mechanism.places[1] == "key 'a'"
+
+
 def of_ages(rng, data):
     return pd.DataFrame({"name": ["ann", "bob"], "age": [rng.random(), data[0] + rng.random() / 2]})
 

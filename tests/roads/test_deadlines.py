@@ -130,7 +130,8 @@ def test_a_check_of_a_slow_mechanism_ends_with_a_verdict_and_not_with_an_error()
         time.sleep(0.1)
         return value + rng.random()
 
-    settings = {"claim": 1.0, "neighbours": [(0.0, 10.0)], "outcome": float, "seed": 1}
+    # At so large an α few runs would do to refute the claim, so that it is worth trying.
+    settings = {"claim": 1.0, "neighbours": [(0.0, 1e-9)], "outcome": float, "seed": 1, "alpha": 0.2}
     verdict = dpw.check(slow, **settings, max_time=1.6)
     assert verdict.ended == "time"
     assert verdict.search_runs < 8
@@ -168,13 +169,13 @@ def test_the_start_of_processes_is_not_the_mechanism_s_time(monkeypatch):
         time.sleep(0.001)
         return value + rng.random() + 0 * (slow is None)
 
-    settings = {"claim": 1.0, "neighbours": [(0.0, 0.1)], "outcome": float, "seed": 1, "workers": 2}
+    claim = ApproxDP(1.0, 0.5)  # which a shift by a tenth of the range never violates
+    settings = {"claim": claim, "neighbours": [(0.0, 0.1)], "outcome": float, "seed": 1, "workers": 2}
     try:
-        verdict = dpw.check(mechanism, **settings, max_time=1.5, search_runs=100, alpha=1e-300)
+        verdict = dpw.check(mechanism, **settings, max_time=60.0, search_runs=100, max_runs=400)
     finally:
         processes(2).stop()
-    assert verdict.ended == "time"
-    assert verdict.counts.runs > 0
+    assert (verdict.ended, verdict.counts.runs) == ("runs", 400)
 
 
 def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(monkeypatch):

@@ -50,6 +50,7 @@ class PythonMechanism(Mechanism):
         self._outcome = summary(outcome)
         self._labels: dict[float, str] = {}
         self._structured: Any = None  # the first output whose entries have names of their own
+        self._named_alike = True
         self._looked = 0
         self._looked_into = 0
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
@@ -87,7 +88,7 @@ class PythonMechanism(Mechanism):
     @property
     def places(self) -> dict[int, str]:
         """Names of entries, by coordinate, where the first output that had any gives them."""
-        if self._structured is None:
+        if self._structured is None or not self._named_alike:
             return {}
         names = self._outcome.names if isinstance(self._outcome, Attributes) else ()
         return places_of(self._structured, names)
@@ -201,10 +202,10 @@ class PythonMechanism(Mechanism):
     def _note_kind(self, value: Any, output: Any, made: Row, run: int) -> None:
         """Tell a sequence of one entry from that entry alone. Raises `MixedKinds` where it was not told before."""
         sequence = is_sequence(value)
-        if self._structured is None and self._looked < LOOKED:
+        if self._looked < LOOKED:
             self._looked += 1
-            named = isinstance(self._outcome, Attributes) or not is_plain(value)
-            self._structured = value if named else None
+            if isinstance(self._outcome, Attributes) or not is_plain(value):
+                self._note_names(value)
         if sequence and not (len(value) == 1 and not is_sequence(value[0])):
             return
         if self.marked:
@@ -218,6 +219,14 @@ class PythonMechanism(Mechanism):
                 f"{self.name} returned {output!r:.80} on run {run}, and bare values as well as sequences of one entry: "
                 "they are told apart from the first run on"
             )
+
+    def _note_names(self, value: Any) -> None:
+        """Keep what names the entries of outputs; nothing does where they name them differently, as keys that vary."""
+        if self._structured is None:
+            self._structured = value
+        elif self._named_alike:
+            first, now = places_of(self._structured), places_of(value)
+            self._named_alike = all(first[place] == now[place] for place in first.keys() & now.keys())
 
     def _summary(self) -> Callable[[Any], Any] | None:
         """What outputs are still to be summarised by here."""
