@@ -86,9 +86,7 @@ def analytic_gaussian(
     source="Canonne, Kamath & Steinke 2020, Alg. 3",
     true_epsilon="ρ = ε²/2",
 )
-def discrete_gaussian(
-    rng: np.random.Generator, queries: Counts, epsilon: float, sensitivity: float = 1.0
-) -> float:
+def discrete_gaussian(rng: np.random.Generator, queries: Counts, epsilon: float, sensitivity: float = 1.0) -> float:
     """One whole number + discrete Gaussian noise of scale Δ/ε: ½ε²-zCDP."""
     sigma = sensitivity / epsilon
     scale = math.floor(sigma) + 1.0

@@ -61,6 +61,7 @@ _HOMES = {
 }
 
 __all__ = [  # sorted as people sort, without regard to case
+    "ZCDP",
     "ApproxDP",
     "BadInput",
     "Bound",
@@ -96,7 +97,6 @@ __all__ = [  # sorted as people sort, without regard to case
     "UnknownTarget",
     "Violation",
     "Witness",
-    "ZCDP",
     "bits",
     "bound",
     "categories",

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dpwitness.api.loop import believed, confirmed, prepared, result_fields
-from dpwitness.claims import Claim
 from dpwitness.checks import number, whole
+from dpwitness.claims import Claim
 from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import lower_bound
@@ -66,7 +66,11 @@ def bound(
         alpha=1 - confidence, max_runs=whole("runs", runs, 1, error=BudgetTooSmall), max_time=max_time,
         search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress,
     )  # fmt: skip
-    return prepared(statement, effort, lambda problem, runner: _bound(problem, runner, effort, confidence, of_family=claim is not None))
+    return prepared(
+        statement,
+        effort,
+        lambda problem, runner: _bound(problem, runner, effort, confidence, of_family=claim is not None),
+    )
 
 
 def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, *, of_family: bool) -> Bound:
@@ -77,8 +81,10 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
     budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
     # Of slow code what fits in the time.
     planned = runs if problem.mechanism.threads else min(runs, 4 * budget)
-    level = {"planned": planned, "log_threshold": math.log(1 / alpha)}
-    objective: Objective = ParameterAt(claim=problem.claim, **level) if of_family else BoundAt(delta=delta, **level)
+    threshold = math.log(1 / alpha)
+    objective: Objective = BoundAt(planned=planned, log_threshold=threshold, delta=delta)
+    if of_family:
+        objective = ParameterAt(planned=planned, log_threshold=threshold, claim=problem.claim)
     candidate, spent = find(problem, runner, objective, planned=runs, budget=budget)
     events = (candidate.event,)
     done, shards = confirmed(runner, candidate.pair, events, runs)

@@ -32,9 +32,7 @@ __all__ = [
 ]
 
 
-_KINDS: dict[str, Any] = {
-    kind.kind: kind for kind in (ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)
-}
+_KINDS: dict[str, Any] = {kind.kind: kind for kind in (ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)}
 
 
 def register_claim(kind: type[Any]) -> type[Any]:

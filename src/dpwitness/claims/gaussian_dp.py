@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dpwitness.claims.boundary import POINTS, CurvedClaim, Contacts
+from dpwitness.claims.boundary import POINTS, Contacts, CurvedClaim
 from dpwitness.claims.claim import Floats, HalfPlane
 from dpwitness.claims.fields import from_fields, in_range
 

@@ -80,9 +80,7 @@ def _sides(slopes: Floats, intercepts: Floats) -> list[tuple[float, float, float
             sides[-1] = (*sides[-1][:3], meets)
         sides.append((float(slope), float(intercept), float(meets), 1.0))
     # Where p reaches 1 nothing can exceed the boundary any more.
-    return [
-        (s, t, low, min(high, (1 - t) / s)) for s, t, low, high in sides if s > 0 and low < min(high, (1 - t) / s)
-    ]
+    return [(s, t, low, min(high, (1 - t) / s)) for s, t, low, high in sides if s > 0 and low < min(high, (1 - t) / s)]
 
 
 def planes_of(excesses: Any, hints: Floats) -> HalfPlane:

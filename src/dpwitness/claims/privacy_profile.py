@@ -44,10 +44,14 @@ class PrivacyProfile(CurvedClaim):
         in_range(self, "excess", 0.0, LARGEST)
         for epsilon, delta in self.points:
             if not (0 <= epsilon <= LARGEST and 0 <= delta < 1):
-                raise InvalidClaim(f"points: ({epsilon!r}, {delta!r}) must have ε from 0 to 700 and δ from 0 to below 1")
+                raise InvalidClaim(
+                    f"points: ({epsilon!r}, {delta!r}) must have ε from 0 to 700 and δ from 0 to below 1"
+                )
         for (_, before), (epsilon, delta) in zip(self.points, self.points[1:], strict=False):
             if delta > before:
-                raise InvalidClaim(f"points: δ={delta!r} at ε={epsilon!r} is larger than at a smaller ε: δ(ε) must fall")
+                raise InvalidClaim(
+                    f"points: δ={delta!r} at ε={epsilon!r} is larger than at a smaller ε: δ(ε) must fall"
+                )
 
     @property
     def parameter(self) -> float:
@@ -107,7 +111,8 @@ class PrivacyProfile(CurvedClaim):
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "PrivacyProfile":
         """Read what `to_json` wrote, its kind left out; the excess may lack. Raises `InvalidClaim`."""
-        return cls(*from_fields(value, "points"), excess=value.get("excess", 0.0))
+        (points,) = from_fields(value, "points")
+        return cls(points, excess=value.get("excess", 0.0))
 
 
 @lru_cache(maxsize=64)

@@ -105,7 +105,8 @@ class TradeOff(CurvedClaim):
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "TradeOff":
         """Read what `to_json` wrote, its kind left out; the excess may lack. Raises `InvalidClaim`."""
-        return cls(*from_fields(value, "points"), excess=value.get("excess", 0.0))
+        (points,) = from_fields(value, "points")
+        return cls(points, excess=value.get("excess", 0.0))
 
 
 @lru_cache(maxsize=64)
@@ -134,7 +135,9 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
     points = _checked(points)
     for before, after in zip(points, points[1:], strict=False):
         if after[0] == before[0] or after[1] > before[1] + ROUNDING:
-            raise InvalidClaim(f"points: f({after[0]!r}) = {after[1]!r} follows f({before[0]!r}) = {before[1]!r}: f must fall")
+            raise InvalidClaim(
+                f"points: f({after[0]!r}) = {after[1]!r} follows f({before[0]!r}) = {before[1]!r}: f must fall"
+            )
     if len(points) < 2:
         raise InvalidClaim(f"points={points!r} must hold at least two points of the trade-off function")
     points = _to_both_ends(points)
@@ -142,7 +145,9 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
     a, f = np.array(corners).T
     for x, value in points:
         if value > np.interp(x, a, f) + ROUNDING:
-            raise InvalidClaim(f"points: f({x!r}) = {value!r} lies above its neighbours: a trade-off function is convex")
+            raise InvalidClaim(
+                f"points: f({x!r}) = {value!r} lies above its neighbours: a trade-off function is convex"
+            )
     return corners
 
 

@@ -58,5 +58,7 @@ def _of_file(kind: str, path: str) -> Claim:
     if isinstance(value, dict):
         return claim_from_json(value)
     if not isinstance(value, list):
-        raise InvalidClaim(f"{shown(path)} must hold a list of pairs of numbers in JSON, such as [[0.5, 0.01], [1, 1e-5]]")
+        raise InvalidClaim(
+            f"{shown(path)} must hold a list of pairs of numbers in JSON, such as [[0.5, 0.01], [1, 1e-5]]"
+        )
     return FILES[kind](value)

@@ -74,7 +74,9 @@ def stated_claim(
         if carried is None:
             raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
         if delta is not None and getattr(carried, "delta", None) is None:
-            raise InvalidClaim(f"{name} claims {carried}, which has no δ: leave delta={delta!r} out, or give epsilon=… too")
+            raise InvalidClaim(
+                f"{name} claims {carried}, which has no δ: leave delta={delta!r} out, or give epsilon=… too"
+            )
         tested = carried if delta is None else ApproxDP(carried.parameter, delta)
     else:
         tested = _of_epsilon(thing, library, given, delta, d_in, own=claim is None)
@@ -82,7 +84,7 @@ def stated_claim(
 
 
 def _of_epsilon(thing: Any, library: Library, epsilon: float, delta: float | None, d_in: Any, *, own: bool) -> Claim:
-    """What an ε that was given claims; `own`: it is the mechanism's parameter too, which a target may state otherwise."""
+    """What an ε that was given claims; `own`: it is the mechanism's parameter too, and a target says what that means."""
     target = target_of(thing)
     if target is not None and target.states is not None and own and delta is None:
         return target.states(float(epsilon))

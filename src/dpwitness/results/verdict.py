@@ -68,14 +68,11 @@ class Violation(CheckResult):
     def _found(self) -> tuple[str, list[str]]:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
         return f"VIOLATED: {self.call} is not {self.claim.short}", [
-            f"  so {self.claim.symbol} ≥ {self.lower_bound:.4g} with confidence {confidence(self.alpha)} "
-            f"{evidence}"
+            f"  so {self.claim.symbol} ≥ {self.lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}"
         ]
 
     def __repr__(self) -> str:
-        return (
-            f"<Violation: {self.call} is not {self.claim.short}, {self.claim.symbol} ≥ {self.lower_bound:.4g}>"
-        )
+        return f"<Violation: {self.call} is not {self.claim.short}, {self.claim.symbol} ≥ {self.lower_bound:.4g}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -99,11 +96,7 @@ class NotRefuted(CheckResult):
 
     @property
     def _caught(self) -> str:
-        return (
-            f"{self.claim.symbol} ≥ {self.detectable:.4g}"
-            if math.isfinite(self.detectable)
-            else "nothing"
-        )
+        return f"{self.claim.symbol} ≥ {self.detectable:.4g}" if math.isfinite(self.detectable) else "nothing"
 
     def _found(self) -> tuple[str, list[str]]:
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [

@@ -9,7 +9,6 @@ from dpwitness.claims import ZCDP, ApproxDP, Claim, PrivacyProfile
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.mechanisms.libraries.library import Library
 
-
 #: ε in nats at which a measurement's profile is read off.
 EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
 
@@ -58,8 +57,8 @@ class OpenDP(Library):
         if measure.startswith("SmoothedMaxDivergence"):
             return profile_of(loss.delta)
         raise InvalidClaim(
-            f"the measurement states its loss as {measure} ({loss!r}), which is no claim by itself: give claim=…, such as "
-            "RenyiDP(alpha, measurement.map(d_in)(alpha)), or epsilon=… and delta=…"
+            f"the measurement states its loss as {measure} ({loss!r}), which is no claim by itself: give claim=…, such "
+            "as RenyiDP(alpha, measurement.map(d_in)(alpha)), or epsilon=… and delta=…"
         )
 
     def delta(self, thing: Any, d_in: Any = None) -> float:
