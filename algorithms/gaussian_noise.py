@@ -133,7 +133,7 @@ def gaussian_composition(
 
 @helper
 def step_sigma(epsilon: float, delta: float, rate: float) -> float:
-    """The noise multiplier of a step: (ε, δ) is amplified from what an unsampled step has; Balle et al. 2018, Thm. 8."""
+    """The noise multiplier of a step: (ε, δ) is what sampling makes of an unsampled step's; Balle et al. 2018."""
     return 1 / largest_mu(math.log1p(math.expm1(epsilon) / rate), delta / rate)
 
 
