@@ -105,9 +105,7 @@ def main() -> None:
     ready(here)
     expected, alone, largest = confirmed(here, runs)
     print(f"{runs:.3g} paired runs of svt; load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    print(
-        f"one thread {alone:7.1f} s  {1e9 * alone / runs:6.1f} ns a paired run  memory {largest:5.0f} MB", flush=True
-    )
+    print(f"one thread {alone:7.1f} s  {1e9 * alone / runs:6.1f} ns a paired run  memory {largest:5.0f} MB", flush=True)
     for workers in given.workers:
         with scheduler(workers) as address:
             runner = Runner(mechanism=mechanism, seed=1, workers=1, pool=on_cluster(mechanism, address, 1, 1))

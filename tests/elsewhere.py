@@ -29,6 +29,9 @@ class Elsewhere:
     def start(self, deadline):
         pass
 
+    def ready(self, mechanism):
+        return True
+
     def publish(self, content):
         self.published.append(content)
         return content

@@ -6,6 +6,7 @@ import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from typing import Any, Final, cast
 
 from dpwitness.claims import Claim, is_claim
@@ -15,16 +16,19 @@ from dpwitness.errors import InvalidNeighbours, InvalidParameter
 from dpwitness.events import Event, Noun
 from dpwitness.mechanisms.carried import Stated, stated_claim
 from dpwitness.mechanisms.libraries import library_of
+from dpwitness.mechanisms.made import example_of, given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import How, Outcome, as_mechanism
 from dpwitness.mechanisms.signature import takes
 from dpwitness.mechanisms.summary import summary
 from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, pairs, taken
-from dpwitness.runs import Remote, Runner, on_all_cores, on_cluster
+from dpwitness.runs import Remote, Runner, in_time, on_all_cores, on_cluster
 from dpwitness.targets import target_of
 
 #: What an exception is: the end of everything, or an outcome.
 ERRORS: Final = ("raise", "outcome")
+#: Seconds at least for the first runs, which may import what the others use.
+FIRST_RUNS: Final = 10.0
 #: Parameters of a mechanism that name the value which it compares with.
 CENTRES: Final = ("threshold", "theta", "T")
 
@@ -33,7 +37,8 @@ CENTRES: Final = ("threshold", "theta", "T")
 class Statement:
     """What a user says of a mechanism, nothing of it looked at yet. The fields are the parameters of `check`."""
 
-    mechanism: Callable[..., Any] | Mechanism
+    mechanism: Callable[..., Any] | Mechanism | None = None
+    make: Callable[[], Any] | None = None
     epsilon: float | None = None
     delta: float | None = None
     claim: Claim | float | None = None
@@ -45,10 +50,15 @@ class Statement:
     errors: str = "raise"
     reference: str | None = None
 
+    def __post_init__(self) -> None:
+        """Settle what is run: the mechanism, or one that is made for each run."""
+        object.__setattr__(self, "mechanism", given_or_made(self.mechanism, self.make))
+        object.__setattr__(self, "make", None)
+
     @property
     def stated(self) -> Stated:
         """The claim, and what goes to the mechanism's parameters. Raises `InvalidClaim` where there is no claim."""
-        thing, delta = plain_function(self.mechanism), self.delta
+        thing, delta = plain_function(example_of(self.mechanism)), self.delta
         own = target_of(thing)
         if delta is None and own is not None and own.delta and not is_claim(self.claim):
             delta = _parameters(self.parameters).get("delta")  # it claims the δ that it is run with
@@ -93,9 +103,9 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
     for what cannot be used, `MechanismError` when the mechanism misbehaves on its first run.
     """
     began = time.monotonic()
-    stated, function = statement.stated, statement.mechanism
+    stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
     _check_types(statement)
-    user = plain_function(function)
+    user = example_of(plain_function(function))
     own, relation = target_of(user), _relation(user, statement.neighbours)
     data = None if statement.data is None else taken(relation, statement.data)
     values = _parameters(statement.parameters)
@@ -106,17 +116,11 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
     first = next(iter(relation.candidates(data)), None)
     if first is None:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
-    mechanism = as_mechanism(
-        function,
-        first.data,
-        parameters=values,
-        epsilon=epsilon,
-        delta=stated.delta,
-        outcome=statement.outcome,
-        neighbour=first.neighbour,
-        errors=statement.errors,
-        how=how or How(),
-    )
+    made = partial(
+        as_mechanism, function, first.data, parameters=values, epsilon=epsilon, delta=stated.delta,
+        outcome=statement.outcome, neighbour=first.neighbour, errors=statement.errors, how=how or How(),
+    )  # fmt: skip
+    mechanism = in_time(made, max(effort.max_time, FIRST_RUNS), what=f"{_name(function)} did not finish its first runs")
     problem = Problem(
         mechanism=mechanism,
         function=function,
@@ -219,10 +223,9 @@ def _of_one_sensitivity(
         return relation
     if own_relation and is_dataclass(relation) and not isinstance(relation, type):
         return replace(relation, sensitivity=float(given))
-    name = getattr(function, "__name__", type(function).__name__)
     raise InvalidParameter(
-        f"{name} runs with sensitivity={given!r}, but its neighbours have sensitivity={at!r}: give the relation "
-        f"sensitivity={given!r}, or the mechanism parameters={{'sensitivity': {at!r}}}"
+        f"{_name(function)} runs with sensitivity={given!r}, but its neighbours have sensitivity={at!r}: give the "
+        f"relation sensitivity={given!r}, or the mechanism parameters={{'sensitivity': {at!r}}}"
     )
 
 
@@ -233,6 +236,10 @@ def _default_of(function: Any, name: str) -> Any:
     except (TypeError, ValueError):
         return None
     return None if declared is None or declared.default is inspect.Parameter.empty else declared.default
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _reference(function: Any) -> str:

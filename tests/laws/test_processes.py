@@ -87,6 +87,8 @@ def test_outputs_of_another_kind_than_before_are_an_error_as_on_one_core():
 
     mechanisms = [python(elsewhere.changing) for _ in range(2)]  # each remembers what it has returned
     assert mechanisms[0].shard == 32
+    for mechanism in mechanisms:
+        mechanism.forget()  # how many runs were timed, and so what they returned, depends on the machine
     assert told(away(mechanisms[0])) == told(runner(mechanisms[1]))
     assert not Learned(bare=frozenset({False})).agrees(Learned(single=frozenset({False})))
     assert Learned(bare=frozenset({False})).agrees(Learned(single=frozenset({True})))

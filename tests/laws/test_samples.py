@@ -5,8 +5,9 @@ import pytest
 
 from dpwitness.claims import ApproxDP
 from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
+from dpwitness.events.encoding import NONE, NOT_A_NUMBER, text_code
 from dpwitness.search.learners import learn, learn_events
-from dpwitness.search.learners.intervals import FEW, _all_intervals
+from dpwitness.search.learners.intervals import FEW, _all_intervals, best_intervals
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from dpwitness.search.outcome_counter import OutcomeCounter
 from dpwitness.search.samples import RowSample, Table, counted, sample_of
@@ -190,3 +191,22 @@ def test_a_rare_column_with_delta_grows_no_box(objective):
     x, y = (np.where(rng.random((4000, 2)) < 0.001, rng.normal(size=(4000, 2)), np.nan) for _ in range(2))
     found = learn_events(x, y, objective)[0]
     assert found.estimate.p < 0.1 or found.estimate.q > 0.9
+
+
+def test_codes_of_texts_have_no_order_and_numbers_are_told_from_what_is_no_number():
+    """An interval between two texts would mean nothing to a reader; one text alone, or no number at all, does."""
+    texts = [text_code(word) for word in ("yes", "no", "perhaps")]
+    rng = np.random.default_rng(1)
+    x = rng.choice(texts, (4_000, 1), p=[0.6, 0.3, 0.1])
+    y = rng.choice(texts, (4_000, 1), p=[0.2, 0.3, 0.5])
+    for found in best_intervals(RowSample(x, y), GrowthAt(claim=ApproxDP(0.1)), thorough=True):
+        assert found.interval.describe(label={texts[0]: "yes", texts[2]: "perhaps"}.get) in (
+            "first value yes",
+            "first value perhaps",
+        )
+    x, y = rng.normal(size=(4_000, 1)), rng.normal(size=(4_000, 1))
+    x[:2_000] = NOT_A_NUMBER
+    x[2_000:3_000] = NONE
+    (found,) = best_intervals(RowSample(rng.permutation(x), y), GrowthAt(claim=ApproxDP(0.1)), thorough=True)
+    assert found.interval.describe() == "first value no number, or −∞"
+    assert not found.swapped

@@ -15,6 +15,7 @@ from dpwitness.clock import COMPILING, Deadline, Stopwatch
 from dpwitness.errors import MechanismTimeout
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
+from dpwitness.runs.processes import processes
 from dpwitness.search.objectives import GrowthAt
 from running import ordered, sample, search
 
@@ -133,6 +134,46 @@ def test_a_check_of_a_slow_mechanism_ends_with_a_verdict_and_not_with_an_error()
     verdict = dpw.check(slow, **settings, max_time=1.6)
     assert verdict.ended == "time"
     assert verdict.search_runs < 8
+    assert verdict.counts.runs > 0
+
+
+def test_a_mechanism_that_hangs_in_its_first_run_ends_in_an_error(monkeypatch):
+    monkeypatch.setattr("dpwitness.problem.FIRST_RUNS", 0.2)
+    free = threading.Event()
+
+    def hangs(rng, value):
+        free.wait(LAST)
+        return value + rng.random()
+
+    settings = {"claim": 1.0, "neighbours": [(0.0, 1.0)], "outcome": float}
+    try:
+        with pytest.raises(MechanismTimeout, match=r"hangs did not finish its first runs in 0.2 s: give more time"):
+            dpw.check(hangs, **settings, max_time=0.1)
+    finally:
+        free.set()
+
+
+def test_the_start_of_processes_is_not_the_mechanism_s_time(monkeypatch):
+    """Importing what it needs takes another process longer than the check has: until then runs are made here."""
+    monkeypatch.setattr("dpwitness.runs.remote.START", 0.0)
+    monkeypatch.setattr("dpwitness.runs.remote.PAYS", 0.5)
+
+    class Slow:
+        def __reduce__(self):
+            return time.sleep, (LAST,)  # where it is read
+
+    slow = Slow()
+
+    def mechanism(rng, value):
+        time.sleep(0.001)
+        return value + rng.random() + 0 * (slow is None)
+
+    settings = {"claim": 1.0, "neighbours": [(0.0, 0.1)], "outcome": float, "seed": 1, "workers": 2}
+    try:
+        verdict = dpw.check(mechanism, **settings, max_time=1.5, search_runs=100, alpha=1e-300)
+    finally:
+        processes(2).stop()
+    assert verdict.ended == "time"
     assert verdict.counts.runs > 0
 
 

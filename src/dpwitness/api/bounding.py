@@ -28,8 +28,9 @@ MOST_SEARCH_RUNS: Final = 8_000_000
 
 
 def bound(
-    mechanism: Callable[..., Any] | Mechanism,
+    mechanism: Callable[..., Any] | Mechanism | None = None,
     *,
+    make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     claim: Claim | None = None,
@@ -52,13 +53,13 @@ def bound(
     """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with the given confidence.
 
     Searches for the event whose lower bound promises most at `runs` paired confirm runs, then spends all of them on it.
-    `epsilon` is the mechanism's own parameter. `claim`: bounds the parameter of its family instead, in its unit, as ρ
-    for `ZCDP(0.5)` or ε at α = 8 for `RenyiDP(8, 0.4)`; what it states of the parameter plays no part. `PrivacyProfile`
-    and `TradeOff` bound the ε by which they are exceeded. Other parameters and errors as in `check`.
+    `epsilon` is the mechanism's own parameter. `claim`: bounds the parameter of its family instead, in its unit, as ρ for
+    `ZCDP(0.5)` or ε at α = 8 for `RenyiDP(8, 0.4)`; what it states of the parameter plays no part. `PrivacyProfile` and
+    `TradeOff` bound the ε by which they are exceeded. Other parameters and errors as in `check`.
     """
     statement = Statement(
-        mechanism=mechanism, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in, neighbours=neighbours, data=data,
-        parameters=parameters, outcome=outcome, errors=errors, reference=reference,
+        mechanism=mechanism, make=make, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in, neighbours=neighbours,
+        data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
     if not 0 < number("confidence", confidence) < 1:
         raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
@@ -81,10 +82,8 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
     budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
     # Of slow code what fits in the time.
     planned = runs if problem.mechanism.threads else min(runs, 4 * budget)
-    threshold = math.log(1 / alpha)
-    objective: Objective = BoundAt(planned=planned, log_threshold=threshold, delta=delta)
-    if of_family:
-        objective = ParameterAt(planned=planned, log_threshold=threshold, claim=problem.claim)
+    level = {"planned": planned, "log_threshold": math.log(1 / alpha)}
+    objective: Objective = ParameterAt(claim=problem.claim, **level) if of_family else BoundAt(delta=delta, **level)
     candidate, spent = find(problem, runner, objective, planned=runs, budget=budget)
     events = (candidate.event,)
     done, shards = confirmed(runner, candidate.pair, events, runs)

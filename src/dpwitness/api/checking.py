@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dpwitness.api.adjacencies import check_each_adjacency
 from dpwitness.api.epochs import check_in_epochs, in_epochs
 from dpwitness.api.loop import believed, confirmed, prepared, result_fields
+from dpwitness.api.requirements import require_budget
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.effort import CHECK_RUNS, MAX_TIME, Effort
-from dpwitness.errors import BudgetTooSmall
 from dpwitness.evidence import (
     detectable_parameter,
     growth_rate,
     log_e_value,
     lower_bound,
-    runs_needed,
 )
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -31,8 +31,9 @@ from dpwitness.search.objectives import GrowthAt
 
 
 def check(
-    mechanism: Callable[..., Any] | Mechanism,
+    mechanism: Callable[..., Any] | Mechanism | None = None,
     *,
+    make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
     claim: Claim | float | None = None,
     delta: float | None = None,
@@ -58,6 +59,9 @@ def check(
     ----------
     mechanism
         A function of a generator, data and parameters; see `dpwitness.mechanisms`.
+    make
+        In place of `mechanism`: a function without parameters that returns a new one, called for each run, for objects
+        that one run, or a number of them, uses up.
     epsilon
         The mechanism's own parameter, where it has one of that name; and the claim, unless `claim` says another. Nats.
         By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.
@@ -101,36 +105,44 @@ def check(
     Returns
     -------
         `Violation` where the claim is refuted, with the witness; else `NotRefuted`, which says what would have been
-        detected.
+        detected. Where the relation leaves the adjacency open (`records(…, adjacency=None)`), each has a check of its
+        own at an even share of alpha: a `Violation` where any is refuted; `others` holds the other verdicts.
 
     Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves: `DependentRuns` where its
     runs are not independent, so that counts of them are no evidence.
     """
     statement = Statement(
-        mechanism=mechanism, epsilon=epsilon, claim=claim, delta=delta, d_in=d_in, neighbours=neighbours, data=data,
-        parameters=parameters, outcome=outcome, errors=errors, reference=reference,
+        mechanism=mechanism, make=make, epsilon=epsilon, claim=claim, delta=delta, d_in=d_in, neighbours=neighbours,
+        data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
     effort = Effort(
         alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers,
         cluster=cluster, progress=progress,
     )  # fmt: skip
     require_budget(statement.stated.claim, effort)
-    return prepared(statement, effort, lambda problem, runner: check_problem(problem, runner, effort))
 
+    def work(problem: Problem, runner: Runner) -> Verdict:
+        before_search.require_time(problem, runner, effort.alpha)
+        return check_problem(problem, runner, effort)
 
-def require_budget(claim: Claim, effort: Effort) -> None:
-    """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
-    needed = runs_needed(claim, effort.alpha)
-    if effort.max_runs < needed:
-        raise BudgetTooSmall(
-            f"max_runs={effort.max_runs} is too small: even the clearest violation of {claim} at "
-            f"alpha={effort.alpha:g} needs {needed} runs; give at least that many"
-        )
+    return prepared(statement, effort, work)
 
 
 def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tuple[str, ...] | None = None) -> Verdict:
-    """Search, then confirm. `notes`: those of health checks that were done already; None does them here."""
-    notes = before_search.required(problem, runner) if notes is None else notes
+    """Search, then confirm, once for each adjacency where the relation leaves it open.
+
+    `notes`: those of health checks that were done already; None does them here.
+    """
+    known = before_search.required(problem, runner) if notes is None else notes
+
+    def check_one(problem: Problem, runner: Runner, effort: Effort) -> Verdict:
+        return _check_relation(problem, runner, effort, known)
+
+    return check_each_adjacency(problem, runner, effort, check_one)
+
+
+def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
+    """Search, then confirm, in one relation."""
     if in_epochs(problem.mechanism.cost, effort):
         return check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.alpha)

@@ -14,6 +14,7 @@ from dpwitness.effort import MAX_TIME, Effort
 from dpwitness.errors import InvalidParameter
 from dpwitness.evidence import runs_needed
 from dpwitness.mechanisms.catalog import load_registered
+from dpwitness.mechanisms.made import given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.mechanisms.signature import takes
@@ -29,6 +30,7 @@ def replay(
     witness: Witness,
     mechanism: Callable[..., Any] | Mechanism | str | None = None,
     *,
+    make: Callable[[], Any] | None = None,
     neighbours: Relation | None = None,
     data: Any = None,
     claim: Claim | float | None = None,
@@ -84,6 +86,8 @@ def replay(
         raise InvalidParameter(f"seed={seed} made this witness: its runs are not fresh; give another seed, or none")
     while effort.seed == witness.seed:
         effort = replace(effort, seed=secrets.randbits(32))
+    if make is not None:
+        mechanism = given_or_made(mechanism, make)
     reference = witness.mechanism if mechanism is None else mechanism if isinstance(mechanism, str) else None
     if reference is not None:
         mechanism = load_registered(reference)

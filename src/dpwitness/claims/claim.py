@@ -46,7 +46,7 @@ class Claim(Protocol):
         """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
 
     def reached(self, p: Any, q: Any) -> Any:
-        """The least parameter of the family that allows (p, q): 0 where all do, ∞ where none does. Broadcasts."""
+        """The least parameter of the family that allows (p, q): 0 where all do, infinite where none. Broadcasts."""
 
     def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
         """The supporting half-plane that an estimate (p, q) outside the region exceeds by the fastest growing evidence.

@@ -22,6 +22,7 @@ def add(subparsers: Any) -> None:
         examples=(
             "check isvt3 --epsilon 0.7",
             "check mine.py:noisy_sum --epsilon 1 --pair '[1, 1]' '[2, 1]'",
+            "check mine.py:mean_age --epsilon 1 --records people.csv --domain age=0:120",
             "check gaussian_mechanism --epsilon 1 --claim zcdp:0.1",
             "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
         ),

@@ -5,6 +5,7 @@ from dpwitness.events.event import Event, widen
 from dpwitness.events.feature_event import FeatureEvent
 from dpwitness.events.features import FEATURES, Feature
 from dpwitness.events.interval import Interval
+from dpwitness.events.membership import cells_of
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.outside import Outside
 from dpwitness.events.registry import event_from_json, register_event
@@ -23,6 +24,7 @@ __all__ = [
     "OutcomeSet",
     "Outside",
     "ScoreThreshold",
+    "cells_of",
     "event_from_json",
     "register_event",
     "widen",

@@ -46,6 +46,8 @@ CODE_STEP: Final = 2.0**971
 CODE_BYTES: Final = 6
 #: Texts of up to so many characters are hashed once.
 REMEMBERED: Final = 64
+#: Above all of these codes, below every number that a mechanism returns, −∞ apart.
+LEAST_NUMBER: Final = -1.1e308
 #: From here on a float does not hold every whole number: the last `LOW_BITS` bits get an entry of their own.
 WHOLE: Final = 2**53
 LOW_BITS: Final = 11

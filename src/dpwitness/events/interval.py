@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events.encoding import is_code
+from dpwitness.events.encoding import LEAST_NUMBER, is_code
 from dpwitness.events.event import Event, Label, Rows
 from dpwitness.events.registry import register_event
 from dpwitness.events.writing import (
@@ -54,8 +54,13 @@ class Interval:
     @property
     def complexity(self) -> tuple[int, int]:
         """How many of the bounds are finite, and at least 1; level 0, of codes of texts as of a list of outcomes 2."""
-        level = 2 if is_code(self.low) or is_code(self.high) else 0
+        level = 2 if (is_code(self.low) or is_code(self.high)) and not self._single_code else 0
         return level, 1 + (math.isfinite(self.low) and math.isfinite(self.high))
+
+    @property
+    def _single_code(self) -> bool:
+        """Whether it holds one code alone: one text, or None."""
+        return is_code(self.low) and self.high <= np.nextafter(self.low, np.inf)
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`."""
@@ -99,8 +104,14 @@ class Interval:
         place = place_text(self.coordinate, noun)
         if self.low == np.inf:
             return f"{place} ∞"
+        if self._single_code:
+            return f"{place} {(label and label(self.low)) or number_text(self.low)}"
         if self.low == -np.inf and self.high == -LARGEST:
             return f"{place} −∞"
+        if self.low == -np.inf and self.high == LEAST_NUMBER:
+            return f"{place} no number, or −∞"
+        if self.low == LEAST_NUMBER:
+            return f"{place} a number" + (f" below {number_text(self.high)}" if self.high < np.inf else "")
         if self.low == -np.inf:
             return f"{place} present" if self.high == np.inf else f"{place} below {number_text(self.high)}"
         if self.high == np.inf:

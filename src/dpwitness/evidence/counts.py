@@ -1,6 +1,9 @@
-"""What evidence is made of: four integers."""
+"""What evidence is made of: four integers, of one event or of each of several."""
 
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +47,35 @@ class Counts:
     def swapped(self) -> "Counts":
         """The same runs with D and D′ exchanged."""
         return Counts(n10=self.n01, n11=self.n11, n01=self.n10, n00=self.n00)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountsTable:
+    """Counts of k events in the same runs; `cells` has the shape (4, k): n10, n11, n01 and n00 of each."""
+
+    cells: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.cells.ndim != 2 or len(self.cells) != 4 or (self.cells < 0).any():
+            raise ValueError(f"cells of shape {self.cells.shape} must have the shape (4, k) and not be negative")
+
+    def __len__(self) -> int:
+        return int(self.cells.shape[1])
+
+    def of(self, event: int) -> Counts:
+        """The counts of one event, by its number."""
+        n10, n11, n01, n00 = self.cells[:, event].tolist()
+        return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
+
+    def directed(self, events: NDArray[np.int64], swapped: NDArray[np.bool_]) -> "CountsTable":
+        """Those of some events, by their numbers, with D and D′ exchanged where `swapped`; both of shape (m,)."""
+        chosen = self.cells[:, events]
+        return CountsTable(np.where(swapped, chosen[[2, 1, 0, 3]], chosen))
+
+    def plus(self, earlier: "CountsTable", places: NDArray[np.int64]) -> "CountsTable":
+        """The same with earlier runs added; `places`: the numbers of the events there, −1 where there is none."""
+        none = np.zeros((4, 1), np.int64)
+        return CountsTable(self.cells + np.hstack([earlier.cells, none])[:, places])
+
+
+NO_COUNTS = CountsTable(np.zeros((4, 0), np.int64))

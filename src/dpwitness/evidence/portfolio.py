@@ -9,16 +9,16 @@ time. No run is thrown away: runs of an epoch are evidence first, and choose the
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.candidate import Estimate
-from dpwitness.claims import Claim
-from dpwitness.evidence.counts import Counts
-from dpwitness.evidence.e_value import log_e_value
+from dpwitness.claims import Claim, HalfPlane
+from dpwitness.evidence.counts import Counts, CountsTable
+from dpwitness.evidence.e_value import half_plane_of, log_e_values
 from dpwitness.evidence.growth import best_bet, payoffs
 
 Floats = NDArray[np.float64]
@@ -54,35 +54,43 @@ class Epoch:
     """Stakes, and what the runs made after they were fixed showed of each event."""
 
     stakes: Stakes
-    counts: tuple[Counts, ...]
-    cells: Floats = field(init=False)  # n10, n11, n01, n00 of every event; shape (4, k)
+    counts: CountsTable
 
     def __post_init__(self) -> None:
-        cells = [(c.n10, c.n11, c.n01, c.n00) for c in self.counts]
-        object.__setattr__(self, "cells", np.array(cells, np.float64).reshape(len(cells), 4).T)
-
-    def log_e_value(self, claim: Claim) -> float:
-        """The logarithm of what the epoch multiplies the wealth by; 0.0 where nothing was bet."""
-        return _log_e_value_of([self], claim)
+        if len(self.counts) != len(self.stakes.log_shares):
+            raise ValueError(f"counts of {len(self.counts)} events for stakes on {len(self.stakes.log_shares)}")
 
 
-def _log_e_value_of(epochs: Sequence[Epoch], claim: Claim) -> float:
-    """The logarithm of what epochs one after the other multiply the wealth by."""
-    epochs = [epoch for epoch in epochs if len(epoch.counts)]
-    if not epochs:
-        return 0.0
+def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, betting: Claim | None = None) -> Floats:
+    """The logarithm of what each epoch multiplies the wealth by, shape (epochs,); 0.0 where nothing was bet.
+
+    With `betting` the bets are those against that claim, wherever its half-plane has no smaller slope and intercept:
+    they are admissible there, and no run pays less.
+    """
+    found = np.zeros(len(epochs))
+    staked = [k for k, epoch in enumerate(epochs) if len(epoch.counts)]
+    if not staked:
+        return found
+    epochs = [epochs[k] for k in staked]
     p, q, both, log_shares = (
         np.concatenate([getattr(epoch.stakes, name) for epoch in epochs]) for name in ("p", "q", "both", "log_shares")
     )
-    cells = np.hstack([epoch.cells for epoch in epochs])
+    cells = np.hstack([epoch.counts.cells for epoch in epochs])
     plane = claim.half_plane(p, q)
-    bets = best_bet(p, q, plane, both)
+    bets = best_bet(p, q, plane if betting is None else _betting(plane, betting.half_plane(p, q)), both)
     grown = log_shares + sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(plane), strict=True))
-    starts = np.concatenate([[0], np.cumsum([len(epoch.counts) for epoch in epochs])[:-1]])
+    starts = np.cumsum([0, *(len(epoch.counts) for epoch in epochs)])[:-1]
     # What is not staked stays as it is; rounding may leave a share of 10⁻¹⁶ too many.
     kept = np.maximum(1 - np.exp(np.logaddexp.reduceat(log_shares, starts)), 0.0)
     with np.errstate(divide="ignore"):
-        return float(np.logaddexp(np.logaddexp.reduceat(grown, starts), np.log(kept)).sum())
+        found[staked] = np.logaddexp(np.logaddexp.reduceat(grown, starts), np.log(kept))
+    return found
+
+
+def _betting(plane: HalfPlane, other: HalfPlane) -> HalfPlane:
+    """The other half-plane where all that it allows is more, else the first; arrays of any shape."""
+    inside = (plane.slope <= other.slope) & (plane.intercept <= other.intercept)
+    return HalfPlane(np.where(inside, other.slope, plane.slope), np.where(inside, other.intercept, plane.intercept))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,25 +113,36 @@ class Wealth:
     last: Counts | None = None
     estimate: Estimate | None = None
 
-    def log_e_value(self, claim: Claim) -> float:
-        """The logarithm of the e-value against a claim: of the mean of the courses, times that of the last event."""
-        logs = [_log_e_value_of(course, claim) for course in self.courses] + [0.0] * self.unused
+    def log_e_value(self, claim: Claim, betting: Claim | None = None) -> float:
+        """The logarithm of the e-value against a claim: of the mean of the courses, times that of the last event.
+
+        `betting`: as in `log_e_values_of`.
+        """
+        logs = [float(log_e_values_of(course, claim, betting).sum()) for course in self.courses] + [0.0] * self.unused
         mean = float(np.logaddexp.reduce(logs)) - math.log(len(logs))
-        return mean if self.last is None else mean + log_e_value(self.last, claim, self.estimate)
+        if self.last is None:
+            return mean
+        plane = half_plane_of(claim, self.estimate)
+        bets = plane if betting is None else _betting(plane, half_plane_of(betting, self.estimate))
+        plane, bets = (HalfPlane(np.atleast_1d(at.slope), np.atleast_1d(at.intercept)) for at in (plane, bets))
+        return mean + float(log_e_values(self.last, plane, self.estimate, bets)[0])
 
 
 def lower_bound_of(wealth: Wealth, claim: Claim, *, alpha: float) -> float:
     """Return the parameter of the claim's family that the mechanism exceeds with confidence 1 − alpha.
 
-    The largest point of a fixed grid up to which every point is refuted, as in `lower_bound`. The bets against another
-    parameter follow from the same estimates, and the shares are those of the claim: both are fixed before the runs.
-    Where the claim's own parameter is refuted the bound is at least that.
+    The largest point of a fixed grid up to which every point is refuted, as in `lower_bound`; at least the claim's own
+    parameter c where that is refuted. The bets against another parameter follow from the same estimates, and the
+    shares are those of the claim: both are fixed before the runs. Points below c are bet against as c is, so that in
+    families whose half-planes grow with the parameter whatever refutes c refutes them, too: c is one more point of the
+    grid. In others the bound is above the true parameter with probability alpha at most where c is, and again where
+    c is not refuted.
     """
     threshold, c = math.log(1 / alpha), claim.parameter
     refuted = wealth.log_e_value(claim) >= threshold
     last = c if refuted else 0.0
     for x in PARAMETERS[c < PARAMETERS] if refuted else PARAMETERS[c > PARAMETERS]:
-        if wealth.log_e_value(claim.at(float(x))) < threshold:
+        if wealth.log_e_value(claim.at(float(x)), None if refuted else claim) < threshold:
             return last
         last = float(x)
     return last

@@ -5,6 +5,8 @@ from typing import Final
 import numpy as np
 
 from dpwitness.events import widen
+from dpwitness.events.encoding import LEAST_NUMBER
+from dpwitness.events.writing import number_text
 from dpwitness.mechanisms.mechanism import Rows
 
 #: Seconds of runs on each input that one health check may take.
@@ -36,5 +38,5 @@ class Outcomes:
 
 def shown(outcome: tuple[float, ...] | None) -> str:
     """Write an outcome on one line."""
-    entries = [f"{value:.6g}" for value in (outcome or ())[:6]]
+    entries = [number_text(value) if value < LEAST_NUMBER else f"{value:.6g}" for value in (outcome or ())[:6]]
     return f"[{', '.join(entries)}{', …' if outcome and len(outcome) > 6 else ''}]"

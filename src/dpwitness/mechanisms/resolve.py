@@ -15,6 +15,7 @@ from dpwitness.mechanisms.draws import WORTH
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Handing, Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.refusals import refusal
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Outcome
@@ -22,7 +23,7 @@ from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair, as_array
 from dpwitness.neighbours.inputs import COPIED
 
-__all__ = ["How", "Outcome", "as_mechanism"]
+__all__ = ["How", "Outcome", "as_mechanism", "called"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +92,7 @@ def as_mechanism(
         function.marked |= how.marked
         return function
     compilable = inspect.isfunction(getattr(function, "py_func", function))
-    called = function if compilable else _called(function)
-    signature = Signature.of(called, parameters or {}, epsilon, delta)
+    signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
     pair = Pair(data, data if neighbour is None else neighbour)
     if signature.size is not None:
         return _measured(_tried(VectorisedMechanism(signature, outcome, errors=errors), pair), pair, how)
@@ -105,7 +105,7 @@ def as_mechanism(
             compiled = CompiledMechanism(signature)
             compiled.fill(pair.data, np.random.default_rng(0), np.empty((1, 8)), 0)  # numba compiles when first called
         except Refused as error:
-            reason = _reason(error)
+            reason = refusal(str(error))
         else:
             compiled.plain = _tried(PythonMechanism(signature.interpreted()), pair)
             difference = first_difference(compiled, compiled.plain, pair)
@@ -120,7 +120,7 @@ def as_mechanism(
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
-            f"compile it: {reason}; to make it fast use loops, numbers, NumPy arrays and dpwitness.noise",
+            f"compile it: {reason}",
             SlowMechanism,
             stacklevel=2,
         )
@@ -156,17 +156,8 @@ def _measured(mechanism: Mechanism, pair: Pair, how: How) -> Mechanism:
     mechanism.marked = how.marked
     mechanism.measure(pair)
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
-        mechanism.draws_globally = mechanism.cost.seconds_per_run > WORTH and _seeding_repeats(mechanism, pair)
+        mechanism.draws_globally = mechanism.cost.seconds_per_run > WORTH and mechanism.repeats_if_seeded(pair)
     return mechanism
-
-
-def _seeding_repeats(mechanism: PythonMechanism, pair: Pair) -> bool:
-    """Whether runs that differ are the same again where the global generators are seeded for each."""
-    mechanism.draws_globally = True
-    bits = np.random.SFC64
-    first, again = (mechanism.pair_outcomes(pair, np.random.Generator(bits(0)), 4, coupled=False) for _ in range(2))
-    varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
-    return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)
 
 
 def _warn_different(difference: str, signature: Signature) -> None:
@@ -178,8 +169,8 @@ def _warn_different(difference: str, signature: Signature) -> None:
     warnings.warn(difference, CompiledDiffers, stacklevel=3)
 
 
-def _called(thing: Any) -> Callable[..., Any]:
-    """The function behind what is none. Raises `InvalidParameter`.
+def called(thing: Any) -> Callable[..., Any]:
+    """Return the function behind what is none. Raises `InvalidParameter`.
 
     Bound methods, partial functions and other callable objects stay what they are.
     """
@@ -199,18 +190,3 @@ def _called(thing: Any) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = getattr(thing, "__name__", name)
     function.__module__ = type(thing).__module__
     return function
-
-
-def _reason(error: Exception) -> str:
-    """The one line of numba's message that says why."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    telling = [
-        line
-        for line in lines
-        if line
-        and not line.startswith(("Failed in", "During", "File ", "raised from", "There are", "- Of which", ">>>", "^"))
-    ]
-    line = telling[0] if telling else type(error).__name__
-    if line.startswith("No implementation of function") and "place" in line:
-        return "it returns something else than numbers and flags"
-    return line if len(line) <= 160 else f"{line[:157]}…"

@@ -2,7 +2,8 @@
 
 A class of another package needs `noun`, `candidates` and `variations`. Without `contains` no pair is known to be
 adjacent but those it proposes itself; without `smaller` its inputs are never shrunk; without `to_json` a witness file
-holds null for it; without `take` data that are lists of numbers come as arrays.
+holds null for it; without `take` data that are lists of numbers come as arrays. With `alternatives`, each of the
+relations that it returns has a verdict of its own.
 """
 
 import json
@@ -114,6 +115,12 @@ def same_relation(first: Relation | None, second: Relation | None) -> bool:
         written is not None
         and json.dumps(written, sort_keys=True) == json.dumps(relation_to_json(second), sort_keys=True)
     )
+
+
+def alternatives(relation: Relation) -> tuple[Relation, ...]:
+    """The relations of which each has a verdict of its own: more than one where the adjacency is left open."""
+    ask = getattr(relation, "alternatives", None)
+    return (relation,) if ask is None else tuple(ask())
 
 
 def taken(relation: Relation, data: object) -> Data:

@@ -4,9 +4,7 @@ import io
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-
-from dpwitness.neighbours import Data, Relation, shown
+from dpwitness.neighbours import Data, Relation, as_array, shown
 
 __all__ = ["confidence", "inputs", "label", "named", "notes", "parameters", "rate", "relation_text", "short", "table"]
 
@@ -23,9 +21,10 @@ def label(name: str, value: str) -> str:
 
 def inputs(data: Data, neighbour: Data) -> tuple[str, str]:
     """Both inputs on a line each; of long ones only where they differ."""
-    numeric = isinstance(data, np.ndarray) and isinstance(neighbour, np.ndarray) and data.shape == neighbour.shape
-    if not numeric or data.size <= LONGEST:
+    first, second = as_array(data), as_array(neighbour)
+    if first is None or second is None or first.shape != second.shape or first.size <= LONGEST:
         return short(data), short(neighbour)
+    data, neighbour = first, second
     places = [tuple(map(int, place)) for place in zip(*(data != neighbour).nonzero(), strict=True)]
     listed = ", ".join(
         f"entry {_place(place)}: {_number(data[place])} → {_number(neighbour[place])}" for place in places[:LONGEST]
@@ -36,9 +35,10 @@ def inputs(data: Data, neighbour: Data) -> tuple[str, str]:
 
 def short(data: Data) -> str:
     """One input on a line, of a long one the first entries."""
-    if not isinstance(data, np.ndarray):
+    array = as_array(data)
+    if array is None:
         return shown(data)
-    return _ends(data) if data.size > LONGEST else str(data.tolist())
+    return _ends(array) if array.size > LONGEST else str(array.tolist())
 
 
 def _place(place: tuple[int, ...]) -> str:

@@ -25,11 +25,13 @@ class CheckResult(WitnessedResult, ABC):
     """What both verdicts say; `lower_bound` holds at confidence 1 − alpha.
 
     `epsilon_lower_bound` is the same number; of a claim in another unit it is a bound of that parameter.
+    `others`: where the claim leaves the adjacency open, the verdicts under the other ones, each at its own alpha.
     """
 
     claim: Claim
     alpha: float
     log_e_value: float
+    others: "tuple[Verdict, ...]" = ()
 
     @property
     def p_value(self) -> float:
@@ -45,8 +47,15 @@ class CheckResult(WitnessedResult, ABC):
 
     def report(self, *, reproduce: Sequence[str] = ()) -> str:
         """The verdict for people; `reproduce` is the command line that gives the same counts again."""
+        return "\n\n".join(
+            [self._alone(reproduce, named=bool(self.others)), *(o._alone((), named=True) for o in self.others)]
+        )
+
+    def _alone(self, reproduce: Sequence[str], *, named: bool) -> str:
+        """The verdict without the others; `named`: with the relation that it is about."""
         head, found = self._found()
-        lines = [head, *self.witness.lines(), *found]
+        relation = [label("neighbours", relation_text(self.witness.relation))] if named else []
+        lines = [head, *relation, *self.witness.lines(), *found]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]
@@ -67,8 +76,14 @@ class Violation(CheckResult):
 
     def _found(self) -> tuple[str, list[str]]:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
+        lines = []
+        if self.epoch_runs:
+            lines = [
+                "  counted since the event was chosen; the evidence is of bets on all runs, each placed before its run"
+            ]
         return f"VIOLATED: {self.call} is not {self.claim.short}", [
-            f"  so {self.claim.symbol} ≥ {self.lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}"
+            *lines,
+            f"  so {self.claim.symbol} ≥ {self.lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}",
         ]
 
     def __repr__(self) -> str:
@@ -146,6 +161,12 @@ def _tag(word: str) -> Kind:
     return Kind(lambda _: word, read)
 
 
+#: Verdicts under other adjacencies, left out where there are none.
+_OTHERS: Final = Key(
+    kind=codec.many(Kind(lambda verdict: verdict.to_json(), lambda _, value: verdict_from_json(value))),
+    get=lambda verdict: verdict.others or OMITTED,
+    default=[],
+)
 _KEYS: Final[Keys] = {
     **HEAD,
     "claim": codec.CLAIM,
@@ -158,6 +179,7 @@ _KEYS: Final[Keys] = {
     **TAIL,
     **VERSIONS,
     **NOTES,
+    "others": _OTHERS,
 }
 _REFUTED: Final = "the claim is refuted: there is no question what would have been caught"
 _TOO_FEW: Final = "so few runs fell into the event that no violation would have been refuted"

@@ -1,7 +1,7 @@
 """Runs of mechanisms: their streams, where they are made, and what is counted."""
 
 from dpwitness.runs.dask import on_cluster
-from dpwitness.runs.executor import Executor, Threads, default_workers
+from dpwitness.runs.executor import Executor, Threads, default_workers, in_time
 from dpwitness.runs.processes import on_all_cores
 from dpwitness.runs.remote import Remote
 from dpwitness.runs.runner import Progress, Runner, stack
@@ -16,6 +16,7 @@ __all__ = [
     "Threads",
     "default_workers",
     "generator",
+    "in_time",
     "on_all_cores",
     "on_cluster",
     "stack",

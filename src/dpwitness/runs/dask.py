@@ -74,6 +74,10 @@ class Cluster:
             raise ClusterLost(f"the cluster {self._name} has no workers: start some with `dask worker`") from error
         self.workers = max(sum(self._threads().values()), 1)
 
+    def ready(self, mechanism: Any) -> bool:
+        """Whether workers have read a mechanism: they do with its first portion, and are never waited for."""
+        return True
+
     def publish(self, content: Parcel) -> Any:
         """Make a task of a parcel: workers fetch its result from each other, once."""
         with warnings.catch_warnings():

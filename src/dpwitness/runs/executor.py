@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from dpwitness.clock import Deadline
+from dpwitness.errors import MechanismTimeout
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Pair
 
@@ -88,6 +89,14 @@ class Threads:
         if self.workers <= 1 and deadline is None:
             return (task() for task in tasks)
         return _in_threads(iter(tasks), max(self.workers, 1), deadline)
+
+
+def in_time(task: Callable[[], T], seconds: float, *, what: str) -> T:
+    """Return what a task does, compiling left out of its time. Raises `MechanismTimeout`, saying `what`, at its end."""
+    for result in Threads().ordered([lambda: (task(),)], Deadline(time.monotonic() + seconds)):
+        if result is not None:
+            return result[0]
+    raise MechanismTimeout(f"{what} in {seconds:g} s: give more time, as max_time, or make it faster")
 
 
 class _Pool:

@@ -38,6 +38,9 @@ class Place(Protocol):
     def start(self, deadline: Deadline | None) -> None:
         """Start them, if they do not run yet."""
 
+    def ready(self, mechanism: Any) -> bool:
+        """Whether they have read a mechanism, given as `submit` takes it. The first call has them do so, none waits."""
+
     def publish(self, content: Parcel) -> Any:
         """Make a parcel available to all of them; return what `submit` takes for it."""
 

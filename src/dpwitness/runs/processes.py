@@ -4,12 +4,15 @@ They are started anew, not forked: a fork would repeat the state of every genera
 """
 
 import atexit
+import math
 import re
 import signal
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import CancelledError, wait
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
@@ -19,7 +22,7 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.runs.portions import Died
 from dpwitness.runs.remote import Remote
 from dpwitness.runs.sending import Answer, Parcel
-from dpwitness.runs.worker import execute
+from dpwitness.runs.worker import execute, read
 
 #: Seconds after which processes that have nothing to do end.
 IDLE: Final = 60.0
@@ -27,6 +30,30 @@ IDLE: Final = 60.0
 LARGE: Final = 1 << 14
 #: Seconds that processes are waited for where nobody wants their results any more.
 PATIENCE: Final = 0.3
+#: Seconds that runs go on here, while one process is ready and others are not.
+OTHERS: Final = 5.0
+
+
+@dataclass(slots=True)
+class Reading:
+    """Processes that read a mechanism: those asked to, and who has done it since when."""
+
+    asked: list[Any] = field(default_factory=list)
+    workers: set[str] = field(default_factory=set)
+    since: float = math.inf
+    used: float = 0.0  # when it was last asked for
+    failed: bool = False  # to read it, which is told where a portion of work needs it
+
+    def done(self, workers: int) -> bool:
+        """Whether so many have, or those that have not take long."""
+        for answer in [answer for answer in self.asked if answer.done()]:
+            self.asked.remove(answer)
+            if answer.cancelled() or answer.exception() is not None:
+                self.failed = True
+            else:
+                self.workers.add(answer.result())
+                self.since = min(self.since, time.monotonic())
+        return self.failed or len(self.workers) >= workers or time.monotonic() - self.since > OTHERS
 
 
 class Processes:
@@ -39,6 +66,7 @@ class Processes:
         self.workers = workers
         self._lock = threading.Lock()
         self._pool: Any = None
+        self._reading: dict[str, Reading] = {}  # by the digest of the mechanism
 
     @property
     def started(self) -> bool:
@@ -47,6 +75,17 @@ class Processes:
 
     def start(self, deadline: Deadline | None) -> None:
         """Start them with the first portion."""
+
+    def ready(self, mechanism: Parcel) -> bool:
+        """Whether all of them have read it, or one has and the others take long; see `portions.Place`."""
+        now, found = time.monotonic(), self._reading.get(mechanism.digest)
+        if found is None or now - found.used > IDLE / 2:  # else those that had read it may have ended
+            found = self._reading[mechanism.digest] = Reading()
+        found.used = now
+        if found.done(self.workers):
+            return True
+        found.asked += [self._asked(read, mechanism) for _ in range(self.workers - len(found.asked))]
+        return False
 
     def _running(self) -> Any:
         from loky.process_executor import ProcessPoolExecutor  # type: ignore[import-untyped]  # it has no types
@@ -60,6 +99,7 @@ class Processes:
         """End them, whatever they do."""
         with self._lock:
             pool, self._pool = self._pool, None
+            self._reading.clear()
         if pool is not None:
             pool.shutdown(wait=True, kill_workers=True)
 
@@ -78,12 +118,15 @@ class Processes:
 
     def submit(self, mechanism: Parcel, work: Parcel, first: int, end: int) -> Any:
         """Have a portion done, by new processes where one has ended."""
+        return self._asked(execute, mechanism, work, first, end)
+
+    def _asked(self, function: Callable[..., Any], *given: Any) -> Any:
         from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
 
         while True:
             pool = self._running()
             try:
-                return pool.submit(execute, mechanism, work, first, end)
+                return pool.submit(function, *given)
             except (BrokenProcessPool, ShutdownExecutorError):
                 self._left(pool)
 

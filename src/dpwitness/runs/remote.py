@@ -91,10 +91,17 @@ class Remote:
             return True
         seconds = min(parts * work.seconds, math.inf if deadline is None else deadline.left)
         if self._place.started and self._parcel is not None:
-            return parts > 1 and seconds >= PAYS_STARTED
-        # In many small pieces: a few times what was done here may still come.
-        ahead = seconds + 3 * self._seconds_here if parts > 1 else seconds
-        return ahead >= PAYS and (self._seconds_here >= START or work.seconds >= START / 4)
+            pays = parts > 1 and seconds >= PAYS_STARTED
+        else:  # in many small pieces: a few times what was done here may still come
+            ahead = seconds + 3 * self._seconds_here if parts > 1 else seconds
+            pays = ahead >= PAYS and (self._seconds_here >= START or work.seconds >= START / 4)
+        return pays and self._ready(work, deadline)
+
+    def _ready(self, work: Work[Any], deadline: Deadline | None) -> bool:
+        """Whether the processes can begin at once; until they can, runs go on here, and starting costs no time."""
+        with self._lock:
+            mechanism = self._sent(work, deadline)
+        return mechanism is not None and self._place.ready(mechanism)
 
     def _do_here(self, work: Work[Any], first: int, count: int, deadline: Deadline | None) -> Iterator[Any]:
         """Parts in this process, from `first` on; counts the seconds."""
@@ -122,17 +129,22 @@ class Remote:
     def _written(self, work: Work[Any], deadline: Deadline | None) -> tuple[Any, Any] | None:
         """The mechanism and the work as the place takes them; None where they stay here."""
         with self._lock:
-            if self._refused:
-                return None
+            mechanism = self._sent(work, deadline)
             try:
-                if self._parcel is None:
-                    self._parcel = self._prepared(work, deadline)
-                    if self._parcel is None:
-                        return None
-                return self._parcel[1], self._place.publish(parcel(dumped(work, by_name=self._mechanism)))
+                written = None if mechanism is None else parcel(dumped(work, by_name=self._mechanism))
+                return None if written is None else (mechanism, self._place.publish(written))
             except CannotSend as error:
                 self._stay(f"it cannot be sent to another process ({error})")
                 return None
+
+    def _sent(self, work: Work[Any], deadline: Deadline | None) -> Any:
+        """The mechanism as the place takes it; None where it stays here."""
+        if self._parcel is None and not self._refused:
+            try:
+                self._parcel = self._prepared(work, deadline)
+            except CannotSend as error:
+                self._stay(f"it cannot be sent to another process ({error})")
+        return None if self._refused or self._parcel is None else self._parcel[1]
 
     def _prepared(self, work: Work[Any], deadline: Deadline | None) -> tuple[str, Any] | None:
         """Write the mechanism, and see whether running changes it; None where it does."""

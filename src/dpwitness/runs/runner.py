@@ -7,15 +7,15 @@ the number of workers. Results are handed out in the order of the shards; memory
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from dpwitness.candidate import Tally
 from dpwitness.clock import Deadline
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Event, widen
-from dpwitness.evidence.counts import Counts
+from dpwitness.events import Event, cells_of, widen
+from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
 from dpwitness.runs.executor import Executor, Threads, default_workers
@@ -27,6 +27,9 @@ T = TypeVar("T")
 
 #: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.
 Progress = Callable[[str, int, int, str], None]
+
+#: Parts of an epoch of plain Python, which may be made beside each other.
+EPOCH_PARTS: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,11 @@ class Runner:
         if self.pool is not None:
             return self.pool.workers if self.pool.away else 1
         return self.workers if self.mechanism.threads else 1
+
+    @property
+    def processes(self) -> int:
+        """How many other processes have made runs so far."""
+        return 0 if self.pool is None else self.pool.answered
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -146,18 +154,21 @@ class Runner:
         n10, n11, n01, n00 = map(int, total)
         return Tally(n10=n10, n11=n11, n01=n01, n00=n00)
 
-    def epoch(self, pair: Pair, events: Sequence[Event], n: int, *key: int) -> tuple[tuple[Counts, ...], Rows, Rows]:
+    def epoch(
+        self, pair: Pair, events: Sequence[Event], n: int, *key: int, coupled: bool = True
+    ) -> tuple[CountsTable, Rows, Rows]:
         """Counts of each event in n fresh paired runs, and the outcomes of these runs for what is chosen next.
 
-        Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had. Fewer
-        runs, perhaps none, where the deadline passes first.
+        Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had.
+        `coupled`: as in `confirm`. Fewer runs, perhaps none, where the deadline passes first.
         """
         try:
-            size = 1 if self.mechanism.cost.slow else None  # so that even two runs are made beside each other
-            x, y = self.sample(pair, n, Role.EPOCH, *key, partial_too=True, size=size)
+            # In so many parts that few runs, too, are made beside each other.
+            size = None if self.mechanism.cost.in_numbers else max(n // EPOCH_PARTS, 1)
+            x, y = self.sample(pair, n, Role.EPOCH, *key, coupled=coupled, partial_too=True, size=size)
         except MechanismTimeout:
             x = y = np.empty((0, 1))
-        return tuple(_counted(event, x, y) for event in events), x, y
+        return CountsTable(cells_of(events, x, y)), x, y
 
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True
@@ -187,13 +198,6 @@ class Runner:
 def _counts(cells: Cells) -> Counts:
     n10, n11, n01, n00 = map(int, cells)
     return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
-
-
-def _counted(event: Event, x: Rows, y: Rows) -> Counts:
-    """The cells of an event in paired runs."""
-    a, b = event.contains(x), event.contains(y)
-    both, hits, others = (int(np.count_nonzero(flags)) for flags in (a & b, a, b))
-    return Counts(n10=hits - both, n11=both, n01=others - both, n00=len(x) - hits - others + both)
 
 
 def stack(parts: Sequence[Rows]) -> Rows:

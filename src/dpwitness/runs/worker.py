@@ -18,6 +18,8 @@ from dpwitness.runs.sending import Answer, Parcel, Sent, dumped, loaded
 
 #: Mechanisms, and pieces of work, that a process keeps ready.
 KEPT: Final = 8
+#: Seconds that a process which has read a mechanism leaves to others.
+READ_SECONDS: Final = 0.02
 
 
 @dataclass(slots=True)
@@ -47,6 +49,14 @@ def execute(mechanism: Parcel, work: Parcel, first: int, end: int) -> Answer:
         return _done(ready, parts, first, end)
     with ready.lock:  # its own state, if it has any, may not be safe under threads
         return _done(ready, parts, first, end)
+
+
+def read(mechanism: Parcel) -> str:
+    """Import what a mechanism needs, and return the name of this process. Raises what that raises."""
+    with _LOADING:
+        loaded(mechanism.read())
+    time.sleep(READ_SECONDS)  # so that a process which has just been started gets the next one to read
+    return WORKER
 
 
 def _ready(parcel: Parcel) -> _Ready:

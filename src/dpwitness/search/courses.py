@@ -1,10 +1,12 @@
 """Courses of wealth: on each pair of inputs a careful and a bold portfolio, rebuilt from all runs before every epoch.
 
 The wealth of a check is spread evenly over a fixed number of pairs from the start, so their mean is an e-value, whoever
-gets the runs. The next epoch belongs to the pair whose wealth, less a charge for its runs, is largest.
+gets the runs. The next epoch belongs to the pair whose wealth, less a charge for its runs or its time, is largest.
 """
 
 import math
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,8 +17,8 @@ from numpy.typing import NDArray
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.events import Event, OutcomeSet
-from dpwitness.evidence.counts import Counts
-from dpwitness.evidence.portfolio import Epoch
+from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable
+from dpwitness.evidence.portfolio import Epoch, log_e_values_of
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner, stack
 from dpwitness.search.learners import Proposal
@@ -28,24 +30,31 @@ from dpwitness.search.portfolio import (
     NOTHING,
     Family,
     Portfolio,
-    cuts_of,
-    intervals,
     portfolio,
     proposed,
 )
+from dpwitness.search.ranges import Ranges, cuts_of
 from dpwitness.search.samples import sample_of
 
 Rows = NDArray[np.float64]
 
 #: An epoch is a tenth of the runs so far.
 SHARE: Final = 10
-#: Nats that a run costs a pair in the choice of the next one; .01 to .03 make no difference, 0 stays with chance.
+#: Nats that a run costs a pair in the choice of the next one, at most; .01 to .03 make no difference, 0 stays with
+#: chance. And what part of the best pair's promise a run, where that is less: else slow growth is never stayed with.
 CHARGE: Final = 0.02
+PART_OF_BEST: Final = 4
+#: Runs of a pair are charged by their seconds from so many a paired run on, if they are so many times those of the
+#: fastest pair. Below, timing must not decide: the same seed gives the same counts.
+LONG: Final = 0.1
+SLOWER: Final = 8.0
 #: Runs from which on learners are asked, and from which on thoroughly; and by how much more runs they and the cuts of
 #: columns are renewed.
 LEARNED: Final = 32
 THOROUGH: Final = 512
 RENEWED: Final = 1.25
+#: Numbers that the outcomes of one pair may hold in memory, both sides together.
+ROOM: Final = 1 << 23
 #: Outcomes of so few kinds are events of their own.
 FEW: Final = 16
 
@@ -62,11 +71,14 @@ class Course:
     x: Rows = field(default_factory=lambda: np.empty((0, 1)))
     y: Rows = field(default_factory=lambda: np.empty((0, 1)))
     epochs: tuple[list[Epoch], list[Epoch]] = field(default_factory=lambda: ([], []))
-    log_wealth: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    log_wealth: Rows = field(default_factory=lambda: np.zeros(2))
     portfolios: list[Portfolio] = field(default_factory=list)
-    seen: dict[Event, Counts] = field(default_factory=dict)  # in the epochs for which an event was chosen before
+    numbers: dict[Event, int] = field(default_factory=dict)  # of the events of the last epoch, in `seen`
+    seen: CountsTable = NO_COUNTS  # in the epochs for which an event was chosen without a break
+    coming: list[Portfolio] = field(default_factory=list)  # what will be bet in the next epoch
+    seconds_per_run: float = math.inf  # of a paired run, in the fastest epoch
     renewed_at: int = 0
-    _cuts: dict[int, Rows] = field(default_factory=dict)
+    _ranges: Ranges = field(default_factory=lambda: Ranges({}))
     _proposals: list[Proposal] = field(default_factory=list)
 
     @property
@@ -75,39 +87,61 @@ class Course:
         return len(self.x)
 
     @property
+    def full(self) -> bool:
+        """Whether memory has no room for outcomes of more runs."""
+        return self.x.size + self.y.size >= ROOM
+
+    @property
     def wealth(self) -> float:
         """The logarithm of the mean of both portfolios' wealth."""
         return float(np.logaddexp.reduce(self.log_wealth)) - math.log(2)
 
-    def advance(self, runner: Runner, claim: Claim, n: int, label: Callable[[float], str | None]) -> int:
-        """Bet on n fresh runs, and learn from them; return how many there were, fewer at the deadline."""
-        families = self._families(claim, label) if self.runs else []
-        self.portfolios = [portfolio(families, claim, imagined, 0.0) for imagined in (CAREFUL, BOLD)]
-        events = list(dict.fromkeys(event for chosen in self.portfolios for event in chosen.events))
-        counts, x, y = runner.epoch(self.pair, events, n, self.index, len(self.epochs[0]))
-        found = dict(zip(events, counts, strict=True))
-        for side, chosen in enumerate(self.portfolios):
-            directed = [
-                found[event].swapped() if swapped else found[event]
-                for event, swapped in zip(chosen.events, chosen.swapped, strict=True)
-            ]
-            epoch = Epoch(stakes=chosen.stakes, counts=tuple(directed))
-            self.epochs[side].append(epoch)
-            self.log_wealth[side] += epoch.log_e_value(claim)
-        self.seen = {event: self.seen.get(event, Counts()) + found[event] for event in events}
+    @property
+    def promise(self) -> float:
+        """The logarithm of what was to be won in its runs by whoever had known them; at least 0."""
+        return max((0.0, *(chosen.promise for chosen in self.coming)))
+
+    def charged(self, fastest: float) -> float:
+        """Its runs; of a pair that takes much longer than `fastest`, in seconds a run, as many as fit in its time."""
+        seconds = self.seconds_per_run if self.runs else 0.0
+        return self.runs * (seconds / fastest if seconds >= max(LONG, SLOWER * fastest) else 1.0)
+
+    def advance(
+        self, runner: Runner, claim: Claim, n: int, label: Callable[[float], str | None], *, coupled: bool = True
+    ) -> int:
+        """Bet on n fresh runs, and learn from them; return how many there were, fewer at the deadline.
+
+        `label`: the text behind a number of an outcome, None where it is a number. `coupled`: whether the sides of a
+        run share their random draws.
+        """
+        self.portfolios = self.coming or [NOTHING, NOTHING]
+        numbers = {event: k for k, event in enumerate(dict.fromkeys(e for p in self.portfolios for e in p.events))}
+        started, processes = time.perf_counter(), runner.processes
+        counts, x, y = runner.epoch(self.pair, list(numbers), n, self.index, len(self.epochs[0]), coupled=coupled)
+        if len(x) and runner.processes == processes:  # else processes were started in that time
+            self.seconds_per_run = min(self.seconds_per_run, (time.perf_counter() - started) / len(x))
+        made = []
+        for chosen in self.portfolios:
+            places = np.array([numbers[event] for event in chosen.events], np.int64)
+            made.append(Epoch(stakes=chosen.stakes, counts=counts.directed(places, chosen.swapped)))
+        for epochs, epoch in zip(self.epochs, made, strict=True):
+            epochs.append(epoch)
+        self.log_wealth += log_e_values_of(made, claim)
+        places = np.array([self.numbers.get(event, -1) for event in numbers], np.int64)
+        self.numbers, self.seen = numbers, counts.plus(self.seen, places)
         self.x, self.y = (stack([self.x, x]), stack([self.y, y])) if self.runs else (x, y)
+        families = self._families(claim, label) if self.runs else []
+        self.coming = [portfolio(families, claim, imagined) for imagined in (CAREFUL, BOLD)]
         return len(x)
 
     def _families(self, claim: Claim, label: Callable[[float], str | None]) -> list[Family]:
         if self.runs >= RENEWED * self.renewed_at:
             self.renewed_at = self.runs
-            self._cuts = {
-                column: cuts
-                for column, cuts in cuts_of(self.x, self.y).items()
-                if not any(label(value) for value in self.x[:FEW, column].tolist())  # texts have no order
-            }
+            cuts = cuts_of(self.x, self.y)
+            texts = [c for c in cuts if any(label(value) for value in self.x[:FEW, c].tolist())]  # they have no order
+            self._ranges = Ranges({column: places for column, places in cuts.items() if column not in texts})
             self._proposals = self._learned(claim) if self.runs >= LEARNED else []
-        families = [intervals(self._cuts, self.x, self.y), self._outcomes()]
+        families = [self._ranges.seen(self.x, self.y), self._outcomes()]
         if self._proposals:
             half = self.renewed_at // 2  # what learners did not see
             families.append(proposed(self._proposals, self.x[half:], self.y[half:]))
@@ -120,10 +154,11 @@ class Course:
         return [proposal for learner in LEARNERS for proposal in learner.propose(sample, objective, thorough=thorough)]
 
     def _outcomes(self) -> Family:
-        """Single outcomes, where there are few: as events that were not learned from any run."""
-        different = {row.tobytes(): row for side in (self.x, self.y) for row in side[: 2 * FEW]}
-        few = 1 < len(different) <= FEW
-        single = [Proposal(event=OutcomeSet(row[None])) for row in different.values()] if few else []
+        """Single outcomes, all of few, or those that come again: their priors do not hang on what they promise."""
+        rows = [row for side in (self.x, self.y) for row in side[: 2 * FEW]]
+        times = Counter(row.tobytes() for row in rows)
+        frequent = {row.tobytes(): row for row in rows if len(times) <= FEW or times[row.tobytes()] > 1}
+        single = [Proposal(event=OutcomeSet(row[None])) for row in list(frequent.values())[:FEW]]
         return proposed(single, self.x, self.y)
 
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
@@ -147,13 +182,17 @@ class Course:
 
     def counts(self, candidate: Candidate) -> Counts:
         """What the epochs showed of an event since it was chosen, D first as in the candidate."""
-        seen = self.seen.get(candidate.event, Counts())
+        number = self.numbers.get(candidate.event)
+        seen = Counts() if number is None else self.seen.of(number)
         return seen if candidate.pair.data is self.pair.data else seen.swapped()
 
 
 def next_course(courses: Sequence[Course]) -> Course:
-    """The course that gets the next epoch."""
-    return max(courses, key=lambda course: course.wealth - CHARGE * course.runs)
+    """The course that gets the next epoch: that of the largest wealth, less a charge for its runs or its time."""
+    fastest = min(course.seconds_per_run for course in courses)
+    best = max((course.promise + 1) / max(course.runs, 1) for course in courses)
+    charge = min(CHARGE, best / PART_OF_BEST)
+    return max(courses, key=lambda course: course.wealth - charge * course.charged(fastest))
 
 
 def runs_of_next_epoch(course: Course, least: int) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.events import LARGEST, Event, Interval
+from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.search.learners.base import Proposal
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, SortedColumn
@@ -90,7 +91,10 @@ def _column_intervals(sample: Sample, event: Event | None, shares: Floats) -> li
             continue
         values = _few_values(present)
         cuts, atoms = _cuts(present, shares) if values is None else (values, values)
-        lows, highs = _intervals(cuts, atoms, present)
+        ordered = (cuts >= LEAST_NUMBER) | (cuts < -LARGEST)  # codes of texts have no order
+        lows, highs = _intervals(cuts[ordered], atoms, present)
+        if not len(lows):
+            continue
         p, q = (_runs_between(column, lows, highs) / sample.training_runs for column in both)
         found.append(ColumnIntervals(j, lows, highs, p, q))
     return found
@@ -113,6 +117,9 @@ def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> tuple[Floats, Floa
     ]
     # The least too: it may be an atom that no share meets.
     cuts = np.unique(np.concatenate([*spots, *(column.values[:1] for column in columns)]))
+    ends = [np.searchsorted(column.values, [-LARGEST, LEAST_NUMBER]) for column in columns]
+    if any(first < last for first, last in ends):
+        cuts = np.union1d(cuts, [LEAST_NUMBER])  # between what is no number, and numbers
     # A quantile of a continuous column is no atom: around it there is nothing but a sliver, and luck.
     frequent = [
         _runs_between(column, cuts, np.nextafter(cuts, np.inf)) >= ATOM * column.cumulative[-1] for column in columns
@@ -130,6 +137,8 @@ def _intervals(cuts: Floats, atoms: Floats, columns: Sequence[SortedColumn]) -> 
     ]
     following = np.minimum.reduce(after)
     # An atom with nothing above it is the interval above its cut.
+    codes = (atoms < LEAST_NUMBER) & (atoms > -np.inf)
+    following[codes] = np.nextafter(atoms[codes], np.inf)
     single = (following < np.inf) | any(column.values[-1] == np.inf for column in columns)
     lows = np.concatenate([np.full(len(cuts), -np.inf), cuts, atoms[single]])
     ends = np.clip(np.concatenate([cuts, following[single]]), -LARGEST, LARGEST)

@@ -1,0 +1,89 @@
+"""A claim that leaves open which datasets are adjacent: a check of its own for each adjacency, at its share of α."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from dpwitness.api.requirements import require_budget
+from dpwitness.clock import Deadline
+from dpwitness.effort import Effort
+from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, MechanismError, MixedKinds
+from dpwitness.neighbours import Relation, alternatives
+from dpwitness.problem import Problem
+from dpwitness.results.verdict import Verdict, Violation
+from dpwitness.runs import Runner
+
+__all__ = ["check_each_adjacency"]
+
+#: Errors after which what was proved before them is in doubt, too, or is to be proved again.
+DOUBTED: Final = (DependentRuns, CompiledDisagrees, MixedKinds)
+
+Check = Callable[[Problem, Runner, Effort], Verdict]
+
+
+def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check: Check) -> Verdict:
+    """The verdict of `check`; where the relation leaves the adjacency open, that which matters most of one for each.
+
+    Each is checked at an even share of α, so that all together raise a false alarm with probability α at most, and in
+    an even share of the time that is left. The violation with the largest e-value comes back, else the pass that would
+    have detected least; the other verdicts are its `others`. What was found is not lost to an error or an interruption
+    that comes after it.
+    """
+    relations = _possible(problem)
+    if len(relations) < 2:
+        return check(problem, runner, effort)
+    effort = replace(effort, alpha=effort.alpha / len(relations))
+    require_budget(problem.claim, effort)
+    found: list[Verdict] = []
+    for k, relation in enumerate(relations):
+        share = _with_share(runner, len(relations) - k, first=k == 0)
+        try:
+            found.append(check(replace(problem, relation=relation), share, effort))
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            found[-1] = replace(found[-1], ended="interrupted")
+        except (MechanismError, ClusterLost) as error:
+            if isinstance(error, DOUBTED) or not any(isinstance(verdict, Violation) for verdict in found):
+                raise
+            found[-1] = _noted(found[-1], f"under {relation!s:.200} nothing was found out: {error}")
+            continue
+        if found[-1].ended in ("interrupted", "cluster lost"):
+            left = [str(other)[:200] for other in relations[len(found) :]]
+            found[-1] = _noted(found[-1], f"not checked: {'; '.join(left)}") if left else found[-1]
+            break
+    return _joined(found)
+
+
+def _possible(problem: Problem) -> tuple[Relation, ...]:
+    """The relations, one for each adjacency, that have any pair: a single record cannot be removed."""
+    each = alternatives(problem.relation)
+    return tuple(relation for relation in each if next(iter(relation.candidates(problem.data)), None) is not None)
+
+
+def _with_share(runner: Runner, shares: int, *, first: bool) -> Runner:
+    """The same runner with an even share of the time that is left."""
+    if runner.deadline is None:
+        return runner
+    now, share = time.monotonic(), runner.deadline.left / shares
+    began = runner.began if first else now
+    return replace(runner, began=began, deadline=Deadline(now + share), max_time=max(share, 1e-9))
+
+
+def _noted(verdict: Verdict, note: str) -> Verdict:
+    return replace(verdict, notes=(*verdict.notes, note))
+
+
+def _joined(found: list[Verdict]) -> Verdict:
+    """The verdict that matters most, with the others; as it ended where one of them was interrupted."""
+
+    def weight(verdict: Verdict) -> tuple[bool, float]:
+        if isinstance(verdict, Violation):
+            return True, verdict.log_e_value
+        return False, verdict.detectable_epsilon
+
+    chosen = max(found, key=weight)
+    others = tuple(verdict for verdict in found if verdict is not chosen)
+    ended = next((verdict.ended for verdict in found if verdict.ended in ("interrupted", "cluster lost")), chosen.ended)
+    return replace(chosen, others=others, ended=ended)

@@ -1,0 +1,18 @@
+"""What must hold before the runs: that they can be enough for a violation to be proved."""
+
+from dpwitness.claims import Claim
+from dpwitness.effort import Effort
+from dpwitness.errors import BudgetTooSmall
+from dpwitness.evidence import runs_needed
+
+__all__ = ["require_budget"]
+
+
+def require_budget(claim: Claim, effort: Effort) -> None:
+    """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
+    needed = runs_needed(claim, effort.alpha)
+    if effort.max_runs < needed:
+        raise BudgetTooSmall(
+            f"max_runs={effort.max_runs} is too small: even the clearest violation of {claim} at "
+            f"alpha={effort.alpha:g} needs {needed} runs; give at least that many"
+        )

@@ -1,0 +1,65 @@
+"""What numba refuses is told with what to do about it, in numba's own words of today."""
+
+import numpy as np
+import pytest
+
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
+from dpwitness.mechanisms.refusals import refusal
+from dpwitness.mechanisms.signature import Signature
+
+
+def doubled(value):
+    return 2 * value
+
+
+def with_helper(rng, data):
+    return doubled(data[0]) + rng.normal()
+
+
+def with_import(rng, data):
+    import math
+
+    return math.sqrt(data[0]) + rng.normal()
+
+
+def with_missing_distribution(rng, data):
+    return data[0] + rng.multivariate_normal(data, data)[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "mend"),
+    [
+        (with_helper, "to make it fast: decorate doubled with @numba.njit"),
+        (with_import, "to make it fast: move the import to the top of the file"),
+        (with_missing_distribution, "to make it fast: numba has no rng.multivariate_normal"),
+    ],
+)
+def test_what_numba_says_today_is_understood(function, mend):
+    with pytest.raises(Refused) as raised:
+        CompiledMechanism(Signature.of(function, {})).fill(np.ones(2), np.random.default_rng(0), np.empty((1, 8)), 0)
+    told = refusal(str(raised.value))
+    assert mend in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("message", "mend"),
+    [
+        ("Untyped global name 'NOISE': Cannot determine Numba type of <class 'mine.Laplace'>", "NOISE is a mine.Lap"),
+        ("Untyped global name 'TABLE': Cannot determine Numba type of <class 'dict'>", "TABLE is a dict: give"),
+        ("Use of unsupported opcode (STORE_GLOBAL) found", "in place of setting a global variable"),
+        ("The use of yield in a closure is unsupported.", "write the generator expression as a loop"),
+        ("Unsupported context manager in use", "leave out the with statement"),
+        ("Unknown attribute 'laplace' of type Module(<module 'scipy.stats' from 'x'>)", "not know scipy.stats.laplace"),
+        ("No implementation of function Function(<function array_mean at 0x7>) found", "numba has no mean with such"),
+        ("Failed in nopython mode\nCannot unify float64 and unicode_type for 'x'", "keep each variable of one type"),
+        ("something that nobody has seen", "use loops, numbers, NumPy arrays and dpwitness.noise"),
+        ("", "no reason given"),
+    ],
+)
+def test_each_reason_has_its_mend(message, mend):
+    assert mend in refusal(message)
+
+
+def test_long_reasons_are_cut():
+    assert len(refusal("x" * 5000)) < 300

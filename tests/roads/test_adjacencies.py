@@ -1,0 +1,133 @@
+"""A claim that leaves the adjacency open: one verdict for each, at half of α, and none is lost."""
+
+import json
+import re
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.api.adjacencies import check_each_adjacency
+from dpwitness.cli import main
+from dpwitness.effort import Effort
+from dpwitness.errors import ClusterLost, DependentRuns, MechanismRaised
+from dpwitness.problem import Statement, prepare
+from dpwitness.results.verdict import verdict_from_json
+
+FEW = {"seed": 1, "max_runs": 20_000, "search_runs": 5_000, "workers": 1}
+
+
+def total(rng, data, epsilon, size):
+    """Enough noise for one record in [−1, 1] more, not for one that goes from −1 to 1."""
+    return np.sum(data) + rng.laplace(0, 1 / epsilon, size)
+
+
+def mean(rng, data, size):
+    """Enough for either: a record more moves it by 2 at most, another record too."""
+    return np.sum(data) / max(len(data), 1) + rng.laplace(0, 20, size)
+
+
+EITHER = dpw.records(dpw.numbers(-1, 1), size=(0, 5), adjacency=None)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return dpw.check(total, epsilon=1.0, neighbours=EITHER, **FEW)
+
+
+def test_a_violation_of_either_is_a_violation_and_the_other_is_told(found):
+    assert isinstance(found, dpw.Violation)
+    assert found.witness.relation.adjacency == "replace-one"
+    (other,) = found.others
+    assert isinstance(other, dpw.NotRefuted)
+    assert other.witness.relation.adjacency == "add-remove"
+    assert found.alpha == other.alpha == 1e-6 / 2
+    told = str(found)
+    assert told.index("VIOLATED") < told.index("adjacency='replace-one'") < told.index("NOT REFUTED")
+    assert told.index("NOT REFUTED") < told.index("adjacency='add-remove'")
+
+
+def test_it_comes_back_from_json_with_both(found):
+    again = verdict_from_json(json.loads(json.dumps(found.to_json())))
+    seconds = re.compile(r"[\d.]+ s;")  # a file holds them to the millisecond
+    assert seconds.sub("", str(again)) == seconds.sub("", str(found))
+    assert again.others[0].counts == found.others[0].counts
+
+
+def test_a_pass_is_of_both():
+    verdict = dpw.check(mean, claim=1.0, neighbours=EITHER, **FEW)
+    assert isinstance(verdict, dpw.NotRefuted)
+    (other,) = verdict.others
+    assert verdict.detectable_epsilon >= other.detectable_epsilon
+    assert {v.witness.relation.adjacency for v in (verdict, other)} == {"add-remove", "replace-one"}
+
+
+def test_one_adjacency_has_no_others():
+    verdict = dpw.check(mean, claim=1.0, neighbours=replace(EITHER, adjacency="add-remove"), **FEW)
+    assert verdict.others == ()
+    assert "others" not in verdict.to_json()
+    assert "neighbours " not in str(verdict)
+
+
+def outcomes_of(*steps):
+    """What `check_each_adjacency` makes of checks that end like this: a verdict, or an error that is raised."""
+    problem, runner = prepare(Statement(mechanism=mean, claim=1.0, neighbours=EITHER), Effort(seed=1, workers=1))
+    left, shares = list(steps), []
+
+    def check(problem, runner, effort):
+        shares.append((effort.alpha, runner.max_time, problem.relation.adjacency))
+        step = left.pop(0)
+        if isinstance(step, BaseException):
+            raise step
+        return step
+
+    return check_each_adjacency(problem, runner, Effort(seed=1, workers=1), check), shares
+
+
+def test_each_has_half_of_alpha_and_what_time_is_left(found):
+    _, shares = outcomes_of(found, found.others[0])
+    assert [(alpha, adjacency) for alpha, _, adjacency in shares] == [(5e-7, "add-remove"), (5e-7, "replace-one")]
+    assert 29 < shares[0][1] <= 30
+    assert 58 < shares[1][1] <= 60  # the first took none of it
+
+
+@pytest.mark.parametrize("error", [MechanismRaised("no luck"), ClusterLost("gone")])
+def test_a_violation_is_not_lost_to_an_error_under_the_other_adjacency(found, error):
+    alone = replace(found, others=())
+    verdict, _ = outcomes_of(alone, error)
+    assert isinstance(verdict, dpw.Violation)
+    assert str(error) in verdict.notes[-1]
+    with pytest.raises(type(error)):
+        outcomes_of(found.others[0], error)
+
+
+def test_dependent_runs_are_never_a_violation(found):
+    with pytest.raises(DependentRuns):
+        outcomes_of(replace(found, others=()), DependentRuns("remembered"))
+
+
+def test_an_interruption_keeps_what_was_found(found):
+    verdict, shares = outcomes_of(replace(found, others=()), KeyboardInterrupt())
+    assert (type(verdict), verdict.ended, len(shares)) == (dpw.Violation, "interrupted", 2)
+    assert "not checked: records(numbers(-1, 1), adjacency='replace-one', size=(0, 5))" in verdict.notes
+    verdict, shares = outcomes_of(replace(found.others[0], ended="interrupted"))
+    assert (verdict.ended, len(shares)) == ("interrupted", 1)
+
+
+def test_on_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "values.csv").write_text("value\n" + "0.5\n" * 4)
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n\ndef total(rng, data, epsilon, size):\n"
+        "    return np.sum(data) + rng.laplace(0, 1 / epsilon, size)\n"
+    )
+    line = "check mine.py:total --epsilon 1 --records values.csv --form array --domain value=-1.0:1.0 --runs 20000"
+    with warnings.catch_warnings():
+        code = main([*line.split(), "--adjacency", "either", "--seed", "1", "--quiet"])
+    out = capsys.readouterr().out
+    assert code == 1
+    assert "VIOLATED" in out
+    assert "NOT REFUTED" in out
+    assert "--adjacency either" in out
