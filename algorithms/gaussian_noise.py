@@ -86,9 +86,7 @@ def analytic_gaussian(
     source="Canonne, Kamath & Steinke 2020, Alg. 3",
     true_epsilon="ρ = ε²/2",
 )
-def discrete_gaussian(
-    rng: np.random.Generator, queries: Counts, epsilon: float, sensitivity: float = 1.0
-) -> float:
+def discrete_gaussian(rng: np.random.Generator, queries: Counts, epsilon: float, sensitivity: float = 1.0) -> float:
     """One whole number + discrete Gaussian noise of scale Δ/ε: ½ε²-zCDP."""
     sigma = sensitivity / epsilon
     scale = math.floor(sigma) + 1.0
@@ -135,7 +133,7 @@ def gaussian_composition(
 
 @helper
 def step_sigma(epsilon: float, delta: float, rate: float) -> float:
-    """The noise multiplier of a step: (ε, δ) is amplified from what an unsampled step has; Balle et al. 2018, Thm. 8."""
+    """The noise multiplier of a step: (ε, δ) is what sampling makes of an unsampled step's; Balle et al. 2018."""
     return 1 / largest_mu(math.log1p(math.expm1(epsilon) / rate), delta / rate)
 
 

@@ -1,4 +1,4 @@
-"""True output probabilities of threshold mechanisms: the ground truth of tests and benchmarks.
+"""True output probabilities of threshold mechanisms, and true curves δ(ε): the ground truth of tests and benchmarks.
 
 A threshold mechanism draws z = T + Lap(b) once and answers ⊤ to query i where q_i + Lap(c) ≥ z, ⊥ otherwise; given z
 the answers are independent. So a pattern has the probability ∫ f_b(z − T) ∏_⊥ F_c(z − q_i) ∏_⊤ (1 − F_c(z − q_i)) dz.
@@ -6,6 +6,7 @@ Between the kinks (T and the q_i) the integrand is smooth; Gauss–Legendre pane
 10⁻⁸ (tests compare with 40-digit arithmetic).
 """
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
@@ -13,7 +14,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["SCALES", "pattern_probability", "target_probability"]
+__all__ = [
+    "SCALES",
+    "discrete_gaussian_delta",
+    "gaussian_delta",
+    "pattern_probability",
+    "subsampled_gaussian_delta",
+    "target_probability",
+    "truncated_laplace_delta",
+]
 
 Floats = NDArray[np.float64]
 
@@ -111,3 +120,49 @@ def target_probability(
     """
     b, c = SCALES[target](epsilon, cutoff, sensitivity)
     return pattern_probability(answers, queries, threshold=threshold, threshold_scale=b, query_scale=c)
+
+
+def _upper_tail(z: float) -> float:
+    """P(N(0, 1) > z)."""
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
+def gaussian_delta(epsilon: float, *, mu: float) -> float:
+    """δ at ε of N(0, σ²) against N(Δ, σ²), μ = Δ/σ: Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ). Balle & Wang 2018, Theorem 8."""
+    return _upper_tail(epsilon / mu - mu / 2) - math.exp(epsilon) * _upper_tail(epsilon / mu + mu / 2)
+
+
+def subsampled_gaussian_delta(epsilon: float, *, rate: float, mu: float, removed: bool = True) -> float:
+    """δ at ε of a sum with Gaussian noise over a batch that each record joins with probability `rate`.
+
+    `removed`: D holds the record that D′ lacks, else the other way round. μ: its norm over σ. The outcomes of D follow
+    (1 − rate)·N(0, 1) + rate·N(μ, 1), those of D′ N(0, 1); the likelihood ratio rises, so the event is x > t, or x < t.
+    """
+    share = math.exp(epsilon if removed else -epsilon) - (1 - rate)
+    if share <= 0:  # the likelihood ratio is never so small
+        return 0.0 if not removed else 1 - math.exp(epsilon)
+    t = math.log(share / rate) / mu + mu / 2
+    if removed:
+        with_record = (1 - rate) * _upper_tail(t) + rate * _upper_tail(t - mu)
+        return with_record - math.exp(epsilon) * _upper_tail(t)
+    with_record = (1 - rate) * _upper_tail(-t) + rate * _upper_tail(mu - t)
+    return _upper_tail(-t) - math.exp(epsilon) * with_record
+
+
+def truncated_laplace_delta(epsilon: float, *, scale: float, bound: float, shift: float = 1.0) -> float:
+    """δ at ε ≥ shift/scale of Laplace noise cut off beyond ± bound: the mass of the part that D′ never reaches.
+
+    All in the units of the answers, 0 ≤ shift ≤ bound. Geng, Ding, Guo & Kumar 2020, Theorem 1. Raises `ValueError` for
+    a smaller ε, where other outcomes count too.
+    """
+    if epsilon < shift / scale * (1 - 1e-12):
+        raise ValueError(f"epsilon={epsilon!r} must be at least shift/scale = {shift / scale!r}")
+    return math.exp(-bound / scale) * math.expm1(shift / scale) / (2 * -math.expm1(-bound / scale))
+
+
+def discrete_gaussian_delta(epsilon: float, *, sigma: float, shift: int = 1) -> float:
+    """δ at ε of the discrete Gaussian P(k) ∝ e^(−k²/2σ²) against itself moved by a whole number."""
+    k = np.arange(-math.ceil(40 * sigma) - shift, math.ceil(40 * sigma) + shift + 1)
+    weights = np.exp(-(k**2) / (2 * sigma**2))
+    moved = np.exp(-((k - shift) ** 2) / (2 * sigma**2))
+    return float(np.maximum(moved - math.exp(epsilon) * weights, 0.0).sum() / weights.sum())

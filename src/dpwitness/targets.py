@@ -17,8 +17,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Target:
     """A mechanism's own claim (which parameter is its ε), relation, source, and what is true of it.
 
-    `delta`: the δ that it claims where none is given, the default of its parameter of that name. `states`: the claim that
-    its ε stands for, where it is not (ε, δ)-DP.
+    `delta`: the δ that it claims where none is given, the default of its parameter of that name. `states`: the claim
+    that its ε stands for, where it is not (ε, δ)-DP.
     """
 
     claim: str

@@ -212,11 +212,13 @@ def test_public_names():
     assert dpwitness.__all__ == sorted(dpwitness.__all__)
     assert set(dpwitness.__all__) == {
         "ApproxDP", "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "ClusterLost", "CompiledDiffers", "Curve",
-        "DPWitnessError", "DependentRuns", "Interval", "InvalidClaim", "InvalidData", "InvalidNeighbours",
+        "DPWitnessError", "DependentRuns", "GaussianDP", "Interval", "InvalidClaim", "InvalidData", "InvalidNeighbours",
         "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismCrashed", "MechanismError", "MechanismRaised",
         "MechanismTimeout",
-        "NotRefuted", "OutcomeSet", "PureDP", "ScoreThreshold", "SlowMechanism", "UnknownAttack", "UnknownTarget",
-        "Violation", "Witness", "bits", "bound", "categories", "check", "curve", "flags",
+        "NotRefuted", "OutcomeSet", "PrivacyProfile", "PureDP", "RenyiDP", "ScoreThreshold", "SlowMechanism",
+        "TradeOff",
+        "UnknownAttack", "UnknownTarget",
+        "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "curve", "flags",
         "histogram", "integers", "like", "numbers", "pairs", "queries", "records", "remote", "replay", "shrink",
         "target", "text",
     }  # fmt: skip

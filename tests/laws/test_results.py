@@ -81,7 +81,7 @@ def test_what_is_no_result_is_refused_with_one_line(kind, value):
 @pytest.mark.parametrize("kind", RESULTS)
 def test_every_key_that_is_read_is_checked(kind):
     """Without it, or with a value of another kind, the message names it; what is derived is not read at all."""
-    derived = {"p_value", "versions", "detectable_epsilon_reason"}
+    derived = {"p_value", "versions", "detectable_epsilon_reason", "parameter", "lower_bound", "detectable"}
     if kind == "violated":
         derived |= {"detectable_epsilon"}
     written = RESULTS[kind].to_json()

@@ -12,10 +12,15 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import ndtr, ndtri
 
 from dpwitness import NotRefuted, bound, check, pairs
-from dpwitness.claims import ApproxDP
+from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
+from dpwitness.claims.boundary import boundary_of
 from dpwitness.errors import SlowMechanism
+from dpwitness.evidence import Estimate, growth_rate, log_e_value
+from dpwitness.evidence.counts import Counts
+from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.resolve import as_mechanism
 from samplers import PLAIN, SAMPLERS
 
@@ -187,6 +192,47 @@ def test_a_claim_that_just_holds_is_refuted_no_more_often_than_said(function):
         alarms += not isinstance(verdict, NotRefuted)
     print(f"{function.__name__}: {alarms} of {SEEDS} refuted at α = {ALPHA}")
     assert alarms <= stats.binom.isf(1e-6, SEEDS, ALPHA)
+
+
+#: Claims that just hold, of mechanisms that reach them: the boundary of each kind.
+BOUNDARIES = {
+    "gdp": (many_gaussian, GaussianDP(1.0)),
+    "trade-off": (many_gaussian, TradeOff(lambda a: ndtr(-ndtri(a) - 1.0))),
+    "profile": (many_gaussian, PrivacyProfile([(e, gaussian_delta(e, mu=1.0)) for e in np.linspace(0, 3, 13)])),
+    "rdp": (many_flags, RenyiDP(4.0, float(RenyiDP(4.0, 0.0).reached(TRUTH, 1 - TRUTH)))),
+    "zcdp": (many_flags, ZCDP(float(ZCDP(0.0).reached(TRUTH, 1 - TRUTH)))),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDARIES)
+def test_a_claim_of_any_kind_that_just_holds_is_refuted_no_more_often_than_said(name):
+    function, claim = BOUNDARIES[name]
+    mechanism, alarms = made(function), 0
+    for seed in range(FIRST, FIRST + SEEDS):
+        limits = {"neighbours": ONE, "alpha": ALPHA, "seed": seed, "search_runs": 2_000, "workers": 1}
+        alarms += not isinstance(check(mechanism, claim=claim, max_runs=20_000, **limits), NotRefuted)
+    print(f"{claim}: {alarms} of {SEEDS} refuted at α = {ALPHA}")
+    assert alarms <= stats.binom.isf(1e-6, SEEDS, ALPHA)
+
+
+@pytest.mark.parametrize("stated", [0.5, 0.8])
+def test_a_gaussian_is_refuted_in_nearly_as_few_runs_as_can_be(stated):
+    """N(0, 1) against N(1, 1) with a fixed event: median runs against log(1/α)/KL* of the best event and half-plane."""
+    claim = GaussianDP(stated)
+    at = np.linspace(-2, 3, 101)
+    p, q = ndtr(1 - at), ndtr(-at)
+    rates = np.array([growth_rate(*pair, boundary_of(claim).planes).max() for pair in zip(p, q, strict=True)])
+    best = int(rates.argmax())
+    needed, taken = math.log(1 / ALPHA) / rates[best], []
+    estimate = Estimate(p=float(p[best]), q=float(q[best]))
+    for seed in range(FIRST, FIRST + SEEDS):
+        rng, counts = np.random.default_rng(seed), np.zeros(4, np.int64)
+        while log_e_value(Counts(*map(int, counts)), claim, estimate) < math.log(1 / ALPHA):
+            x, y = rng.random() < p[best], rng.random() < q[best]
+            counts[(0 if not y else 1) if x else (2 if y else 3)] += 1
+        taken.append(counts.sum())
+    print(f"{claim}: median {np.median(taken)} runs; log(1/α)/KL* is {needed:.0f}")
+    assert np.median(taken) <= 1.2 * needed
 
 
 @pytest.mark.parametrize("sampler", [*SAMPLERS, *PLAIN], ids=lambda function: function.__name__)

@@ -53,9 +53,9 @@ def bound(
     """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with the given confidence.
 
     Searches for the event whose lower bound promises most at `runs` paired confirm runs, then spends all of them on it.
-    `epsilon` is the mechanism's own parameter. `claim`: bounds the parameter of its family instead, in its unit, as ρ for
-    `ZCDP(0.5)` or ε at α = 8 for `RenyiDP(8, 0.4)`; what it states of the parameter plays no part. `PrivacyProfile` and
-    `TradeOff` bound the ε by which they are exceeded. Other parameters and errors as in `check`.
+    `epsilon` is the mechanism's own parameter. `claim`: bounds the parameter of its family instead, in its unit, as ρ
+    for `ZCDP(0.5)` or ε at α = 8 for `RenyiDP(8, 0.4)`; what it states of the parameter plays no part. `PrivacyProfile`
+    and `TradeOff` bound the ε by which they are exceeded. Other parameters and errors as in `check`.
     """
     statement = Statement(
         mechanism=mechanism, make=make, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in, neighbours=neighbours,
@@ -82,8 +82,10 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
     budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
     # Of slow code what fits in the time.
     planned = runs if problem.mechanism.threads else min(runs, 4 * budget)
-    level = {"planned": planned, "log_threshold": math.log(1 / alpha)}
-    objective: Objective = ParameterAt(claim=problem.claim, **level) if of_family else BoundAt(delta=delta, **level)
+    threshold = math.log(1 / alpha)
+    objective: Objective = BoundAt(planned=planned, log_threshold=threshold, delta=delta)
+    if of_family:
+        objective = ParameterAt(planned=planned, log_threshold=threshold, claim=problem.claim)
     candidate, spent = find(problem, runner, objective, planned=runs, budget=budget)
     events = (candidate.event,)
     done, shards = confirmed(runner, candidate.pair, events, runs)

@@ -62,7 +62,7 @@ def _log_odds(q: float) -> float:
 
 
 def _sides(slopes: Floats, intercepts: Floats) -> list[tuple[float, float, float, float]]:
-    """The sides of the lower envelope below p = 1, from q = 0 on: slope, intercept, and the q from which and to which."""
+    """The sides of the lower envelope below p = 1, from q = 0 on: slope, intercept, and both ends in q."""
     order = np.lexsort((slopes, intercepts))
     sides: list[tuple[float, float, float, float]] = []
     for slope, intercept in zip(slopes[order], intercepts[order], strict=True):

@@ -111,7 +111,8 @@ class PrivacyProfile(CurvedClaim):
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "PrivacyProfile":
         """Read what `to_json` wrote, its kind left out; the excess may lack. Raises `InvalidClaim`."""
-        return cls(*from_fields(value, "points"), excess=value.get("excess", 0.0))
+        (points,) = from_fields(value, "points")
+        return cls(points, excess=value.get("excess", 0.0))
 
 
 @lru_cache(maxsize=64)

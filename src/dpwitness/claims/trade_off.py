@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -105,7 +106,8 @@ class TradeOff(CurvedClaim):
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "TradeOff":
         """Read what `to_json` wrote, its kind left out; the excess may lack. Raises `InvalidClaim`."""
-        return cls(*from_fields(value, "points"), excess=value.get("excess", 0.0))
+        (points,) = from_fields(value, "points")
+        return cls(points, excess=value.get("excess", 0.0))
 
 
 @lru_cache(maxsize=64)
@@ -132,7 +134,7 @@ def _checked(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 def _polygon(points: list[tuple[float, float]]) -> Points:
     """The corners of the polygon through points, its ends included. Raises `InvalidClaim` where it is not convex."""
     points = _checked(points)
-    for before, after in zip(points, points[1:], strict=False):
+    for before, after in pairwise(points):
         if after[0] == before[0] or after[1] > before[1] + ROUNDING:
             raise InvalidClaim(
                 f"points: f({after[0]!r}) = {after[1]!r} follows f({before[0]!r}) = {before[1]!r}: f must fall"

@@ -84,7 +84,7 @@ def stated_claim(
 
 
 def _of_epsilon(thing: Any, library: Library, epsilon: float, delta: float | None, d_in: Any, *, own: bool) -> Claim:
-    """What an ε that was given claims; `own`: it is the mechanism's parameter too, which a target may state otherwise."""
+    """What a given ε claims; `own`: it is the mechanism's parameter too, and a target says what that means."""
     target = target_of(thing)
     if target is not None and target.states is not None and own and delta is None:
         return target.states(float(epsilon))

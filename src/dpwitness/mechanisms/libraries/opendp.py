@@ -57,8 +57,8 @@ class OpenDP(Library):
         if measure.startswith("SmoothedMaxDivergence"):
             return profile_of(loss.delta)
         raise InvalidClaim(
-            f"the measurement states its loss as {measure} ({loss!r}), which is no claim by itself: give claim=…, such as "
-            "RenyiDP(alpha, measurement.map(d_in)(alpha)), or epsilon=… and delta=…"
+            f"the measurement states its loss as {measure} ({loss!r}), which is no claim by itself: give claim=…, such "
+            "as RenyiDP(alpha, measurement.map(d_in)(alpha)), or epsilon=… and delta=…"
         )
 
     def delta(self, thing: Any, d_in: Any = None) -> float:

@@ -1,0 +1,211 @@
+"""Claims as regions: validity of every half-plane, closed forms, and that the half-planes taken have power."""
+
+import json
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import ndtr, ndtri
+
+from dpwitness import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
+from dpwitness.claims import claim_from_json
+from dpwitness.claims.boundary import boundary_of
+from dpwitness.errors import InvalidClaim
+from dpwitness.evidence import Estimate, growth_rate, log_e_value, lower_bound
+from dpwitness.evidence.counts import Counts
+from dpwitness.exact import gaussian_delta
+
+#: Probabilities of D′ at which a half-plane is compared with the region in arithmetic of 60 digits.
+RATES = [1e-300, 1e-30, *(10.0 ** -np.arange(2, 13)), *np.linspace(0.02, 0.98, 25), 1 - 1e-9]
+
+
+def gaussian_curve(mu):
+    return TradeOff(lambda a: ndtr(-ndtri(a) - mu))
+
+
+CLAIMS = [
+    GaussianDP(1.0), GaussianDP(0.05), RenyiDP(2, 0.5), RenyiDP(40, 1.5), RenyiDP(1.01, 0.1), ZCDP(0.5), ZCDP(0.02),
+    PrivacyProfile([(0.0, 0.3), (0.5, 0.01), (1, 1e-3)]), TradeOff([(0, 1), (0.1, 0.7), (0.5, 0.2), (1, 0)]),
+    gaussian_curve(1.0),
+]  # fmt: skip
+NAMES = [str(claim) for claim in CLAIMS]
+
+
+def exceeds(order, epsilon, p, q):
+    """Whether D_α(p ‖ q) ≥ ε, in exact arithmetic, up to the last of 60 digits."""
+    with mpmath.workdps(60):
+        p, q, a = mpmath.mpf(p), mpmath.mpf(q), mpmath.mpf(order)
+        h = p**a * q ** (1 - a) + (1 - p) ** a * (1 - q) ** (1 - a)
+        return h >= mpmath.exp((a - 1) * mpmath.mpf(epsilon))
+
+
+def points_on(slope, intercept):
+    """Points of the line of a half-plane below p = 1, as exact numbers, in the part p > q."""
+    for q in RATES:
+        with mpmath.workdps(60):
+            p = mpmath.mpf(float(slope)) * mpmath.mpf(float(q)) + mpmath.mpf(float(intercept))
+        if q < p < 1:
+            yield p, q
+
+
+def chosen(claim, draw):
+    """Some of a claim's half-planes, and some of those of other members of its family, each with its order."""
+    places = draw.integers(0, 1023, 3)
+    boundary = boundary_of(claim)
+    yield from zip(*planes(boundary.planes, places), boundary.contacts.hints[0][places], [claim] * 3, strict=True)
+    others = np.array([1e-4, 0.03, 0.7, 1.3]) * claim.parameter
+    found = claim.half_planes(others, *draw.random(2))
+    yield from zip(found.slope, found.intercept, [None] * 4, map(claim.at, others), strict=True)
+
+
+def planes(found, places):
+    return found.slope[places], found.intercept[places]
+
+
+@settings(deadline=None, max_examples=6)
+@given(st.floats(1e-3, 40), st.integers(0, 10**6))
+def test_half_planes_of_gaussian_dp_contain_its_region(mu, seed):
+    claim, rng = GaussianDP(mu), np.random.default_rng(seed)
+    for slope, intercept, _, member in chosen(claim, rng):
+        with mpmath.workdps(60):
+            for z in np.linspace(-12 - member.mu, 12, 40):
+                q, p = mpmath.ncdf(mpmath.mpf(z)), mpmath.ncdf(mpmath.mpf(z) + mpmath.mpf(member.mu))
+                assert p <= mpmath.mpf(float(slope)) * q + mpmath.mpf(float(intercept))
+
+
+@settings(deadline=None, max_examples=6)
+@given(st.floats(1e-5, 1e5), st.floats(1e-4, 30), st.integers(0, 10**6))
+def test_half_planes_of_renyi_dp_contain_its_region(less, epsilon, seed):
+    claim, rng = RenyiDP(1 + less, epsilon), np.random.default_rng(seed)
+    for slope, intercept, _, member in chosen(claim, rng):
+        for p, q in points_on(slope, intercept):
+            assert exceeds(member.alpha, member.epsilon, p, q), (p, q)
+
+
+@settings(deadline=None, max_examples=5)
+@given(st.floats(1e-4, 20), st.integers(0, 10**6))
+def test_half_planes_of_zcdp_contain_its_region(rho, seed):
+    """What lies on the line of a half-plane exceeds ρ·α at the order that the half-plane was made for."""
+    claim, rng = ZCDP(rho), np.random.default_rng(seed)
+    for slope, intercept, hint, member in chosen(claim, rng):
+        orders = 1 + np.geomspace(1e-4, 1e6, 200) if hint is None else [1 + math.exp(hint)]
+        for p, q in points_on(slope, intercept):
+            if hint is None:  # the order is not known here: the one that is exceeded most, slightly rounded
+                assert member.reached(float(p), q) >= member.rho * (1 - 1e-6) - 1e-9
+            else:
+                assert any(exceeds(a, member.rho * a * (1 - 1e-14), p, q) for a in orders), (p, q)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
+def test_it_is_read_back_as_it_was_written(claim):
+    again = claim_from_json(json.loads(json.dumps(claim.to_json())))
+    assert again == claim
+    assert hash(again) == hash(claim)
+    assert claim.at(claim.parameter) == claim
+    assert claim.at(claim.parameter + 0.25).parameter == claim.parameter + 0.25
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
+def test_its_boundary_its_inverse_and_its_parameter_agree(claim):
+    assert claim.largest(1.0) == 1.0
+    before = 0.0
+    for q in (1e-300, 1e-9, 1e-3, 0.05, 0.3, 0.6, 0.9):
+        p = claim.largest(q)
+        assert max(q, before) <= p <= 1
+        before = p
+        if p < 1:
+            assert claim.smallest(p, claim.parameter) == pytest.approx(q, rel=1e-6)
+            assert float(claim.reached(p, q)) == pytest.approx(claim.parameter, rel=1e-6, abs=1e-9)
+            wider = claim.at(claim.parameter + 0.1).largest(q)
+            assert wider > p or (wider == p and q < 1e-6)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
+@pytest.mark.parametrize("q", [0.0, 1e-5, 0.01, 0.2, 0.5])
+def test_the_half_plane_that_is_taken_grows_nearly_as_fast_as_any(claim, q):
+    """Independent sides; clear violations and small ones."""
+    boundary = boundary_of(claim)
+    for excess in (0.05, 0.5, 2.0):
+        p = claim.at(claim.parameter * (1 + excess) + 0.1 * excess * (claim.parameter == 0)).largest(max(q, 1e-4))
+        best = float(growth_rate(p, q, boundary.planes).max())
+        taken = float(growth_rate(p, q, claim.half_plane(p, q)))
+        assert taken >= best / 1.15
+        arrays = claim.half_plane(np.array([p, 0.4]), np.array([q, 0.4]))
+        assert arrays.slope[0] == claim.half_plane(p, q).slope
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
+def test_the_gaussian_mechanism_lies_on_the_boundary_of_what_it_satisfies(mu):
+    """μ-GDP exactly; (α, αμ²/2)-RDP, μ²/2-zCDP and each (ε, δ(ε)) with some room for events (closed forms)."""
+    profile = PrivacyProfile([(e, gaussian_delta(e, mu=mu)) for e in np.linspace(0, 4, 41)])
+    outer = gaussian_curve(mu)
+    for z in np.linspace(-6, 4, 11):
+        q, p = float(ndtr(z)), float(ndtr(z + mu))
+        assert GaussianDP(mu).largest(q) == pytest.approx(p, rel=1e-12)
+        for claim in (ZCDP(mu**2 / 2), *(RenyiDP(a, a * mu**2 / 2) for a in (1.5, 2, 8, 100)), profile, outer):
+            assert p <= claim.largest(q) * (1 + 1e-9)
+        assert outer.largest(q) <= p + 1e-4
+    at = np.linspace(-9, 9, 20_001)
+    p, q = stats.norm.cdf(at + mu), stats.norm.cdf(at)
+    tangent = [float(np.max(p - math.exp(e) * q)) for e in (0.0, 0.5, 2.0)]
+    assert tangent == pytest.approx([gaussian_delta(e, mu=mu) for e in (0.0, 0.5, 2.0)], abs=1e-6)
+
+
+def test_randomised_response_lies_on_the_boundary_of_its_divergence():
+    """Its two outcomes are an event and its complement, so nothing is lost: Mironov 2017, Proposition 5."""
+    t = math.e / (1 + math.e)
+    for alpha in (1.5, 2.0, 10.0):
+        exact = math.log(t**alpha * (1 - t) ** (1 - alpha) + (1 - t) ** alpha * t ** (1 - alpha)) / (alpha - 1)
+        assert RenyiDP(alpha, exact).largest(1 - t) == pytest.approx(t, rel=1e-9)
+        assert float(RenyiDP(alpha, 0.1).reached(t, 1 - t)) == pytest.approx(exact, rel=1e-12)
+    assert RenyiDP(1e6, 0.5).largest(0.1) == pytest.approx(ApproxDP(0.5).largest(0.1), rel=1e-4)
+
+
+def test_the_laplace_mechanism_is_within_its_renyi_divergence():
+    """Closed form of Mironov 2017, Table II; events of Lap(1) against Lap(1) + 1."""
+    for a in (1.1, 2.0, 20.0):
+        claim = RenyiDP(a, math.log(a / (2 * a - 1) * math.exp(a - 1) + (a - 1) / (2 * a - 1) * math.exp(-a)) / (a - 1))
+        for t in np.linspace(-3, 4, 15):
+            assert stats.laplace.sf(t - 1) <= claim.largest(stats.laplace.sf(t)) * (1 + 1e-9)
+
+
+def test_dp_accounting_agrees_with_the_profile_of_gaussian_dp():
+    library = pytest.importorskip("dp_accounting.pld.privacy_loss_mechanism", reason="dp-accounting, if it is there")
+    law = library.GaussianPrivacyLoss(1.0)
+    for epsilon in (0.0, 0.5, 2.0, 4.0):
+        assert gaussian_delta(epsilon, mu=1.0) == pytest.approx(law.get_delta_for_epsilon(epsilon), rel=1e-9)
+
+
+@pytest.mark.parametrize("claim", [GaussianDP(0.8), ZCDP(0.2), RenyiDP(2, 0.3), gaussian_curve(0.7)], ids=str)
+def test_evidence_and_bounds_of_expected_counts(claim):
+    """Counts as they are expected of N(0, 1) against N(1, 1): refuted, and never more than what is true."""
+    p, q, n = stats.norm.sf(0.3 - 1), stats.norm.sf(0.3), 200_000
+    cells = [round(n * x) for x in (p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q))]
+    counts, hint = Counts(n10=cells[0], n11=cells[1], n01=cells[2], n00=cells[3]), Estimate(p=p, q=q)
+    assert log_e_value(counts, claim, hint) > math.log(1e6)
+    found = lower_bound(counts, claim, alpha=1e-6, estimate=hint)
+    assert claim.parameter < found <= float(claim.reached(p, q))
+    assert found >= 0.85 * float(claim.reached(p, q))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GaussianDP(-1), r"^mu=-1.0 must be a number from 0 to 700$"),
+        (lambda: ZCDP(math.nan), r"^rho=nan must be"),
+        (lambda: RenyiDP(1.0, 1.0), r"^alpha=1.0 must be a number above 1"),
+        (lambda: PrivacyProfile([]), r"at least one pair"),
+        (lambda: PrivacyProfile([(0.1, 0.1), (0.2, 0.3)]), r"δ\(ε\) must fall$"),
+        (lambda: TradeOff([(0, 1), (0.5, 0.5), (0.6, 0.1), (1, 0)]), r"is convex$"),
+        (lambda: TradeOff(lambda a: a), r"must lie from 0 to 1"),
+        (lambda: TradeOff(lambda a: (1 - a) * (a < 0.5)), r"not convex"),
+        (lambda: claim_from_json({"kind": "zcdp"}), r"lacks 'rho'"),
+    ],
+)
+def test_what_is_no_claim_is_refused(make, message):
+    with pytest.raises(InvalidClaim, match=message):
+        make()
