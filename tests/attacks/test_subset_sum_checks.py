@@ -48,7 +48,7 @@ def test_a_bad_parameter_of_a_target_is_a_named_error():
 def test_the_slow_reconstruction_is_refuted_after_tens_of_runs(monkeypatch):
     for check in (before_search, dependence, first_runs, new_process):
         monkeypatch.setattr(check, "SECONDS", 0.2)  # each takes all of its time where runs are slow
-    data = np.arange(10) % 2
+    data = np.arange(6) % 2
     with pytest.warns(dpw.errors.SlowMechanism):
         verdict = dpw.check(
             subset_sum_reconstruction,
