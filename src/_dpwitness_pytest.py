@@ -18,6 +18,7 @@ import pytest
 PROFILES = {"dev": (1_000_000, 10.0), "ci": (4_000_000, 60.0), "nightly": (100_000_000, 600.0)}
 #: What `assert_private` and the marker `dp` understand.
 SETTINGS = (
+    "make",
     "epsilon",
     "delta",
     "neighbours",

@@ -5,7 +5,8 @@ from pathlib import Path
 # pytester drops what an inner run imports, and these can be loaded only once a process; numba imports them late, when
 # it first compiles, which with a warm cache may be in an inner run.
 import numba.core.boxing
-import numba.core.runtime.context  # noqa: F401  # see above
+import numba.core.runtime.context
+import numba.np.polynomial.polynomial_core  # noqa: F401  # see above
 import pytest
 from hypothesis import settings
 

@@ -15,6 +15,7 @@ _HOMES = {
     "Curve": "results.curve",
     "DPWitnessError": "errors",
     "DependentRuns": "errors",
+    "GaussianDP": "claims",
     "Interval": "events",
     "InvalidClaim": "errors",
     "InvalidData": "errors",
@@ -28,13 +29,17 @@ _HOMES = {
     "MechanismTimeout": "errors",
     "NotRefuted": "results.verdict",
     "OutcomeSet": "events",
+    "PrivacyProfile": "claims",
+    "RenyiDP": "claims",
     "ScoreThreshold": "events",
     "SlowMechanism": "errors",
+    "TradeOff": "claims",
     "UnknownAttack": "errors",
     "UnknownTarget": "errors",
     "Violation": "results.verdict",
     "PureDP": "claims",
     "Witness": "results.witness",
+    "ZCDP": "claims",
     "bits": "neighbours",
     "bound": "api.bounding",
     "categories": "neighbours",
@@ -56,6 +61,7 @@ _HOMES = {
 }
 
 __all__ = [  # sorted as people sort, without regard to case
+    "ZCDP",
     "ApproxDP",
     "BadInput",
     "Bound",
@@ -67,6 +73,7 @@ __all__ = [  # sorted as people sort, without regard to case
     "Curve",
     "DPWitnessError",
     "DependentRuns",
+    "GaussianDP",
     "Interval",
     "InvalidClaim",
     "InvalidData",
@@ -80,9 +87,12 @@ __all__ = [  # sorted as people sort, without regard to case
     "MechanismTimeout",
     "NotRefuted",
     "OutcomeSet",
+    "PrivacyProfile",
     "PureDP",
+    "RenyiDP",
     "ScoreThreshold",
     "SlowMechanism",
+    "TradeOff",
     "UnknownAttack",
     "UnknownTarget",
     "Violation",
@@ -113,7 +123,7 @@ if TYPE_CHECKING:
     from dpwitness.api.curves import curve
     from dpwitness.api.replaying import replay
     from dpwitness.api.shrinking import shrink
-    from dpwitness.claims import ApproxDP, Claim, PureDP
+    from dpwitness.claims import ZCDP, ApproxDP, Claim, GaussianDP, PrivacyProfile, PureDP, RenyiDP, TradeOff
     from dpwitness.errors import (
         BadInput,
         BudgetTooSmall,

@@ -78,7 +78,9 @@ class MechanismError(DPWitnessError, RuntimeError):
 
 
 class MechanismRaised(MechanismError):
-    """The mechanism raised an exception."""
+    """The mechanism raised an exception; `used_up`: it raises on inputs, too, on which it ran well before."""
+
+    used_up = False
 
 
 class MechanismTimeout(MechanismError):

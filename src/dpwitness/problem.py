@@ -9,13 +9,14 @@ from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 
-from dpwitness.claims import Claim
+from dpwitness.claims import Claim, is_claim
 from dpwitness.clock import Deadline
 from dpwitness.effort import Effort
 from dpwitness.errors import InvalidNeighbours, InvalidParameter
 from dpwitness.events import Event, Noun
 from dpwitness.mechanisms.carried import Stated, stated_claim
 from dpwitness.mechanisms.libraries import library_of
+from dpwitness.mechanisms.made import example_of, given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import How, Outcome, as_mechanism
 from dpwitness.mechanisms.signature import takes
@@ -36,7 +37,8 @@ CENTRES: Final = ("threshold", "theta", "T")
 class Statement:
     """What a user says of a mechanism, nothing of it looked at yet. The fields are the parameters of `check`."""
 
-    mechanism: Callable[..., Any] | Mechanism
+    mechanism: Callable[..., Any] | Mechanism | None = None
+    make: Callable[[], Any] | None = None
     epsilon: float | None = None
     delta: float | None = None
     claim: Claim | float | None = None
@@ -48,10 +50,19 @@ class Statement:
     errors: str = "raise"
     reference: str | None = None
 
+    def __post_init__(self) -> None:
+        """Settle what is run: the mechanism, or one that is made for each run."""
+        object.__setattr__(self, "mechanism", given_or_made(self.mechanism, self.make))
+        object.__setattr__(self, "make", None)
+
     @property
     def stated(self) -> Stated:
         """The claim, and what goes to the mechanism's parameters. Raises `InvalidClaim` where there is no claim."""
-        return stated_claim(self.mechanism, epsilon=self.epsilon, delta=self.delta, claim=self.claim, d_in=self.d_in)
+        thing, delta = plain_function(example_of(self.mechanism)), self.delta
+        own = target_of(thing)
+        if delta is None and own is not None and own.delta and not is_claim(self.claim):
+            delta = _parameters(self.parameters).get("delta")  # it claims the δ that it is run with
+        return stated_claim(thing, epsilon=self.epsilon, delta=delta, claim=self.claim, d_in=self.d_in)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +103,9 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
     for what cannot be used, `MechanismError` when the mechanism misbehaves on its first run.
     """
     began = time.monotonic()
-    stated, function = statement.stated, statement.mechanism
+    stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
     _check_types(statement)
-    user = plain_function(function)
+    user = example_of(plain_function(function))
     own, relation = target_of(user), _relation(user, statement.neighbours)
     data = None if statement.data is None else taken(relation, statement.data)
     values = _parameters(statement.parameters)

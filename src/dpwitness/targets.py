@@ -4,38 +4,63 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from dpwitness.claims import ZCDP, Claim
 from dpwitness.jit import inlined as helper
 from dpwitness.neighbours import Relation, bits, histogram, pairs, queries
 
-__all__ = ["Target", "bits", "helper", "histogram", "pairs", "queries", "target", "target_of"]
+__all__ = ["Target", "bits", "half_epsilon_squared", "helper", "histogram", "pairs", "queries", "target", "target_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A mechanism's own claim (which parameter is its ε), relation, source, and what is true of it."""
+    """A mechanism's own claim (which parameter is its ε), relation, source, and what is true of it.
+
+    `delta`: the δ that it claims where none is given, the default of its parameter of that name. `states`: the claim that
+    its ε stands for, where it is not (ε, δ)-DP.
+    """
 
     claim: str
     neighbours: Relation
     source: str
     true_epsilon: str
     attack: str | None = None
+    delta: float = 0.0
+    states: Callable[[float], Claim] | None = None
+
+
+def half_epsilon_squared(epsilon: float) -> Claim:
+    """½ε²-zCDP: what concentrated mechanisms state that are given an ε (Bun & Steinke 2016)."""
+    return ZCDP(epsilon**2 / 2)
 
 
 def target(
-    *, claim: str, neighbours: Relation, source: str, true_epsilon: str = "unknown", attack: str | None = None
+    *,
+    claim: str,
+    neighbours: Relation,
+    source: str,
+    true_epsilon: str = "unknown",
+    attack: str | None = None,
+    delta: float = 0.0,
+    states: Callable[[float], Claim] | None = None,
 ) -> Callable[[F], F]:
     """Register what is known of a mechanism: the parameter that is its claimed ε, its relation, its source.
 
     `true_epsilon` is a text for people: the smallest ε for which it is ε-DP. `attack` names a
     generator of candidates, tried beside the search, as `family.generator` of the entry-point group `dpwitness.attacks`
-    (see `dpwitness.attacks.family`).
+    (see `dpwitness.attacks.family`). `delta` and `states`: see `Target`.
     """
 
     def register(function: F) -> F:
         function.__dpwitness__ = Target(  # type: ignore[attr-defined]  # a mark on a plain function
-            claim=claim, neighbours=neighbours, source=source, true_epsilon=true_epsilon, attack=attack
+            claim=claim,
+            neighbours=neighbours,
+            source=source,
+            true_epsilon=true_epsilon,
+            attack=attack,
+            delta=delta,
+            states=states,
         )
         return function
 

@@ -519,7 +519,6 @@ def test_the_printed_command_has_all_digits_and_limits(give, capsys):
         (["--set", "x=" + "[" * 100_000], "nested deeper than 32 levels"),
         (["--set", "x=" + "[" * 33 + "]" * 33], "nested deeper than 32 levels"),
         (["--pair", '"a"', '"b"'], "svt raised TypeError"),
-        (["--pair", "{}", "{}"], "an object must be"),
         (["--pair", "NaN", "1"], "NaN is no JSON number"),
         (["--pair", "[1e999]", "[1]"], "1e999 is too large"),
         (["--pair", "[" * 100_000, "1"], "nested deeper than 32 levels"),

@@ -70,6 +70,25 @@ def kinds(rng, data):
 def nothing():
     return 0.0
 
+def rows(rng, data, epsilon):
+    return len(data) + rng.laplace(0, 1 / epsilon)
+
+def column(rng, data, epsilon):
+    return data["age"].mean() + rng.laplace(0, 1 / epsilon)
+
+class Model:
+    coef_ = 1.0
+    def __init__(self, value):
+        self.intercept_ = value
+
+def fitted(rng, data):
+    return Model(rng.random())
+
+def odd_one(rng, data):
+    if len(data) % 2:
+        raise ValueError("odd")
+    return rng.random()
+
 number = 7
 
 class Odd:
@@ -99,6 +118,7 @@ TEXTS = [
     "$(touch executed)", "`touch executed`", "__import__('os').system('touch executed')", "../canary", ".", "/",
     "!!python/object/apply:os.system ['touch executed']", "/dev/full", "no/such/file", "mine.py", "é.csv",
 ]  # fmt: skip
+REAL = ["rows", "column", "fitted", "odd_one", "noisy", "raises", "text"]
 NAMES = ["noisy", "plain", "raises", "leaves", "none", "ragged", "endless", "text", "kinds", "nothing"]
 TARGETS = [
     *(f"mine.py:{name}" for name in (*NAMES, "number", "odd", "odd.randomise", "Odd", "gone")),
@@ -200,6 +220,68 @@ def command_line(rng, place):
     return [command, target if not target.startswith("-") else "-", *options_of_a_check(rng, command)]
 
 
+INPUTS = [
+    '"a"',
+    '""',
+    "[]",
+    "[null]",
+    "{}",
+    '{"age": 1}',
+    '[{"age": 1}, {"age": null}]',
+    '[{"age": 1}]',
+    "[[1], [1, 2]]",
+    "null",
+    '{"list": [1]}',
+    '{"dataframe": [["a", "int64", [1]]], "index": [0]}',
+    '{"object": "os.system"}',
+    "true",
+    '"a b"',
+    '{"bytes": "AA=="}',
+    '{"": {"": [""]}}',
+    '"\\ud800"',
+    '["\\u001b[2J", 1]',
+    '{"tuple": [1, 2]}',
+    '{"float": "nan"}',
+    "[" * 40 + "]" * 40,
+    '{"a": ' * 40 + "1" + "}" * 40,
+    "[1e400]",
+    '{"a": NaN}',
+    '{"a": 1e999}',
+    "[" + "9" * 20 + "]",
+]
+
+
+def real_line(rng, place):
+    """A check of data of any kind: JSON pairs, records of a file; what outcomes are; other places to run."""
+    (place / "given.csv").write_bytes(csv_bytes(rng))
+    people = rng.choice(["people.csv", "people.csv", "people.csv", "given.csv", "folder", "damaged.csv", "pickle.csv"])
+    arguments = ["check", f"mine.py:{rng.choice(REAL)}", "--claim", "1", "--runs", "100", "--max-time", "2s"]
+    if rng.random() < 0.5:
+        arguments += ["--pair", pick(rng, INPUTS, INPUTS, PAIRS, TEXTS), pick(rng, INPUTS, INPUTS, PAIRS, TEXTS)]
+    else:
+        arguments += ["--records", people]
+    known = {
+        "--adjacency": [["add-remove", "replace-one", "either"], TEXTS],
+        "--form": [["dataframe", "array", "list", "columns", "xy"], TEXTS],
+        "--size": [["1", "3", "0"], ["-1", "x", "1.5", "1e400", "9" * 60]],
+        "--domain": [
+            ["age=0:120", "age=0.0:1.5", "age=1,2,30", "city=Bern,Genf", "age=", "=1", "age", "age=:", "age=5:1",
+             "age=nan:1", "age=0:inf", "gone=1:2", "age=9,9", "city=0:1", "age=0:" + "9" * 400], TEXTS,
+        ],
+        "--outcome": [
+            ["coef_", "coef_,intercept_", "gone_", "coef_.real", "1", "a b", "__class__", "mine.py:value", ","], TEXTS,
+        ],
+        "--errors": [["raise", "outcome"], TEXTS],
+        "--python": [["no/such/python", "folder", "mine.py", "/bin/false", "/bin/true", "\0", ""]],
+        "--cluster": [["tcp://127.0.0.1:1", "tcp://", "127.0.0.1:1", "nonsense://x", "x", "", "\0", "tcp://no such:1"]],
+        "--seed": [["1"]],
+        "--save": [["saved.json"]],
+    }  # fmt: skip
+    for name in rng.sample(list(known), rng.randint(0, 3)):
+        arguments.append(f"{name}={pick(rng, *known[name])}")
+    return arguments
+
+
 def attack_line(rng, place):
     """Arguments of an attack; its work stays small, unless it is refused."""
     name = rng.choice(["threshold_testing", "subset_sum", "table_builder", "perturbation"])
@@ -285,6 +367,35 @@ VALUES = [
     "\x1b", "os:system", "canary:f", "canary.py:f", "mine.py:noisy", "__class__", [], {}, [[]], [None], ["a"], [1, [2]],
     [[1], [1, 2]], {"a": {}}, [[[[1]]]], list(range(500)), {"__class__": "Marks"}, {"kind": "box"}, "x" * 3000,
 ]  # fmt: skip
+#: Objects that stand for values in a file, and damaged ones.
+TAGGED = [
+    {"list": [1]},
+    {"list": {}},
+    {"tuple": [[]]},
+    {"set": [[]]},
+    {"float": "nan"},
+    {"float": 1},
+    {"bytes": "!"},
+    {"items": [[1]]},
+    {"items": [[[], 1]]},
+    {"dict": {"a": None}},
+    {"object": "os"},
+    {"array": [1, "a"], "dtype": "int64"},
+    {"array": [1], "dtype": "O"},
+    {"array": [], "dtype": "float64", "shape": [0, 10**9]},
+    {"array": [[1], [1, 2]], "dtype": "float64"},
+    {"dataframe": []},
+    {"dataframe": [], "index": []},
+    {"dataframe": [["age", "int64", [1]]], "index": [0, 1]},
+    {"series": [], "dtype": "int64"},
+    {"dataframe": [["age", "int64", [1]], ["age", "int64", [2]]], "index": [0]},
+    {"dataframe": [["age", "O", [1]]], "index": [0]},
+    {"kind": "outside", "interval": {"kind": "box"}},
+    {"kind": "feature", "feature": {}, "within": {"kind": "feature"}},
+    {"kind": "records", "domain": {}, "adjacency": "either", "size": [3, 1], "form": "xy"},
+    {"kind": "records"},
+]
+VALUES += TAGGED
 
 
 def damaged(rng, value):
@@ -314,12 +425,16 @@ def as_file(rng, value):
 
 
 def replay_line(rng, place):
-    known = json.loads((place / "witness.json").read_text())
+    known = json.loads((place / rng.choice(["witness.json", "frames.json"])).read_text())
     (place / "given.json").write_text(as_file(rng, damaged(rng, known)), encoding="utf-8")
     mechanism = rng.choice(
         [[], ["--mechanism", "mine.py:noisy"], ["--mechanism", "laplace_mechanism"], ["--mechanism", "mine.py:raises"]]
     )
     return ["replay", "given.json", "--runs", "100", "--max-time", "2s", *mechanism]
+
+
+def counted(rng, data, size):
+    return len(data) + rng.laplace(0, 1, size)
 
 
 @pytest.fixture(scope="module")
@@ -332,6 +447,7 @@ def place(tmp_path_factory):
     (folder / "cwd.py").write_text("raise RuntimeError('no luck')\n")
     (folder / "counts.csv").write_text("count\n5\n0\n7\n12\n3\n")
     (folder / "table.csv").write_text("a,count\n" + "".join(f"{i},{20 + i}\n" for i in range(12)))
+    (folder / "people.csv").write_text("age,city\n30,Bern\n41,Basel\n,Bern\n")
     (folder / "damaged.csv").write_bytes(b"count\n1\n\xff\n")
     (folder / "pickle.csv").write_bytes(pickle.dumps(Marks()))
     (folder / "folder").mkdir()
@@ -342,6 +458,9 @@ def place(tmp_path_factory):
     )
     assert isinstance(found, dpw.Violation)
     found.witness.save(folder / "witness.json")
+    people = dpw.records({"age": dpw.integers(0, 9)}, form="dataframe", size=(0, 2))
+    frames = dpw.check(counted, claim=0.1, neighbours=people, seed=1, max_runs=20_000, search_runs=2_000, workers=1)
+    frames.witness.save(folder / "frames.json")
     before = Path.cwd()
     os.chdir(folder)
     yield folder
@@ -349,6 +468,7 @@ def place(tmp_path_factory):
 
 
 KINDS = [command_line, command_line, command_line, attack_line, csv_line, replay_line, replay_line]
+REAL_CASES = CASES // 3  # they run as plain Python, which takes longer
 
 
 def case(k, place):
@@ -384,6 +504,16 @@ def test_no_command_crashes(place):
     wrong = []
     for k in numbers:
         arguments = case(k, place)
+        if found := complaint(arguments):
+            wrong.append(f"{k}: {[a[:80] for a in arguments]}: {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_real_data_crash(place):
+    numbers = range(FIRST, FIRST + REAL_CASES) if ONLY is None else [int(ONLY)]
+    wrong = []
+    for k in numbers:
+        arguments = real_line(random.Random(k), place)
         if found := complaint(arguments):
             wrong.append(f"{k}: {[a[:80] for a in arguments]}: {found}")
     assert not wrong, "\n".join(wrong)

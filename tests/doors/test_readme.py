@@ -1,11 +1,16 @@
 """Every command and every program in the README is run."""
 
+import contextlib
+import io
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import dpwitness as dpw
 from dpwitness.cli import main
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
@@ -22,23 +27,46 @@ def test_the_first_screen_has_the_command_that_ci_runs():
 @pytest.mark.parametrize("command", COMMANDS + TABLE)
 def test_commands(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    named = next(program for program in PROGRAMS if program.startswith("# mine.py"))
-    Path("mine.py").write_text(named)
+    for program in PROGRAMS:
+        if program.startswith("# "):
+            Path(program.splitlines()[0].removeprefix("# ")).write_text(program)
+    Path("people.csv").write_text("age,city\n30,Bern\n41,Basel\n77,Bern\n")
     if "WITNESS.json" in command:
         assert main(["check", "isvt1", "--epsilon", "0.7", "--save", "WITNESS.json"]) == 1
     words = shlex.split(command.replace("TARGET", "laplace_mechanism").replace(" E", " 0.7").replace("2e7", "1e5"))[1:]
     if words[0] == "curve":
         words += ["--runs", "2e4"]
-    expected = 1 if words[0] == "replay" else 0
+    expected = 1 if words[0] == "replay" or "mean_age.py" in command else 0
     assert main(words) == expected
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if "dpw.check" in p])
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if "dpw.check" in p and "__main__" not in p])
 def test_programs(program, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
     assert "would have caught" in capsys.readouterr().out
+
+
+def test_the_program_of_real_data_finds_the_pair(tmp_path):
+    """It is a script: as `__main__` it checks, imported it defines the mechanism alone."""
+    (tmp_path / "mean_age.py").write_text(next(p for p in PROGRAMS if p.startswith("# mean_age.py")))
+    done = subprocess.run([sys.executable, "mean_age.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("VIOLATED: mean_age(epsilon=1) is not 1-DP")
+    assert "DataFrame of 0 rows" in done.stdout
+
+
+def test_the_names_in_the_text_exist():
+    """Names of the public door, and options of the command line."""
+    for name in re.findall(r"\bdpw\.(\w+)", README):
+        assert hasattr(dpw, name), name
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        for command in ("check", "replay"):
+            with contextlib.suppress(SystemExit):
+                main([command, "--help"])
+    known = set(re.findall(r"--[a-z][a-z-]*", out.getvalue()))
+    section = README[README.index("## Real data") : README.index("## Commands")]
+    assert set(re.findall(r"--[a-z][a-z-]*", section)) <= known
 
 
 def test_the_shown_output_has_the_shape_of_the_real_one(capsys):

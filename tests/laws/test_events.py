@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpwitness.errors import InvalidWitness
-from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold, event_from_json
+from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, Outside, ScoreThreshold, event_from_json
 from reference import in_set
 
 entry = st.sampled_from([0.0, 1.0, -1.5, 2.0, np.nan])
@@ -144,3 +144,31 @@ def test_events_in_plain_english(event, text):
 def test_damaged_events_are_refused(value, message):
     with pytest.raises(InvalidWitness, match=message):
         event_from_json(value)
+
+
+outsides = st.builds(Outside, interval=intervals)
+
+
+@given(outsides, st.one_of(rows, real_rows))
+def test_the_outside_of_an_interval_is_all_else_absent_entries_too(event, outcomes):
+    inside = event.interval.contains(outcomes)
+    assert event.contains(outcomes).tolist() == [not flag for flag in inside]
+    for simpler in event.simpler():
+        assert not np.any(simpler.contains(outcomes) & inside)
+    assert event_from_json(json.loads(json.dumps(event.to_json(), allow_nan=False))) == event
+    assert event.complexity == (1, event.interval.complexity[1])
+    assert event.width == event.interval.width
+    assert event.describe() == f"not: {event.interval.describe()}"
+
+
+def test_what_lies_outside_is_simpler_on_one_side_and_rounder_outside_rounded_ends():
+    event = Outside(interval=Interval(coordinate=2, low=-1.234, high=5.678))
+    assert event.simpler() == [Interval(coordinate=2, high=-1.234), Interval(coordinate=2, low=5.678)]
+    assert [(e.interval.low, e.interval.high) for e in event.rounded()] == [(-1, 6), (-1.2, 5.7), (-1.23, 5.68)]
+    assert Outside(interval=Interval(coordinate=0)).simpler() == []  # absent: neither below nor above
+
+
+@pytest.mark.parametrize("inner", [None, 3, [], {}, {"kind": "outside", "interval": {}}, {"kind": "interval"}])
+def test_the_outside_of_what_is_no_interval_is_refused(inner):
+    with pytest.raises(InvalidWitness):
+        event_from_json({"kind": "outside", "interval": inner})

@@ -1,6 +1,7 @@
 """A claim that leaves the adjacency open: one verdict for each, at half of α, and none is lost."""
 
 import json
+import re
 import warnings
 from dataclasses import replace
 
@@ -50,7 +51,8 @@ def test_a_violation_of_either_is_a_violation_and_the_other_is_told(found):
 
 def test_it_comes_back_from_json_with_both(found):
     again = verdict_from_json(json.loads(json.dumps(found.to_json())))
-    assert str(again) == str(found)
+    seconds = re.compile(r"[\d.]+ s;")  # a file holds them to the millisecond
+    assert seconds.sub("", str(again)) == seconds.sub("", str(found))
     assert again.others[0].counts == found.others[0].counts
 
 

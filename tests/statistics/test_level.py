@@ -130,6 +130,42 @@ PYTHON = [text, any_length, special]
 DELTAS = {"leaks_with_delta": DELTA, "gaussian": GAUSS, "many_gaussian": GAUSS}
 
 
+def flag_now_and_then(rng, data):
+    """A flag that both inputs raise in 1 % of the runs, and randomised response in these."""
+    return "none" if rng.random() >= 0.01 else ("yes" if (rng.random() < TRUTH) == (data[0] == 1) else "no")
+
+
+def vector(rng, data, size):
+    """Ten values, one of which moves."""
+    noise = rng.laplace(size=(size, 10))
+    noise[:, 3] += data[0]
+    return noise
+
+
+EPOCHS = [
+    laplace, responded, two_sided_geometric, infinite, not_a_number, leaks_with_delta, many_gaussian, many_texts,
+    vector, text, any_length, special, flag_now_and_then,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", EPOCHS, ids=lambda function: function.__name__)
+def test_a_claim_that_just_holds_is_refuted_in_epochs_no_more_often_than_said(function):
+    """From the first run on, on coupled sides; and the lower bounds, too, are above the truth no more often."""
+    mechanism = made(function)
+    claim = ApproxDP(epsilon=1.0, delta=DELTAS.get(function.__name__, 0.0))
+    alarms = above = 0
+    for seed in range(FIRST, FIRST + SEEDS):
+        verdict = check(
+            mechanism, claim=1.0, delta=claim.delta, neighbours=ONE, alpha=ALPHA, seed=seed, search_runs=0,
+            max_runs=600, workers=1,
+        )  # fmt: skip
+        alarms += not isinstance(verdict, NotRefuted)
+        above += verdict.epsilon_lower_bound > 1.0
+    print(f"{function.__name__}: {alarms} of {SEEDS} refuted at α = {ALPHA}, {above} bounds above the truth")
+    assert alarms <= stats.binom.isf(1e-6, SEEDS, ALPHA)
+    assert above <= stats.binom.isf(1e-6, SEEDS, ALPHA)
+
+
 def made(function):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowMechanism)

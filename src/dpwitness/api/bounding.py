@@ -1,4 +1,4 @@
-"""Find the largest ε that a mechanism can be shown to exceed."""
+"""Find the largest ε, or parameter of another family of claims, that a mechanism can be shown to exceed."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dpwitness.api.loop import believed, confirmed, prepared, result_fields
 from dpwitness.checks import number, whole
+from dpwitness.claims import Claim
 from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import lower_bound
@@ -19,7 +20,7 @@ from dpwitness.results.bound import Bound
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget
 from dpwitness.search.find import find
-from dpwitness.search.objectives import BoundAt
+from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
 
 BOUND_RUNS: Final = 20_000_000
 MAX_TIME: Final = 600.0
@@ -27,10 +28,13 @@ MOST_SEARCH_RUNS: Final = 8_000_000
 
 
 def bound(
-    mechanism: Callable[..., Any] | Mechanism,
+    mechanism: Callable[..., Any] | Mechanism | None = None,
     *,
-    epsilon: float,
+    make: Callable[[], Any] | None = None,
+    epsilon: float | None = None,
     delta: float | None = None,
+    claim: Claim | None = None,
+    d_in: Any = None,
     confidence: float = 0.999,
     runs: int = BOUND_RUNS,
     neighbours: Relation | Sequence[Any] | None = None,
@@ -49,11 +53,13 @@ def bound(
     """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with the given confidence.
 
     Searches for the event whose lower bound promises most at `runs` paired confirm runs, then spends all of them on it.
-    `epsilon` is the mechanism's own parameter. Other parameters and errors as in `check`.
+    `epsilon` is the mechanism's own parameter. `claim`: bounds the parameter of its family instead, in its unit, as ρ for
+    `ZCDP(0.5)` or ε at α = 8 for `RenyiDP(8, 0.4)`; what it states of the parameter plays no part. `PrivacyProfile` and
+    `TradeOff` bound the ε by which they are exceeded. Other parameters and errors as in `check`.
     """
     statement = Statement(
-        mechanism=mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, data=data, parameters=parameters,
-        outcome=outcome, errors=errors, reference=reference,
+        mechanism=mechanism, make=make, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in, neighbours=neighbours,
+        data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
     if not 0 < number("confidence", confidence) < 1:
         raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
@@ -61,18 +67,23 @@ def bound(
         alpha=1 - confidence, max_runs=whole("runs", runs, 1, error=BudgetTooSmall), max_time=max_time,
         search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress,
     )  # fmt: skip
-    return prepared(statement, effort, lambda problem, runner: _bound(problem, runner, effort, confidence))
+    return prepared(
+        statement,
+        effort,
+        lambda problem, runner: _bound(problem, runner, effort, confidence, of_family=claim is not None),
+    )
 
 
-def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float) -> Bound:
-    """Search, then confirm, all runs."""
+def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, *, of_family: bool) -> Bound:
+    """Search, then confirm, all runs. `of_family`: the bound is of the parameter of the claim that was given."""
     notes = before_search.required(problem, runner)
     problem = replace(problem, claim=problem.claim.at(0.0))  # at the δ of the statement
-    delta, runs, alpha = problem.claim.largest(0.0), effort.max_runs, effort.alpha
+    delta, runs, alpha = getattr(problem.claim, "delta", 0.0), effort.max_runs, effort.alpha
     budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
     # Of slow code what fits in the time.
     planned = runs if problem.mechanism.threads else min(runs, 4 * budget)
-    objective = BoundAt(planned=planned, log_threshold=math.log(1 / alpha), delta=delta)
+    level = {"planned": planned, "log_threshold": math.log(1 / alpha)}
+    objective: Objective = ParameterAt(claim=problem.claim, **level) if of_family else BoundAt(delta=delta, **level)
     candidate, spent = find(problem, runner, objective, planned=runs, budget=budget)
     events = (candidate.event,)
     done, shards = confirmed(runner, candidate.pair, events, runs)

@@ -31,8 +31,9 @@ from dpwitness.search.objectives import GrowthAt
 
 
 def check(
-    mechanism: Callable[..., Any] | Mechanism,
+    mechanism: Callable[..., Any] | Mechanism | None = None,
     *,
+    make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
     claim: Claim | float | None = None,
     delta: float | None = None,
@@ -58,6 +59,9 @@ def check(
     ----------
     mechanism
         A function of a generator, data and parameters; see `dpwitness.mechanisms`.
+    make
+        In place of `mechanism`: a function without parameters that returns a new one, called for each run, for objects
+        that one run, or a number of them, uses up.
     epsilon
         The mechanism's own parameter, where it has one of that name; and the claim, unless `claim` says another. Nats.
         By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.
@@ -108,15 +112,20 @@ def check(
     runs are not independent, so that counts of them are no evidence.
     """
     statement = Statement(
-        mechanism=mechanism, epsilon=epsilon, claim=claim, delta=delta, d_in=d_in, neighbours=neighbours, data=data,
-        parameters=parameters, outcome=outcome, errors=errors, reference=reference,
+        mechanism=mechanism, make=make, epsilon=epsilon, claim=claim, delta=delta, d_in=d_in, neighbours=neighbours,
+        data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
     effort = Effort(
         alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers,
         cluster=cluster, progress=progress,
     )  # fmt: skip
     require_budget(statement.stated.claim, effort)
-    return prepared(statement, effort, lambda problem, runner: check_problem(problem, runner, effort))
+
+    def work(problem: Problem, runner: Runner) -> Verdict:
+        before_search.require_time(problem, runner, effort.alpha)
+        return check_problem(problem, runner, effort)
+
+    return prepared(statement, effort, work)
 
 
 def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tuple[str, ...] | None = None) -> Verdict:

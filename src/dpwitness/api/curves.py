@@ -39,8 +39,9 @@ CLEAR: Final = 7.5  # standard errors; a p-value of 10⁻⁶ takes 4.8
 
 
 def curve(
-    mechanism: Callable[..., Any] | Mechanism,
+    mechanism: Callable[..., Any] | Mechanism | None = None,
     *,
+    make: Callable[[], Any] | None = None,
     epsilons: Sequence[float],
     claims: Sequence[float],
     delta: float | None = None,
@@ -79,8 +80,8 @@ def curve(
         raise InvalidParameter(f"method={method!r} must be one of {', '.join(METHODS)}")
     statements = [
         Statement(
-            mechanism=mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, data=data, parameters=parameters,
-            outcome=outcome, errors=errors, reference=reference,
+            mechanism=mechanism, make=make, epsilon=epsilon, delta=delta, neighbours=neighbours, data=data,
+            parameters=parameters, outcome=outcome, errors=errors, reference=reference,
         )
         for epsilon in _several("epsilons", epsilons)
     ]  # fmt: skip

@@ -6,6 +6,7 @@ what a test of that event alone would have caught. The wealth goes on throughout
 """
 
 import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
@@ -19,9 +20,10 @@ from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismTimeout
 from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, detectable_parameter, log_e_value
 from dpwitness.evidence.portfolio import Wealth, lower_bound_of
-from dpwitness.health import findings
+from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Shards
 from dpwitness.mechanisms.cost import Cost
+from dpwitness.neighbours import Pair, input_key
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
@@ -29,7 +31,7 @@ from dpwitness.search.courses import Course, next_course, runs_of_next_epoch
 from dpwitness.search.halving import refuse_constant
 
 #: Seconds a run from which on no run is thrown away: from here on 10⁵ search runs would take minutes.
-DEAR: Final = 200e-6
+DEAR: Final = 50e-6
 #: Pairs at most, of which runs are made; of slow mechanisms, and of those that take most of a second.
 PAIRS: Final = 32
 PAIRS_IF_SLOW: Final = 12
@@ -71,13 +73,17 @@ class _Epochs:
     @property
     def best(self) -> Course:
         """The course whose pair speaks most against the claim."""
-        return max(self.courses, key=lambda course: (course.wealth, course.runs))
+        return max(self.courses, key=lambda course: (max(course.wealth, course.promise), course.runs))
 
-    def bet(self) -> None:
-        """Go on until the claim is refuted, or half of the runs or of the time is over."""
+    @property
+    def candidate(self) -> Candidate | None:
+        """What to test in the runs that are left."""
+        return self.best.candidate(self.problem.claim, max(self.effort.max_runs - self.runs, 1))
+
+    def bet(self, most: int) -> None:
+        """Go on until the claim is refuted, so many runs were made in all, or half of the time is over."""
         claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.alpha), False
         slow = self.runner.mechanism.cost.slow
-        most = max(self.effort.max_runs // 2, 1)
         while self.runs < most:
             course = next_course(self.courses)
             n = min(runs_of_next_epoch(course, 2 if slow else 1), most - self.runs)
@@ -88,12 +94,12 @@ class _Epochs:
             if log_wealth >= threshold:
                 self.ended = "refuted"
                 return
-            if made < n:
+            if made < n or course.full:
                 return
             if not varied and min(course.runs for course in self.courses) >= FIRST:
                 varied = True
                 room = self.places - len(self.courses)
-                pairs = islice(self.problem.variations(self.best.pair), room)
+                pairs = islice(_different(self.problem.variations(self.best.pair), self.courses), room)
                 self.courses += [Course(pair=pair, index=len(self.courses) + k) for k, pair in enumerate(pairs)]
 
     def _log_wealth(self) -> float:
@@ -107,7 +113,9 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
     epochs = _begun(problem, runner, effort)
     try:
         epochs.runner = runner.searching()
-        epochs.bet()
+        epochs.bet(max(effort.max_runs // 2, 1))
+        if epochs.ended == "runs" and epochs.candidate is None:  # too few on each pair to choose by: nothing to test
+            epochs.bet(effort.max_runs)
     except KeyboardInterrupt:
         epochs.ended = "interrupted"
     except ClusterLost as error:
@@ -117,7 +125,9 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
     if not epochs.runs:
         raise MechanismTimeout(f"{problem.mechanism.name} did not finish its first runs in time: give more time")
     refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
-    candidate = epochs.best.candidate(problem.claim, max(effort.max_runs - epochs.runs, 1))
+    candidate = epochs.candidate
+    if candidate is None and epochs.ended == "runs":
+        epochs.ended = "time"  # not two runs of any pair
     if epochs.ended != "runs" or candidate is None:
         return _ended(problem, runner, effort, epochs, candidate, notes)
     return _confirmed(problem, runner, effort, epochs, candidate, notes)
@@ -129,11 +139,24 @@ def _begun(problem: Problem, runner: Runner, effort: Effort) -> _Epochs:
     most = PAIRS
     if cost.slow:
         most = PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW else PAIRS_IF_SLOW
-    pairs = list(islice(problem.candidates(), most))
+    pairs = list(islice(_different(problem.candidates()), most))
     if not pairs:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
     courses = [Course(pair=pair, index=k) for k, pair in enumerate(pairs)]
     return _Epochs(problem, runner, effort, courses, len(pairs) + (VARIATIONS if len(pairs) > 1 else 0))
+
+
+def _different(pairs: Iterable[Pair], courses: Sequence[Course] = ()) -> Iterator[Pair]:
+    """The pairs, each once and none that a course has: events are tried in both directions anyway."""
+    seen = {_key(course.pair) for course in courses}
+    for pair in pairs:
+        if (key := _key(pair)) not in seen:
+            seen.add(key)
+            yield pair
+
+
+def _key(pair: Pair) -> Hashable:
+    return frozenset((input_key(pair.data), input_key(pair.neighbour)))
 
 
 def _ended(
@@ -203,6 +226,8 @@ def _verdict(problem: Problem, runner: Runner, effort: Effort, found: _Outcome, 
     }
     if log_e >= threshold:
         return Violation(**common, notes=notes, seconds=runner.seconds)
+    if problem.mechanism.cost.slow:  # of others it is known before the search
+        notes += before_search.ignored_throughout(problem.mechanism, ((c.x, c.y) for c in found.epochs.courses))
     detectable = math.inf
     if found.wealth.last is not None and candidate.estimate is not None:
         before = replace(found.wealth, last=None).log_e_value(claim)

@@ -14,6 +14,7 @@ from dpwitness.effort import MAX_TIME, Effort
 from dpwitness.errors import InvalidParameter
 from dpwitness.evidence import runs_needed
 from dpwitness.mechanisms.catalog import load_registered
+from dpwitness.mechanisms.made import given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.mechanisms.signature import takes
@@ -29,6 +30,7 @@ def replay(
     witness: Witness,
     mechanism: Callable[..., Any] | Mechanism | str | None = None,
     *,
+    make: Callable[[], Any] | None = None,
     neighbours: Relation | None = None,
     data: Any = None,
     claim: Claim | float | None = None,
@@ -84,6 +86,8 @@ def replay(
         raise InvalidParameter(f"seed={seed} made this witness: its runs are not fresh; give another seed, or none")
     while effort.seed == witness.seed:
         effort = replace(effort, seed=secrets.randbits(32))
+    if make is not None:
+        mechanism = given_or_made(mechanism, make)
     reference = witness.mechanism if mechanism is None else mechanism if isinstance(mechanism, str) else None
     if reference is not None:
         mechanism = load_registered(reference)
@@ -105,13 +109,16 @@ def replay(
 def _replayed_claim(stated: Claim, claim: Claim | float | None, delta: float | None) -> Claim:
     """The claim of a witness, with what is given in its place."""
     if is_claim(claim):
-        if delta is not None and delta != claim.largest(0.0):
+        if delta is not None and delta != getattr(claim, "delta", None):
             raise InvalidParameter(f"delta={delta!r} is not the δ of claim={claim}: give one of the two")
         return claim
     if claim is None and delta is None:
         return stated
+    own = getattr(stated, "delta", None)
+    if claim is None and own is None:
+        raise InvalidParameter(f"delta={delta!r}: the witness's claim, {stated}, has no δ; give claim=… too")
     epsilon = cast("float", stated.parameter if claim is None else claim)  # a number: it is no claim
-    return ApproxDP(epsilon, stated.largest(0.0) if delta is None else delta)
+    return ApproxDP(epsilon, (own or 0.0) if delta is None else delta)
 
 
 def _require_targets_own(witness: Witness, mechanism: Any, parameters: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from dpwitness.api.checking import confirm_candidate
 from dpwitness.api.witnessed import about, relation_of, statement_of
 from dpwitness.effort import CHECK_RUNS, Effort
 from dpwitness.errors import MechanismError, MechanismTimeout
+from dpwitness.mechanisms.made import given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation, require_adjacent
@@ -22,8 +23,9 @@ SHRINK_TIME: Final = 10.0
 
 def shrink(
     violation: Violation,
-    mechanism: Callable[..., Any] | Mechanism,
+    mechanism: Callable[..., Any] | Mechanism | None = None,
     *,
+    make: Callable[[], Any] | None = None,
     neighbours: Relation | None = None,
     data: Any = None,
     outcome: Outcome | None = None,
@@ -36,10 +38,10 @@ def shrink(
 
     Every step stays within the relation of the witness, or within `neighbours`; where the witness has `data`, or where
     they are given here, its inputs stay as they are and only the event gets simpler. Where the mechanism fails
-    meanwhile, a note of the violation says so. `max_time` in seconds. Raises `InvalidNeighbours` for a witness outside
-    of `neighbours`.
+    meanwhile, a note of the violation says so. `make` as in `check`; `max_time` in seconds. Raises `InvalidNeighbours`
+    for a witness outside of `neighbours`.
     """
-    old = violation.witness
+    mechanism, old = given_or_made(mechanism, make), violation.witness
     relation, given = relation_of(old, neighbours, data)
     require_adjacent(relation, old.pair, given, what="the witness's pair")
     seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])

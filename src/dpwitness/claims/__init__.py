@@ -9,12 +9,30 @@ from typing import Any, TypeGuard
 
 from dpwitness.claims.approximate_dp import ApproxDP, PureDP
 from dpwitness.claims.claim import Claim, HalfPlane
+from dpwitness.claims.gaussian_dp import GaussianDP
+from dpwitness.claims.privacy_profile import PrivacyProfile
+from dpwitness.claims.renyi_dp import RenyiDP
+from dpwitness.claims.trade_off import TradeOff
+from dpwitness.claims.zcdp import ZCDP
 from dpwitness.errors import InvalidClaim
 
-__all__ = ["ApproxDP", "Claim", "HalfPlane", "PureDP", "claim_from_json", "is_claim", "register_claim"]
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "Claim",
+    "GaussianDP",
+    "HalfPlane",
+    "PrivacyProfile",
+    "PureDP",
+    "RenyiDP",
+    "TradeOff",
+    "claim_from_json",
+    "is_claim",
+    "register_claim",
+]
 
 
-_KINDS: dict[str, Any] = {ApproxDP.kind: ApproxDP}
+_KINDS: dict[str, Any] = {kind.kind: kind for kind in (ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)}
 
 
 def register_claim(kind: type[Any]) -> type[Any]:

@@ -26,6 +26,7 @@ class ApproxDP:
 
     kind: ClassVar[str] = "approx-dp"
     symbol: ClassVar[str] = "ε"
+    curved: ClassVar[bool] = False
 
     epsilon: float  # nats
     delta: float = 0.0
@@ -66,6 +67,12 @@ class ApproxDP:
         """(p − δ)·e^−ε, at least 0, for the ε given."""
         return max(p - self.delta, 0.0) * math.exp(-parameter)
 
+    def reached(self, p: Any, q: Any) -> Any:
+        """log((p − δ)/q), at least 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(np.asarray(p) > self.delta, np.log((np.asarray(p) - self.delta) / np.asarray(q)), 0.0)
+        return np.maximum(np.nan_to_num(ratio, nan=0.0, posinf=np.inf), 0.0)[()]
+
     def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
         """Slope e^ε, intercept δ, whatever the estimate: the region is one half-plane."""
         return HalfPlane(self.ratio, self.delta)
@@ -82,6 +89,11 @@ class ApproxDP:
     def short(self) -> str:
         """Such as "0.7-DP" or "(0.7, 1e-05)-DP"."""
         return f"{self.epsilon:g}-DP" if self.delta == 0 else f"({self.epsilon:g}, {self.delta:g})-DP"
+
+    @property
+    def condition(self) -> str:
+        """What the family holds fixed."""
+        return f" at δ = {self.delta:g}" if self.delta else ""
 
     def to_json(self) -> dict[str, Any]:
         """The kind, ε and δ."""

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 class HalfPlane:
     """The pairs (p, q) with p ≤ slope·q + intercept, or one such half-plane for each entry of two arrays."""
 
-    slope: Any  # a number, or an array of them; at least 1 for a claim that calls equal inputs private
+    slope: Any  # a number, or an array of them; slope + intercept is at least 1, as equal inputs are private
     intercept: Any = 0.0
 
 
@@ -29,6 +29,8 @@ class Claim(Protocol):
 
     kind: ClassVar[str]  # what `to_json` calls it
     symbol: ClassVar[str]  # the field's sign for the parameter, such as ε
+
+    curved: ClassVar[bool]  # whether the best half-plane depends on the estimate: the region is not one half-plane
 
     @property
     def parameter(self) -> float:
@@ -42,6 +44,9 @@ class Claim(Protocol):
 
     def smallest(self, p: float, parameter: float) -> float:
         """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
+
+    def reached(self, p: Any, q: Any) -> Any:
+        """The least parameter of the family that allows (p, q): 0 where all do, infinite where none. Broadcasts."""
 
     def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
         """The supporting half-plane that an estimate (p, q) outside the region exceeds by the fastest growing evidence.
@@ -61,6 +66,10 @@ class Claim(Protocol):
     @property
     def short(self) -> str:
         """The claim as a property of a mechanism: "0.7-DP"."""
+
+    @property
+    def condition(self) -> str:
+        """What the family holds fixed, for a sentence about its parameter: " at δ = 1e-05"; empty if nothing."""
 
     def to_json(self) -> dict[str, Any]:
         """Everything needed to build it again; see `claim_from_json`."""

@@ -98,11 +98,11 @@ def settings(given: Sequence[str]) -> dict[str, Any]:
 
 
 def given_input(text: str) -> Any:
-    """An input as JSON: numbers, or lists of them. Raises `BadInput`."""
+    """An input as JSON: numbers, texts, lists and objects of such. Raises `BadInput`."""
     try:
-        return _json(text, parse_int=_machine_integer)
+        return _json(text, parse_int=_machine_integer, objects=True)
     except NotJSON as error:
-        raise BadInput(f"--pair {text!r} must be a number or a list in JSON, such as '[1, 1]'") from error
+        raise BadInput(f"--pair {text!r} must be JSON, such as '[1, 1]', '\"text\"' or '[{{\"age\": 30}}]'") from error
     except ValueError as error:
         raise BadInput(f"--pair {text!r}: {error}") from error
 
@@ -111,8 +111,8 @@ class NotJSON(Exception):
     """A text that is no JSON at all."""
 
 
-def _json(text: str, *, parse_int: Callable[[str], int] = int) -> Any:
-    """A JSON value of finite numbers, flags, texts, null and lists of these.
+def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = False) -> Any:
+    """A JSON value of finite numbers, flags, texts, null and lists of these; of `objects` too where these may be.
 
     Raises `NotJSON`, and `ValueError` for JSON of other things.
     """
@@ -122,18 +122,20 @@ def _json(text: str, *, parse_int: Callable[[str], int] = int) -> Any:
         raise NotJSON from error
     except RecursionError as error:
         raise ValueError(f"lists are nested deeper than {DEEPEST} levels") from error
-    _check(value, DEEPEST)
+    _check(value, DEEPEST, objects=objects)
     return value
 
 
-def _check(value: Any, levels: int) -> None:
+def _check(value: Any, levels: int, *, objects: bool) -> None:
     if isinstance(value, dict):
-        raise ValueError("an object must be a number, a text, true, false, null or a list of such")
+        if not objects:
+            raise ValueError("an object must be a number, a text, true, false, null or a list of such")
+        value = [*value.values()]
     if isinstance(value, list):
         if not levels:
             raise ValueError(f"lists are nested deeper than {DEEPEST} levels")
         for item in value:
-            _check(item, levels - 1)
+            _check(item, levels - 1, objects=objects)
 
 
 def _refuse(name: str) -> float:

@@ -14,15 +14,17 @@ def add(subparsers: Any) -> None:
     parser = command(
         subparsers,
         "bound",
-        summary="the largest ε that a mechanism can be shown to exceed",
+        summary="the largest ε, ρ or μ that a mechanism can be shown to exceed",
         run=run,
         examples=(
             "bound svt --epsilon 0.7 --runs 2e7 --alpha 0.001",
             "bound mine.py:noisy_sum --epsilon 1 --queries 2",
+            "bound gaussian_mechanism --epsilon 1 --claim gdp:1",
         ),
     )
     options.target(parser)
-    parser.add_argument("--epsilon", type=number, metavar="E", required=True, help="the mechanism's ε")
+    parser.add_argument("--epsilon", type=number, metavar="E", help="the mechanism's ε")
+    options.claim(parser, "bound this claim's parameter, such as ρ, in place of ε")
     parser.add_argument("--delta", type=number, metavar="D", help="δ, and a parameter of that name (default 0)")
     options.alpha(parser, 0.001, "probability that the bound is too large (default 0.001)")
     parser.add_argument("--confidence", type=number, help=argparse.SUPPRESS)  # the earlier word: 1 − alpha
@@ -35,12 +37,18 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Find the bound and print it."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import given, loaded
+    from dpwitness.claims import ApproxDP
+    from dpwitness.cli.inputs import claim_of, given, loaded
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
 
     if arguments.confidence is None and not 0 < arguments.alpha < 1:
         raise InvalidParameter(f"--alpha {arguments.alpha:g} must lie between 0 and 1")
+    claim = claim_of(arguments)
+    if arguments.epsilon is None and claim is None:
+        raise InvalidParameter("bound needs --epsilon, or --claim for a mechanism without a parameter of that name")
+    if isinstance(claim, float):
+        claim = ApproxDP(claim)
     check_places(arguments)
     function, shared = loaded(arguments)
     with live(arguments) as progress:
@@ -48,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             function,
             **shared,
             epsilon=arguments.epsilon,
+            claim=claim,
             confidence=1 - arguments.alpha if arguments.confidence is None else arguments.confidence,
             progress=progress,
             **given(arguments, "runs"),

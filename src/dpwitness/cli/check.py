@@ -22,15 +22,15 @@ def add(subparsers: Any) -> None:
         examples=(
             "check isvt3 --epsilon 0.7",
             "check mine.py:noisy_sum --epsilon 1 --pair '[1, 1]' '[2, 1]'",
+            "check mine.py:mean_age --epsilon 1 --records people.csv --domain age=0:120",
+            "check gaussian_mechanism --epsilon 1 --claim zcdp:0.1",
             "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
         ),
         exits=(0, 1, 2),
     )
     options.target(parser)
     parser.add_argument("--epsilon", type=number, metavar="E", help="the mechanism's ε, and the claim unless --claim")
-    parser.add_argument(
-        "--claim", type=number, metavar="E", help="the claimed ε, where it is not the mechanism's parameter"
-    )
+    options.claim(parser, "the claim, where it is not the mechanism's parameter")
     parser.add_argument(
         "--delta", type=number, metavar="D", help="the claimed δ, and a parameter of that name (default 0)"
     )
@@ -44,11 +44,12 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check, print the verdict and the command that repeats it."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import loaded
+    from dpwitness.cli.inputs import claim_of, loaded
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
 
-    if arguments.epsilon is None and arguments.claim is None:
+    claimed = claim_of(arguments)
+    if arguments.epsilon is None and claimed is None:
         raise BadInput("check needs --epsilon, or --claim for a mechanism without a parameter of that name")
     check_places(arguments)
     function, shared = loaded(arguments)
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             function,
             **shared,
             epsilon=arguments.epsilon,
-            claim=arguments.claim,
+            claim=claimed,
             alpha=arguments.alpha,
             progress=progress,
         )

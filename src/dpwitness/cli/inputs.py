@@ -4,7 +4,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from dpwitness.claims import Claim
 from dpwitness.cli.arguments import given_input, settings
+from dpwitness.cli.claims import claim
 from dpwitness.cli.console import say
 from dpwitness.cli.records import relation_of_records
 from dpwitness.errors import BadInput, InvalidData
@@ -13,7 +15,7 @@ from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.neighbours import Data, Relation, histogram, pairs, queries
 from dpwitness.targets import target_of
 
-__all__ = ["data_of", "given", "loaded", "places", "relation"]
+__all__ = ["claim_of", "data_of", "given", "loaded", "places", "relation"]
 
 
 def relation(arguments: argparse.Namespace) -> Relation | None:
@@ -76,6 +78,16 @@ def mechanism_of(arguments: argparse.Namespace, target: str) -> Callable[..., An
     from dpwitness.mechanisms.remote import remote
 
     return remote(arguments.python, target)
+
+
+def claim_of(arguments: argparse.Namespace) -> Claim | float | None:
+    """The claim of --claim, a number where it is an ε alone; None where it was not given. Raises `BadInput`."""
+    if arguments.claim is None:
+        return None
+    try:
+        return claim(arguments.claim)
+    except argparse.ArgumentTypeError as error:
+        raise BadInput(f"argument --claim: {error}") from error
 
 
 def places(arguments: argparse.Namespace) -> dict[str, Any]:

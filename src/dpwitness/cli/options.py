@@ -5,7 +5,7 @@ from typing import Final
 
 from dpwitness.cli.arguments import number, seconds, threads, whole
 
-__all__ = ["COMMON", "cluster", "common", "data", "inputs", "plot", "records", "runs", "target"]
+__all__ = ["COMMON", "claim", "cluster", "common", "data", "inputs", "plot", "records", "runs", "target"]
 
 #: What every command that runs something takes.
 COMMON: Final = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
@@ -64,6 +64,11 @@ def runs(parser: argparse.ArgumentParser, help: str) -> None:
 def alpha(parser: argparse.ArgumentParser, default: float | None, help: str) -> None:
     """--alpha, the probability of a false alarm."""
     parser.add_argument("--alpha", type=number, default=default, metavar="A", help=help)
+
+
+def claim(parser: argparse.ArgumentParser, help: str) -> None:
+    """--claim: any claim, as a text that `dpwitness.cli.claims` reads once it is needed."""
+    parser.add_argument("--claim", metavar="CLAIM", help=f"{help}: 1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE")
 
 
 def target(parser: argparse.ArgumentParser) -> None:

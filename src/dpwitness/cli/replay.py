@@ -29,7 +29,7 @@ def add(subparsers: Any) -> None:
         metavar="TARGET",
         help="the mechanism, where the witness names no bundled one: a file never decides which code runs",
     )
-    parser.add_argument("--claim", type=number, metavar="E", help="the claimed ε (default the witness's)")
+    options.claim(parser, "the claim (default the witness's)")
     parser.add_argument("--delta", type=number, metavar="D", help="the claimed δ (default the witness's)")
     options.python(parser)
     options.outcomes(parser)
@@ -46,7 +46,7 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replay, and print what the witness says above the verdict."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import data_of, given, mechanism_of, outcome_of, places, relation
+    from dpwitness.cli.inputs import claim_of, data_of, given, mechanism_of, outcome_of, places, relation
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
     from dpwitness.results.verdict import replay_text
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             function,
             neighbours=relation(arguments),
             data=data_of(arguments),
-            claim=arguments.claim,
+            claim=claim_of(arguments),
             delta=arguments.delta,
             alpha=arguments.alpha,
             outcome=outcome_of(arguments),

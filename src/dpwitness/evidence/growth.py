@@ -43,12 +43,18 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: ArrayLike | Non
         for loss, cell in ((slope, cells[2]), (slope - 1, cells[1]))
     ]
     bet = np.clip(np.minimum(*starts), low, high)
+    if np.any(intercept):
+        ends = drift <= 0  # nothing grows: no bet
+        low = np.where(sum(c * x / (1 + high * x) for c, x in zip(cells, values, strict=True)) > 0, high, low)
+        bet, high = np.where(ends, 0.0, np.maximum(bet, low)), np.where(ends, 0.0, high)
     for _ in range(6 if not np.any(intercept) else 30):
         terms = [x / (1 + bet * x) for x in values]
         rise = sum(c * t for c, t in zip(cells, terms, strict=True))
         low, high = np.where(rise > 0, bet, low), np.where(rise > 0, high, bet)
         step = bet + rise / np.maximum(sum(c * t * t for c, t in zip(cells, terms, strict=True)), 1e-300)
-        bet = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+        before, bet = bet, np.where((step >= low) & (step <= high), step, (low + high) / 2)
+        if np.all(np.abs(bet - before) * (slope + intercept) <= 1e-13):
+            break
     return np.where(drift > 0, bet, 0.0)
 
 

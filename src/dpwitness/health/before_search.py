@@ -5,6 +5,7 @@ lets each be suppressed by name.
 """
 
 import time
+from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -12,10 +13,13 @@ from typing import Final
 import numpy as np
 
 from dpwitness.clock import Deadline
-from dpwitness.errors import DependentRuns, InvalidNeighbours
+from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismTimeout
+from dpwitness.evidence import runs_needed
 from dpwitness.health.common import SECONDS
 from dpwitness.health.findings import Finding
 from dpwitness.health.first_runs import SHARE, deterministic_output, first_runs, stuck_generator
+from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Pair, input_key, shown
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner, Threads, generator
@@ -46,6 +50,12 @@ def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
     return (ignored.text,) if ignored else ()
 
 
+def require_time(problem: Problem, runner: Runner, alpha: float) -> None:
+    """Raise `MechanismTimeout` where a check cannot refute anything in the time that it has."""
+    if finding := time_needed(problem, runner, alpha):
+        raise MechanismTimeout(finding.text)
+
+
 def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
     """Return all that can be found before the search, for the plugin."""
     if finding := identical_inputs(problem):
@@ -67,11 +77,24 @@ def identical_inputs(problem: Problem) -> Finding | None:
 def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
     """Return `input_ignored` where from the same random numbers both inputs of every pair always gave the same.
 
-    Nothing is said of mechanisms that draw their own randomness, or are too slow to be run so often.
+    Nothing is said of mechanisms whose randomness no seed repeats; of slow ones see `ignored_throughout`.
     """
     mechanism = runner.mechanism
-    if not mechanism.reproducible or mechanism.cost.slow:
+    if mechanism.cost.slow:
         return None
+    if mechanism.reproducible:
+        return _input_ignored(problem, runner)
+    first = next(iter(problem.relation.candidates(problem.data)))
+    if not isinstance(mechanism, PythonMechanism) or mechanism.cost.batched or not mechanism.repeats_if_seeded(first):
+        return None
+    mechanism.draws_globally = True  # for these runs alone: seeding takes longer than a fast run
+    try:
+        return _input_ignored(problem, runner)
+    finally:
+        mechanism.draws_globally = False
+
+
+def _input_ignored(problem: Problem, runner: Runner) -> Finding | None:
     deadline = Deadline(time.monotonic() + min(SECONDS / 2, SHARE * runner.max_time))
     proposed = problem.candidates()
     runs = 0
@@ -81,10 +104,41 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
         if not same:
             return None  # they differ, or it would take too long to see that they never do
         runs += same
+    return _ignoring(runner.mechanism.name, runs)
+
+
+def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows]]) -> tuple[str, ...]:
+    """Return a note where coupled runs of a check, of many pairs, gave the same on both inputs each time.
+
+    `outcomes`: rows of D and of D′ for each pair, as long.
+    """
+    both = list(outcomes)
+    runs = sum(len(left) for left, _ in both)
+    same = all(np.array_equal(left, right, equal_nan=True) for left, right in both)
+    return (_ignoring(mechanism.name, runs).text,) if runs and same and mechanism.reproducible else ()
+
+
+def _ignoring(name: str, runs: int) -> Finding:
     return Finding(
         name="input_ignored",
         text=f"both inputs gave the same outcomes in every run ({runs} from the same random numbers, over all pairs): "
-        f"does {mechanism.name} use its input?",
+        f"does {name} use its input?",
+    )
+
+
+def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | None:
+    """Return `too_slow` where even the clearest violation takes longer to refute than there is time."""
+    mechanism = problem.mechanism
+    needed = runs_needed(problem.claim, alpha)
+    cores = runner.pool.workers if runner.pool is not None else runner.workers if mechanism.threads else 1
+    seconds = 2 * needed * mechanism.cost.seconds_per_run / cores
+    if seconds <= runner.max_time:
+        return None
+    return Finding(
+        name="too_slow",
+        text=f"{mechanism.name} takes {mechanism.cost.seconds_per_run:.3g} s a run: even the clearest violation of "
+        f"{problem.claim} at alpha={alpha:g} needs {needed} runs on each input, {seconds:.0f} s with {cores} "
+        f"{'core' if cores == 1 else 'cores'}: give max_time={2 * seconds:.0f} or more, or make it faster",
     )
 
 

@@ -72,7 +72,7 @@ def of_verdict(verdict: NotRefuted) -> list[Finding]:
     # nothing.
     caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
     if not caught <= max(2 * claim.parameter, claim.parameter + 1):
-        what = f"only ε ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
+        what = f"only {claim.symbol} ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
         findings.append(
             Finding(
                 name="low_power",

@@ -7,6 +7,8 @@ from typing import Any, cast
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.mechanisms.libraries import library_of
+from dpwitness.mechanisms.libraries.library import Library
+from dpwitness.targets import target_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,21 @@ def stated_claim(
         carried = library.claim(thing, d_in)
         if carried is None:
             raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
-        tested = ApproxDP(carried.epsilon, carried.delta if delta is None else delta)
+        if delta is not None and getattr(carried, "delta", None) is None:
+            raise InvalidClaim(
+                f"{name} claims {carried}, which has no δ: leave delta={delta!r} out, or give epsilon=… too"
+            )
+        tested = carried if delta is None else ApproxDP(carried.parameter, delta)
     else:
-        tested = ApproxDP(given, library.delta(thing, d_in) if delta is None else delta)
+        tested = _of_epsilon(thing, library, given, delta, d_in, own=claim is None)
     return Stated(claim=tested, epsilon=None if epsilon is None else float(epsilon), delta=delta)
+
+
+def _of_epsilon(thing: Any, library: Library, epsilon: float, delta: float | None, d_in: Any, *, own: bool) -> Claim:
+    """What an ε that was given claims; `own`: it is the mechanism's parameter too, which a target may state otherwise."""
+    target = target_of(thing)
+    if target is not None and target.states is not None and own and delta is None:
+        return target.states(float(epsilon))
+    if delta is None:
+        delta = library.delta(thing, d_in) if target is None else target.delta
+    return ApproxDP(epsilon, delta)

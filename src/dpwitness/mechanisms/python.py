@@ -11,13 +11,15 @@ from dpwitness.mechanisms.draws import Draws, global_generators_kept
 from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
 from dpwitness.mechanisms.outcomes.naming import is_plain, places_of
-from dpwitness.mechanisms.raising import of_both, raised
+from dpwitness.mechanisms.raising import always_raises, of_both, raised
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summary
 from dpwitness.neighbours import Data, Pair
 
 #: Outputs that are looked through for names of their entries.
 LOOKED: Final = 16
+#: Exceptions of which it is asked whether something is used up: each may cost runs.
+ASKED: Final = 8
 
 
 class PythonMechanism(Mechanism):
@@ -49,8 +51,14 @@ class PythonMechanism(Mechanism):
         self._labels: dict[float, str] = {}
         self._structured: Any = None  # the first output whose entries have names of their own
         self._looked = 0
+        self._looked_into = 0
+        self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
         self._bare: set[bool] = set()  # whether bare values were None, and the same of sequences of one entry
         self._single: set[bool] = set()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs of it."""
+        return {**vars(self), "_ran_well": None}
 
     @property
     def outcome(self) -> Callable[[Any], Any] | None:
@@ -89,6 +97,19 @@ class PythonMechanism(Mechanism):
         """Whether a seed repeats its runs: it takes a generator, or draws from the global ones alone."""
         return super().reproducible or self.draws_globally
 
+    def repeats_if_seeded(self, pair: Pair) -> bool:
+        """Whether runs that differ are the same again where the global generators are seeded for each."""
+        before, self.draws_globally = self.draws_globally, True
+        bits, runs = np.random.SFC64, 2 if self.cost.slow else 4
+        try:
+            first, again = (
+                self.pair_outcomes(pair, np.random.Generator(bits(0)), runs, coupled=False) for _ in range(2)
+            )
+        finally:
+            self.draws_globally = before
+        varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
+        return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)
+
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """Run once a row; as in `Mechanism`."""
         return self._fill_from(data, self._draws(rng, len(rows)), rows, start)
@@ -117,18 +138,32 @@ class PythonMechanism(Mechanism):
 
     def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
         given = self.handing.of(data)
-        longest = 0
+        here, longest = (data,), 0
         for i in range(len(rows)):
             rng = draws.of_run(i)
             try:
                 output = self.signature.function(**self.signature.bind(given(), rng))
             except Exception as error:
                 if self.errors != "outcome":
-                    raise raised(self.name, error, start + i, data) from error
+                    raise raised(self.name, error, start + i, data, used_up=self._used_up(error)) from error
                 longest = max(longest, self._write_exception(type(error).__qualname__, rows[i]))
             else:
                 longest = max(longest, self._write(output, rows[i], start + i))
+                self._ran_well = here
         return self.check_length(longest, start)
+
+    def _used_up(self, error: Exception) -> bool:
+        """Whether it raises now on an input, too, on which it ran well before."""
+        if self._ran_well is None or self._looked_into >= ASKED:
+            return False
+        self._looked_into += 1
+        given = self.handing.of(*self._ran_well)
+
+        def run(number: int) -> object:
+            rng = np.random.Generator(np.random.SFC64(number))
+            return self.signature.function(**self.signature.bind(given(), rng))
+
+        return always_raises(run, type(error))
 
     def _write_exception(self, name: str, row: Rows) -> int:
         """The row of a run that raised an exception of a class of that name."""

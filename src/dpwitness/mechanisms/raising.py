@@ -13,14 +13,37 @@ from dpwitness.neighbours import Data, Pair, shown
 #: Runs of each input, and seconds for them, to see whether only one of the two raises.
 TRIED: Final = 32
 SECONDS: Final = 0.25
+#: Runs that all raise, on an input on which one ran well, before something is said to be used up.
+AGAIN: Final = 8
 
 Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
 
 
-def raised(name: str, error: Exception, run: int, data: Data) -> MechanismRaised:
+def raised(name: str, error: Exception, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
     """Make the error for a mechanism of that name that raised, with the run's number and the input."""
     text = str(error).splitlines()[0] if str(error) else "no message"
-    return MechanismRaised(f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}")
+    told = f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}"
+    if used_up:
+        told += (
+            ", and raises now on inputs, too, on which it ran well before: something that it holds is used up; make a "
+            "new one for each run: make=, or within the function"
+        )
+    made = MechanismRaised(told)
+    made.used_up = used_up
+    return made
+
+
+def always_raises(run: Callable[[int], object], kind: type[Exception]) -> bool:
+    """Whether each of a few runs raises an exception of that kind; `run` takes their number."""
+    for number in range(AGAIN):
+        try:
+            run(number)
+        except kind:
+            continue
+        except Exception:
+            return False
+        return False
+    return True
 
 
 def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
@@ -28,7 +51,7 @@ def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
 
     `fill` writes runs of one input into rows, as that of a `Mechanism`; it is called for single runs.
     """
-    if pair.data is pair.neighbour:
+    if pair.data is pair.neighbour or error.used_up:
         return error
     try:
         sides = [(*_counted(fill, data, side), "D′" if side else "D") for side, data in enumerate(_inputs(pair))]

@@ -23,7 +23,7 @@ from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair, as_array
 from dpwitness.neighbours.inputs import COPIED
 
-__all__ = ["How", "Outcome", "as_mechanism"]
+__all__ = ["How", "Outcome", "as_mechanism", "called"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +92,7 @@ def as_mechanism(
         function.marked |= how.marked
         return function
     compilable = inspect.isfunction(getattr(function, "py_func", function))
-    called = function if compilable else _called(function)
-    signature = Signature.of(called, parameters or {}, epsilon, delta)
+    signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
     pair = Pair(data, data if neighbour is None else neighbour)
     if signature.size is not None:
         return _measured(_tried(VectorisedMechanism(signature, outcome, errors=errors), pair), pair, how)
@@ -157,18 +156,8 @@ def _measured(mechanism: Mechanism, pair: Pair, how: How) -> Mechanism:
     mechanism.marked = how.marked
     mechanism.measure(pair)
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
-        mechanism.draws_globally = mechanism.cost.seconds_per_run > WORTH and _seeding_repeats(mechanism, pair)
+        mechanism.draws_globally = mechanism.cost.seconds_per_run > WORTH and mechanism.repeats_if_seeded(pair)
     return mechanism
-
-
-def _seeding_repeats(mechanism: PythonMechanism, pair: Pair) -> bool:
-    """Whether runs that differ are the same again where the global generators are seeded for each."""
-    mechanism.draws_globally = True
-    bits = np.random.SFC64
-    runs = 2 if mechanism.cost.slow else 4
-    first, again = (mechanism.pair_outcomes(pair, np.random.Generator(bits(0)), runs, coupled=False) for _ in range(2))
-    varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
-    return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)
 
 
 def _warn_different(difference: str, signature: Signature) -> None:
@@ -180,8 +169,8 @@ def _warn_different(difference: str, signature: Signature) -> None:
     warnings.warn(difference, CompiledDiffers, stacklevel=3)
 
 
-def _called(thing: Any) -> Callable[..., Any]:
-    """The function behind what is none. Raises `InvalidParameter`.
+def called(thing: Any) -> Callable[..., Any]:
+    """Return the function behind what is none. Raises `InvalidParameter`.
 
     Bound methods, partial functions and other callable objects stay what they are.
     """

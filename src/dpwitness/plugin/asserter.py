@@ -33,7 +33,7 @@ from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 
 #: Settings of an assertion that say what is tested, and how hard.
-STATED = ("epsilon", "delta", "claim", "d_in", "neighbours", "data", "parameters", "outcome", "errors")
+STATED = ("make", "epsilon", "delta", "claim", "d_in", "neighbours", "data", "parameters", "outcome", "errors")
 LIMITS = ("max_runs", "max_time", "search_runs")
 
 
@@ -46,7 +46,7 @@ class Asserter:
         self._count = 0
         self._database = Database(item.config.rootpath, session.database, item.nodeid)
 
-    def __call__(self, mechanism: Callable[..., Any] | Any, /, **settings: Any) -> NotRefuted:
+    def __call__(self, mechanism: Callable[..., Any] | Any = None, /, **settings: Any) -> NotRefuted:
         """Raise `PrivacyViolation` where the claim is refuted, `HealthCheckFailed` where a pass would mean nothing."""
         __tracebackhide__ = True
         self._count += 1
@@ -104,7 +104,7 @@ class Asserter:
         suppressed = {*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress}
         findings.check_names(suppressed)
         statement = Statement(
-            mechanism=function,
+            mechanism=function,  # None where `make` is among the settings
             **{name: settings[name] for name in STATED if name in settings},
         )
         effort = Effort(
@@ -126,7 +126,8 @@ class Asserter:
     ) -> tuple[Verdict, str | None, bool]:
         """What is left of an assertion when it is prepared."""
         notes = []
-        for finding in before_search.all_findings(problem, runner):
+        too_slow = before_search.time_needed(problem, runner, effort.alpha)
+        for finding in (*((too_slow,) if too_slow else ()), *before_search.all_findings(problem, runner)):
             if finding.name not in suppressed:
                 raise HealthCheckFailed(finding.name, finding.text)
             notes += [finding.text] if finding.name == "input_ignored" else []

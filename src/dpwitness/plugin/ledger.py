@@ -30,11 +30,12 @@ def lines(session: Session) -> list[str]:
     for record in records:
         match record["verdict"]:
             case "not-refuted":
-                epsilon = record["detectable_epsilon"]
-                caught = "nothing" if epsilon is None else f"ε ≥ {epsilon:.4g}"
+                least = record["detectable"]
+                caught = "nothing" if least is None else f"{record['parameter']} ≥ {least:.4g}"
                 text.append(f"  {_place(record)}: {record['claim']}, would have caught {caught} with 95 % power")
             case "violated":
-                text.append(f"  {_place(record)}: {record['claim']} VIOLATED, ε ≥ {record['epsilon_lower_bound']:.4g}")
+                exceeded = f"{record['parameter']} ≥ {record['lower_bound']:.4g}"
+                text.append(f"  {_place(record)}: {record['claim']} VIOLATED, {exceeded}")
             case _:
                 text.append(f"  {_place(record)}: {record['reason']}")
         if record.get("note"):

@@ -1,11 +1,11 @@
-"""A lower bound of the true ε of a mechanism."""
+"""A lower bound of the true ε of a mechanism, or of the parameter of another family of claims."""
 
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dpwitness.results import codec
 from dpwitness.results.codec import Form
-from dpwitness.results.result import EARLY, HEAD, MIDDLE, NOTES, TAIL, VERSIONS, WitnessedResult, maker
+from dpwitness.results.result import EARLY, HEAD, MIDDLE, NOTES, PARAMETER, TAIL, VERSIONS, WitnessedResult, maker
 from dpwitness.results.text import notes
 
 __all__ = ["Bound", "bound_from_json"]
@@ -13,7 +13,10 @@ __all__ = ["Bound", "bound_from_json"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Bound(WitnessedResult):
-    """A lower bound of the true ε of a mechanism at a δ: exceeded with the given confidence."""
+    """A lower bound of the true ε of a mechanism at a δ, or of its μ or ρ: exceeded with the given confidence.
+
+    `parameter` says of what, in the unit of that claim; `epsilon_lower_bound` is the earlier name of `lower_bound`.
+    """
 
     delta: float
     confidence: float
@@ -24,8 +27,8 @@ class Bound(WitnessedResult):
 
     @property
     def _said(self) -> str:
-        delta = f" at δ = {self.delta:g}" if self.delta else ""
-        return f"ε ≥ {self.epsilon_lower_bound:.4g}{delta} with confidence {self.confidence:g}: {self.call}"
+        of = f" at δ = {self.delta:g}" if self.delta else self.witness.claim.condition
+        return f"{self.parameter} ≥ {self.lower_bound:.4g}{of} with confidence {self.confidence:g}: {self.call}"
 
     def __str__(self) -> str:
         lines = [self._said, *self.witness.lines()]
@@ -49,6 +52,7 @@ _FORM: Final[Form[Bound]] = Form(
         "delta": codec.NUMBER,
         "confidence": codec.NUMBER,
         "epsilon_lower_bound": codec.NUMBER,
+        **PARAMETER,
         **MIDDLE,
         **TAIL,
         **VERSIONS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from dpwitness.evidence.counts import Counts
-from dpwitness.results.codec import FLAG, OBJECT, SECONDS, SEED, TEXT, WHOLE, Key, Kind, many
+from dpwitness.results.codec import FLAG, NUMBER, OBJECT, SECONDS, SEED, TEXT, WHOLE, Key, Kind, many
 from dpwitness.results.text import named
 from dpwitness.results.witness import WITNESS, Witness
 
@@ -42,7 +42,7 @@ class WitnessedResult(Result):
     """A result that rests on one candidate and its confirm runs."""
 
     witness: Witness  # in `NotRefuted`: the best candidate, which did not refute
-    epsilon_lower_bound: float  # nats
+    epsilon_lower_bound: float  # of the parameter of the claim's family; ε in nats
     search_runs: int
     epoch_runs: int = 0  # runs that were bets and chose the next ones
     ended: str  # why the confirm runs ended: "refuted", "runs", "time", "interrupted" or "cluster lost"
@@ -51,6 +51,16 @@ class WitnessedResult(Result):
     def counts(self) -> Counts:
         """The confirm runs."""
         return self.witness.counts
+
+    @property
+    def lower_bound(self) -> float:
+        """The lower bound of the parameter of the claim's family, in its unit: ε, ρ or μ."""
+        return self.epsilon_lower_bound
+
+    @property
+    def parameter(self) -> str:
+        """The sign of the parameter that is bounded, such as ρ."""
+        return self.witness.claim.symbol
 
     def spent(self) -> str:
         """The last line of a report: runs, time and seed."""
@@ -74,6 +84,11 @@ MIDDLE: Final[Keys] = {
     "witness": WITNESS,
     "runs": Key(kind=_SPENT, get=lambda result: result),
     "ended": TEXT,
+}
+#: What the bounded parameter is called, and the bound by a name that fits every claim.
+PARAMETER: Final[Keys] = {
+    "parameter": Key(kind=TEXT, derived=True),
+    "lower_bound": Key(kind=NUMBER, derived=True),
 }
 TAIL: Final[Keys] = {"seed": SEED, "reproducible": FLAG, "seconds": SECONDS}
 VERSIONS: Final[Keys] = {"versions": Key(kind=OBJECT, get=lambda result: result.witness.versions, derived=True)}

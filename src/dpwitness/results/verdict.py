@@ -13,7 +13,7 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.neighbours import same_relation
 from dpwitness.results import codec
 from dpwitness.results.codec import OMITTED, Form, Key, Kind
-from dpwitness.results.result import EARLY, HEAD, MIDDLE, NOTES, TAIL, VERSIONS, Keys, WitnessedResult, maker
+from dpwitness.results.result import EARLY, HEAD, MIDDLE, NOTES, PARAMETER, TAIL, VERSIONS, Keys, WitnessedResult, maker
 from dpwitness.results.text import confidence, label, named, notes, relation_text, short
 from dpwitness.results.witness import Witness
 
@@ -22,8 +22,9 @@ __all__ = ["NotRefuted", "Verdict", "Violation", "replay_text", "verdict_from_js
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CheckResult(WitnessedResult, ABC):
-    """What both verdicts say; `epsilon_lower_bound` holds at confidence 1 − alpha.
+    """What both verdicts say; `lower_bound` holds at confidence 1 − alpha.
 
+    `epsilon_lower_bound` is the same number; of a claim in another unit it is a bound of that parameter.
     `others`: where the claim leaves the adjacency open, the verdicts under the other ones, each at its own alpha.
     """
 
@@ -75,25 +76,34 @@ class Violation(CheckResult):
 
     def _found(self) -> tuple[str, list[str]]:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
+        lines = []
+        if self.epoch_runs:
+            lines = [
+                "  counted since the event was chosen; the evidence is of bets on all runs, each placed before its run"
+            ]
         return f"VIOLATED: {self.call} is not {self.claim.short}", [
-            f"  so {self.claim.symbol} ≥ {self.epsilon_lower_bound:.4g} with confidence {confidence(self.alpha)} "
-            f"{evidence}"
+            *lines,
+            f"  so {self.claim.symbol} ≥ {self.lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}",
         ]
 
     def __repr__(self) -> str:
-        return (
-            f"<Violation: {self.call} is not {self.claim.short}, {self.claim.symbol} ≥ {self.epsilon_lower_bound:.4g}>"
-        )
+        return f"<Violation: {self.call} is not {self.claim.short}, {self.claim.symbol} ≥ {self.lower_bound:.4g}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NotRefuted(CheckResult):
     """The claim was not refuted: no proof of privacy.
 
-    `detectable_epsilon`: what this event would have caught with 95 % power, infinite if nothing; nats.
+    `detectable`: the parameter that this event would have caught with 95 % power, infinite if nothing; in the unit of
+    the claim. `detectable_epsilon` is the same number, by its name for claims of an ε (nats).
     """
 
     detectable_epsilon: float
+
+    @property
+    def detectable(self) -> float:
+        """The least parameter of the claim's family that would have been caught, in its unit; infinite if none."""
+        return self.detectable_epsilon
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values."""
@@ -101,16 +111,12 @@ class NotRefuted(CheckResult):
 
     @property
     def _caught(self) -> str:
-        return (
-            f"{self.claim.symbol} ≥ {self.detectable_epsilon:.4g}"
-            if math.isfinite(self.detectable_epsilon)
-            else "nothing"
-        )
+        return f"{self.claim.symbol} ≥ {self.detectable:.4g}" if math.isfinite(self.detectable) else "nothing"
 
     def _found(self) -> tuple[str, list[str]]:
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
             f"  this event would have caught {self._caught} with 95 % power",
-            f"  {self.claim.symbol} lower bound {self.epsilon_lower_bound:.4g} at confidence {confidence(self.alpha)}",
+            f"  {self.claim.symbol} lower bound {self.lower_bound:.4g} at confidence {confidence(self.alpha)}",
         ]
 
     def __repr__(self) -> str:
@@ -168,6 +174,7 @@ _KEYS: Final[Keys] = {
     "log_e_value": codec.NUMBER,
     "p_value": Key(kind=codec.NUMBER, derived=True),
     "epsilon_lower_bound": codec.NUMBER,
+    **PARAMETER,
     **MIDDLE,
     **TAIL,
     **VERSIONS,
@@ -175,13 +182,14 @@ _KEYS: Final[Keys] = {
     "others": _OTHERS,
 }
 _REFUTED: Final = "the claim is refuted: there is no question what would have been caught"
-_TOO_FEW: Final = "so few runs fell into the event that no ε would have been refuted"
+_TOO_FEW: Final = "so few runs fell into the event that no violation would have been refuted"
 _VIOLATION: Final[Form[Violation]] = Form(
     maker(Violation),
     keys={
         "verdict": Key(kind=_tag("violated"), get=lambda _: None),
         **_KEYS,
         "detectable_epsilon": Key(kind=codec.NULL, get=lambda _: None, derived=True),
+        "detectable": Key(kind=codec.NULL, get=lambda _: None, derived=True),
         "detectable_epsilon_reason": Key(kind=codec.TEXT, get=lambda _: _REFUTED, derived=True),
     },
 )
@@ -191,6 +199,7 @@ _NOT_REFUTED: Final[Form[NotRefuted]] = Form(
         "verdict": Key(kind=_tag("not-refuted"), get=lambda _: None),
         **_KEYS,
         "detectable_epsilon": codec.OR_INFINITE,
+        "detectable": Key(kind=codec.OR_INFINITE, derived=True),
         "detectable_epsilon_reason": Key(
             kind=codec.TEXT,
             get=lambda verdict: OMITTED if math.isfinite(verdict.detectable_epsilon) else _TOO_FEW,

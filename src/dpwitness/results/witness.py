@@ -118,8 +118,9 @@ class Witness:
             label("on D", rate(counts.hits, counts.runs)),
             label("on D′", rate(counts.neighbour_hits, counts.runs)),
         ]
-        if counts.runs and claim.parameter > 0:
-            allowed = claim.largest(counts.neighbour_hits / counts.runs)
+        seen = counts.neighbour_hits / max(counts.runs, 1)
+        allowed = claim.largest(seen)
+        if counts.runs and (claim.parameter > 0 or allowed > seen):
             lines.append(f"  allowed on D at the rate seen on D′: {allowed:.4g}")
         return lines
 

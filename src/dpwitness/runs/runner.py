@@ -7,7 +7,7 @@ the number of workers. Results are handed out in the order of the shards; memory
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,9 @@ T = TypeVar("T")
 
 #: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.
 Progress = Callable[[str, int, int, str], None]
+
+#: Parts of an epoch of plain Python, which may be made beside each other.
+EPOCH_PARTS: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,11 @@ class Runner:
         if self.pool is not None:
             return self.pool.workers if self.pool.away else 1
         return self.workers if self.mechanism.threads else 1
+
+    @property
+    def processes(self) -> int:
+        """How many other processes have made runs so far."""
+        return 0 if self.pool is None else self.pool.answered
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -155,7 +163,8 @@ class Runner:
         `coupled`: as in `confirm`. Fewer runs, perhaps none, where the deadline passes first.
         """
         try:
-            size = 1 if self.mechanism.cost.slow else None  # so that even two runs are made beside each other
+            # In so many parts that few runs, too, are made beside each other.
+            size = None if self.mechanism.cost.in_numbers else max(n // EPOCH_PARTS, 1)
             x, y = self.sample(pair, n, Role.EPOCH, *key, coupled=coupled, partial_too=True, size=size)
         except MechanismTimeout:
             x = y = np.empty((0, 1))

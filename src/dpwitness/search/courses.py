@@ -1,10 +1,11 @@
 """Courses of wealth: on each pair of inputs a careful and a bold portfolio, rebuilt from all runs before every epoch.
 
 The wealth of a check is spread evenly over a fixed number of pairs from the start, so their mean is an e-value, whoever
-gets the runs. The next epoch belongs to the pair whose wealth, less a charge for its runs, is largest.
+gets the runs. The next epoch belongs to the pair whose wealth, less a charge for its runs or its time, is largest.
 """
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -39,13 +40,21 @@ Rows = NDArray[np.float64]
 
 #: An epoch is a tenth of the runs so far.
 SHARE: Final = 10
-#: Nats that a run costs a pair in the choice of the next one; .01 to .03 make no difference, 0 stays with chance.
+#: Nats that a run costs a pair in the choice of the next one, at most; .01 to .03 make no difference, 0 stays with
+#: chance. And what part of the best pair's promise a run, where that is less: else slow growth is never stayed with.
 CHARGE: Final = 0.02
+PART_OF_BEST: Final = 4
+#: Runs of a pair are charged by their seconds from so many a paired run on, if they are so many times those of the
+#: fastest pair. Below, timing must not decide: the same seed gives the same counts.
+LONG: Final = 0.1
+SLOWER: Final = 8.0
 #: Runs from which on learners are asked, and from which on thoroughly; and by how much more runs they and the cuts of
 #: columns are renewed.
 LEARNED: Final = 32
 THOROUGH: Final = 512
 RENEWED: Final = 1.25
+#: Numbers that the outcomes of one pair may hold in memory, both sides together.
+ROOM: Final = 1 << 23
 #: Outcomes of so few kinds are events of their own.
 FEW: Final = 16
 
@@ -66,6 +75,8 @@ class Course:
     portfolios: list[Portfolio] = field(default_factory=list)
     numbers: dict[Event, int] = field(default_factory=dict)  # of the events of the last epoch, in `seen`
     seen: CountsTable = NO_COUNTS  # in the epochs for which an event was chosen without a break
+    coming: list[Portfolio] = field(default_factory=list)  # what will be bet in the next epoch
+    seconds_per_run: float = math.inf  # of a paired run, in the fastest epoch
     renewed_at: int = 0
     _ranges: Ranges = field(default_factory=lambda: Ranges({}))
     _proposals: list[Proposal] = field(default_factory=list)
@@ -76,9 +87,24 @@ class Course:
         return len(self.x)
 
     @property
+    def full(self) -> bool:
+        """Whether memory has no room for outcomes of more runs."""
+        return self.x.size + self.y.size >= ROOM
+
+    @property
     def wealth(self) -> float:
         """The logarithm of the mean of both portfolios' wealth."""
         return float(np.logaddexp.reduce(self.log_wealth)) - math.log(2)
+
+    @property
+    def promise(self) -> float:
+        """The logarithm of what was to be won in its runs by whoever had known them; at least 0."""
+        return max((0.0, *(chosen.promise for chosen in self.coming)))
+
+    def charged(self, fastest: float) -> float:
+        """Its runs; of a pair that takes much longer than `fastest`, in seconds a run, as many as fit in its time."""
+        seconds = self.seconds_per_run if self.runs else 0.0
+        return self.runs * (seconds / fastest if seconds >= max(LONG, SLOWER * fastest) else 1.0)
 
     def advance(
         self, runner: Runner, claim: Claim, n: int, label: Callable[[float], str | None], *, coupled: bool = True
@@ -88,10 +114,12 @@ class Course:
         `label`: the text behind a number of an outcome, None where it is a number. `coupled`: whether the sides of a
         run share their random draws.
         """
-        families = self._families(claim, label) if self.runs else []
-        self.portfolios = [portfolio(families, claim, imagined) for imagined in (CAREFUL, BOLD)]
+        self.portfolios = self.coming or [NOTHING, NOTHING]
         numbers = {event: k for k, event in enumerate(dict.fromkeys(e for p in self.portfolios for e in p.events))}
+        started, processes = time.perf_counter(), runner.processes
         counts, x, y = runner.epoch(self.pair, list(numbers), n, self.index, len(self.epochs[0]), coupled=coupled)
+        if len(x) and runner.processes == processes:  # else processes were started in that time
+            self.seconds_per_run = min(self.seconds_per_run, (time.perf_counter() - started) / len(x))
         made = []
         for chosen in self.portfolios:
             places = np.array([numbers[event] for event in chosen.events], np.int64)
@@ -102,6 +130,8 @@ class Course:
         places = np.array([self.numbers.get(event, -1) for event in numbers], np.int64)
         self.numbers, self.seen = numbers, counts.plus(self.seen, places)
         self.x, self.y = (stack([self.x, x]), stack([self.y, y])) if self.runs else (x, y)
+        families = self._families(claim, label) if self.runs else []
+        self.coming = [portfolio(families, claim, imagined) for imagined in (CAREFUL, BOLD)]
         return len(x)
 
     def _families(self, claim: Claim, label: Callable[[float], str | None]) -> list[Family]:
@@ -158,8 +188,11 @@ class Course:
 
 
 def next_course(courses: Sequence[Course]) -> Course:
-    """The course that gets the next epoch."""
-    return max(courses, key=lambda course: course.wealth - CHARGE * course.runs)
+    """The course that gets the next epoch: that of the largest wealth, less a charge for its runs or its time."""
+    fastest = min(course.seconds_per_run for course in courses)
+    best = max((course.promise + 1) / max(course.runs, 1) for course in courses)
+    charge = min(CHARGE, best / PART_OF_BEST)
+    return max(courses, key=lambda course: course.wealth - charge * course.charged(fastest))
 
 
 def runs_of_next_epoch(course: Course, least: int) -> int:

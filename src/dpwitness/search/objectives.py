@@ -61,7 +61,11 @@ class GrowthAt:
         q = np.minimum(q + 1 / runs, 1.0)  # one imagined hit under D′: one that it merely missed promises nothing
         allowed = s * q + t
         grows = lower > allowed
-        values = np.log(np.maximum(lower, 1e-30) / allowed) - self._undetected(p, HalfPlane(s, t))
+        values = (
+            self._short_of(p, q, runs, standard_errors)
+            if self.claim.curved
+            else np.log(np.maximum(lower, 1e-30) / allowed) - self._undetected(p, HalfPlane(s, t))
+        )
         joint = np.minimum(joint, lower)
         values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s[grows], t[grows]), joint[grows])
         return np.asarray(values)
@@ -69,6 +73,11 @@ class GrowthAt:
     def for_repeating_outcomes(self) -> "GrowthAt":
         """The same."""
         return self
+
+    def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float) -> Floats:
+        """By how much the parameter that such rates would show falls short of the claim's; negative."""
+        level = ParameterAt(claim=self.claim, planned=self.planned, log_threshold=self.log_threshold)
+        return np.minimum(level(p, q, runs, standard_errors) - self.claim.parameter, 0.0)
 
     def _undetected(self, p: Floats, plane: HalfPlane) -> Floats:
         """By how much the detectable privacy loss exceeds the claim's, for probability p under D; at most 50.
@@ -79,7 +88,7 @@ class GrowthAt:
         """
         s, t = plane.slope, plane.intercept
         hits = p - t
-        q = np.maximum(hits, 0.0) / s
+        q = np.minimum(np.maximum(hits, 0.0) / s, 1.0)
         joint = np.maximum(p + q - 1, 0.0)  # the worst coupling of the sides
         square = (
             (1 - t) ** 2 * (p - joint)
@@ -121,6 +130,38 @@ class BoundAt:
 
     def for_repeating_outcomes(self) -> "BoundAt":
         """As in `Objective`: errors count a quarter; what is rare but clear would lose to what is frequent else."""
+        return replace(self, error_factor=0.25)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterAt:
+    """The lower bound of the parameter of a claim's family to expect from `planned` runs at level α.
+
+    The least parameter that allows (p, q) once both have been moved towards each other by so many standard errors.
+    """
+
+    stop_value: ClassVar[float] = math.inf
+
+    claim: Claim
+    planned: int
+    log_threshold: float  # log(1/α)
+    error_factor: float = 1.0  # multiplies every `standard_errors`
+
+    def __call__(
+        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+    ) -> Floats:
+        """The value; see `Objective`. Where the rates are nearer to each other than their errors, minus the gap."""
+        threshold = self.log_threshold + np.log(2)
+        factor = np.sqrt(2 * threshold / self.planned) + self.error_factor * standard_errors / np.sqrt(runs)
+        # Each error counts 1/√2 of itself: those of two sides of one size add up to √2 of one.
+        least = 1 / runs + threshold / 2 / self.planned
+        lower = p - factor * np.sqrt((p * (1 - p) + least) / 2)
+        upper = np.minimum(q + least + factor * np.sqrt((q * (1 - q) + least) / 2), 1.0)
+        shown = np.asarray(self.claim.reached(np.clip(lower, 0.0, 1.0), upper), np.float64)
+        return np.where(shown > 0, shown, np.minimum(lower - upper, 0.0))
+
+    def for_repeating_outcomes(self) -> "ParameterAt":
+        """As in `BoundAt`."""
         return replace(self, error_factor=0.25)
 
 

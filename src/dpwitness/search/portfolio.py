@@ -33,11 +33,15 @@ MOST: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portfolio:
-    """Events, whether D′ plays D in each, and what is bet on them; `stakes` in their order."""
+    """Events, whether D′ plays D in each, and what is bet on them; `stakes` in their order.
+
+    `promise`: the logarithm of what these bets would have made of a wealth of 1 in the runs that they were chosen by.
+    """
 
     events: tuple[Event, ...]
     swapped: NDArray[np.bool_]
     stakes: Stakes
+    promise: float = 0.0
 
     @property
     def best(self) -> int:
@@ -90,12 +94,14 @@ def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Port
         return NOTHING
     chosen = np.flatnonzero(values >= best - NATS)
     chosen = chosen[np.argsort(-values[chosen], kind="stable")][:MOST]
-    log_shares = values[chosen] - np.logaddexp.reduce(values[chosen])
+    promise = float(np.logaddexp.reduce(values[chosen]))
+    log_shares = values[chosen] - promise
     chosen = rising[chosen]
     return Portfolio(
         events=tuple(_event(families, int(k) % single) for k in chosen),
         swapped=chosen >= single,
         stakes=Stakes(p=p[chosen], q=q[chosen], both=both[chosen], log_shares=log_shares),
+        promise=promise,
     )
 
 

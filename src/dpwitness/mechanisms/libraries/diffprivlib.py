@@ -1,22 +1,29 @@
-"""diffprivlib: mechanisms that randomise a number with `.randomise(x)`."""
+"""diffprivlib: mechanisms that randomise a number with `.randomise(x)`, and those that select by utilities."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from dpwitness.mechanisms.libraries.library import Library, number, of_sensitivity
 from dpwitness.neighbours import Relation
 
 
 class Diffprivlib(Library):
-    """Objects with `.randomise(x)`, of whatever class: `.epsilon`, `.delta` (nats) and `.sensitivity` are theirs."""
+    """Objects with `.randomise(x)`, of whatever class: `.epsilon`, `.delta` (nats) and `.sensitivity` are theirs.
+
+    What `Exponential` and `PermuteAndFlip` are private about is their list of utilities, so this is their input.
+    """
 
     def recognises(self, thing: object) -> bool:
         """Whether it has the method."""
         return hasattr(thing, "randomise") and not inspect.isroutine(thing)
 
     def function(self, thing: Any) -> Callable[..., Any]:
-        """Return its `.randomise`."""
+        """Return its `.randomise`; for one that selects by utilities, that of the same mechanism with others."""
+        if not inspect.isclass(thing) and hasattr(thing, "utility"):
+            return selection(thing)
 
         def randomise(value: Any) -> Any:
             return thing.randomise(number(value))
@@ -24,8 +31,19 @@ class Diffprivlib(Library):
         return randomise
 
     def neighbours(self, thing: Any) -> Relation | None:
-        """Return 0 and its sensitivity."""
-        return of_sensitivity(thing)
+        """Return 0 and its sensitivity; None for one that selects."""
+        return None if hasattr(thing, "utility") else of_sensitivity(thing)
+
+
+def selection(thing: Any) -> Callable[..., Any]:
+    """Return what makes a mechanism like the one given, with the utilities that are its input, and selects."""
+    taken = inspect.signature(type(thing)).parameters
+    settings = {name: getattr(thing, name) for name in taken if name not in ("utility", "random_state")}
+
+    def select(utilities: Any) -> Any:
+        return type(thing)(**settings, utility=np.atleast_1d(utilities).tolist()).randomise()
+
+    return select
 
 
 LIBRARY = Diffprivlib()

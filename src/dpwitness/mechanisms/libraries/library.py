@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness.claims import ApproxDP
+from dpwitness.claims import ApproxDP, Claim
 from dpwitness.neighbours import Relation, pairs
 
 
@@ -31,7 +31,7 @@ class Library:
         """Return what runs the object once: a function of the input, a number or an array."""
         return thing  # type: ignore[no-any-return]  # the object itself is callable
 
-    def claim(self, thing: Any, d_in: Any = None) -> ApproxDP | None:
+    def claim(self, thing: Any, d_in: Any = None) -> Claim | None:
         """Return the object's claim; None where it makes none.
 
         Parameters
@@ -57,7 +57,7 @@ class Library:
         Raises `InvalidClaim` where it is not known: a test at δ = 0 would refute what the object never claimed.
         """
         claim = self.claim(thing, d_in)
-        return 0.0 if claim is None else claim.delta
+        return 0.0 if claim is None else float(getattr(claim, "delta", 0.0))
 
     def neighbours(self, thing: Any) -> Relation | None:
         """Return which inputs the object's claim calls neighbours; None where it does not say."""

@@ -1,0 +1,213 @@
+"""f-differential privacy: a claim stated as a trade-off function (Dong, Roth & Su 2022, JRSS-B 84(1))."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from dpwitness.claims.boundary import Contacts, CurvedClaim
+from dpwitness.claims.claim import Floats, HalfPlane
+from dpwitness.claims.fields import from_fields, in_range, points_of
+from dpwitness.claims.polygon import contacts_of, excess, least_allowed, planes_of, smallest_of
+from dpwitness.errors import InvalidClaim
+
+__all__ = ["TradeOff"]
+
+LARGEST: Final = 700.0
+#: By so much points may miss being convex: rounding of whoever computed them.
+ROUNDING: Final = 1e-9
+#: Errors of the first kind at which a callable is evaluated: log-odds 0.04 apart.
+GRID: Final = 1 / (1 + np.exp(-np.linspace(-27.6, 27.6, 1381)))
+
+#: What differences of values of a function near 1 lose.
+LOST: Final = 2e-15
+
+Points = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TradeOff(CurvedClaim):
+    """f-differential privacy: a test of D′ against D of size a errs on D with probability at least f(a).
+
+    With the event S as rejection region, P[M(D) ∈ S] ≤ 1 − f(P[M(D′) ∈ S]) for all neighbours and all events (Dong,
+    Roth & Su 2022, Definition 3). f is convex, falls, and f(a) ≤ 1 − a. It is given by the corners (a, f(a)) of a
+    polygon, or as a callable. Of a callable a polygon is made that lies nowhere above it, by less than 10⁻⁴:
+    what that polygon refutes the callable does not allow. Corners are taken at their word, the straight lines between
+    them too, so of a strictly convex function give the callable, not points of it. Refuted means that some event tells
+    D from D′ better than f allows. The family's parameter is the excess x, in nats: the claim in which the slope of
+    every supporting line is e^x times as large, that is every ε of the profile that f stands for is x larger; x = 0 is
+    the claim itself. Raises `InvalidClaim` for what is no trade-off function.
+    """
+
+    kind: ClassVar[str] = "trade-off"
+    symbol: ClassVar[str] = "excess ε"
+
+    points: Points  # corners (a, f(a)), ascending in a, from 0 to 1
+    excess: float  # nats
+
+    def __init__(self, f: Callable[[float], float] | Iterable[tuple[float, float]], excess: float = 0.0) -> None:
+        object.__setattr__(self, "points", _below(f) if callable(f) else _polygon(points_of("points", f)))
+        object.__setattr__(self, "excess", excess)
+        in_range(self, "excess", 0.0, LARGEST)
+
+    @property
+    def parameter(self) -> float:
+        """The excess over every ε, in nats."""
+        return self.excess
+
+    def at(self, parameter: float) -> "TradeOff":
+        """The claim with every slope e^parameter times as large."""
+        found = object.__new__(TradeOff)  # the points were checked
+        object.__setattr__(found, "points", self.points)
+        object.__setattr__(found, "excess", float(parameter))
+        return found
+
+    def reached(self, p: Any, q: Any) -> Any:
+        """The least excess that allows (p, q)."""
+        return excess(*_sides(self.points), p, q)
+
+    def largest(self, q: float) -> float:
+        """1 − f(q), at an excess of 0."""
+        slopes, intercepts = _sides(self.points)
+        return float(smallest_of(slopes * math.exp(self.excess), intercepts, q))
+
+    def smallest(self, p: float, parameter: float) -> float:
+        """The least q at which every side allows p, at the excess given."""
+        slopes, intercepts = _sides(self.points)
+        return least_allowed(slopes * math.exp(parameter), intercepts, p)
+
+    def contacts(self) -> Contacts:
+        """Points of the boundary; the hints are slopes and intercepts at no excess."""
+        found = _contacts(self.points)
+        return replace(found, q=found.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
+
+    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
+        """The line through two corners, its slope e^x times as large."""
+        return planes_of(parameters, hints)
+
+    def __str__(self) -> str:
+        """The claim in the signs of the field."""
+        more = f", excess ε = {self.excess:g}" if self.excess else ""
+        return f"the trade-off function with f(0.05) = {1 - self.at(0.0).largest(0.05):.4g}{more}"
+
+    @property
+    def short(self) -> str:
+        """A trade-off function is named by the power that it leaves a test of size 5 %."""
+        return f"f-DP for {self}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The kind, the corners and the excess."""
+        return {"kind": self.kind, "points": [list(point) for point in self.points], "excess": self.excess}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "TradeOff":
+        """Read what `to_json` wrote, its kind left out; the excess may lack. Raises `InvalidClaim`."""
+        return cls(*from_fields(value, "points"), excess=value.get("excess", 0.0))
+
+
+@lru_cache(maxsize=64)
+def _sides(points: Points) -> tuple[Floats, Floats]:
+    """Slope and intercept of p ≤ 1 − f(q) on each side of the polygon, rounded outwards."""
+    a, f = np.array(points).T
+    slopes = -np.diff(f) / np.diff(a)
+    intercepts = np.maximum(1 - f[:-1] - slopes * a[:-1], 1 - f[1:] - slopes * a[1:])
+    return slopes, np.maximum(intercepts + 1e-15, 0.0)
+
+
+@lru_cache(maxsize=64)
+def _contacts(points: Points) -> Contacts:
+    return contacts_of(*_sides(points))
+
+
+def _checked(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    for a, value in points:
+        if not (0 <= a <= 1 and 0 <= value <= 1 - a + ROUNDING):
+            raise InvalidClaim(f"points: f({a!r}) = {value!r} must lie from 0 to 1 − {a!r}, and {a!r} from 0 to 1")
+    return [(a, min(value, 1 - a)) for a, value in sorted(points)]
+
+
+def _polygon(points: list[tuple[float, float]]) -> Points:
+    """The corners of the polygon through points, its ends included. Raises `InvalidClaim` where it is not convex."""
+    points = _checked(points)
+    for before, after in zip(points, points[1:], strict=False):
+        if after[0] == before[0] or after[1] > before[1] + ROUNDING:
+            raise InvalidClaim(
+                f"points: f({after[0]!r}) = {after[1]!r} follows f({before[0]!r}) = {before[1]!r}: f must fall"
+            )
+    if len(points) < 2:
+        raise InvalidClaim(f"points={points!r} must hold at least two points of the trade-off function")
+    points = _to_both_ends(points)
+    corners = _hull(points)
+    a, f = np.array(corners).T
+    for x, value in points:
+        if value > np.interp(x, a, f) + ROUNDING:
+            raise InvalidClaim(
+                f"points: f({x!r}) = {value!r} lies above its neighbours: a trade-off function is convex"
+            )
+    return corners
+
+
+def _to_both_ends(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points from 0 to 1: the first and the last side go on, as low as a convex function may be there."""
+    (a, first), (b, second) = points[:2]
+    if a > 0:
+        points = [(0.0, min(first + (first - second) / (b - a) * a, 1.0)), *points]
+    (a, second_last), (b, last) = points[-2:]
+    if b < 1:
+        falls = (second_last - last) / (b - a)
+        zero = b + last / falls if falls > 0 else math.inf
+        points += [(zero, 0.0), (1.0, 0.0)] if zero < 1 else [(1.0, 0.0)]
+    return points
+
+
+def _below(f: Callable[[float], float]) -> Points:
+    """Corners of a polygon that lies nowhere above a convex function.
+
+    Between two points of the grid a convex function lies above the lines through the two points before and the two
+    points behind; where these meet is a corner. The lower hull of all corners lies below the function everywhere.
+    """
+    at = [0.0, *GRID.tolist(), 1.0]
+    values = [float(f(a)) for a in at]
+    grid = _checked(list(zip(at, values, strict=True)))
+    a, y = np.array(grid).T
+    if np.any(np.diff(y) > ROUNDING):
+        raise InvalidClaim("f rises somewhere between 0 and 1: a trade-off function falls")
+    slopes = np.minimum(np.diff(y) / np.diff(a), 0.0)
+    if np.any(np.diff(slopes) < -ROUNDING * (1 + np.abs(slopes[1:])) - 4e-16 / np.diff(a)[1:]):
+        raise InvalidClaim("f is not convex between 0 and 1: a trade-off function is")
+    return _hull(_corners(a, y, slopes))
+
+
+def _corners(a: Floats, y: Floats, slopes: Floats) -> list[tuple[float, float]]:
+    """Where the lines of the neighbouring intervals meet, an interval at a time; its ends where they do not."""
+    corners = [(0.0, max(float(y[1] - slopes[1] * a[1]), 0.0))]
+    for i in range(1, len(slopes) - 1):
+        before, behind = slopes[i - 1], slopes[i + 1]
+        width, height = a[i + 1] - a[i], y[i + 1] - y[i]
+        bend = behind - before
+        # From the left end along `before`, to the right end along `behind`.
+        across = np.clip((behind * width - height) / bend, 0.0, width) if bend > 0 else 0.0
+        lower = min(y[i] + before * across, y[i + 1] - behind * (width - across))
+        corners += [(float(a[i] + across), max(float(lower) - LOST, 0.0))]
+    fall, rest = -float(slopes[-2]), float(y[-2])
+    zero = float(a[-2]) + rest / fall if fall > 0 else math.inf
+    return [*corners, *([(zero, 0.0)] if zero < 1 else []), (1.0, 0.0)]
+
+
+def _hull(points: list[tuple[float, float]]) -> Points:
+    """The lower convex hull of points sorted by their first coordinate."""
+    hull: list[tuple[float, float]] = []
+    for x, y in points:
+        if hull and x <= hull[-1][0]:
+            if y >= hull[-1][1]:
+                continue
+            hull.pop()
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0]) >= (y - hull[-2][1]) * (
+            hull[-1][0] - hull[-2][0]
+        ):
+            hull.pop()
+        hull.append((x, y))
+    return tuple(hull)

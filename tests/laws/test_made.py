@@ -1,0 +1,142 @@
+"""Objects that are used up: they are named, and `make=` makes a new one for each run."""
+
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.effort import Effort
+from dpwitness.mechanisms.made import Made
+from dpwitness.problem import Statement, prepare
+
+PAIR = [([0.0], [1.0])]
+FEW = {"max_runs": 2000, "search_runs": 2000, "seed": 1, "workers": 1}
+
+
+class OnceOnly:
+    """Noise for one release: as an object with a budget is."""
+
+    epsilon = 1.0
+    sensitivity = 1.0
+
+    def __init__(self):
+        self.left = 3
+
+    def randomise(self, value):
+        self.left -= 1
+        if self.left < 0:
+            raise ValueError("budget exceeded")
+        return value + random.gauss(0, 3)
+
+
+def test_what_is_used_up_is_told_with_its_mend():
+    noise = OnceOnly()
+
+    def mechanism(data):
+        return noise.randomise(data[0])
+
+    with pytest.raises(dpw.MechanismRaised, match=r"budget exceeded.*used up; make a new one for each run: make="):
+        dpw.check(partial(mechanism), claim=1.0, neighbours=PAIR, **FEW)
+
+
+def test_an_iterator_that_ends_is_used_up():
+    noise = iter([0.5] * 10)
+
+    def mechanism(data):
+        return data[0] + next(noise)
+
+    with pytest.raises(dpw.MechanismRaised, match=r"StopIteration.*used up"):
+        dpw.check(partial(mechanism), claim=1.0, neighbours=PAIR, **FEW)
+
+
+def test_what_raises_on_one_input_alone_is_not_used_up():
+    def mechanism(rng, data):
+        if data[0] == 1.0:
+            raise ValueError("no ones")
+        return data[0] + rng.laplace()
+
+    with pytest.raises(dpw.MechanismRaised, match="a difference between neighbours") as raised:
+        dpw.check(partial(mechanism), claim=1.0, neighbours=PAIR, **FEW)
+    assert "used up" not in str(raised.value)
+
+
+def test_what_raises_now_and_then_is_not_used_up():
+    def mechanism(rng, data):
+        if rng.random() < 0.5:
+            raise ValueError("no luck")
+        return data[0]
+
+    with pytest.raises(dpw.MechanismRaised, match="no luck") as raised:
+        dpw.check(partial(mechanism), claim=1.0, neighbours=PAIR, **FEW)
+    assert "used up" not in str(raised.value)
+
+
+def test_a_new_one_for_each_run_and_its_own_claim():
+    problem, _ = prepare(Statement(make=OnceOnly), Effort(seed=1, workers=1))
+    assert problem.claim == dpw.PureDP(1.0)
+    (pair,) = problem.relation.candidates()
+    assert {float(pair.data), float(pair.neighbour)} == {0.0, 1.0}
+    rows = problem.mechanism.outcomes(pair.data, np.random.default_rng(0), 100)
+    assert len(set(rows[:, 0])) == 100
+
+
+def test_one_made_for_each_run_is_checked_replayed_and_made_small():
+    def make():
+        left = iter([1.0])
+
+        def noisy(rng, data):
+            return float(next(left) * data[0] * 9 + rng.laplace())
+
+        return noisy
+
+    verdict = dpw.check(make=make, claim=1.0, neighbours=PAIR, **FEW)
+    assert isinstance(verdict, dpw.Violation)
+    assert isinstance(dpw.replay(verdict.witness, make=make, seed=2), dpw.Violation)
+    assert isinstance(dpw.shrink(verdict, make=make), dpw.Violation)
+
+
+def same():
+    """A new object in each call it is not."""
+    return np.sum
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "give a mechanism, or make="),
+        ({"mechanism": np.sum, "make": OnceOnly}, "not both"),
+        ({"make": 7}, "make=7 must be a function"),
+        ({"make": lambda needed: needed}, "make= raised TypeError"),
+        ({"make": same}, "returned the same"),
+    ],
+)
+def test_what_cannot_be_made_is_told(given, message):
+    with pytest.raises(dpw.BadInput, match=message):
+        Statement(**given)
+
+
+def test_a_pickled_one_leaves_its_example_behind():
+    assert set(Made(OnceOnly).__getstate__()) == {"make", "__name__", "__qualname__", "__signature__"}
+
+
+def test_assert_private_takes_it(pytester):
+    pytester.makepyfile("""
+        import dpwitness as dpw
+
+        class Once:
+            epsilon, sensitivity = 1.0, 1.0
+            used = False
+
+            def randomise(self, value):
+                import numpy as np
+                assert not self.used
+                self.used = True
+                return value + np.random.laplace(0, 1.1)
+
+        def test_it(assert_private):
+            assert_private(make=Once, max_runs=2000, search_runs=2000)
+        """)
+    result = pytester.runpytest_inprocess("--dp-seed=7", "--dp-profile=dev", "-p", "no:hypothesispytest", "-n0")
+    result.assert_outcomes(passed=1)

@@ -1,0 +1,239 @@
+"""Checks that bet from the first run on: every road through them, and mechanisms whose runs are no evidence."""
+
+import itertools
+import json
+import math
+import random
+import time
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
+from dpwitness.mechanisms.catalog import load
+from dpwitness.results.verdict import verdict_from_json
+
+ONE = dpw.pairs(([0.0], [1.0]))
+#: One process; no run is thrown away.
+HERE = {"search_runs": 0, "seed": 1, "workers": 1}
+#: Randomised response of ε = 1, and of ε = 3.
+TRUTH, CLEAR = (math.exp(epsilon) / (1 + math.exp(epsilon)) for epsilon in (1.0, 3.0))
+
+
+def answers(rng, data):
+    return "yes" if (rng.random() < CLEAR) == (data[0] == 1) else "no"
+
+
+def honest(rng, data):
+    return "yes" if (rng.random() < TRUTH) == (data[0] == 1) else "no"
+
+
+def many_numbers(rng, data, size):
+    return data[0] * 3 + rng.laplace(size=size)
+
+
+def ragged(rng, data):
+    return [str(rng.random() < 0.5)] * (1 + (rng.random() < CLEAR) + 2 * (data[0] == 1 and rng.random() < CLEAR))
+
+
+def raising(rng, data):
+    if (rng.random() < CLEAR) == (data[0] == 1):
+        raise ValueError("no answer")
+    return "an answer"
+
+
+def released(value):
+    """What a mechanism returns, all of it: functions with `outcome=` run as plain Python, nothing is compiled."""
+    return value
+
+
+def checked(mechanism, *, claim=1.0, neighbours=ONE, **settings):
+    return dpw.check(mechanism, claim=claim, neighbours=neighbours, **HERE | outcome_of(mechanism) | settings)
+
+
+def outcome_of(mechanism):
+    return {} if "size" in mechanism.__code__.co_varnames else {"outcome": released}
+
+
+@pytest.mark.parametrize("mechanism", [answers, many_numbers, ragged], ids=lambda function: function.__name__)
+def test_a_violation_is_saved_read_replayed_and_shrunk(mechanism, tmp_path):
+    found = checked(mechanism)
+    assert isinstance(found, dpw.Violation)
+    assert found.ended == "refuted"
+    assert 0 < found.counts.runs <= found.epoch_runs < 2_000
+    assert found.search_runs == 0
+    assert found.epsilon_lower_bound >= 1.0
+    assert f"runs: {found.epoch_runs:,} in epochs" in str(found)
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert verdict_from_json(told).to_json() == found.to_json()
+    found.witness.save(tmp_path / "witness.json")
+    settings = {"max_runs": 20_000, "workers": 1, **outcome_of(mechanism)}
+    again = dpw.replay(dpw.Witness.load(tmp_path / "witness.json"), mechanism, seed=2, **settings)
+    assert isinstance(again, dpw.Violation)
+    shrunk = dpw.shrink(found, mechanism, max_time=1.5, **settings)
+    assert isinstance(shrunk, dpw.Violation)
+
+
+def test_the_same_seed_gives_the_same_counts_on_any_number_of_workers():
+    one, two = (
+        dpw.check(load("isvt1"), epsilon=0.7, search_runs=0, max_runs=2_000, seed=5, workers=workers)
+        for workers in (1, 2)
+    )
+    assert isinstance(one, dpw.Violation)
+    assert (one.counts, one.epoch_runs, one.log_e_value) == (two.counts, two.epoch_runs, two.log_e_value)
+    assert one.witness.event == two.witness.event
+
+
+def test_a_pass_says_what_its_second_half_would_have_caught():
+    verdict = checked(honest, max_runs=2_000)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert (verdict.epoch_runs, verdict.counts.runs, verdict.ended) == (1_000, 1_000, "runs")
+    assert 1.0 < verdict.detectable_epsilon < 2.5
+    assert verdict.epsilon_lower_bound <= 1.0
+    told = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
+    assert verdict_from_json(told).to_json() == verdict.to_json()
+
+
+@pytest.mark.parametrize("stage", ["search", "confirm"])
+def test_an_interrupt_keeps_what_was_bet(stage):
+    def interrupt(now, done, total, note):
+        if now == stage and done >= 60:
+            raise KeyboardInterrupt
+
+    verdict = checked(honest, progress=interrupt, max_runs=1_000)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert verdict.ended == "interrupted"
+    assert verdict.epoch_runs == (500 if stage == "confirm" else pytest.approx(60, abs=10))
+
+
+def slow(rng, data):
+    time.sleep(0.001)
+    return honest(rng, data)
+
+
+def test_time_runs_out_within_an_epoch():
+    verdict = checked(slow, max_time=0.6, search_runs=None)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert verdict.ended == "time"
+    assert 0 < verdict.epoch_runs < 600
+
+
+def stuck(rng, data):
+    time.sleep(0.4)
+    return honest(rng, data)
+
+
+def test_not_even_one_run_in_time_is_an_error():
+    with pytest.raises(MechanismTimeout, match="give more time"):
+        checked(stuck, max_time=0.1)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_the_fewest_runs_are_enough_for_a_verdict(runs):
+    with pytest.raises(BudgetTooSmall, match=f"max_runs={runs} is too small"):
+        checked(answers, max_runs=runs)
+    verdict = checked(honest, max_runs=runs, alpha=0.9)
+    assert verdict.epoch_runs + verdict.counts.runs >= runs
+
+
+def test_an_error_in_a_late_epoch_says_in_which_run():
+    calls = itertools.count()
+
+    def fails(rng, data):
+        if next(calls) >= 200:
+            raise RuntimeError("out of memory")
+        return honest(rng, data)
+
+    with pytest.raises(MechanismError, match="out of memory"):
+        checked(fails, errors="raise", max_runs=1_000)
+
+
+def test_exceptions_are_outcomes():
+    found = checked(raising, errors="outcome")
+    assert isinstance(found, dpw.Violation)
+    assert "ValueError" in str(found) or "an answer" in str(found)
+
+
+@pytest.mark.parametrize("value", [1.0, math.nan, "text", None])
+def test_outcomes_that_never_differ_are_refused(value):
+    with pytest.raises(InvalidOutcome, match="there is nothing to test"):
+        checked(lambda rng, data: value, max_runs=400)
+
+
+def test_few_runs_that_are_all_the_same_are_no_reason_to_refuse():
+    verdict = checked(lambda rng, data: "same", max_runs=60)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert verdict.log_e_value <= 0
+
+
+def test_the_one_broken_pair_of_many_is_found():
+    def mechanism(rng, data):
+        return "yes" if (rng.random() < CLEAR) == (data[0] == 11) else "no"
+
+    twelve = dpw.pairs(*(([float(k)], [k + 0.5]) for k in range(12)))
+    found = checked(mechanism, neighbours=twelve)
+    assert isinstance(found, dpw.Violation)
+    assert {float(data[0]) for data in (found.witness.pair.data, found.witness.pair.neighbour)} == {11.0, 11.5}
+
+
+def test_texts_have_no_order():
+    found = checked(answers)
+    assert "yes" in str(found) or "no" in found.witness.lines()[2]
+    assert found.witness.event.kind == "outcomes"
+
+
+def parity(rng, data):
+    return next(COUNT) % 2
+
+
+def late_parity(rng, data):
+    k = next(COUNT)
+    return k % 2 if k > 50 else int(rng.random() < 0.5)
+
+
+def remembered(rng, data):
+    return KEPT.setdefault(float(data[0]), random.random())
+
+
+@pytest.mark.campaign
+@pytest.mark.new_process
+def test_remembered_noise_is_another_in_a_new_process():
+    with pytest.raises(DependentRuns, match="remembers its noise"):
+        checked(remembered, claim=0.5, alpha=0.01, max_runs=600)
+
+
+def walk(rng, data):
+    KEPT[data[0]] = 0.98 * KEPT.get(data[0], 0.0) + rng.normal()
+    return float(KEPT[data[0]])
+
+
+def one_noise_a_call(rng, data, size):
+    return np.full(size, rng.laplace()) + 1e-3 * rng.random(size)
+
+
+def calls_in_turn(rng, data, size):
+    return np.full(size, float(next(COUNT) % 2))
+
+
+def blocks(rng, data):
+    return float(next(COUNT) // 64 % 2) + rng.random()
+
+
+COUNT = itertools.count()
+KEPT = {}
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [parity, late_parity, walk, one_noise_a_call, calls_in_turn, blocks],
+    ids=lambda function: function.__name__,
+)
+def test_runs_that_hang_together_convict_nobody(mechanism):
+    """All of them treat the two inputs alike, if one runs them once: refused, or passed."""
+    KEPT.clear()
+    try:
+        verdict = checked(mechanism, claim=0.5, alpha=0.01, max_runs=600)
+    except (DependentRuns, InvalidOutcome):
+        return
+    assert isinstance(verdict, dpw.NotRefuted)

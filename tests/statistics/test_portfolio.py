@@ -1,0 +1,395 @@
+"""Bets on many events at once: e-values by enumeration of all outcomes, and what portfolios are made of."""
+
+import copy
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dpwitness.claims import ApproxDP
+from dpwitness.events import Box, Interval, OutcomeSet, Outside, cells_of
+from dpwitness.evidence import Estimate, best_bet
+from dpwitness.evidence.counts import Counts, CountsTable
+from dpwitness.evidence.portfolio import Epoch, Stakes, Wealth, log_e_values_of, lower_bound_of
+from dpwitness.neighbours import Pair
+from dpwitness.search.courses import Course, next_course
+from dpwitness.search.learners import Proposal
+from dpwitness.search.portfolio import MOST, NOTHING, portfolio, proposed
+from dpwitness.search.ranges import CELLS, Ranges, cuts_of
+
+PAIR = Pair(np.array([0.0]), np.array([1.0]))
+ROUNDING = 1e-9
+
+
+def boundary(epsilon, delta=0.0):
+    """Probabilities of five outcomes under D and under D′ whose privacy loss is exactly (ε, δ), both ways."""
+    e = math.exp(epsilon)
+    p, q = np.array([e, 1, 1, 0, 0]) / (e + 2), np.array([1, e, 1, 0, 0]) / (e + 2)
+    return (1 - delta) * p + delta * np.eye(5)[3], (1 - delta) * q + delta * np.eye(5)[4]
+
+
+def joint(p, q, coupled):
+    """Probabilities of outcomes of both sides, with a share of runs in which the sides are as alike as they can be."""
+    alike = np.minimum(p, q)
+    rest = np.outer(p - alike, q - alike) / max(1 - alike.sum(), 1e-300)
+    return (1 - coupled) * np.outer(p, q) + coupled * (np.diag(alike) + rest)
+
+
+@st.composite
+def stakes_on(draw, events):
+    """Any stakes at all: estimates that have nothing to do with the truth, shares of all the wealth or of less."""
+    p, q = (np.array(draw(st.lists(st.floats(0, 1), min_size=events, max_size=events))) for _ in range(2))
+    both = np.minimum(p, q) * draw(st.floats(0, 1))
+    shares = np.array(draw(st.lists(st.floats(1e-3, 1), min_size=events, max_size=events)))
+    shares *= draw(st.sampled_from([1.0, 0.7, 1e-3])) / shares.sum()
+    return Stakes(p=p, q=q, both=np.maximum(both, p + q - 1), log_shares=np.log(shares))
+
+
+def table(members, swapped, x, y):
+    """Counts of events, as sets of outcomes, in runs with these outcomes of D and of D′."""
+    rows = []
+    for inside, exchanged in zip(members, swapped, strict=True):
+        a, b = inside[list(x)], inside[list(y)]
+        a, b = (b, a) if exchanged else (a, b)
+        rows.append([(a & ~b).sum(), (a & b).sum(), (~a & b).sum(), (~a & ~b).sum()])
+    return CountsTable(np.array(rows, np.int64).T)
+
+
+@given(
+    st.data(),
+    st.floats(0, 2),
+    st.sampled_from([0.0, 0.01, 0.3]),
+    st.floats(0, 1),
+    st.sampled_from([1, 1, 1, 2]),
+)
+@settings(max_examples=20)
+def test_the_factor_of_an_epoch_has_expectation_1_at_most_whatever_is_staked(data, epsilon, delta, coupled, runs):
+    claim = ApproxDP(epsilon, delta)
+    cells = joint(*boundary(epsilon, delta), coupled)
+    k = data.draw(st.integers(1, 4))
+    members = data.draw(hnp.arrays(np.bool_, (k, 5)))
+    swapped = data.draw(hnp.arrays(np.bool_, k))
+    stakes = data.draw(stakes_on(k))
+    total = expected = 0.0
+    places = [(x, y) for x in range(5) for y in range(5) if cells[x, y] > 0]
+    for combination in itertools.combinations_with_replacement(places, runs):
+        orders = 1 if len(set(combination)) == 1 else math.factorial(runs)
+        probability = orders * math.prod(cells[place] for place in combination)
+        x, y = zip(*combination, strict=True)
+        epoch = Epoch(stakes=stakes, counts=table(members, swapped, x, y))
+        total += probability
+        expected += probability * math.exp(log_e_values_of([epoch], claim)[0])
+    assert total == pytest.approx(1)
+    assert expected <= 1 + ROUNDING
+
+
+def test_a_factor_is_what_bets_and_money_kept_come_to():
+    """Σ w_k ∏(1 + λ_k X_ki) + 1 − Σ w_k, run by run."""
+    claim = ApproxDP(0.5, 0.01)
+    stakes = Stakes(
+        p=np.array([0.6, 0.2]), q=np.array([0.1, 0.01]), both=np.array([0.05, 0.0]), log_shares=np.log([0.3, 0.5])
+    )
+    counts = [Counts(n10=3, n11=1, n01=2, n00=4), Counts(n10=1, n11=0, n01=0, n00=9)]
+    expected = 0.2
+    for k, (share, seen) in enumerate(zip((0.3, 0.5), counts, strict=True)):
+        bet = float(best_bet(stakes.p[k], stakes.q[k], claim.half_plane(), stakes.both[k]))
+        runs = [(1, 0)] * seen.n10 + [(1, 1)] * seen.n11 + [(0, 1)] * seen.n01 + [(0, 0)] * seen.n00
+        expected += share * math.prod(1 + bet * (a - math.exp(0.5) * b - 0.01) for a, b in runs)
+    cells = np.array([[c.n10, c.n11, c.n01, c.n00] for c in counts]).T
+    epoch = Epoch(stakes=stakes, counts=CountsTable(cells))
+    nothing = Epoch(stakes=NOTHING.stakes, counts=CountsTable(np.zeros((4, 0), np.int64)))
+    assert log_e_values_of([nothing, epoch, nothing], claim) == pytest.approx([0.0, math.log(expected), 0.0])
+
+
+def test_more_than_the_wealth_cannot_be_staked():
+    with pytest.raises(ValueError, match="more than its wealth"):
+        Stakes(p=np.full(2, 0.5), q=np.full(2, 0.1), both=np.zeros(2), log_shares=np.log([0.6, 0.5]))
+    with pytest.raises(ValueError, match="counts of 0 events for stakes on 1"):
+        Epoch(
+            stakes=Stakes(p=np.ones(1), q=np.ones(1), both=np.ones(1), log_shares=np.zeros(1)),
+            counts=CountsTable(np.zeros((4, 0), np.int64)),
+        )
+
+
+class Told:
+    """A runner whose next outcomes are told."""
+
+    def __init__(self, *outcomes):
+        self.outcomes = list(outcomes)
+
+    def epoch(self, pair, events, n, *key, coupled=True):
+        runs = [self.outcomes.pop(0) for _ in range(n)]
+        x, y = (np.array([[run[side]] for run in runs], np.float64) for side in (0, 1))
+        return CountsTable(cells_of(events, x, y)), x, y
+
+
+def after(course, claim, *outcomes):
+    """A copy of a course, one epoch of these outcomes later."""
+    course = copy.deepcopy(course)
+    assert course.advance(Told(*outcomes), claim, len(outcomes), lambda value: None) == len(outcomes)
+    return course
+
+
+def begun(claim, x, y):
+    """A course that has seen outcomes, and has all of its wealth."""
+    course = Course(pair=PAIR, index=0)
+    return after(course, claim, *zip(x, y, strict=True))
+
+
+def expectation(course, claim, cells, epochs, runs=1):
+    """The mean wealth after so many more epochs, by enumeration of all that can happen."""
+    if not epochs:
+        return math.exp(course.wealth)
+    places = list(zip(*np.nonzero(cells), strict=True))
+    return sum(
+        math.prod(cells[place] for place in combination)
+        * expectation(after(course, claim, *combination), claim, cells, epochs - 1, runs)
+        for combination in itertools.product(places, repeat=runs)
+    )
+
+
+TRUTH = math.e / (1 + math.e)
+#: Randomised response of ε = 1: both outcomes on either side; independent sides, and sides alike as often as possible.
+ANSWERS = [joint(np.array([TRUTH, 1 - TRUTH]), np.array([1 - TRUTH, TRUTH]), coupled) for coupled in (0.0, 1.0)]
+
+
+@pytest.mark.parametrize("cells", ANSWERS, ids=["independent", "coupled"])
+@pytest.mark.parametrize(("epochs", "runs"), [(3, 1), (1, 2)])
+def test_what_a_course_bets_is_an_e_value_at_the_boundary(cells, epochs, runs):
+    """The rule itself, from the first run on: what it bets next is chosen by what happened before."""
+    claim = ApproxDP(1.0)
+    first = begun(claim, [0, 0, 1], [1, 1, 1])
+    assert expectation(first, claim, cells, epochs, runs) <= 1 + ROUNDING
+    assert after(first, claim, (0, 1)).wealth > 0.05  # it bets
+    assert expectation(Course(pair=PAIR, index=0), claim, cells, 3) <= 1 + ROUNDING
+
+
+def test_a_course_that_has_asked_learners_bets_an_e_value_too():
+    rng = np.random.default_rng(1)
+    claim = ApproxDP(1.0)
+    course = begun(claim, (rng.random(40) < 0.1).astype(int), (rng.random(40) < 0.6).astype(int))
+    assert course.runs >= 32
+    assert expectation(course, claim, ANSWERS[0], 2) <= 1 + ROUNDING
+
+
+def test_where_the_claim_is_broken_the_wealth_grows():
+    claim = ApproxDP(0.1)
+    course = begun(claim, [0, 0, 1], [1, 1, 1])
+    assert expectation(course, claim, ANSWERS[0], 2) > 1.1
+
+
+def poorest(courses):
+    """An adversary: always the course that has won least."""
+    return min(courses, key=lambda course: (course.wealth, course.runs))
+
+
+@pytest.mark.parametrize("rule", [next_course, poorest])
+def test_the_mean_of_courses_is_an_e_value_whoever_gets_the_next_epoch(rule):
+    claim = ApproxDP(1.0)
+    courses = [begun(claim, [0, 0], [1, 1]), begun(claim, [1, 0], [0, 0])]
+
+    def mean(courses, epochs):
+        if not epochs:
+            return float(np.mean([math.exp(course.wealth) for course in courses]))
+        chosen = [course is rule(courses) for course in courses]
+        assert sum(chosen) == 1
+        cells = ANSWERS[0]
+        return sum(
+            cells[place]
+            * mean([after(c, claim, place) if mine else c for c, mine in zip(courses, chosen, strict=True)], epochs - 1)
+            for place in zip(*np.nonzero(cells), strict=True)
+        )
+
+    assert mean(courses, 3) <= 1 + ROUNDING
+
+
+entries = st.sampled_from([0.0, -0.0, 1.0, 2.0, 2.5, -1e300, 1e300, np.inf, -np.inf, np.nan, 0.1, 0.30000000000000004])
+some_rows = st.integers(1, 3).flatmap(
+    lambda width: st.tuples(
+        *(hnp.arrays(np.float64, (30, width), elements=entries, fill=st.nothing()) for _ in range(2))
+    )
+)
+
+
+def slowly(event, x, y):
+    """The four cells of an event, run by run."""
+    a, b = event.contains(x), event.contains(y)
+    return [int(np.sum(both)) for both in (a & ~b, a & b, ~a & b, ~a & ~b)]
+
+
+@given(some_rows)
+@settings(max_examples=15)
+def test_events_between_cuts_are_counted_as_they_contain(rows):
+    x, y = rows
+    cuts = cuts_of(x, y)
+    for column, places in cuts.items():
+        values = np.concatenate([x[:, column], y[:, column]])
+        values = np.unique(values[~np.isnan(values)])
+        between = np.searchsorted(values, places)
+        assert np.all(np.diff(between) > 0)  # between different values, each cut elsewhere
+        assert np.all((between > 0) & (between < len(values)))
+        if len(values) <= CELLS:
+            assert len(places) == max(len(values) - 1, 0)
+    events = Ranges(cuts)
+    seen = events.seen(x, y)
+    assert len(events) == seen.cells.shape[1] == len(seen.log_prior)
+    for event, cells in zip(events, seen.cells.T, strict=True):
+        assert cells.tolist() == slowly(event, x, y)
+    assert len(set(events)) == len(events)
+    if len(events):
+        assert np.exp(seen.log_prior).sum() <= 1 + ROUNDING
+
+
+def test_intervals_of_a_column_are_all_there():
+    """Of n cells n(n + 1)/2 ranges; the outside of one that is open on one side is another of them."""
+    x, y = np.arange(5.0)[:, None], np.arange(5.0)[:, None] + 1
+    (cuts,) = cuts_of(x, y).values()
+    assert cuts.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
+    events = list(Ranges({0: cuts}))
+    ends = [-np.inf, *cuts, np.inf]
+    inside = {Interval(coordinate=0, low=a, high=b) for a, b in itertools.combinations(ends, 2)}
+    closed = {event for event in inside if np.isfinite(event.low) and np.isfinite(event.high)}
+    whole = Interval(coordinate=0)
+    assert set(events) == inside | {Outside(interval=event) for event in closed | {whole}}
+    prior = dict(zip(events, np.exp(Ranges({0: cuts}).log_prior), strict=True))
+    half_open = [event for event in events if isinstance(event, Interval) and event not in closed]
+    assert sum(prior[event] for event in half_open) == pytest.approx(1 / 3 - prior[Outside(interval=whole)])
+
+
+def test_few_columns_are_cut_where_they_differ_most_and_frequent_values_stand_alone():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(200, 12))
+    y = x.copy()
+    y[:, 5:9] += [1.0, 2.0, 3.0, 0.5]
+    cuts = cuts_of(x, y)
+    assert len(cuts) == 8
+    assert {5, 6, 7, 8} <= set(cuts)
+    assert all(len(places) < CELLS for places in cuts.values())
+    column = np.where(rng.random((400, 1)) < 0.2, 7.0, rng.normal(size=(400, 1)))  # one value in a fifth of the runs
+    (places,) = cuts_of(column[:200], column[200:]).values()
+    values = np.unique(column)
+    assert not np.any((places > 7) & (places <= values[values > 7].min(initial=np.inf)) & (values.max() == 7))
+    assert np.sum((places > values[values < 7].max()) & (places <= 7)) == 1
+
+
+@given(some_rows, st.floats(0, 1.5), st.sampled_from([0.0, 0.1]))
+@settings(max_examples=15)
+def test_a_portfolio_stakes_its_wealth_and_the_same_with_the_inputs_exchanged(rows, epsilon, delta):
+    x, y = rows
+    claim, cuts = ApproxDP(epsilon, delta), cuts_of(x, y)
+    one, other = (portfolio([Ranges(cuts).seen(*sides)], claim, 0.25) for sides in ((x, y), (y, x)))
+    assert len(one.events) == len(other.events)
+    if 0 < len(one.events) < MOST:  # else which of several equal ones are left out may differ
+        assert np.exp(one.stakes.log_shares).sum() == pytest.approx(1)
+        shares = [
+            dict(zip(zip(p.events, p.swapped ^ turned, strict=True), np.exp(p.stakes.log_shares), strict=True))
+            for p, turned in ((one, False), (other, True))
+        ]
+        assert shares[0] == pytest.approx(shares[1])
+
+
+def test_shares_are_priors_times_what_was_won():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(60, 1)), rng.normal(size=(60, 1)) + 1.5
+    claim, imagined = ApproxDP(0.3), 8.0
+    events = Ranges(cuts_of(x, y))
+    family = events.seen(x, y)
+    found = portfolio([family], claim, imagined)
+    numbers = {event: k for k, event in enumerate(events)}
+    logs = []
+    for k, (event, swapped) in enumerate(zip(found.events, found.swapped, strict=True)):
+        a, b = event.contains(x), event.contains(y)
+        a, b = (b, a) if swapped else (a, b)
+        rate = (a.sum() + b.sum() + 1) / 122
+        p, q = ((side.sum() + imagined * rate) / (60 + imagined) for side in (a, b))
+        assert (found.stakes.p[k], found.stakes.q[k]) == pytest.approx((p, q))
+        bet = float(best_bet(p, q, claim.half_plane(), found.stakes.both[k]))
+        won = sum(math.log1p(bet * (one - math.exp(0.3) * two)) for one, two in zip(a, b, strict=True))
+        logs.append(family.log_prior[numbers[event]] + won)
+    assert found.stakes.log_shares == pytest.approx(np.array(logs) - np.logaddexp.reduce(logs))
+    assert found.best == int(np.argmax(logs))
+
+
+def test_events_of_learners_and_of_any_kind_are_counted_together():
+    rng = np.random.default_rng(4)
+    x, y = rng.integers(0, 3, (50, 2)).astype(float), rng.integers(0, 3, (50, 2)).astype(float)
+    x[::7, 1] = np.nan
+    kinds = [
+        Interval(coordinate=1, low=1.0), OutcomeSet(np.array([[0.0, 1.0]])), Outside(interval=Interval(coordinate=5)),
+        Box((Interval(coordinate=0, low=1.0), Interval(coordinate=1, high=2.0))), Interval(coordinate=9, high=2.0),
+        Outside(interval=Interval(coordinate=1, low=1.0, high=2.0)),
+    ]  # fmt: skip
+    assert cells_of(kinds, x, y).T.tolist() == [slowly(event, x, y) for event in kinds]
+    assert cells_of([], x, y).shape == (4, 0)
+    assert cells_of(kinds, x[:0], y[:0]).sum() == 0
+    family = proposed([Proposal(event=event) for event in (*kinds, kinds[0])], x, y)
+    assert family.cells.T.tolist() == [slowly(event, x, y) for event in kinds]
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+def test_a_block_of_runs_is_counted_like_all_at_once(monkeypatch, runs):
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(1_000, 1)), rng.normal(size=(1_000, 1))
+    events = Ranges(cuts_of(x, y))[:20]
+    whole = cells_of(events, x, y)
+    monkeypatch.setattr("dpwitness.events.membership.BLOCK", 20 * 7 * runs)
+    assert np.array_equal(cells_of(events, x, y), whole)
+
+
+def wealth_of(counts, claim_estimate, shares=1.0, **more):
+    """The wealth of one course with one event."""
+    p, q, both = claim_estimate
+    stakes = Stakes(p=np.array([p]), q=np.array([q]), both=np.array([both]), log_shares=np.log([shares]))
+    n10, n11, n01, n00 = counts
+    epoch = Epoch(stakes=stakes, counts=CountsTable(np.array([[n10], [n11], [n01], [n00]])))
+    return Wealth(courses=((epoch,),), **more)
+
+
+@pytest.mark.parametrize("claimed", [0.8, 1.0, 1.2])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_lower_bound_is_above_the_truth_with_probability_alpha_at_most(claimed, last):
+    """All counts of 4 runs of randomised response of ε = 1, with their probabilities."""
+    cells, alpha, n = ANSWERS[0], 0.2, 4
+    probabilities = cells[[0, 0, 1, 1], [1, 0, 0, 1]]  # of (1,0), (1,1), (0,1), (0,0) for the event {0}
+    above = 0.0
+    for n10, n11, n01 in itertools.product(range(n + 1), repeat=3):
+        counts = (n10, n11, n01, n - n10 - n11 - n01)
+        if counts[3] < 0:
+            continue
+        ways = math.factorial(n) / math.prod(math.factorial(k) for k in counts)
+        probability = ways * math.prod(p**k for p, k in zip(probabilities, counts, strict=True))
+        nothing = (0, 0, 0, 0)
+        wealth = wealth_of(nothing if last else counts, (0.85, 0.1, 0.08))
+        if last:
+            made = Counts(n10=counts[0], n11=counts[1], n01=counts[2], n00=counts[3])
+            wealth = wealth_of(nothing, (0.9, 0.1, 0.09), last=made, estimate=Estimate(p=0.85, q=0.1, both=0.08))
+        claim = ApproxDP(claimed)
+        bound = lower_bound_of(wealth, claim, alpha=alpha)
+        above += probability * (bound > 1.0 + ROUNDING)
+        refuted = wealth.log_e_value(claim) >= math.log(1 / alpha)
+        assert (bound >= claimed) if refuted else (bound <= claimed)
+    assert above <= alpha
+
+
+def test_a_lower_bound_falls_with_alpha_and_rises_with_the_counts():
+    claim = ApproxDP(0.5)
+    bounds = [
+        [lower_bound_of(wealth_of((n, 0, 1, n), (0.5, 0.02, 0.0)), claim, alpha=alpha) for n in (20, 30)]
+        for alpha in (0.01, 0.05)
+    ]
+    assert 0.5 < bounds[0][0] < bounds[0][1] < bounds[1][1]
+    assert bounds[0][0] < bounds[1][0] < bounds[1][1]
+
+
+def test_shares_that_nothing_was_bet_on_stay_in_the_mean():
+    claim = ApproxDP(0.1)
+    one = wealth_of((20, 0, 0, 4), (0.9, 0.05, 0.0))
+    log_e = one.log_e_value(claim)
+    assert log_e > 2
+    spread = wealth_of((20, 0, 0, 4), (0.9, 0.05, 0.0), unused=3)
+    assert spread.log_e_value(claim) == pytest.approx(math.log((math.exp(log_e) + 3) / 4))
+    assert lower_bound_of(spread, claim, alpha=0.05) < lower_bound_of(one, claim, alpha=0.05)
