@@ -28,14 +28,14 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, generator
 from running import confirm, sample
-from samplers import SAMPLERS, coin_or_number, geometric_or_coins, permuted, shuffled, thousands_on_one_input
+from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
 PAIR = pairs(([0], [1])).given[0]
 
 
-#: Compiling a permutation or a shuffle takes ten times as long as compiling the others.
-LATE = [permuted, shuffled]
-SOON = [sampler for sampler in SAMPLERS if sampler not in LATE]
+#: Each takes seconds to compile: in the suite the two that were wrong once, half words and many draws on one side.
+SOON = [geometric_or_coins, coin_or_number, thousands_on_one_input]
+LATE = [sampler for sampler in SAMPLERS if sampler not in SOON]
 
 
 @pytest.mark.parametrize("sampler", [*SOON, *(pytest.param(sampler, marks=pytest.mark.campaign) for sampler in LATE)])
@@ -59,7 +59,7 @@ def test_coupled_runs_do_not_depend_on_each_other(sampler):
 @pytest.mark.parametrize("sampler", [geometric_or_coins, coin_or_number])
 def test_an_exactly_private_sampler_is_not_accused(sampler):
     """These two were convicted for nearly every seed: the half of a word that one side had used came again."""
-    for seed in range(5):
+    for seed in range(2):
         settings = {"neighbours": pairs(([0], [1])), "seed": seed, "search_runs": 20_000}
         verdict = check(sampler, claim=0.5, max_runs=200_000, alpha=1e-6, **settings)
         assert isinstance(verdict, NotRefuted)
@@ -241,19 +241,15 @@ def test_a_value_changed_in_this_process_is_the_one_that_is_tested():
         return helper(data[0]) + config.SCALE
 
     answers = []
-    for scale in (1.0, 10.0):
+    for scale in (1.0, 3.0):
         config.SCALE = scale
-        helper.recompile()  # whatever numba made of it before
         made = as_mechanism(mechanism, np.array([0.0]))
         assert isinstance(made, CompiledMechanism)
         rows = np.empty((1, 1))
         made.fill(np.array([0.0]), np.random.default_rng(0), rows, 0)
         answers.append(rows[0, 0])
-    assert answers == [2, 20]
-    config.SCALE = 3.0  # now the helper holds 10: neither it nor what was kept may be used
-    rows = np.empty((1, 1))
-    as_mechanism(mechanism, np.array([0.0])).fill(np.array([0.0]), np.random.default_rng(0), rows, 0)
-    assert rows[0, 0] == 6
+        assert helper(0.0) == 1.0  # it holds the first value ever since: neither it nor what was kept may be used
+    assert answers == [2, 6]
 
 
 def test_what_cannot_be_told_is_not_kept():
@@ -545,7 +541,7 @@ def array_or_nothing(rng, data):
     return both
 
 
-@pytest.mark.parametrize("function", [list_or_nothing, array_or_nothing])
+@pytest.mark.parametrize("function", [pytest.param(list_or_nothing, marks=pytest.mark.campaign), array_or_nothing])
 def test_memory_of_an_outcome_that_may_be_missing_is_freed_once(function):
     mechanism = as_mechanism(function, PAIR.data)
     assert isinstance(mechanism, CompiledMechanism)

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -51,6 +51,7 @@ def kinds(value):
     return type(value)
 
 
+@settings(max_examples=50)
 @given(values)
 def test_an_input_comes_back_from_json_as_it_was(value):
     data = as_input(value)
