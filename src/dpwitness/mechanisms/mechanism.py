@@ -160,6 +160,10 @@ class Mechanism(ABC):
         except MechanismRaised as error:
             raise of_both(self.fill, pair, error) from error.__cause__
 
+    def refill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
+        """Fill wider rows with the very runs that `fill_pair` has just made, from the generator's state before them."""
+        return self.fill_pair(pair, rng, rows, start, coupled=coupled)
+
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
         """Run n times and cut nothing off.
 

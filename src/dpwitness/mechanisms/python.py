@@ -8,6 +8,7 @@ import numpy as np
 from dpwitness.errors import InvalidOutcome, MechanismRaised, MixedKinds
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.draws import Draws, global_generators_kept
+from dpwitness.mechanisms.kept import Kept, Raised
 from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
 from dpwitness.mechanisms.outcomes.naming import is_plain, places_of
@@ -53,13 +54,14 @@ class PythonMechanism(Mechanism):
         self._named_alike = True
         self._looked = 0
         self._looked_into = 0
+        self._kept = Kept()
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
         self._bare: set[bool] = set()  # whether bare values were None, and the same of sequences of one entry
         self._single: set[bool] = set()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs of it."""
-        return {**vars(self), "_ran_well": None}
+        return {**vars(self), "_ran_well": None, "_kept": Kept()}
 
     @property
     def outcome(self) -> Callable[[Any], Any] | None:
@@ -127,31 +129,53 @@ class PythonMechanism(Mechanism):
         except MechanismRaised as error:
             raise of_both(self.fill, pair, error) from error.__cause__
 
+    def refill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
+        """As in `Mechanism`; where a seed repeats nothing, of the outputs that were kept."""
+        self._kept.again = True
+        try:
+            return self.fill_pair(pair, rng, rows, start, coupled=coupled)
+        finally:
+            self._kept.again = False
+
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
         return Draws(rng, runs, own_streams=shared, global_too=self.draws_globally)
 
     def _fill_from(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
-        """Run once a row, from the draws given."""
+        """Run once a row, from the draws given; runs that no seed repeats are not made again for wider rows."""
+        outputs = self._kept.taken(data, start, rows)
+        if outputs is not None:
+            return max(self._placed(output, rows[i], start + i) for i, output in enumerate(outputs))
         if not self.draws_globally:
             return self._run_each(data, draws, rows, start)
         with global_generators_kept():
             return self._run_each(data, draws, rows, start)
 
     def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
-        given = self.handing.of(data)
-        here, longest = (data,), 0
+        given, here, longest = self.handing.of(data), (data,), 0
+        outputs: list[Any] = []
+        repeats = self.reproducible
         for i in range(len(rows)):
             rng = draws.of_run(i)
             try:
-                output = self.signature.function(**self.signature.bind(given(), rng))
+                outputs.append(self.signature.function(**self.signature.bind(given(), rng)))
             except Exception as error:
                 if self.errors != "outcome":
                     raise raised(self.name, error, start + i, data, used_up=self._used_up(error)) from error
-                longest = max(longest, self._write_exception(type(error).__qualname__, rows[i]))
+                outputs.append(Raised(type(error).__qualname__))
             else:
-                longest = max(longest, self._write(output, rows[i], start + i))
                 self._ran_well = here
+            longest = max(longest, self._placed(outputs[-1], rows[i], start + i))
+            if repeats:
+                outputs.clear()
+        if not repeats:
+            self._kept.keep(data, start, outputs)
         return self.check_length(longest, start)
+
+    def _placed(self, output: Any, row: Rows, run: int) -> int:
+        """One output, or what a run raised, as a row of numbers."""
+        if isinstance(output, Raised):
+            return self._write_exception(output.name, row)
+        return self._write(output, row, run)
 
     def _used_up(self, error: Exception) -> bool:
         """Whether it raises now on an input, too, on which it ran well before."""

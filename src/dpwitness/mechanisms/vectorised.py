@@ -31,6 +31,8 @@ class VectorisedMechanism(PythonMechanism):
             if self.errors == "outcome":
                 return self._write_exception(type(error).__qualname__, rows[0])
             raise raised(self.name, error, start, data) from error
+        if not self.reproducible and hasattr(output, "__len__") and len(output) == n:
+            self._kept.keep(data, start, output)
         if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf":
             if output.ndim not in (1, 2) or len(output) != n:
                 raise InvalidOutcome(

@@ -105,27 +105,23 @@ class Runner:
         `MechanismTimeout` when the deadline passes first; with `partial_too` only if no shard was done by then, else
         the rows of those that were come back.
         """
-        mechanism = self.mechanism
-        width = max(mechanism.width, 1)
-        while True:
-            needed = 1
-            parts: list[Rows] = []
-            shards = self._shards(pair, role, key, n, coupled)
-            work = OutcomeRows(**{**shards, "size": size or shards["size"]}, width=width)
-            for part in self.executor.map(work, work.count, self.deadline):
-                if part is None:
-                    if partial_too and parts:
-                        break
-                    raise MechanismTimeout(
-                        f"{mechanism.name} did not finish {n} search runs in time: give more time, or fewer runs"
-                    )
-                needed = max(needed, part[0])
-                parts.append(part[1])
-            mechanism.width = max(mechanism.width, needed)
-            if needed <= width:
-                both = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-                return both[0, :, :needed], both[1, :, :needed]
-            width = needed  # the first guess was too narrow: once more, from the same seeds
+        mechanism, needed = self.mechanism, 1
+        parts: list[Rows] = []
+        shards = self._shards(pair, role, key, n, coupled)
+        work = OutcomeRows(**{**shards, "size": size or shards["size"]}, width=max(mechanism.width, 1))
+        for part in self.executor.map(work, work.count, self.deadline):
+            if part is None:
+                if partial_too and parts:
+                    break
+                raise MechanismTimeout(
+                    f"{mechanism.name} did not finish {n} search runs in time: give more time, or fewer runs"
+                )
+            needed = max(needed, part[0])
+            parts.append(part[1])
+        mechanism.width = max(mechanism.width, needed)
+        # Shards are as wide as the longest outcome so far, or one of their own: all that is in any of them is kept.
+        both = parts[0] if len(parts) == 1 else np.concatenate([_padded(part, needed) for part in parts], axis=1)
+        return both[0, :, :needed], both[1, :, :needed]
 
     def _shards(self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool) -> dict[str, Any]:
         """What all work of this runner has."""
@@ -193,6 +189,12 @@ class Runner:
 def _counts(cells: Cells) -> Counts:
     n10, n11, n01, n00 = map(int, cells)
     return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
+
+
+def _padded(rows: Rows, width: int) -> Rows:
+    """Rows of shape (2, n, width): cut where they are wider, with absent entries appended where they are narrower."""
+    absent = np.full((*rows.shape[:2], max(width - rows.shape[2], 0)), np.nan)
+    return np.concatenate([rows[:, :, :width], absent], axis=2)
 
 
 def stack(parts: Sequence[Rows]) -> Rows:

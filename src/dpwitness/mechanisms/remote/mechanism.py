@@ -54,6 +54,9 @@ class RemoteMechanism(PythonMechanism):
     def _fill_from(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
         """Make all runs in one message."""
         assert isinstance(draws, Sent)
+        kept = self._kept.taken(data, start, rows)
+        if kept is not None:
+            return max(self._placed(value, rows[i], start + i) for i, value in enumerate(kept))
         call = Call(
             data=packed(self.handing.of(data)()),
             parameters=self._parameters,
@@ -79,6 +82,8 @@ class RemoteMechanism(PythonMechanism):
             assert values is not None  # floats
             rows[:, :1], rows[:, 1:] = values, np.nan
             return 1
+        if not self.reproducible:
+            self._kept.keep(data, start, outputs)
         return self.check_length(max(self._placed(value, rows[i], start + i) for i, value in enumerate(outputs)), start)
 
     def _asked(self, connection: Connection, call: Call, releases: int) -> Any:

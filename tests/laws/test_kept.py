@@ -1,0 +1,64 @@
+"""Runs that no seed repeats are made once: rows that were too narrow are filled anew from the same outputs."""
+
+import numpy as np
+import pytest
+from running import runner
+
+from dpwitness.events import Interval, OutcomeSet
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.vectorised import VectorisedMechanism
+from dpwitness.neighbours import as_finite_numbers
+from dpwitness.neighbours.pair import Pair
+from dpwitness.runs import Role
+
+PAIR = Pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]))
+
+
+def made(kind):
+    """A mechanism with a generator of its own that counts its runs; one in eight outcomes is longer than all before."""
+    own, calls = np.random.default_rng(3), []
+
+    def output():
+        calls.append(1)
+        return [float(own.random())] * (1 + len(calls) // 8 if len(calls) % 8 == 0 else 1)
+
+    def one_by_one(data):
+        return output()
+
+    def in_calls(data, size):
+        return [output() for _ in range(size)]
+
+    function = in_calls if kind is VectorisedMechanism else one_by_one
+    mechanism = kind(Signature.of(function, {}))
+    mechanism.shard = 16
+    return mechanism, calls
+
+
+@pytest.mark.parametrize("kind", [PythonMechanism, VectorisedMechanism])
+def test_no_run_is_made_twice_for_wider_rows(kind):
+    mechanism, calls = made(kind)
+    x, y = runner(mechanism).sample(PAIR, 64, Role.SEARCH)
+    assert len(calls) == 2 * 64
+    lengths = (~np.isnan(np.stack([x, y]))).sum(axis=2)
+    assert sorted(lengths[lengths > 1].tolist()) == list(range(2, 18))  # every long outcome is still there
+    before = len(calls)
+    mechanism.width = 1
+    events = [Interval(coordinate=0, low=0.0), OutcomeSet([[0.5]])]
+    *_, (any_value, _) = runner(mechanism).confirm(PAIR, events, 64)
+    assert len(calls) == before + 2 * 64
+    assert any_value.runs == any_value.n11 == 64
+
+
+def test_other_runs_are_never_taken_for_the_same():
+    """The same input and number of the first run, but asked for on purpose: new runs."""
+    mechanism, calls = made(PythonMechanism)
+    rng = np.random.Generator(np.random.SFC64(0))
+    narrow, wide = np.empty((2, 4, 1)), np.empty((2, 4, 8))
+    mechanism.fill_pair(PAIR, rng, narrow, 0, coupled=False)
+    mechanism.fill_pair(PAIR, rng, wide, 0, coupled=False)
+    assert len(calls) == 16
+    assert not set(narrow[:, :, 0].ravel()) & set(wide[:, :, 0].ravel())
+    mechanism.refill_pair(PAIR, rng, narrow, 0, coupled=False)
+    assert len(calls) == 16
+    assert np.array_equal(narrow[:, :, 0], wide[:, :, 0])
