@@ -8,6 +8,8 @@ import pytest
 import dpwitness as dpw
 from dpwitness.api.epochs import _different, in_epochs
 from dpwitness.effort import Effort
+from dpwitness.evidence.counts import NO_COUNTS
+from dpwitness.evidence.portfolio import Epoch
 from dpwitness.health.independence import calls_p_value, fisher_p_value
 from dpwitness.mechanisms.cost import Cost
 from dpwitness.neighbours import Pair
@@ -17,12 +19,15 @@ from dpwitness.search.courses import Course, next_course
 from dpwitness.search.portfolio import NOTHING, Portfolio
 
 
-def course(index: int, runs: int, *, wealth: float = 0.0, promise: float = 0.0, seconds: float = 0.002) -> Course:
+def course(
+    index: int, runs: int, *, wealth: float = 0.0, promise: float = 0.0, seconds: float = 0.002, epochs: int = 2
+) -> Course:
     rows = np.zeros((runs, 1))
     coming = Portfolio(events=(), swapped=NOTHING.swapped, stakes=NOTHING.stakes, promise=promise)
     return Course(
         pair=Pair(np.array([0]), np.array([1])),
         index=index,
+        epochs=([Epoch(stakes=NOTHING.stakes, counts=NO_COUNTS)] * epochs, []),
         x=rows,
         y=rows,
         log_wealth=np.full(2, wealth),
@@ -38,6 +43,11 @@ def test_a_pair_that_has_no_runs_yet_comes_first():
 def test_runs_that_take_long_are_charged_by_their_seconds():
     slow, quick = course(0, 10, seconds=0.5), course(1, 40)
     assert next_course([slow, quick]) is quick  # its 40 runs took 0.08 s, those of the other one 5 s
+
+
+def test_one_long_epoch_charges_nothing():
+    compiling, other = course(0, 10, seconds=0.5, epochs=1), course(1, 40)
+    assert next_course([compiling, other]) is compiling
 
 
 def test_short_runs_are_charged_as_runs_however_long_they_took():

@@ -194,6 +194,7 @@ def test_a_claim_that_just_holds_is_refuted_no_more_often_than_said(function):
     assert alarms <= stats.binom.isf(1e-6, SEEDS, ALPHA)
 
 
+CELLS = ("n10", "n11", "n01", "n00")
 #: Claims that just hold, of mechanisms that reach them: the boundary of each kind.
 BOUNDARIES = {
     "gdp": (many_gaussian, GaussianDP(1.0)),
@@ -227,7 +228,9 @@ def test_a_gaussian_is_refuted_in_nearly_as_few_runs_as_can_be(stated):
     estimate = Estimate(p=float(p[best]), q=float(q[best]))
     for seed in range(FIRST, FIRST + SEEDS):
         rng, counts = np.random.default_rng(seed), np.zeros(4, np.int64)
-        while log_e_value(Counts(*map(int, counts)), claim, estimate) < math.log(1 / ALPHA):
+        while log_e_value(Counts(**dict(zip(CELLS, map(int, counts), strict=True))), claim, estimate) < math.log(
+            1 / ALPHA
+        ):
             x, y = rng.random() < p[best], rng.random() < q[best]
             counts[(0 if not y else 1) if x else (2 if y else 3)] += 1
         taken.append(counts.sum())

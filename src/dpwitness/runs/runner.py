@@ -63,11 +63,6 @@ class Runner:
         return self.workers if self.mechanism.threads else 1
 
     @property
-    def processes(self) -> int:
-        """How many other processes have made runs so far."""
-        return 0 if self.pool is None else self.pool.answered
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What to tell people about where the runs were made."""
         return () if self.pool is None else self.pool.notes

@@ -105,7 +105,8 @@ class Course:
 
     def charged(self, fastest: float) -> float:
         """Its runs; of a pair that takes much longer than `fastest`, in seconds a run, as many as fit in its time."""
-        seconds = self.seconds_per_run if self.runs else 0.0
+        # In one epoch code may have been compiled, or processes started: two tell what the runs take.
+        seconds = self.seconds_per_run if self.runs and len(self.epochs[0]) > 1 else 0.0
         return self.runs * (seconds / fastest if seconds >= max(LONG, SLOWER * fastest) else 1.0)
 
     def advance(
@@ -118,9 +119,9 @@ class Course:
         """
         self.portfolios = self.coming or [NOTHING, NOTHING]
         numbers = {event: k for k, event in enumerate(dict.fromkeys(e for p in self.portfolios for e in p.events))}
-        started, processes = time.perf_counter(), runner.processes
+        started = time.perf_counter()
         counts, x, y = runner.epoch(self.pair, list(numbers), n, self.index, len(self.epochs[0]), coupled=coupled)
-        if len(x) and runner.processes == processes:  # else processes were started in that time
+        if len(x):
             self.seconds_per_run = min(self.seconds_per_run, (time.perf_counter() - started) / len(x))
         made = []
         for chosen in self.portfolios:
