@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from running import runner
 
 from dpwitness.events import Interval, OutcomeSet
 from dpwitness.mechanisms.python import PythonMechanism
@@ -11,6 +10,7 @@ from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import as_finite_numbers
 from dpwitness.neighbours.pair import Pair
 from dpwitness.runs import Role
+from running import runner
 
 PAIR = Pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]))
 

@@ -88,7 +88,10 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
     if mechanism.reproducible:
         return _input_ignored(problem, runner)
     first = next(iter(problem.relation.candidates(problem.data)))
-    if not isinstance(mechanism, PythonMechanism) or mechanism.cost.batched or not mechanism.repeats_if_seeded(first):
+    if not isinstance(mechanism, PythonMechanism) or mechanism.cost.batched:
+        return None
+    deadline = Deadline(time.monotonic() + min(SECONDS / 2, SHARE * runner.max_time))
+    if not next(Threads(1).ordered([partial(mechanism.repeats_if_seeded, first)], deadline)):  # a run may hang
         return None
     mechanism.draws_globally = True  # for these runs alone: seeding takes longer than a fast run
     try:
