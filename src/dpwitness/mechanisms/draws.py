@@ -2,7 +2,7 @@
 
 import ctypes
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -59,3 +59,10 @@ def global_generators_kept() -> Iterator[None]:
     finally:
         random.setstate(python)
         np.random.set_state(legacy)  # noqa: NPY002
+
+
+def repeats(outcomes: Callable[[np.random.Generator], NDArray[np.float64]]) -> bool:
+    """Whether outcomes on both inputs, of shape (2, runs, width), vary, and are the same again from the same seed."""
+    first, again = (outcomes(np.random.Generator(np.random.SFC64(0))) for _ in range(2))
+    varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
+    return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)

@@ -3,7 +3,8 @@
 Runs that were made again would be other runs: long outcomes, for which wider rows are made, would be too rare.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,15 @@ class Kept:
 
     again: bool = False
     _last: list[tuple[Data, int, Sequence[Any]]] = field(default_factory=list)
+
+    @contextmanager
+    def asked_again(self) -> Iterator[None]:
+        """While the same runs are asked for once more."""
+        self.again = True
+        try:
+            yield
+        finally:
+            self.again = False
 
     def keep(self, data: Data, start: int, outputs: Sequence[Any]) -> None:
         """Keep the outputs of runs from number `start` on, and those of the other input before."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpwitness.errors import InvalidOutcome, MechanismRaised, MixedKinds
 from dpwitness.events.encoding import exception_code
-from dpwitness.mechanisms.draws import Draws, global_generators_kept
+from dpwitness.mechanisms.draws import Draws, global_generators_kept, repeats
 from dpwitness.mechanisms.kept import Kept, Raised
 from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
@@ -103,15 +103,11 @@ class PythonMechanism(Mechanism):
     def repeats_if_seeded(self, pair: Pair) -> bool:
         """Whether runs that differ are the same again where the global generators are seeded for each."""
         before, self.draws_globally = self.draws_globally, True
-        bits, runs = np.random.SFC64, 2 if self.cost.slow else 4
+        runs = 2 if self.cost.slow else 4
         try:
-            first, again = (
-                self.pair_outcomes(pair, np.random.Generator(bits(0)), runs, coupled=False) for _ in range(2)
-            )
+            return repeats(lambda rng: self.pair_outcomes(pair, rng, runs, coupled=False))
         finally:
             self.draws_globally = before
-        varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
-        return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """Run once a row; as in `Mechanism`."""
@@ -131,11 +127,8 @@ class PythonMechanism(Mechanism):
 
     def refill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
         """As in `Mechanism`; where a seed repeats nothing, of the outputs that were kept."""
-        self._kept.again = True
-        try:
+        with self._kept.asked_again():
             return self.fill_pair(pair, rng, rows, start, coupled=coupled)
-        finally:
-            self._kept.again = False
 
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
         return Draws(rng, runs, own_streams=shared, global_too=self.draws_globally)
@@ -153,7 +146,7 @@ class PythonMechanism(Mechanism):
     def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
         given, here, longest = self.handing.of(data), (data,), 0
         outputs: list[Any] = []
-        repeats = self.reproducible
+        repeated = self.reproducible
         for i in range(len(rows)):
             rng = draws.of_run(i)
             try:
@@ -165,9 +158,9 @@ class PythonMechanism(Mechanism):
             else:
                 self._ran_well = here
             longest = max(longest, self._placed(outputs[-1], rows[i], start + i))
-            if repeats:
+            if repeated:
                 outputs.clear()
-        if not repeats:
+        if not repeated:
             self._kept.keep(data, start, outputs)
         return self.check_length(longest, start)
 
@@ -201,7 +194,7 @@ class PythonMechanism(Mechanism):
     def _write(self, output: Any, row: Rows, run: int) -> int:
         """One output as a row of numbers."""
         summarise = self._summary()
-        value = output if summarise is None else self._summarised(summarise, output, run)
+        value = output if summarise is None else summarised(summarise, output, self.name, run)
         if is_sequence(value):
             self.check_length(len(value), run)
         made = Row(labels=self._labels)
@@ -255,13 +248,3 @@ class PythonMechanism(Mechanism):
     def _summary(self) -> Callable[[Any], Any] | None:
         """What outputs are still to be summarised by here."""
         return self._outcome
-
-    def _summarised(self, summarise: Callable[[Any], Any], output: Any, run: int) -> Any:
-        """What the user's `outcome` makes of an output. Raises `InvalidOutcome` where that raises."""
-        try:
-            return summarise(output)
-        except Exception as error:
-            raise InvalidOutcome(
-                f"outcome= raised {type(error).__name__} ({error}) for {output!r:.80}, which {self.name} returned on "
-                f"run {run}: return a number, a flag, text or a list of such for every output"
-            ) from error

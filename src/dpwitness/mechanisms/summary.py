@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
-from dpwitness.errors import InvalidParameter
+from dpwitness.errors import InvalidOutcome, InvalidParameter
 
 #: Attributes of an object of no known kind that an error message names.
 NAMED: Final = 5
@@ -51,3 +51,14 @@ def advice(value: Any) -> str:
 
 def _has_vars(value: Any) -> bool:
     return hasattr(value, "__dict__") and not isinstance(value, type)
+
+
+def summarised(outcome: Callable[[Any], Any], output: Any, name: str, run: int) -> Any:
+    """What the user's `outcome` makes of an output of a mechanism. Raises `InvalidOutcome` where that raises."""
+    try:
+        return outcome(output)
+    except Exception as error:
+        raise InvalidOutcome(
+            f"outcome= raised {type(error).__name__} ({error}) for {output!r:.80}, which {name} returned on run {run}: "
+            "return a number, a flag, text or a list of such for every output"
+        ) from error
