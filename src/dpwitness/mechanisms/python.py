@@ -14,7 +14,7 @@ from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_
 from dpwitness.mechanisms.outcomes.naming import is_plain, places_of
 from dpwitness.mechanisms.raising import always_raises, of_both, raised
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summary
+from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summarised, summary
 from dpwitness.neighbours import Data, Pair
 
 #: Outputs that are looked through for names of their entries.
