@@ -2,22 +2,20 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
-from dpwitness.claims.boundary import Contacts, CurvedClaim
-from dpwitness.claims.claim import Floats, HalfPlane
-from dpwitness.claims.fields import from_fields, in_range, points_of
-from dpwitness.claims.polygon import contacts_of, excess, least_allowed, planes_of, smallest_of
+from dpwitness.claims.claim import Floats
+from dpwitness.claims.fields import points_of
+from dpwitness.claims.polygon import Points, PolygonClaim
 from dpwitness.errors import InvalidClaim
 
 __all__ = ["TradeOff"]
 
-LARGEST: Final = 700.0
 #: By so much points may miss being convex: rounding of whoever computed them.
 ROUNDING: Final = 1e-9
 #: Errors of the first kind at which a callable is evaluated: log-odds 0.04 apart.
@@ -26,11 +24,9 @@ GRID: Final = 1 / (1 + np.exp(-np.linspace(-27.6, 27.6, 1381)))
 #: What differences of values of a function near 1 lose.
 LOST: Final = 2e-15
 
-Points = tuple[tuple[float, float], ...]
-
 
 @dataclass(frozen=True, slots=True, init=False)
-class TradeOff(CurvedClaim):
+class TradeOff(PolygonClaim):
     """f-differential privacy: a test of D′ against D of size a errs on D with probability at least f(a).
 
     With the event S as rejection region, P[M(D) ∈ S] ≤ 1 − f(P[M(D′) ∈ S]) for all neighbours and all events (Dong,
@@ -44,50 +40,18 @@ class TradeOff(CurvedClaim):
     """
 
     kind: ClassVar[str] = "trade-off"
-    symbol: ClassVar[str] = "excess ε"
-
-    points: Points  # corners (a, f(a)), ascending in a, from 0 to 1
-    excess: float  # nats
 
     def __init__(self, f: Callable[[float], float] | Iterable[tuple[float, float]], excess: float = 0.0) -> None:
-        object.__setattr__(self, "points", _below(f) if callable(f) else _polygon(points_of("points", f)))
-        object.__setattr__(self, "excess", excess)
-        in_range(self, "excess", 0.0, LARGEST)
+        PolygonClaim.__init__(self, _below(f) if callable(f) else _polygon(points_of("points", f)), excess)
 
-    @property
-    def parameter(self) -> float:
-        """The excess over every ε, in nats."""
-        return self.excess
-
-    def at(self, parameter: float) -> "TradeOff":
-        """The claim with every slope e^parameter times as large."""
-        found = object.__new__(TradeOff)  # the points were checked
-        object.__setattr__(found, "points", self.points)
-        object.__setattr__(found, "excess", float(parameter))
-        return found
-
-    def reached(self, p: Any, q: Any) -> Any:
-        """The least excess that allows (p, q)."""
-        return excess(*_sides(self.points), p, q)
-
-    def largest(self, q: float) -> float:
-        """1 − f(q), at an excess of 0."""
-        slopes, intercepts = _sides(self.points)
-        return float(smallest_of(slopes * math.exp(self.excess), intercepts, q))
-
-    def smallest(self, p: float, parameter: float) -> float:
-        """The least q at which every side allows p, at the excess given."""
-        slopes, intercepts = _sides(self.points)
-        return least_allowed(slopes * math.exp(parameter), intercepts, p)
-
-    def contacts(self) -> Contacts:
-        """Points of the boundary; the hints are slopes and intercepts at no excess."""
-        found = _contacts(self.points)
-        return replace(found, q=found.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
-
-    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
-        """The line through two corners, its slope e^x times as large."""
-        return planes_of(parameters, hints)
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def sides(points: Points) -> tuple[Floats, Floats]:
+        """Slope and intercept of p ≤ 1 − f(q) on each side of the polygon, rounded outwards."""
+        a, f = np.array(points).T
+        slopes = -np.diff(f) / np.diff(a)
+        intercepts = np.maximum(1 - f[:-1] - slopes * a[:-1], 1 - f[1:] - slopes * a[1:])
+        return slopes, np.maximum(intercepts + 1e-15, 0.0)
 
     def __str__(self) -> str:
         """The claim in the signs of the field."""
@@ -98,30 +62,6 @@ class TradeOff(CurvedClaim):
     def short(self) -> str:
         """A trade-off function is named by the power that it leaves a test of size 5 %."""
         return f"f-DP for {self}"
-
-    def to_json(self) -> dict[str, Any]:
-        """The kind, the corners and the excess."""
-        return {"kind": self.kind, "points": [list(point) for point in self.points], "excess": self.excess}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "TradeOff":
-        """Read what `to_json` wrote, its kind left out; the excess may lack. Raises `InvalidClaim`."""
-        (points,) = from_fields(value, "points")
-        return cls(points, excess=value.get("excess", 0.0))
-
-
-@lru_cache(maxsize=64)
-def _sides(points: Points) -> tuple[Floats, Floats]:
-    """Slope and intercept of p ≤ 1 − f(q) on each side of the polygon, rounded outwards."""
-    a, f = np.array(points).T
-    slopes = -np.diff(f) / np.diff(a)
-    intercepts = np.maximum(1 - f[:-1] - slopes * a[:-1], 1 - f[1:] - slopes * a[1:])
-    return slopes, np.maximum(intercepts + 1e-15, 0.0)
-
-
-@lru_cache(maxsize=64)
-def _contacts(points: Points) -> Contacts:
-    return contacts_of(*_sides(points))
 
 
 def _checked(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
