@@ -279,7 +279,7 @@ def test_processes_that_hang_at_the_deadline_are_ended(place):
     here = os.getpid()
 
     def hanging(rng, data):
-        if rng.random() < 1e-4 and os.getpid() != here:
+        if rng.random() < 1e-5 and os.getpid() != here:
             time.sleep(3600)
         return data[0] + rng.random()
 
