@@ -6,7 +6,7 @@ what a test of that event alone would have caught. The wealth goes on throughout
 """
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
@@ -23,7 +23,7 @@ from dpwitness.evidence.portfolio import Wealth, lower_bound_of
 from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Shards
 from dpwitness.mechanisms.cost import Cost
-from dpwitness.neighbours import Pair, input_key
+from dpwitness.neighbours import Pair
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
@@ -148,15 +148,11 @@ def _begun(problem: Problem, runner: Runner, effort: Effort) -> _Epochs:
 
 def _different(pairs: Iterable[Pair], courses: Sequence[Course] = ()) -> Iterator[Pair]:
     """The pairs, each once and none that a course has: events are tried in both directions anyway."""
-    seen = {_key(course.pair) for course in courses}
+    seen = {course.pair.key for course in courses}
     for pair in pairs:
-        if (key := _key(pair)) not in seen:
+        if (key := pair.key) not in seen:
             seen.add(key)
             yield pair
-
-
-def _key(pair: Pair) -> Hashable:
-    return frozenset((input_key(pair.data), input_key(pair.neighbour)))
 
 
 def _ended(

@@ -20,7 +20,7 @@ from dpwitness.health.findings import Finding
 from dpwitness.health.first_runs import SHARE, deterministic_output, first_runs, stuck_generator
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.neighbours import Pair, input_key, shown
+from dpwitness.neighbours import Pair, shown
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner, Threads, generator
 
@@ -71,7 +71,7 @@ def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
 def identical_inputs(problem: Problem) -> Finding | None:
     """Return `identical_inputs` where the relation proposes the same input twice, so that nothing can be found."""
     proposed = list(islice(problem.relation.candidates(problem.data), PAIRS))
-    if not proposed or not all(input_key(pair.data) == input_key(pair.neighbour) for pair in proposed):
+    if not proposed or not all(len(pair.key) == 1 for pair in proposed):
         return None
     both = shown(proposed[0].data)
     return Finding(name="identical_inputs", text=f"both inputs of every pair are {both}: give neighbours that differ")
@@ -158,9 +158,7 @@ def _same(runner: Runner, pair: Pair, number: int) -> int:
         if mechanism.cost.compiled:
             left, right = mechanism.pair_outcomes(pair, generator(runner.seed, *key), n, coupled=True)
         else:
-            left, right = (
-                mechanism.outcomes(data, generator(runner.seed, *key), n) for data in (pair.data, pair.neighbour)
-            )
+            left, right = (mechanism.outcomes(data, generator(runner.seed, *key), n) for data in pair.sides)
         width = min(left.shape[1], right.shape[1])
         longer = np.isnan(left[:, width:]).all() and np.isnan(right[:, width:]).all()
         if not longer or not np.array_equal(left[:, :width], right[:, :width], equal_nan=True):

@@ -80,7 +80,7 @@ def further_calls(runner: Runner, pair: Pair, events: Sequence[Event]) -> list[F
 
 
 def _both_sides(runner: Runner, pair: Pair, events: Sequence[Event]) -> list[FurtherCalls]:
-    return [_calls(runner, data, side, events) for side, data in enumerate((pair.data, pair.neighbour))]
+    return [_calls(runner, data, side, events) for side, data in enumerate(pair.sides)]
 
 
 def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event]) -> FurtherCalls:

@@ -58,9 +58,9 @@ def _drawn(runner: Runner, pair: Pair) -> FirstRuns | None:
         return None
     limit = min(SECONDS, SHARE * runner.max_time) / 2  # of each side
     if cost.batched:
-        sides = [_calls(runner, data, side, limit) for side, data in enumerate((pair.data, pair.neighbour))]
+        sides = [_calls(runner, data, side, limit) for side, data in enumerate(pair.sides)]
     else:
-        sides = [_call(runner, data, side, limit) for side, data in enumerate((pair.data, pair.neighbour))]
+        sides = [_call(runner, data, side, limit) for side, data in enumerate(pair.sides)]
     if not all(sides):
         return None
     calls, rows = (min(len(side) for side in sides), min(len(block) for side in sides for block in side))

@@ -87,7 +87,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
         parameters=dict(signature.given),
         vectorised=signature.size is not None,
         interpreted=signature.original is not None,
-        inputs=(pair.data, pair.neighbour),
+        inputs=pair.sides,
         events=tuple(event.to_json() for event in events),
         seed=seed,
     )

@@ -75,7 +75,7 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
                 "parameter"
             )
     notes = []
-    for side, data in enumerate((pair.data, pair.neighbour)):
+    for side, data in enumerate(pair.sides):
         outcomes = Outcomes()
         outcomes.add(runner.mechanism.outcomes(data, generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side), RUNS))
         if outcomes.always is not None:

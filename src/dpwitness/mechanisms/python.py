@@ -119,9 +119,7 @@ class PythonMechanism(Mechanism):
             return super().fill_pair(pair, rng, rows, start, coupled=coupled)
         draws = self._draws(rng, rows.shape[1], shared=True)
         try:
-            return max(
-                self._fill_from(data, draws, rows[side], start) for side, data in enumerate((pair.data, pair.neighbour))
-            )
+            return max(self._fill_from(data, draws, rows[side], start) for side, data in enumerate(pair.sides))
         except MechanismRaised as error:
             raise of_both(self.fill, pair, error) from error.__cause__
 

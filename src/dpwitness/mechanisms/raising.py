@@ -54,7 +54,7 @@ def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
     if pair.data is pair.neighbour or error.used_up:
         return error
     try:
-        sides = [(*_counted(fill, data, side), "D′" if side else "D") for side, data in enumerate(_inputs(pair))]
+        sides = [(*_counted(fill, data, side), "D′" if side else "D") for side, data in enumerate(pair.sides)]
     except MechanismError:  # of another kind: what was raised first is what is told
         return error
     (often, runs, here), (never, others, there) = sorted(sides, reverse=True)
@@ -64,10 +64,6 @@ def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
             "difference between neighbours; errors='outcome' tests it"
         )
     return MechanismRaised(f"{error}; errors='outcome' takes exceptions for outcomes")
-
-
-def _inputs(pair: Pair) -> tuple[Data, Data]:
-    return pair.data, pair.neighbour
 
 
 def _counted(fill: Fill, data: Data, side: int) -> tuple[int, int]:

@@ -97,7 +97,7 @@ def as_mechanism(
     if signature.size is not None:
         return _measured(_tried(VectorisedMechanism(signature, outcome, errors=errors), pair), pair, how)
     reason, interpreted = None, how.interpreted
-    arrays = [as_array(side) for side in (pair.data, pair.neighbour)]
+    arrays = [as_array(side) for side in pair.sides]
     axes = {-1 if array is None else array.ndim for array in arrays}
     numeric = len(axes) == 1 and -1 not in axes
     if outcome is None and numeric and errors == "raise" and compilable and not interpreted:

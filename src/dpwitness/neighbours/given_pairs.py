@@ -8,7 +8,7 @@ import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.inputs import Data, as_input, input_from_json, input_key, input_to_json
+from dpwitness.neighbours.inputs import Data, as_input, input_from_json, input_to_json
 from dpwitness.neighbours.pair import Pair, check_keys, check_noun, holds
 
 __all__ = ["Pairs", "pairs"]
@@ -17,8 +17,6 @@ _FIELDS: Final = ("given", "noun")
 #: Pairs that are shown to people one by one.
 SHOWN: Final = 3
 
-Key = frozenset[Hashable]
-
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
@@ -26,11 +24,11 @@ class Pairs:
 
     given: tuple[Pair, ...]
     noun: str = "value"
-    _keys: frozenset[Key] = field(init=False, repr=False, compare=False)
+    _keys: frozenset[Hashable] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_noun(self.noun)
-        object.__setattr__(self, "_keys", frozenset(_key(pair) for pair in self.given))
+        object.__setattr__(self, "_keys", frozenset(pair.key for pair in self.given))
 
     def __str__(self) -> str:
         """As in a call, shortened."""
@@ -60,7 +58,7 @@ class Pairs:
         """Whether it is one of the given pairs, in either direction."""
         if data is not None and not holds(pair, data):
             return False
-        return _key(pair) in self._keys
+        return pair.key in self._keys
 
     def to_json(self) -> dict[str, Any]:
         """As in `Relation`; the labels of the pairs are left out."""
@@ -78,15 +76,9 @@ class Pairs:
         return cls(pairs(*read).given, value["noun"])
 
 
-def _key(pair: Pair) -> Key:
-    """What two pairs of the same inputs have in common, in either direction."""
-    return frozenset((input_key(pair.data), input_key(pair.neighbour)))
-
-
 def _equal_numbers(pair: Pair) -> bool:
     """Whether both are arrays of the same numbers, though perhaps of different kinds."""
-    both = (pair.data, pair.neighbour)
-    return all(isinstance(side, np.ndarray) for side in both) and np.array_equal(*both)
+    return all(isinstance(side, np.ndarray) for side in pair.sides) and np.array_equal(*pair.sides)
 
 
 def pairs(*given: Sequence[Any]) -> Pairs:
@@ -101,7 +93,7 @@ def pairs(*given: Sequence[Any]) -> Pairs:
         if len(pair) != 2:
             raise InvalidNeighbours(f"a pair is two inputs, not {len(pair)}: {brief(pair)}")
         made = Pair(as_input(pair[0]), as_input(pair[1]))
-        if len(_key(made)) == 1 or _equal_numbers(made):
+        if len(made.key) == 1 or _equal_numbers(made):
             raise InvalidNeighbours(f"pair {made}: both inputs are the same, so nothing could ever be found")
         found.append(made)
     if not found:

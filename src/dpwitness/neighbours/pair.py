@@ -1,6 +1,6 @@
 """Two inputs, and what relations between numbers ask of them: one kind and shape, and where they differ."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,16 @@ class Pair:
     neighbour: Data
     label: str = "given"
 
+    @property
+    def sides(self) -> tuple[Data, Data]:
+        """D and D′."""
+        return self.data, self.neighbour
+
+    @property
+    def key(self) -> frozenset[Hashable]:
+        """What two pairs of the same inputs have in common, in either direction."""
+        return frozenset(map(input_key, self.sides))
+
     def swapped(self) -> "Pair":
         """D′ and D."""
         return Pair(self.neighbour, self.data, self.label)
@@ -36,7 +46,7 @@ def make_pair(data: Any, neighbour: Any, label: str) -> Pair:
 
 def alike(pair: Pair) -> bool:
     """Whether both inputs are arrays of one shape and hold numbers of one kind, all of them finite."""
-    first, second = pair.data, pair.neighbour
+    first, second = pair.sides
     return (
         isinstance(first, np.ndarray)
         and isinstance(second, np.ndarray)
@@ -54,15 +64,14 @@ def same_shape(data: Data, pair: Pair) -> bool:
 
 def holds(pair: Pair, data: Data) -> bool:
     """Whether one of the two inputs is `data`: the same values of the same kinds in the same shape."""
-    key = input_key(data)
-    return key in (input_key(pair.data), input_key(pair.neighbour))
+    return input_key(data) in map(input_key, pair.sides)
 
 
 def distances(pair: Pair) -> NDArray[np.float64]:
     """|D_i − D′_i|, without overflow or rounding for integers."""
     high: NDArray[Any]
     low: NDArray[Any]
-    high, low = np.maximum(pair.data, pair.neighbour), np.minimum(pair.data, pair.neighbour)
+    high, low = np.maximum(*pair.sides), np.minimum(*pair.sides)
     if high.dtype.kind in "iu":
         # The true difference is below 2^64, and unsigned subtraction is exact modulo 2^64.
         return (high.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)

@@ -134,7 +134,7 @@ class Queries:
         for shift, name in ((np.full(len(index), step), "shifted"), (step * half, "first half shifted")):
             for k in (-1, 1):
                 label = f"{pair.label}, {name} by {k * step:g}"
-                first, second = (_moved(side, k * shift, label).neighbour for side in (pair.data, pair.neighbour))
+                first, second = (_moved(side, k * shift, label).neighbour for side in pair.sides)
                 yield Pair(first, second, label)
 
     def smaller(self, pair: Pair) -> Iterator[Pair]:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.inputs import Data, as_array, as_input, input_key
+from dpwitness.neighbours.inputs import Data, as_array, as_input
 from dpwitness.neighbours.pair import Pair
 
 #: Candidates that are looked through for a pair, of a relation that has no `contains`.
@@ -61,7 +61,7 @@ def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
     judge = getattr(relation, "contains", None)
     if judge is not None:
         return bool(judge(pair, data))
-    return any(_same(pair, proposed) for proposed in islice(relation.candidates(data), LOOKED_THROUGH))
+    return any(pair.key == proposed.key for proposed in islice(relation.candidates(data), LOOKED_THROUGH))
 
 
 def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *, what: str = "the pair") -> None:
@@ -134,9 +134,3 @@ def taken(relation: Relation, data: object) -> Data:
         return take(data)
     array = as_array(data)
     return as_input(data if array is None else array)
-
-
-def _same(first: Pair, second: Pair) -> bool:
-    """Whether two pairs hold the same two inputs, in either direction."""
-    keys = [{input_key(pair.data), input_key(pair.neighbour)} for pair in (first, second)]
-    return keys[0] == keys[1]

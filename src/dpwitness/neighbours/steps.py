@@ -34,7 +34,7 @@ def drop_differing_coordinate(pair: Pair) -> Iterator[Pair]:
 
 def nearer_to_zero(pair: Pair) -> Iterator[Pair]:
     """Smaller or rounder numbers; what differs keeps its difference, and integers stay integers."""
-    base: Data = np.minimum(pair.data, pair.neighbour).ravel()
+    base: Data = np.minimum(*pair.sides).ravel()
     shifts: list[Data] = [base, np.full_like(base, base.min() if base.min() > 0 else base.max())]
     shifts += [np.where(np.arange(base.size) == i, base, 0) for i in range(base.size if 1 < base.size <= 16 else 0)]
     shifts += [np.where(np.abs(base) >= 2, base - _rounded(base / 2, base), 0), base - _rounded(base, base)]
@@ -61,5 +61,5 @@ def _rounded(values: Data, like: Data) -> Data:
 
 def _length(pair: Pair) -> tuple[float, int]:
     """How large, then how long to write, the numbers of a pair are; less is simpler."""
-    digits = sum(len(f"{value:g}") for side in (pair.data, pair.neighbour) for value in side.ravel())
-    return float(sum(np.abs(side.astype(np.float64)).sum() for side in (pair.data, pair.neighbour))), digits
+    digits = sum(len(f"{value:g}") for side in pair.sides for value in side.ravel())
+    return float(sum(np.abs(side.astype(np.float64)).sum() for side in pair.sides)), digits

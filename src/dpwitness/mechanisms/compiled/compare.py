@@ -44,7 +44,7 @@ def first_difference(
     for run in range(runs):
         own.bit_generator.state = rng.bit_generator.state
         rows = compiled.pair_outcomes(pair, rng, 1, coupled=False)
-        for side, given in enumerate((pair.data, pair.neighbour)):
+        for side, given in enumerate(pair.sides):
             if difference := _difference(compiled, plain, given, own, rows[side], run):
                 return difference
         if time.perf_counter() - began > seconds:
@@ -95,7 +95,7 @@ def _difference_in_runs(
         state = rng.bit_generator.state
         rows = compiled.pair_outcomes(pair, rng, 1, coupled=True)
         done = run + 1
-        for side, given in enumerate((pair.data, pair.neighbour)):
+        for side, given in enumerate(pair.sides):
             own.bit_generator.state = state  # both sides of a coupled run begin alike
             if difference := _difference(compiled, plain, given, own, rows[side], run):
                 return difference

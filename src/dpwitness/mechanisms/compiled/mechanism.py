@@ -93,7 +93,7 @@ class CompiledMechanism(Mechanism):
 
 def _arrays(pair: Pair) -> list[Any]:
     """Both inputs as arrays of one kind, or numbers. Raises `Refused` for anything else."""
-    both = [as_array(given) for given in (pair.data, pair.neighbour)]
+    both = [as_array(given) for given in pair.sides]
     if both[0] is None or both[1] is None or both[0].ndim != both[1].ndim:
         raise Refused("its inputs are no numeric arrays of as many axes")
     if both[0].dtype != both[1].dtype:
