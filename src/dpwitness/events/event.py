@@ -62,7 +62,7 @@ class Event(Protocol):
 
 
 def widen(rows: Rows, width: int) -> Rows:
-    """Rows of shape (n, at least `width`): those given, with absent entries appended where they are narrower."""
-    if rows.shape[1] >= width:
+    """Rows of shape (…, n, at least `width`): those given, with absent entries appended where they are narrower."""
+    if rows.shape[-1] >= width:
         return rows
-    return np.hstack([rows, np.full((len(rows), width - rows.shape[1]), np.nan)])
+    return np.concatenate([rows, np.full((*rows.shape[:-1], width - rows.shape[-1]), np.nan)], axis=-1)

@@ -27,6 +27,7 @@ __all__ = [
     "input_from_json",
     "input_key",
     "input_to_json",
+    "read_only",
     "shown",
 ]
 
@@ -48,7 +49,7 @@ def as_input(value: Any) -> Data:
     Raises `InvalidNeighbours` for what cannot be copied.
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        return _read_only(value.copy())
+        return read_only(value.copy())
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         large = isinstance(value, int) and abs(value) > LARGEST
         return value if large else as_numbers(value)
@@ -73,7 +74,7 @@ def as_numbers(values: Any) -> NDArray[Any]:
     if kind not in "biuf":
         raise InvalidNeighbours(f"input {brief(values)} must hold numbers only")
     with np.errstate(over="ignore"):  # what a double cannot hold becomes infinite
-        return _read_only(array.astype(np.int64 if kind in "biu" else np.float64))
+        return read_only(array.astype(np.int64 if kind in "biu" else np.float64))
 
 
 def as_finite_numbers(values: Any) -> NDArray[Any]:
@@ -93,7 +94,7 @@ def as_array(data: Data) -> NDArray[Any] | None:
         return None
     try:
         if kinds == {bool}:
-            return _read_only(np.array(data, bool))
+            return read_only(np.array(data, bool))
         return as_numbers(data)
     except (InvalidNeighbours, ValueError):  # of more than one depth, or too large
         return None
@@ -112,7 +113,8 @@ def _kinds(values: list[Any]) -> set[type]:
     return found
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that nothing writes to any more."""
     array.flags.writeable = False
     return array
 

@@ -107,8 +107,8 @@ class Runner:
         """
         mechanism, needed = self.mechanism, 1
         parts: list[Rows] = []
-        shards = self._shards(pair, role, key, n, coupled)
-        work = OutcomeRows(**{**shards, "size": size or shards["size"]}, width=max(mechanism.width, 1))
+        shards = self._shards(pair, role, key, n, coupled, size)
+        work = OutcomeRows(**shards, width=max(mechanism.width, 1))
         for part in self.executor.map(work, work.count, self.deadline):
             if part is None:
                 if partial_too and parts:
@@ -119,15 +119,17 @@ class Runner:
             needed = max(needed, part[0])
             parts.append(part[1])
         mechanism.width = max(mechanism.width, needed)
-        # Shards are as wide as the longest outcome so far, or one of their own: all that is in any of them is kept.
-        both = parts[0] if len(parts) == 1 else np.concatenate([_padded(part, needed) for part in parts], axis=1)
+        width = max(part.shape[2] for part in parts)  # a shard with a long outcome has wider rows
+        both = parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts], axis=1)
         return both[0, :, :needed], both[1, :, :needed]
 
-    def _shards(self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool) -> dict[str, Any]:
+    def _shards(
+        self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool, size: int | None = None
+    ) -> dict[str, Any]:
         """What all work of this runner has."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
-            "size": self.mechanism.shard, "coupled": coupled,
+            "size": size or self.mechanism.shard, "coupled": coupled,
         }  # fmt: skip
 
     def tally(self, pair: Pair, event: Event, n: int, role: Role, *key: int) -> Tally:
@@ -189,12 +191,6 @@ class Runner:
 def _counts(cells: Cells) -> Counts:
     n10, n11, n01, n00 = map(int, cells)
     return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
-
-
-def _padded(rows: Rows, width: int) -> Rows:
-    """Rows of shape (2, n, width): cut where they are wider, with absent entries appended where they are narrower."""
-    absent = np.full((*rows.shape[:2], max(width - rows.shape[2], 0)), np.nan)
-    return np.concatenate([rows[:, :, :width], absent], axis=2)
 
 
 def stack(parts: Sequence[Rows]) -> Rows:

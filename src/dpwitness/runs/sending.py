@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dpwitness.errors import MechanismError
 from dpwitness.mechanisms.mechanism import Learned, Mechanism
 from dpwitness.neighbours import Pair
+from dpwitness.neighbours.inputs import read_only
 from dpwitness.runs.streams import Role, generator
 
 #: Runs on each input by which two processes are compared, and about how many seconds they may take.
@@ -95,7 +96,7 @@ def dumped(value: Any, *, by_name: Mechanism | None = None) -> bytes:
 
         def reducer_override(self, found: Any) -> Any:
             if type(found) is np.ndarray and not found.flags.writeable:
-                return _read_only, (found.copy(order="K"),)  # what a mechanism must not write to stays so
+                return read_only, (found.copy(order="K"),)  # what a mechanism must not write to stays so
             if type(found) is random.SystemRandom:  # it has no state: another one is as good
                 return random.SystemRandom, ()
             return super().reducer_override(found)
@@ -123,11 +124,6 @@ def loaded(content: bytes, mechanism: Mechanism | None = None) -> Any:
             return mechanism
 
     return Unpickler(io.BytesIO(content)).load()
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False
-    return array
 
 
 _REGISTERING = threading.Lock()

@@ -10,7 +10,7 @@ from dpwitness.neighbours.datasets.changes import Change, same_record
 from dpwitness.neighbours.datasets.domain import key_of
 from dpwitness.neighbours.datasets.fields import Fields, Record
 
-__all__ = ["MOST", "Proposals"]
+__all__ = ["MOST", "Proposals", "in_turn"]
 
 #: Candidates in total: few enough that each gets runs.
 MOST: Final = 64
@@ -45,7 +45,7 @@ class Proposals:
         )  # fmt: skip
         kinds = () if self.base is None else (self._of_base(), self._out_of_base())
         seen: set[object] = set()
-        for change in _in_turn(kinds if self.pinned else (*kinds, *made)):
+        for change in in_turn(kinds if self.pinned else (*kinds, *made)):
             if change.before is not None and same_record(change.before, change.after):
                 continue
             key = tuple(tuple(map(key_of, r)) for r in (*change.others, change.before or (), change.after))
@@ -78,7 +78,7 @@ class Proposals:
 
     def _notable(self) -> list[Named]:
         """Corners, odd values, values just inside the ends."""
-        return [*_in_turn((iter(self._corners()), iter(self._odd()))), *self._single(self._inner_ends())]
+        return [*in_turn((iter(self._corners()), iter(self._odd()))), *self._single(self._inner_ends())]
 
     def _inner_ends(self) -> list[tuple[Any, ...]]:
         return [domain.ends()[2:] for domain in self.fields.domains]
@@ -202,7 +202,7 @@ def _outermost(base: Sequence[Record]) -> list[int]:
     return list(dict.fromkeys([*found, *([len(base) - 1, 0, len(base) // 2] if base else [])]))
 
 
-def _in_turn(kinds: Sequence[Iterator[T]]) -> Iterator[T]:
+def in_turn(kinds: Sequence[Iterator[T]]) -> Iterator[T]:
     """One of each, then the second of each, and so on."""
     waiting = list(kinds)
     while waiting:

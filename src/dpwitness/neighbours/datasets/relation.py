@@ -1,6 +1,6 @@
 """Datasets of records: neighbours differ in one record, which is added, removed or replaced."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
@@ -12,7 +12,7 @@ from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.datasets.changes import Change, change_between, same_record
 from dpwitness.neighbours.datasets.fields import Fields, Record, fields_from_json
 from dpwitness.neighbours.datasets.forms import FORMS, check_form, form_of_data, usual_form
-from dpwitness.neighbours.datasets.proposals import MOST, Proposals
+from dpwitness.neighbours.datasets.proposals import MOST, Proposals, in_turn
 from dpwitness.neighbours.datasets.sizes import Size, allowed, check_size, sizes_to_try
 from dpwitness.neighbours.datasets.walking import simpler_changes, varied_changes
 from dpwitness.neighbours.inputs import as_input
@@ -93,7 +93,7 @@ class Records:
                 pinned=data is not None,
             )
             found.append(iter(proposals))
-        for change in islice(_alternating(found), MOST):
+        for change in islice(in_turn(found), MOST):
             pair = self._pair(change)
             if self.contains(pair, data):
                 yield pair
@@ -187,16 +187,3 @@ class Records:
 def _equal(first: list[Record], second: list[Record]) -> bool:
     """Whether two datasets hold the same records in the same order."""
     return len(first) == len(second) and all(map(same_record, first, second))
-
-
-def _alternating(sources: list[Iterator[Change]]) -> Iterator[Change]:
-    """One change of each source, then the second of each, and so on."""
-    waiting: Iterable[Iterator[Change]] = sources
-    while waiting:
-        rest = []
-        for source in waiting:
-            change = next(source, None)
-            if change is not None:
-                rest.append(source)
-                yield change
-        waiting = rest
