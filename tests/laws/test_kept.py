@@ -50,6 +50,17 @@ def test_no_run_is_made_twice_for_wider_rows(kind):
     assert any_value.runs == any_value.n11 == 64
 
 
+@pytest.mark.parametrize("kind", [PythonMechanism, VectorisedMechanism])
+def test_health_checks_make_no_run_twice_either(kind):
+    rng = np.random.Generator(np.random.SFC64(0))
+    mechanism, calls = made(kind)
+    mechanism.outcomes(PAIR.data, rng, 64)
+    assert len(calls) == 64
+    mechanism, calls = made(kind)
+    mechanism.pair_outcomes(PAIR, rng, 64, coupled=False)
+    assert len(calls) == 2 * 64
+
+
 def test_other_runs_are_never_taken_for_the_same():
     """The same input and number of the first run, but asked for on purpose: new runs."""
     mechanism, calls = made(PythonMechanism)
@@ -59,6 +70,7 @@ def test_other_runs_are_never_taken_for_the_same():
     mechanism.fill_pair(PAIR, rng, wide, 0, coupled=False)
     assert len(calls) == 16
     assert not set(narrow[:, :, 0].ravel()) & set(wide[:, :, 0].ravel())
-    mechanism.refill_pair(PAIR, rng, narrow, 0, coupled=False)
+    with mechanism.again():
+        mechanism.fill_pair(PAIR, rng, narrow, 0, coupled=False)
     assert len(calls) == 16
     assert np.array_equal(narrow[:, :, 0], wide[:, :, 0])

@@ -27,7 +27,7 @@ from dpwitness.errors import (
 )
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.catalog import load_code
-from dpwitness.mechanisms.mechanism import Handing
+from dpwitness.mechanisms.handing import Handing
 from dpwitness.mechanisms.outcomes import Row, row_of
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import RemoteMechanism, connection, function, server, wire

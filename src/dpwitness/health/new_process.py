@@ -23,7 +23,8 @@ from dpwitness.events import Event, event_from_json
 from dpwitness.health.common import SECONDS, Outcomes
 from dpwitness.health.loading import CannotLoad, Place, load, place_of
 from dpwitness.mechanisms.compiled.constants import constants
-from dpwitness.mechanisms.mechanism import Handing, Mechanism
+from dpwitness.mechanisms.handing import Handing
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature

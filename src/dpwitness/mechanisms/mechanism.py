@@ -6,6 +6,7 @@ machine code (`compiled`), the interpreter (`python`), or the function itself, m
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidOutcome, MechanismRaised
 from dpwitness.mechanisms.cost import Cost, measured
+from dpwitness.mechanisms.handing import Handing
 from dpwitness.mechanisms.raising import of_both
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.neighbours import Data, Pair, as_array, copier
+from dpwitness.neighbours import Data, Pair
 
 #: A longer output is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
@@ -39,27 +41,6 @@ class Learned:
     def agrees(self, other: "Learned") -> bool:
         """Whether rows that do not tell a sequence of one entry from that entry alone can hold both."""
         return not (self.bare | other.bare) & (self.single | other.single)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handing:
-    """How a mechanism gets its inputs.
-
-    Attributes
-    ----------
-    lists_as_arrays
-        Lists of numbers as arrays: it cannot do with lists.
-    writeable
-        Even large arrays as a copy for each run: it writes to them.
-    """
-
-    lists_as_arrays: bool = False
-    writeable: bool = False
-
-    def of(self, data: Data) -> Callable[[], Data]:
-        """Return what hands out an input, a fresh copy each time where it could be changed."""
-        array = as_array(data) if self.lists_as_arrays else None
-        return copier(data if array is None else array, writeable=self.writeable)
 
 
 class Mechanism(ABC):
@@ -160,9 +141,12 @@ class Mechanism(ABC):
         except MechanismRaised as error:
             raise of_both(self.fill, pair, error) from error.__cause__
 
-    def refill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
-        """Fill wider rows with the very runs that `fill_pair` has just made, from the generator's state before them."""
-        return self.fill_pair(pair, rng, rows, start, coupled=coupled)
+    def again(self) -> AbstractContextManager[None]:
+        """While the very runs that were just made are asked for once more, for wider rows.
+
+        The caller puts the generator back into its state before them, which is enough where it repeats them.
+        """
+        return nullcontext()
 
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
         """Run n times and cut nothing off.
@@ -170,7 +154,7 @@ class Mechanism(ABC):
         Parameters
         ----------
         data, rng, start
-            As in `fill`; an outcome that is longer than any before is made again from the generator's earlier state.
+            As in `fill`; rows that are too narrow for an outcome are filled once more with the same runs.
         n
             The number of runs.
         least
@@ -183,9 +167,12 @@ class Mechanism(ABC):
         """
         state = rng.bit_generator.state
         rows = np.empty((n, max(self.width, least)))
-        while (longest := self.fill(data, rng, rows, start)) > rows.shape[1]:
+        longest = self.fill(data, rng, rows, start)
+        while longest > rows.shape[1]:
             rng.bit_generator.state, self.width = state, longest
             rows = np.empty((n, longest))
+            with self.again():
+                longest = self.fill(data, rng, rows, start)
         return rows
 
     def pair_outcomes(self, pair: Pair, rng: np.random.Generator, n: int, *, coupled: bool) -> Rows:
@@ -193,12 +180,22 @@ class Mechanism(ABC):
 
         Parameters and errors as in `outcomes` and `fill_pair`.
         """
-        state = rng.bit_generator.state
-        rows = np.empty((2, n, max(self.width, 1)))
-        while (longest := self.fill_pair(pair, rng, rows, 0, coupled=coupled)) > rows.shape[2]:
-            rng.bit_generator.state, self.width = state, longest
-            rows = np.empty((2, n, longest))
+        longest, rows = self.pair_rows(pair, rng, (n, self.width), 0, coupled=coupled)
+        self.width = max(self.width, longest)
         return rows
+
+    def pair_rows(
+        self, pair: Pair, rng: np.random.Generator, size: tuple[int, int], start: int, *, coupled: bool
+    ) -> tuple[int, Rows]:
+        """As `pair_outcomes`, with the length of the longest outcome; `size`: runs, and how wide rows are at first."""
+        n, width = size
+        state, rows = rng.bit_generator.state, np.empty((2, n, max(width, 1)))
+        longest = self.fill_pair(pair, rng, rows, start, coupled=coupled)
+        while longest > rows.shape[2]:
+            rng.bit_generator.state, rows = state, np.empty((2, n, longest))
+            with self.again():
+                longest = self.fill_pair(pair, rng, rows, start, coupled=coupled)
+        return longest, rows
 
     def label(self, value: float) -> str | None:
         """Return the text that stands behind a number, for mechanisms that return text."""

@@ -1,6 +1,7 @@
 """A function that runs as plain Python, and what it returns as rows of numbers."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import numpy as np
@@ -123,10 +124,9 @@ class PythonMechanism(Mechanism):
         except MechanismRaised as error:
             raise of_both(self.fill, pair, error) from error.__cause__
 
-    def refill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
-        """As in `Mechanism`; where a seed repeats nothing, of the outputs that were kept."""
-        with self._kept.asked_again():
-            return self.fill_pair(pair, rng, rows, start, coupled=coupled)
+    def again(self) -> AbstractContextManager[None]:
+        """As in `Mechanism`; where a seed repeats nothing, rows are filled from the outputs that were kept."""
+        return self._kept.asked_again()
 
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
         return Draws(rng, runs, own_streams=shared, global_too=self.draws_globally)

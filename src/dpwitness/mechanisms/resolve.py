@@ -12,8 +12,9 @@ from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, 
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
 from dpwitness.mechanisms.draws import WORTH
+from dpwitness.mechanisms.handing import Handing
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.mechanism import Handing, Mechanism
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.refusals import refusal
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism

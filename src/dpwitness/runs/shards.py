@@ -74,12 +74,7 @@ class OutcomeRows(ShardedRuns):
     def __call__(self, shard: int) -> tuple[int, Rows]:
         """Return the length of the longest outcome, and rows of shape (2, runs, width), at least as wide as that."""
         rng, n, first = self._of(shard)
-        state, rows = rng.bit_generator.state, np.empty((2, n, self.width))
-        longest = self.mechanism.fill_pair(self.pair, rng, rows, first, coupled=self.coupled)
-        while longest > rows.shape[2]:
-            rng.bit_generator.state, rows = state, np.empty((2, n, longest))
-            longest = self.mechanism.refill_pair(self.pair, rng, rows, first, coupled=self.coupled)
-        return longest, rows
+        return self.mechanism.pair_rows(self.pair, rng, (n, self.width), first, coupled=self.coupled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +101,8 @@ class EventCells(ShardedRuns):
                 width = longest
                 memory = _memory(2 * height * width)
                 block = memory[: 2 * rows * width].reshape(2, rows, width)
-                longest = self.mechanism.refill_pair(self.pair, rng, block, first + start, coupled=self.coupled)
+                with self.mechanism.again():
+                    longest = self.mechanism.fill_pair(self.pair, rng, block, first + start, coupled=self.coupled)
             _count(self.events, block, totals)
         return totals
 
