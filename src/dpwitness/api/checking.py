@@ -2,28 +2,24 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dpwitness.api.adjacencies import check_each_adjacency
 from dpwitness.api.epochs import check_in_epochs, in_epochs
-from dpwitness.api.loop import believed, confirmed, prepared, result_fields
+from dpwitness.api.loop import confirmed, prepared
 from dpwitness.api.requirements import require_budget
+from dpwitness.api.verdicts import Tested, until_refuted, verdict_of
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.effort import CHECK_RUNS, MAX_TIME, Effort
-from dpwitness.evidence import (
-    detectable_parameter,
-    growth_rate,
-    log_e_value,
-    lower_bound,
-)
-from dpwitness.health import before_search, findings
+from dpwitness.evidence import detectable_parameter, growth_rate, log_e_value, lower_bound
+from dpwitness.health import before_search
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
 from dpwitness.problem import Problem, Statement
-from dpwitness.results.verdict import NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import Verdict
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget, usual_runs
 from dpwitness.search.find import find
@@ -173,27 +169,16 @@ def confirm_candidate(
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """
     claim, alpha, estimate = problem.claim, effort.alpha, candidate.estimate
-    threshold, pair, events = math.log(1 / alpha), candidate.pair, (candidate.event,)
-
-    def look(totals: tuple[Any, ...]) -> tuple[bool, str]:
-        log_e = log_e_value(totals[0], claim, estimate)
-        return log_e >= threshold, f"log e-value {log_e:.1f} of {threshold:.1f}"
-
-    runs, shards = confirmed(runner, pair, events, effort.max_runs, look=look)
-    (counts,) = runs.totals
-    log_e = log_e_value(counts, claim, estimate)
-    notes += believed(runner, pair, events, shards, against=log_e >= threshold)
-    common: dict[str, Any] = {
-        **result_fields(problem, runner, alpha, candidate, runs),
-        "claim": claim,
-        "alpha": alpha,
-        "log_e_value": log_e,
-        "epsilon_lower_bound": lower_bound(counts, claim, alpha=alpha, estimate=estimate),
-        "search_runs": spent,
-        "notes": (*notes, *findings.of_counts(counts)),
-    }
-    if log_e >= threshold:
-        return Violation(**common, seconds=runner.seconds)
-    detectable = detectable_parameter(counts, claim, alpha=alpha, estimate=estimate)
-    verdict = NotRefuted(**common, detectable_epsilon=detectable, seconds=runner.seconds)
-    return replace(verdict, notes=(*verdict.notes, *findings.of_pass(verdict)))
+    look = until_refuted(claim, estimate, alpha)
+    done, shards = confirmed(runner, candidate.pair, (candidate.event,), effort.max_runs, look=look)
+    (counts,) = done.totals
+    tested = Tested(
+        candidate=candidate,
+        done=done,
+        shards=shards,
+        log_e_value=log_e_value(counts, claim, estimate),
+        lower_bound=partial(lower_bound, counts, claim, alpha=alpha, estimate=estimate),
+        detectable=partial(detectable_parameter, counts, claim, alpha=alpha, estimate=estimate),
+        search_runs=spent,
+    )
+    return verdict_of(problem, runner, effort, tested, notes)

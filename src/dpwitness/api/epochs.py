@@ -8,24 +8,27 @@ what a test of that event alone would have caught. The wealth goes on throughout
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from dpwitness.api.loop import Confirmed, believed, confirmed, result_fields
+from dpwitness.api.loop import Confirmed, confirmed
+from dpwitness.api.verdicts import Tested, until_refuted, verdict_of
 from dpwitness.candidate import Candidate
+from dpwitness.claims import Claim
 from dpwitness.effort import Effort
 from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismTimeout
 from dpwitness.events import Interval
-from dpwitness.evidence import Counts, Estimate, detectable_parameter, log_e_value
+from dpwitness.evidence import Estimate, detectable_parameter
 from dpwitness.evidence.portfolio import Wealth, lower_bound_of
-from dpwitness.health import before_search, findings
+from dpwitness.health import before_search
 from dpwitness.health.dependence import Shards
 from dpwitness.mechanisms.cost import Cost
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Problem
-from dpwitness.results.verdict import NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import Verdict
 from dpwitness.runs import Runner
 from dpwitness.search.courses import Course, next_course, runs_of_next_epoch
 from dpwitness.search.halving import refuse_constant
@@ -102,6 +105,23 @@ class _Epochs:
                 pairs = islice(_different(self.problem.variations(self.best.pair), self.courses), room)
                 self.courses += [Course(pair=pair, index=len(self.courses) + k) for k, pair in enumerate(pairs)]
 
+    def tested(self, candidate: Candidate, done: Confirmed, shards: Shards, wealth: Wealth) -> Tested:
+        """What was tested in the end, with the evidence of all bets."""
+        claim, alpha, mechanism = self.problem.claim, self.effort.alpha, self.problem.mechanism
+        ignored: tuple[str, ...] = ()
+        if mechanism.cost.slow:  # of others it is known before the search
+            ignored = before_search.ignored_throughout(mechanism, ((c.x, c.y) for c in self.courses))
+        return Tested(
+            candidate=candidate,
+            done=done,
+            shards=shards,
+            log_e_value=wealth.log_e_value(claim),
+            lower_bound=partial(lower_bound_of, wealth, claim, alpha=alpha),
+            detectable=partial(_detectable, wealth, claim, alpha),
+            epoch_runs=self.runs,
+            pass_notes=ignored,
+        )
+
     def _log_wealth(self) -> float:
         """The logarithm of the mean wealth of all places; those that are not used keep theirs."""
         logs = [course.wealth for course in self.courses] + [0.0] * (self.places - len(self.courses))
@@ -165,72 +185,35 @@ def _ended(
 ) -> Verdict:
     """The verdict where the epochs were all there was: the claim is refuted, or somebody interrupted."""
     candidate = candidate or _anything(epochs.best)
-    counts = epochs.best.counts(candidate)
-    done = Confirmed(totals=(counts,), ended=epochs.ended, lost=epochs.lost)
+    done = Confirmed(totals=(epochs.best.counts(candidate),), ended=epochs.ended, lost=epochs.lost)
     shards = Shards()
     shards.add(done.totals)
-    return _verdict(problem, runner, effort, _Outcome(epochs, candidate, done, shards, epochs.wealth), notes)
+    return verdict_of(problem, runner, effort, epochs.tested(candidate, done, shards, epochs.wealth), notes)
 
 
 def _confirmed(
     problem: Problem, runner: Runner, effort: Effort, epochs: _Epochs, candidate: Candidate, notes: tuple[str, ...]
 ) -> Verdict:
     """Bet all of the wealth on one candidate, in the runs and the time that are left."""
-    claim, wealth, threshold = problem.claim, epochs.wealth, math.log(1 / effort.alpha)
-    before = wealth.log_e_value(claim)
-
-    def look(totals: tuple[Counts, ...]) -> tuple[bool, str]:
-        log_e = before + log_e_value(totals[0], claim, candidate.estimate)
-        return log_e >= threshold, f"log e-value {log_e:.1f} of {threshold:.1f}"
-
+    wealth, estimate = epochs.wealth, candidate.estimate
+    look = until_refuted(problem.claim, estimate, effort.alpha, before=wealth.log_e_value(problem.claim))
     runs = max(effort.max_runs - epochs.runs, 1)
     try:
         done, shards = confirmed(runner, candidate.pair, (candidate.event,), runs, look=look)
     except MechanismTimeout:  # not one run more: what was bet until then is the evidence
         epochs.ended = "time"
         return _ended(problem, runner, effort, epochs, candidate, notes)
-    wealth = replace(wealth, last=done.totals[0], estimate=candidate.estimate)
-    return _verdict(problem, runner, effort, _Outcome(epochs, candidate, done, shards, wealth), notes)
+    wealth = replace(wealth, last=done.totals[0], estimate=estimate)
+    return verdict_of(problem, runner, effort, epochs.tested(candidate, done, shards, wealth), notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What the runs of a check came to."""
-
-    epochs: _Epochs
-    candidate: Candidate
-    done: Confirmed
-    shards: Shards
-    wealth: Wealth
-
-
-def _verdict(problem: Problem, runner: Runner, effort: Effort, found: _Outcome, notes: tuple[str, ...]) -> Verdict:
-    claim, alpha, (counts,) = problem.claim, effort.alpha, found.done.totals
-    candidate, threshold = found.candidate, math.log(1 / effort.alpha)
-    log_e = found.wealth.log_e_value(claim)
-    events = (candidate.event,)
-    notes += believed(runner, candidate.pair, events, found.shards, against=log_e >= threshold)
-    notes += findings.of_counts(counts)
-    common: dict[str, Any] = {
-        **result_fields(problem, runner, alpha, candidate, found.done),
-        "claim": claim,
-        "alpha": alpha,
-        "log_e_value": log_e,
-        "epsilon_lower_bound": lower_bound_of(found.wealth, claim, alpha=alpha),
-        "search_runs": 0,
-        "epoch_runs": found.epochs.runs,
-    }
-    if log_e >= threshold:
-        return Violation(**common, notes=notes, seconds=runner.seconds)
-    if problem.mechanism.cost.slow:  # of others it is known before the search
-        notes += before_search.ignored_throughout(problem.mechanism, ((c.x, c.y) for c in found.epochs.courses))
-    detectable = math.inf
-    if found.wealth.last is not None and candidate.estimate is not None:
-        before = replace(found.wealth, last=None).log_e_value(claim)
-        left = min(math.exp(min(math.log(alpha) + before, 0.0)), 0.5)  # the level that the wealth leaves to this event
-        detectable = detectable_parameter(counts, claim, alpha=left, estimate=candidate.estimate)
-    verdict = NotRefuted(**common, notes=notes, detectable_epsilon=detectable, seconds=runner.seconds)
-    return replace(verdict, notes=(*notes, *findings.of_pass(verdict)))
+def _detectable(wealth: Wealth, claim: Claim, alpha: float) -> float:
+    """What the last event would have detected; infinite where no event was tested in the end."""
+    if wealth.last is None or wealth.estimate is None:
+        return math.inf
+    before = replace(wealth, last=None).log_e_value(claim)
+    left = min(math.exp(min(math.log(alpha) + before, 0.0)), 0.5)  # the level that the wealth leaves to this event
+    return detectable_parameter(wealth.last, claim, alpha=left, estimate=wealth.estimate)
 
 
 def _anything(course: Course) -> Candidate:
