@@ -1,5 +1,6 @@
 """Rényi differential privacy (Mironov 2017, CSF)."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
@@ -12,6 +13,8 @@ from dpwitness.claims.fields import from_fields, in_range
 
 __all__ = ["RenyiDP"]
 
+#: Orders of divergences that are tried on cells.
+ORDERS: Final = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)
 LARGEST_ORDER: Final = 1e6
 LARGEST_EPSILON: Final = 700.0
 
@@ -51,6 +54,15 @@ class RenyiDP(CurvedClaim):
     def reached(self, p: Any, q: Any) -> Any:
         """D_α(p ‖ q)."""
         return divergence(self.alpha, p, q)
+
+    @property
+    def orders(self) -> tuple[float, ...]:
+        """α, and smaller ones: D_α does not fall in α (van Erven & Harremoës 2014, Theorem 3)."""
+        return (self.alpha, *(order for order in ORDERS if order < self.alpha))
+
+    def largest_divergence(self, order: float, parameter: float) -> float:
+        """ε up to the order α; nothing is said of larger ones. As in `claims.hyperplane.DivergenceClaim`."""
+        return parameter if order <= self.alpha else math.inf
 
     def contacts(self) -> Contacts:
         """Points of D_α(p ‖ q) = ε; the hints are logarithms of log(p/q) and −log((1−p)/(1−q))."""

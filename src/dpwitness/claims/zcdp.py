@@ -1,5 +1,6 @@
 """Zero-concentrated differential privacy (Bun & Steinke 2016, TCC)."""
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Final
@@ -16,6 +17,8 @@ __all__ = ["ZCDP"]
 LARGEST: Final = 700.0
 #: Orders α − 1 that are tried: the largest of D_α/α lies near 1 for clear violations, far out for small ones.
 ORDERS: Final = np.geomspace(1e-4, 1e7, 56)
+#: Orders of divergences that are tried on cells.
+CELL_ORDERS: Final = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0)
 #: log-odds of q, and differences of log-odds of p and q, at which the binding order is computed once for all ρ.
 Q_NODES: Final = np.concatenate([np.linspace(LEAST_LOG_ODDS - 12, -8, 40)[:-1], np.linspace(-8, 28, 121)])
 GAPS: Final = np.geomspace(1e-4, 70, 100)
@@ -64,6 +67,15 @@ class ZCDP(CurvedClaim):
             part = slice(start, start + PIECE)
             found[part] = _steepest(p.ravel()[part], q.ravel()[part])[1]
         return found.reshape(p.shape)[()]
+
+    @property
+    def orders(self) -> tuple[float, ...]:
+        """Some of all; 1 is the limit, D₁ ≤ ρ."""
+        return CELL_ORDERS
+
+    def largest_divergence(self, order: float, parameter: float) -> float:
+        """ρ·α. As in `claims.hyperplane.DivergenceClaim`."""
+        return math.nextafter(parameter * order, math.inf)
 
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are logarithms of α − 1, log(p/q) and −log((1−p)/(1−q))."""

@@ -1,6 +1,7 @@
 """Sets of outcomes, a file a kind, and the rows of numbers that outcomes are."""
 
 from dpwitness.events.box import Box
+from dpwitness.events.cells import Cells, Partition, is_partition
 from dpwitness.events.event import Event, widen
 from dpwitness.events.feature_event import FeatureEvent
 from dpwitness.events.features import FEATURES, Feature
@@ -16,6 +17,7 @@ __all__ = [
     "FEATURES",
     "LARGEST",
     "Box",
+    "Cells",
     "Event",
     "Feature",
     "FeatureEvent",
@@ -23,9 +25,11 @@ __all__ = [
     "Noun",
     "OutcomeSet",
     "Outside",
+    "Partition",
     "ScoreThreshold",
     "cells_of",
     "event_from_json",
+    "is_partition",
     "register_event",
     "widen",
 ]
