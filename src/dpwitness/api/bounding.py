@@ -5,10 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
-
 from dpwitness.api.loop import believed, confirmed, prepared, result_fields
-from dpwitness.candidate import Candidate
 from dpwitness.checks import number, whole
 from dpwitness.claims import Claim
 from dpwitness.claims.hyperplane import bounds_divergences
@@ -23,7 +20,7 @@ from dpwitness.problem import Problem, Statement
 from dpwitness.results.bound import Bound
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget
-from dpwitness.search.cells import Aim, with_cells
+from dpwitness.search.cells import Aim, better
 from dpwitness.search.find import find
 from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
 
@@ -94,10 +91,8 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
     candidate, spent = find(problem, runner, objective, planned=runs, budget=budget)
     if bounds_divergences(problem.claim):
         aim = Aim(claim=problem.claim, planned=planned, log_threshold=threshold, of_bound=True)
-        on_cells, promise, more = with_cells(runner.searching(), candidate, aim, budget)
+        candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
-        if on_cells is not None and promise > _promised(candidate, objective):
-            candidate = on_cells
     events = (candidate.event,)
     done, shards = confirmed(runner, candidate.pair, events, runs)
     (counts,) = done.totals
@@ -112,11 +107,3 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
         seconds=runner.seconds,
         notes=(*notes, *findings.of_counts(counts)),
     )
-
-
-def _promised(candidate: Candidate, objective: Objective) -> float:
-    """The lower bound to expect of an event alone."""
-    estimate = candidate.estimate
-    assert estimate is not None  # of a search
-    p, q = np.array([estimate.p]), np.array([estimate.q])
-    return float(objective(p, q, 1 << 40)[0])

@@ -12,6 +12,7 @@ from dpwitness.api.requirements import require_budget
 from dpwitness.api.verdicts import Tested, until_refuted, verdict_of
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
+from dpwitness.claims.hyperplane import bounds_divergences
 from dpwitness.effort import CHECK_RUNS, MAX_TIME, Effort
 from dpwitness.evidence import detectable_parameter, growth_rate, log_e_value, lower_bound
 from dpwitness.health import before_search
@@ -22,6 +23,7 @@ from dpwitness.problem import Problem, Statement
 from dpwitness.results.verdict import Verdict
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget, usual_runs
+from dpwitness.search.cells import Aim, better
 from dpwitness.search.find import find
 from dpwitness.search.objectives import GrowthAt
 
@@ -152,6 +154,10 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         stop_value=min(20 * log_threshold / budget, fastest / 2),
     )
     candidate, spent = find(problem, runner, objective, planned=effort.max_runs, budget=budget)
+    if bounds_divergences(claim):
+        aim = Aim(claim=claim, planned=effort.max_runs, log_threshold=log_threshold, of_bound=False)
+        candidate, more = better(runner.searching(), candidate, aim, objective, budget)
+        spent += more
     return confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
 
 

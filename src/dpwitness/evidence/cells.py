@@ -23,7 +23,14 @@ from dpwitness.claims.hyperplane import DivergenceClaim, Hyperplane, bounds_dive
 from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.growth import Floats
 
-__all__ = ["best_cell_bet", "bet_on_cells", "detectable_of_cells", "log_e_value_of_cells", "lower_bound_of_cells"]
+__all__ = [
+    "best_cell_bet",
+    "bet_on_cells",
+    "detectable_of_cells",
+    "log_e_value_of_cells",
+    "lower_bound_of_cells",
+    "wealth_factors",
+]
 
 #: Bets as fractions of the largest admissible λ, log-spaced: half of the wealth is spread over them.
 GRID: Final = 0.95 * np.exp2(-0.75 * np.arange(16))
@@ -93,6 +100,14 @@ def _evidence(counts: Counts, claim: DivergenceClaim, bet: CellsEstimate) -> Cal
         return float(np.logaddexp.reduce(grown + log_weights[kept]))
 
     return log_e_value
+
+
+def wealth_factors(claim: DivergenceClaim, bet: CellsEstimate) -> tuple[Floats, Floats]:
+    """Logarithms of 1 + λX by pair of cells and bet, shape (k², n), and of the weights of the bets, shape (n,)."""
+    plane, values, bets, log_weights = _bets(claim, bet)
+    allowed = plane.allowed(claim.largest_divergence(bet.order, claim.parameter))
+    kept = 1 + bets * (_worst(plane) - allowed) > 0
+    return np.log1p(np.outer(values - allowed, bets[kept])), log_weights[kept]
 
 
 @lru_cache(maxsize=64)

@@ -17,9 +17,10 @@ from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, ScoreThreshold, widen
 from dpwitness.evidence.cells import admissible, best_cell_bet
 from dpwitness.runs import Role, Runner
+from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import shrunken_log_ratio
 
-__all__ = ["Aim", "with_cells"]
+__all__ = ["Aim", "better", "with_cells"]
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +38,8 @@ STANDARD_ERRORS: Final = 4
 COARSE: Final = 32
 #: Runs of either side that a cell at an end has at least, of those it was learned from.
 LEAST_HITS: Final = 30
+#: By so much at least cells must promise more than an event, which says more to people.
+MARGIN: Final = 1.05
 #: Log-ratios that the hyperplane follows on both sides at most: where cells are rare, what they might pay is not worth
 #: what they cost.
 LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)
@@ -53,6 +56,20 @@ class Aim:
     planned: int
     log_threshold: float
     of_bound: bool
+
+
+def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective, budget: int) -> tuple[Candidate, int]:
+    """The candidate, or its pair with cells where they promise more; and the paired search runs spent on them.
+
+    `objective`: what the candidate was chosen by, of the same unit as the aim's promise.
+    """
+    assert candidate.estimate is not None  # of a search
+    p, q, both = (np.array([part]) for part in (candidate.estimate.p, candidate.estimate.q, candidate.estimate.both))
+    promised = float(objective(p, q, 1 << 40, 1.0, None if both[0] is None else both)[0])
+    if promised >= objective.stop_value:
+        return candidate, 0
+    found, promise, spent = with_cells(runner, candidate, aim, budget)
+    return (found if found is not None and promise > promised * MARGIN else candidate), spent
 
 
 def with_cells(runner: Runner, candidate: Candidate, aim: Aim, budget: int) -> tuple[Candidate | None, float, int]:
@@ -125,16 +142,15 @@ def _few(values: Floats) -> bool:
 def _cuts(first: Floats, second: Floats) -> Floats:
     """Cuts of sorted scores of D and of D′, evenly spread between ends that enough runs of both lie behind."""
     both = np.sort(np.concatenate([first, second]), kind="stable")
-    different = both[np.append(True, both[1:] != both[:-1])]
+    different: Floats = both[np.append(True, both[1:] != both[:-1])]
     if len(different) <= CELLS:
         return different[:-1]
     least = min(LEAST_HITS, len(first) // 4)
     low, high = second[least], first[-1 - least]
     cuts = np.unique(np.linspace(low, high, CELLS - 1))
     # A cut between neighbouring scores that occur: cells without runs tell nothing.
-    kept: Floats = np.unique(
-        different[np.clip(np.searchsorted(different, cuts, side="right") - 1, 0, len(different) - 2)]
-    )
+    places = np.clip(np.searchsorted(different, cuts, side="right") - 1, 0, len(different) - 2)
+    kept: Floats = different[np.unique(places)]
     return kept
 
 
