@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from scipy.special import ndtr, ndtri
+from scipy.special import logsumexp, ndtr, ndtri
 
 import dpwitness as dpw
 from dpwitness.exact import gaussian_delta
@@ -78,7 +78,7 @@ def six(rng, data, size):
 def divergence_of_six(order):
     """D_α of the second law from the first: the larger of both directions is the same, as one mirrors the other."""
     p, q = SIX[::-1]
-    return float(math.log(np.sum(p**order * q ** (1 - order))) / (order - 1))
+    return float(logsumexp(order * np.log(p) + (1 - order) * np.log(q)) / (order - 1))
 
 
 def rho_of_six():
@@ -106,7 +106,8 @@ def divergence_of_laplace(order):
 def divergence_of_response(order):
     """D_α of randomised response (Mironov 2017, Proposition 5)."""
     a, t = order, TRUTH
-    return math.log(t**a * (1 - t) ** (1 - a) + (1 - t) ** a * t ** (1 - a)) / (a - 1)
+    x, y = math.log(t), math.log(1 - t)
+    return float(np.logaddexp(a * x + (1 - a) * y, a * y + (1 - a) * x) / (a - 1))
 
 
 def rho_of_response():
