@@ -26,6 +26,7 @@ from dpwitness.search.budget import search_budget, usual_runs
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.find import find
 from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.refining import refined
 
 
 def check(
@@ -154,6 +155,8 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         stop_value=min(20 * log_threshold / budget, fastest / 2),
     )
     candidate, spent = find(problem, runner, objective, planned=effort.max_runs, budget=budget)
+    candidate, more = refined(runner.searching(), candidate, objective, planned=effort.max_runs, budget=budget)
+    spent += more
     if bounds_divergences(claim):
         aim = Aim(claim=claim, planned=effort.max_runs, log_threshold=log_threshold, of_bound=False)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)

@@ -2,11 +2,12 @@
 
 from dpwitness.events.box import Box
 from dpwitness.events.cells import Cells, Partition, is_partition
-from dpwitness.events.event import Event, widen
+from dpwitness.events.event import Counted, Event, widen
 from dpwitness.events.feature_event import FeatureEvent
 from dpwitness.events.features import FEATURES, Feature
 from dpwitness.events.interval import Interval
 from dpwitness.events.membership import cells_of
+from dpwitness.events.nested import Cut, Nested, is_cut
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.outside import Outside
 from dpwitness.events.registry import event_from_json, register_event
@@ -18,10 +19,13 @@ __all__ = [
     "LARGEST",
     "Box",
     "Cells",
+    "Counted",
+    "Cut",
     "Event",
     "Feature",
     "FeatureEvent",
     "Interval",
+    "Nested",
     "Noun",
     "OutcomeSet",
     "Outside",
@@ -29,6 +33,7 @@ __all__ = [
     "ScoreThreshold",
     "cells_of",
     "event_from_json",
+    "is_cut",
     "is_partition",
     "register_event",
     "widen",

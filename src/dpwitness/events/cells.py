@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events.event import Event, Label, Rows
+from dpwitness.events.event import Counted, Event, Label, Rows
 from dpwitness.events.registry import register_event
 from dpwitness.events.score_threshold import ScoreThreshold
 from dpwitness.events.writing import finite_from_json, list_from_json, object_from_json
@@ -17,8 +17,8 @@ __all__ = ["Cells", "Partition", "is_partition"]
 MOST: Final = 64
 
 
-class Partition(Event, Protocol):
-    """An event that is made of some of the cells of a partition, of which all are counted."""
+class Partition(Counted, Protocol):
+    """A set that is made of some of the cells of a partition, of which all are counted."""
 
     @property
     def cells(self) -> int:
@@ -26,14 +26,14 @@ class Partition(Event, Protocol):
 
     @property
     def inside(self) -> NDArray[np.bool_]:
-        """Which of the cells the event is made of; shape (cells,)."""
+        """Which of the cells the set is made of; shape (cells,)."""
 
     def cell_of(self, rows: Rows) -> NDArray[np.int64]:
         """The number of the cell that each outcome lies in, from 0; shape (n,)."""
 
 
-def is_partition(event: Event) -> TypeGuard[Partition]:
-    """Whether an event is made of cells that are counted."""
+def is_partition(event: Counted) -> TypeGuard[Partition]:
+    """Whether a set is made of cells that are counted."""
     return callable(getattr(event, "cell_of", None))
 
 

@@ -74,6 +74,23 @@ class Interval:
             return column < self.high
         return (column >= self.low) & (column < self.high)
 
+    def around(self, rows: Rows, factors: Sequence[float]) -> Sequence[Event]:
+        """As in `Cut`: with another end, where there is one end."""
+        if math.isfinite(self.low) == math.isfinite(self.high) or self.coordinate >= rows.shape[1]:
+            return ()
+        column = np.sort(rows[:, self.coordinate])
+        column = column[: np.searchsorted(column, np.inf)]  # NaN stands behind
+        column = column[(column > LEAST_NUMBER) & (column < LARGEST)]  # codes have no order
+        hits = int(np.count_nonzero(self.contains(rows)))
+        places = [round(factor * hits) for factor in factors if 0 < round(factor * hits) < len(column)]
+        if math.isfinite(self.low):
+            ends = dict.fromkeys(float(column[-place]) for place in places)
+            return [Interval(coordinate=self.coordinate, low=end) for end in ends]
+        return [
+            Interval(coordinate=self.coordinate, high=end)
+            for end in dict.fromkeys(float(column[place]) for place in places)
+        ]
+
     def intersection(self, other: "Interval") -> "Interval | None":
         """What lies in another interval of the same entry too; None where that is empty."""
         low, high = max(self.low, other.low), min(self.high, other.high)

@@ -14,7 +14,7 @@ import numpy as np
 from dpwitness.candidate import Tally
 from dpwitness.clock import Deadline
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Event, cells_of, widen
+from dpwitness.events import Counted, Event, cells_of, widen
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
@@ -132,7 +132,7 @@ class Runner:
             "size": size or self.mechanism.shard, "coupled": coupled,
         }  # fmt: skip
 
-    def tally(self, pair: Pair, event: Event, n: int, role: Role, *key: int) -> Tally:
+    def tally(self, pair: Pair, event: Counted, n: int, role: Role, *key: int) -> Tally:
         """The four cells of an event in n paired search runs. Raises `MechanismTimeout` at the deadline."""
         mechanism = self.mechanism
         width = max(mechanism.width, event.width, 1)  # once for all: the blocks of a shard hang on it

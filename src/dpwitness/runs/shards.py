@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events import Event, is_partition
+from dpwitness.events import Counted, is_partition
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
 from dpwitness.runs.streams import Role, generator
@@ -81,7 +81,7 @@ class OutcomeRows(ShardedRuns):
 class EventCells(ShardedRuns):
     """Runs of which events are counted."""
 
-    events: tuple[Event, ...]
+    events: tuple[Counted, ...]
 
     def __call__(self, shard: int) -> Cells:
         """Return n10, n11, n01, n00 of every event, as an array of shape (events, 4 or more).
@@ -125,12 +125,12 @@ def _memory(numbers: int) -> NDArray[np.float64]:
     return kept
 
 
-def table_of(event: Event, counted: Cells) -> tuple[int, ...]:
+def table_of(event: Counted, counted: Cells) -> tuple[int, ...]:
     """The table of an event's cells, of what `EventCells` counted of it; empty where it has none."""
     return tuple(counted[4 : 4 + event.cells**2].tolist()) if is_partition(event) else ()
 
 
-def _count(events: Sequence[Event], block: Rows, totals: Cells) -> None:
+def _count(events: Sequence[Counted], block: Rows, totals: Cells) -> None:
     """Add the cells of every event in a block of shape (2, rows, width)."""
     _, rows, width = block.shape
     for event, total in zip(events, totals, strict=True):
