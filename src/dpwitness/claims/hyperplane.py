@@ -13,13 +13,16 @@ a_i = 1 + log r_i, b_i = r_i, c = ε, by P_i·log(P_i/Q_i) ≥ (1 + log r_i)·P_
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Final, Protocol, TypeGuard
 
 import numpy as np
 
 from dpwitness.claims.claim import Claim, Floats
 
 __all__ = ["DivergenceClaim", "Hyperplane", "bounds_divergences"]
+
+#: Numbers below lose digits as doubles; nothing here is as small where it matters.
+TINY: Final = 1e-290
 
 
 class DivergenceClaim(Claim, Protocol):
@@ -73,7 +76,7 @@ class Hyperplane:
         lost = 1e-15 * (8 + self.order * (np.abs(logs) + self.scale))
         pays = self.order * np.exp(less * (logs - self.scale))
         costs = less * np.exp(self.order * logs - less * self.scale)
-        return pays * (1 - lost), costs * (1 + lost)
+        return np.where(pays > TINY, pays * (1 - lost), 0.0), costs * (1 + lost) + TINY
 
     def allowed(self, epsilon: Any) -> Any:
         """What a divergence of at most ε allows of the mean of `sides`, rounded upwards. Broadcasts."""
@@ -82,4 +85,4 @@ class Hyperplane:
         if self.order == 1:
             return (epsilon * (1 + lost))[()]
         with np.errstate(over="ignore"):
-            return (np.exp((self.order - 1) * (epsilon - self.scale)) * (1 + lost))[()]
+            return (np.exp((self.order - 1) * (epsilon - self.scale)) * (1 + lost) + TINY)[()]

@@ -27,6 +27,7 @@ __all__ = [
     "best_cell_bet",
     "bet_on_cells",
     "detectable_of_cells",
+    "divergence_seen",
     "log_e_value_of_cells",
     "lower_bound_of_cells",
     "wealth_factors",
@@ -120,6 +121,17 @@ def _worst(plane: Hyperplane) -> float:
 def log_e_value_of_cells(counts: Counts, claim: DivergenceClaim, bet: CellsEstimate) -> float:
     """Log of the e-value against the claim; half of the wealth is bet as is best for the estimate, half over a grid."""
     return _evidence(counts, claim, bet)(claim.parameter)
+
+
+def divergence_seen(counts: Counts, bet: CellsEstimate) -> float:
+    """The divergence in nats whose bound the mean of X just meets: at least 0, and no evidence by itself."""
+    plane = Hyperplane(order=bet.order, log_ratios=bet.log_ratios)
+    pays, costs = plane.sides()
+    table = np.array(counts.cells, np.float64).reshape(len(pays), len(pays))
+    mean = float(table.sum(axis=1) @ pays - table.sum(axis=0) @ costs) / counts.runs
+    if bet.order == 1:
+        return max(mean, 0.0)
+    return math.log(max(mean, 1.0)) / (bet.order - 1)
 
 
 def lower_bound_of_cells(counts: Counts, claim: DivergenceClaim, bet: CellsEstimate, *, alpha: float) -> float:
