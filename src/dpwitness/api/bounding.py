@@ -13,6 +13,7 @@ from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import lower_bound
 from dpwitness.health import before_search, findings
+from dpwitness.mechanisms.accountants import Accountant
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
@@ -35,7 +36,7 @@ def bound(
     make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    claim: Claim | None = None,
+    claim: Claim | Accountant | None = None,
     d_in: Any = None,
     confidence: float = 0.999,
     runs: int = BOUND_RUNS,

@@ -16,6 +16,7 @@ from dpwitness.claims.hyperplane import bounds_divergences
 from dpwitness.effort import CHECK_RUNS, MAX_TIME, Effort
 from dpwitness.evidence import detectable_parameter, growth_rate, log_e_value, lower_bound
 from dpwitness.health import before_search
+from dpwitness.mechanisms.accountants import Accountant
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
@@ -34,7 +35,7 @@ def check(
     *,
     make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
-    claim: Claim | float | None = None,
+    claim: Claim | Accountant | float | None = None,
     delta: float | None = None,
     d_in: Any = None,
     neighbours: Relation | Sequence[Any] | None = None,
@@ -66,7 +67,8 @@ def check(
         By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.
     claim
         The claim where it is not the mechanism's parameter: such as `ApproxDP(1.0, 1e-5)`, or a number, the claimed ε
-        in nats. The mechanism keeps the ε that it has.
+        in nats; or an accountant of dp-accounting or Opacus, whose whole privacy profile is claimed then. The mechanism
+        keeps the ε that it has.
     delta
         The claimed δ, and the mechanism's parameter of that name; by default what the object itself claims, else 0.
     d_in
