@@ -20,7 +20,7 @@ from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import shrunken_log_ratio
 
-__all__ = ["Aim", "better", "with_cells"]
+__all__ = ["Aim", "better", "better_by_rows"]
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +38,8 @@ STANDARD_ERRORS: Final = 4
 COARSE: Final = 32
 #: Runs of either side that a cell at an end has at least, of those it was learned from.
 LEAST_HITS: Final = 30
+#: Runs at least to learn from.
+FEWEST: Final = 200
 #: By so much at least cells must promise more than an event, which says more to people.
 MARGIN: Final = 1.05
 #: Log-ratios that the hyperplane follows on both sides at most: where cells are rare, what they might pay is not worth
@@ -59,41 +61,63 @@ class Aim:
 
 
 def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective, budget: int) -> tuple[Candidate, int]:
-    """The candidate, or its pair with cells where they promise more; and the paired search runs spent on them.
+    """The candidate, or its pair with cells where they promise more; and the paired search runs spent, about `budget`.
 
-    `objective`: what the candidate was chosen by, of the same unit as the aim's promise.
+    `objective`: what the candidate was chosen by, of the same unit as the aim's promise. Where the time is over, or the
+    candidate reaches the stop value, it stays as it is.
     """
-    assert candidate.estimate is not None  # of a search
-    p, q, both = (np.array([part]) for part in (candidate.estimate.p, candidate.estimate.q, candidate.estimate.both))
-    promised = float(objective(p, q, 1 << 40, 1.0, None if both[0] is None else both)[0])
+    promised = _promised(candidate, objective)
     if promised >= objective.stop_value:
         return candidate, 0
-    found, promise, spent = with_cells(runner, candidate, aim, budget)
-    return (found if found is not None and promise > promised * MARGIN else candidate), spent
-
-
-def with_cells(runner: Runner, candidate: Candidate, aim: Aim, budget: int) -> tuple[Candidate | None, float, int]:
-    """The candidate's pair with cells, what it promises, and the paired search runs spent, about `budget`.
-
-    It promises nats a run, or the lower bound to expect. None where no cells are found or promise anything, or the time
-    is over.
-    """
-    pair = candidate.pair
     width = max(runner.mechanism.width, 1)
     learning = max(min(budget // 3, ROOM // (2 * width)), 16)
     try:
-        x, y = runner.sample(pair, learning, Role.CELLS, 0)
-        event = _learned(x, y)
+        event = _learned(*runner.sample(candidate.pair, learning, Role.CELLS, 0))
         if event is None:
-            return None, 0.0, learning
+            return candidate, learning
         left = max(budget - learning, 16)
-        tally = runner.tally(pair, event, left, Role.CELLS, 1)
+        tally = runner.tally(candidate.pair, event, left, Role.CELLS, 1)
     except MechanismTimeout:
-        return None, 0.0, 0
+        return candidate, 0
+    return _chosen(candidate, event, tally, aim, promised), learning + left
+
+
+def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:
+    """The same from outcomes that there are, row i of both one paired run; D first, as in the candidate.
+
+    The first half are learned from, the others estimate. Shapes (n, any width).
+    """
+    half = len(x) // 2
+    event = _learned(x[:half], y[:half]) if half >= FEWEST else None
+    if event is None:
+        return candidate
+    width = max(event.width, x.shape[1], y.shape[1])
+    i, j = (event.cell_of(widen(rows[half:], width)) for rows in (x, y))
+    table = np.bincount(i * event.cells + j, minlength=event.cells**2)
+    a, b = event.inside[i], event.inside[j]
+    n10, n11, n01, n00 = (int(np.count_nonzero(flags)) for flags in (a & ~b, a & b, b & ~a, ~a & ~b))
+    tally = Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
+    return _chosen(candidate, event, tally, aim, _promised(candidate, objective))
+
+
+def _promised(candidate: Candidate, objective: Objective) -> float:
+    """What an event alone promises."""
+    estimate = candidate.estimate
+    assert estimate is not None  # of a search
+    both = None if estimate.both is None else np.array([estimate.both])
+    return float(objective(np.array([estimate.p]), np.array([estimate.q]), 1 << 40, 1.0, both)[0])
+
+
+def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, promised: float) -> Candidate:
+    """Cells with the best bet by a table, where that promises more than an event; else the candidate."""
     bet, promise = _best(tally, aim)
-    if bet is None:
-        return None, 0.0, learning + left
-    return Candidate(pair=pair, event=event, estimate=replace(tally.estimate, cells=bet)), promise, learning + left
+    if bet is None and not aim.of_bound:
+        # No evidence grows: what would show most of the parameter would have detected most.
+        bet, shown = _best(tally, replace(aim, of_bound=True))
+        bet, promise = bet and replace(bet, against=aim.claim.parameter), min(shown - aim.claim.parameter, 0.0)
+    if bet is None or promise <= max(promised * MARGIN, promised):
+        return candidate
+    return Candidate(pair=candidate.pair, event=event, estimate=replace(tally.estimate, cells=bet))
 
 
 def _learned(x: Floats, y: Floats) -> Cells | None:
