@@ -1,11 +1,12 @@
 """Supporting hyperplanes of the pairs of distributions over k cells that a bound of a Rényi divergence allows.
 
-Let P and Q be the laws of the cell that M(D) and M(D′) fall into. For an order α > 1 the function
-f(P, Q) = Σ P_i^α·Q_i^(1−α) is jointly convex and homogeneous (van Erven & Harremoës 2014, IEEE Trans. Inf. Theory
-60(7), Theorem 13), and by data processing f(P, Q) ≤ e^((α−1)·D_α(M(D) ‖ M(D′))). Its tangent at likelihood ratios r_i
-lies below it: by the weighted means of arithmetic and geometry, cell by cell,
-    α·r_i^(α−1)·P_i − (α−1)·r_i^α·Q_i ≤ P_i^α·Q_i^(1−α),
-whatever r_i > 0 is. So where D_α is at most ε
+Let P and Q be the laws of the cell that M(D) and M(D′) fall into. Rényi divergences are jointly quasi-convex and fall
+under data processing (van Erven & Harremoës 2014, IEEE Trans. Inf. Theory 60(7), Theorems 13 and 9), so the pairs of
+P and Q that a bound of D_α(M(D) ‖ M(D′)) allows are a convex region. For an order α > 1 they have
+    Σ P_i^α·Q_i^(1−α) ≤ e^((α−1)·D_α),
+and the tangent of that sum at likelihood ratios r_i lies below it: by the weighted means of arithmetic and geometry,
+    α·r_i^(α−1)·P_i − (α−1)·r_i^α·Q_i ≤ P_i^α·Q_i^(1−α)
+cell by cell, whatever r_i > 0 is. So where D_α is at most ε
     Σ a_i·P_i − Σ b_i·Q_i ≤ c  with  a_i = α·r_i^(α−1),  b_i = (α−1)·r_i^α,  c = e^((α−1)·ε).
 How well the ratios are known decides power, never validity. The order 1 is the limit, the Kullback-Leibler divergence:
 a_i = 1 + log r_i, b_i = r_i, c = ε, by P_i·log(P_i/Q_i) ≥ (1 + log r_i)·P_i − r_i·Q_i.
