@@ -53,9 +53,9 @@ class Statement:
 
     def __post_init__(self) -> None:
         """Settle what is run, the mechanism or one that is made for each run; and what an accountant claims."""
-        object.__setattr__(self, "mechanism", given_or_made(self.mechanism, self.make))
-        object.__setattr__(self, "make", None)
-        object.__setattr__(self, "claim", as_claim(self.claim))
+        made, claim = given_or_made(self.mechanism, self.make), as_claim(self.claim)
+        for name, value in (("mechanism", made), ("make", None), ("claim", claim)):
+            object.__setattr__(self, name, value)
 
     @property
     def stated(self) -> Stated:
@@ -246,7 +246,6 @@ def _name(function: Any) -> str:
 
 
 def _reference(function: Any) -> str:
-    function = plain_function(function)
-    function = getattr(function, "py_func", function)
+    function = getattr(plain_function(function), "py_func", plain_function(function))
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', '?')}:{name}"
