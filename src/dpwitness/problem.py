@@ -53,8 +53,8 @@ class Statement:
 
     def __post_init__(self) -> None:
         """Settle what is run, the mechanism or one that is made for each run; and what an accountant claims."""
-        made, claim = given_or_made(self.mechanism, self.make), as_claim(self.claim)
-        for name, value in (("mechanism", made), ("make", None), ("claim", claim)):
+        made = given_or_made(self.mechanism, self.make)
+        for name, value in {"mechanism": made, "make": None, "claim": as_claim(self.claim)}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -247,5 +247,4 @@ def _name(function: Any) -> str:
 
 def _reference(function: Any) -> str:
     function = getattr(plain_function(function), "py_func", plain_function(function))
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', '?')}:{name}"
+    return f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', type(function).__qualname__)}"
