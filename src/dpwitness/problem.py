@@ -159,12 +159,6 @@ def _centre(mechanism: Mechanism) -> float:
     return next((float(values[name]) for name in CENTRES if isinstance(values.get(name), int | float)), 0.0)
 
 
-def _centre(mechanism: Mechanism) -> float:
-    """The value that a mechanism compares with, by the names of its parameters; 0.0 if none."""
-    values = mechanism.signature.parameters
-    return next((float(values[name]) for name in CENTRES if isinstance(values.get(name), int | float)), 0.0)
-
-
 def plain_function(function: Any) -> Any:
     """The user's own callable behind a `Mechanism`."""
     if isinstance(function, Mechanism):
