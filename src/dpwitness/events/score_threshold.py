@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpwitness.events.event import Event, Label, Rows, widen
 from dpwitness.events.registry import register_event
+from dpwitness.events.thresholds import Thresholds
 from dpwitness.events.writing import (
     column_from_json,
     finite_from_json,
@@ -74,6 +75,19 @@ class ScoreThreshold:
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`."""
         return self.score(rows) > self.threshold
+
+    def thresholds(self) -> Sequence[Thresholds]:
+        """Scores at least t, and scores at most −t."""
+        opposite = [-w for w in self.weights]
+        return tuple(
+            Thresholds(
+                value=ScoreThreshold(self.coordinates, self.edges, weights, 0.0).score,
+                above=lambda t, weights=weights: ScoreThreshold(
+                    self.coordinates, self.edges, weights, float(np.nextafter(t, -np.inf))
+                ),
+            )
+            for weights in (self.weights, opposite)
+        )
 
     def simpler(self) -> Sequence[Event]:
         """None: a term of a sum decides nothing alone."""
