@@ -18,9 +18,11 @@ from dpwitness.results.witness import WITNESS, Witness, versions
 
 __all__ = ["BandEvent", "Profile", "profile_from_json"]
 
-#: ε between which the band is written, and of its text; false positive rates of both.
+#: ε between which the band is written, and steps of ε of its text, the first that needs few columns; false positive
+#: rates of both.
 STEP: Final = 0.05
-SHOWN: Final = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0)
+STEPS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+COLUMNS: Final = 9
 RATES: Final = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 SHOWN_RATES: Final = (0.001, 0.01, 0.1, 0.5)
 #: The largest ε of a band: beyond, e^ε exceeds the runs that anybody makes.
@@ -104,9 +106,9 @@ class Profile(Result):
 
     def __str__(self) -> str:
         first, second = inputs(self.pair.data, self.pair.neighbour)
-        lines = [self._said, label("input D", first), label("neighbour D′", second), *self._tables()]
-        if self.witness is not None:
-            lines += self.witness.lines()[2:]
+        pair = [label("input D", first), label("neighbour D′", second)]
+        # A witness has the pair in its own direction.
+        lines = [self._said, *self._tables(), *(pair if self.witness is None else self.witness.lines())]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; the band is valid for the runs that were counted")
         spent = f"  runs: {self.search_runs:,} search, {self.runs:,} confirm; {self.seconds:.1f} s; seed {self.seed}"
@@ -114,7 +116,8 @@ class Profile(Result):
 
     def _tables(self) -> list[str]:
         top = self.largest_epsilon
-        epsilons = [epsilon for epsilon in SHOWN if epsilon <= top] or [0.0]
+        step = next((step for step in STEPS if top / step <= COLUMNS), STEPS[-1])
+        epsilons = np.arange(0.0, top + 1e-9, step)
         head = ["ε", *(f"{epsilon:g}" for epsilon in epsilons)]
         rows = [["δ(ε) ≥", *(f"{self.delta(epsilon):.3g}" for epsilon in epsilons)]]
         rates = ["false positive rate", *(f"{rate:g}" for rate in SHOWN_RATES)]

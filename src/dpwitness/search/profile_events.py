@@ -5,7 +5,7 @@ Never evidence: confirm runs count the events once they are fixed.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -45,6 +45,8 @@ FEWEST: Final = 7
 #: At most so many events; first guess of log of their number.
 MOST_EVENTS: Final = 96
 LOG_EVENTS: Final = math.log(30)
+#: Runs that events are counted on at most before they are chosen: that places cuts well enough for 10¹⁰ confirm runs.
+MOST_COUNTED: Final = 100_000_000
 #: Pairs of an attack that are sampled too.
 PROPOSED: Final = 2
 
@@ -69,8 +71,9 @@ def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, plann
     objective = DeltaAt(epsilons=SEVERAL, planned=planned, log_threshold=math.log(1 / alpha) + LOG_EVENTS)
     finalists, spent = search(problem, searching, objective, budget)
     attacked, more = _of_attack(problem, searching, planned, max(budget // 4, 16))
-    best, learned = _best_pair(searching, [*attacked, *finalists], objective)
-    again = max(budget, planned // 4) if problem.mechanism.threads else max(budget // 2, 16)
+    best = _best_pair(searching, [*attacked, *finalists], objective)
+    learned = _learned(searching, best, objective)
+    again = max(budget, min(planned // 4, MOST_COUNTED)) if problem.mechanism.threads else max(budget // 2, 16)
     chains, counted = counted_chains(searching, best.pair, best.sample, learned, again)
     directed = [*chains, *(chain.turned() for chain in chains)]
     events, lines = _covering(directed, planned, counted, alpha)
@@ -91,26 +94,21 @@ def _of_attack(problem: Problem, runner: Runner, planned: int, runs: int) -> tup
     return found, spent
 
 
-def _best_pair(
-    runner: Runner, finalists: Sequence[Finalist], objective: DeltaAt
-) -> tuple[Finalist, list[RatedEvent]]:
-    """The finalist whose events show most over all ε, and its events."""
-    tasks = (partial(_learned, arm, objective) for arm in finalists)
-    results = [found for found in runner.each(tasks) if found is not None]
-    results = results or [_learned(finalists[0], objective)]  # the deadline: one must do
-    best = int(np.argmax([value for value, _ in results]))
-    return finalists[best], results[best][1]
+def _best_pair(runner: Runner, finalists: Sequence[Finalist], objective: DeltaAt) -> Finalist:
+    """The finalist with the event that shows most over all ε."""
+    if len(finalists) == 1:
+        return finalists[0]
+    results = runner.each([partial(learn, arm.sample, objective, most=1) for arm in finalists])
+    # At the deadline those that were not looked at yet count as nothing.
+    values = [-math.inf if found is None else found[0].value for found in results]
+    return finalists[int(np.argmax(values)) if values else 0]
 
 
-def _learned(arm: Finalist, objective: DeltaAt) -> tuple[float, list[RatedEvent]]:
-    """What a finalist shows, and events for several ε."""
-    total, events = 0.0, []
-    for epsilon in objective.epsilons:
-        alone = DeltaAt(epsilons=(epsilon,), planned=objective.planned, log_threshold=objective.log_threshold)
-        found = learn(arm.sample, alone, most=4)
-        total += max(max(event.value for event in found), 0.0)
-        events += found
-    return total, events
+def _learned(runner: Runner, arm: Finalist, objective: DeltaAt) -> list[RatedEvent]:
+    """Events of a pair for several ε."""
+    each = [replace(objective, epsilons=(epsilon,)) for epsilon in objective.epsilons]
+    results = replace(runner, deadline=None).each([partial(learn, arm.sample, alone, most=4) for alone in each])
+    return [event for found in results for event in found or ()]
 
 
 def _covering(

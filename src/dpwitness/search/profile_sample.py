@@ -1,7 +1,8 @@
 """How often each of many events happens in search runs that did not propose them: single ones, and nested ones."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -54,20 +55,26 @@ def counted_chains(
     """
     events = list({str(found.event.to_json()): found.event for found in learned}.values())
     families = _families(events, sample.outcomes)
-    single = np.zeros((4, len(events)), np.int64)
-    nested = [np.zeros((4, len(cuts)), np.int64) for _, cuts in families]
+    totals = [np.zeros((4, len(events)), np.int64), *(np.zeros((4, len(cuts)), np.int64) for _, cuts in families)]
     done = 0
-    for x, y in _parts(runner, pair, runs):
-        done += len(x)
-        single += cells_of(events, x, y)
-        for total, (family, cuts) in zip(nested, families, strict=True):
-            total += _nested_cells(family.value(x), family.value(y), cuts)
+    for counted, cells in _parts(runner, pair, runs, lambda x, y: _cells(events, families, x, y)):
+        done += counted
+        for total, part in zip(totals, cells, strict=True):
+            total += part
     if not done:
         return [_of_estimates(learned)], max(sample.test_runs, 1)
-    chains = [Chain(events.__getitem__, single.T / done, nested=False)]
-    for (family, cuts), total in zip(families, nested, strict=True):
+    chains = [Chain(events.__getitem__, totals[0].T / done, nested=False)]
+    for (family, cuts), total in zip(families, totals[1:], strict=True):
         chains.append(Chain(_maker(family, cuts), total.T / done, nested=True))
     return chains, done
+
+
+def _cells(
+    events: Sequence[Event], families: Sequence[tuple[Thresholds, Floats]], x: Rows, y: Rows
+) -> list[NDArray[np.int64]]:
+    """The four cells of every event, and of every cut of each family, in paired runs."""
+    nested = [_nested_cells(family.value(x), family.value(y), cuts) for family, cuts in families]
+    return [cells_of(events, x, y), *nested]
 
 
 def _maker(family: Thresholds, cuts: Floats) -> Callable[[int], Event]:
@@ -84,24 +91,39 @@ def _families(events: Sequence[Event], outcomes: Rows) -> list[tuple[Thresholds,
                 values = family.value(outcomes)
                 values = np.sort(values[np.isfinite(values)])
                 if len(values):
-                    # The next representable one too: of an atom it is the cut just above.
                     spots = values[np.minimum((SHARES * len(values)).astype(np.int64), len(values) - 1)]
                     found[key] = family, np.unique(spots)
     return list(found.values())
 
 
-def _parts(runner: Runner, pair: Pair, runs: int) -> Iterable[tuple[Rows, Rows]]:
-    """Fresh paired search runs in parts, until they are done or the time is over."""
+def _parts(
+    runner: Runner, pair: Pair, runs: int, count: Callable[[Rows, Rows], list[NDArray[np.int64]]]
+) -> Iterator[tuple[int, list[NDArray[np.int64]]]]:
+    """What is counted of fresh paired search runs, part by part, until they are done or the time is over.
+
+    Each part comes with how many runs it holds. Parts of compiled code are drawn and counted beside each other.
+    """
     each = max(min(ROOM // (2 * max(runner.mechanism.cost.width, 1)), runs), 1)
-    for number, start in enumerate(range(0, runs, each)):
-        asked = min(each, runs - start)
+    spread = runner.mechanism.threads and runner.pool is None
+    drawing = runner.alone() if spread else runner
+
+    def part(number: int) -> tuple[int, list[NDArray[np.int64]]]:
+        asked = min(each, runs - number * each)
         try:
-            x, y = runner.sample(pair, asked, Role.ESTIMATE, number, partial_too=True)
+            x, y = drawing.sample(pair, asked, Role.ESTIMATE, number, partial_too=True)
         except MechanismTimeout:
+            return 0, []
+        return len(x), count(x, y)
+
+    done, tasks = 0, (partial(part, number) for number in range(-(-runs // each)))
+    results = runner.each(tasks, workers=runner.workers) if spread else (task() for task in tasks)
+    for found in results:
+        if found is None or not found[0]:
             return
-        yield x, y
-        runner.report("search", start + len(x), runs, "events counted")
-        if len(x) < asked:
+        yield found
+        done += found[0]
+        runner.report("search", done, runs, "events counted")
+        if done < runs and found[0] < each:
             return
 
 
