@@ -88,9 +88,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
     planned = runs if problem.mechanism.threads else min(runs, 4 * budget)
     found = find_profile_events(problem, runner, alpha=effort.alpha, planned=planned, budget=budget)
     done, shards = confirmed(runner, found.pair, found.events, runs)
-    counts = [
-        total.swapped() if line.swapped else total for total, line in zip(done.totals, found.lines, strict=True)
-    ]
+    counts = [total.swapped() if line.swapped else total for total, line in zip(done.totals, found.lines, strict=True)]
     band = band_of(found.lines, counts, planned)
     witness = _witness(problem, runner, effort, found, (band, counts)) if judged else None
     said += _believed(runner, found, shards, band, witness)

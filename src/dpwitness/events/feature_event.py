@@ -56,16 +56,18 @@ class FeatureEvent:
         """As in `Event`; an outcome of which the feature has no value is never inside."""
         return self.within.contains(self.feature.values(rows)[:, None])
 
-    def thresholds(self) -> Sequence[Thresholds]:
+    def thresholds(self) -> "Sequence[Thresholds[FeatureEvent]]":
         """Values of the feature at least t, and at most −t; none for a list of values."""
         if not isinstance(self.within, Interval):
             return ()
-        return tuple(
-            Thresholds(
-                value=lambda rows, part=part: part.value(self.feature.values(rows)[:, None]),
-                above=lambda t, part=part: FeatureEvent(feature=self.feature, within=part.above(t)),
-            )
-            for part in self.within.thresholds()
+        return tuple(self._cut(lower) for lower in (True, False))
+
+    def _cut(self, lower: bool) -> "Thresholds[FeatureEvent]":
+        """Values at least t, unless `lower` values at most −t."""
+        part = Interval(coordinate=0).thresholds()[0 if lower else 1]
+        return Thresholds(
+            value=lambda rows: part.value(self.feature.values(rows)[:, None]),
+            above=lambda t: FeatureEvent(feature=self.feature, within=part.above(t)),
         )
 
     def simpler(self) -> Sequence[Event]:

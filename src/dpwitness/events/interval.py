@@ -75,7 +75,7 @@ class Interval:
             return column < self.high
         return (column >= self.low) & (column < self.high)
 
-    def thresholds(self) -> Sequence[Thresholds]:
+    def thresholds(self) -> "tuple[Thresholds[Interval], Thresholds[Interval]]":
         """Entries at least t, and entries at most −t."""
         j = self.coordinate
         return (

@@ -76,17 +76,15 @@ class ScoreThreshold:
         """As in `Event`."""
         return self.score(rows) > self.threshold
 
-    def thresholds(self) -> Sequence[Thresholds]:
+    def thresholds(self) -> "Sequence[Thresholds[ScoreThreshold]]":
         """Scores at least t, and scores at most −t."""
-        opposite = [-w for w in self.weights]
-        return tuple(
-            Thresholds(
-                value=ScoreThreshold(self.coordinates, self.edges, weights, 0.0).score,
-                above=lambda t, weights=weights: ScoreThreshold(
-                    self.coordinates, self.edges, weights, float(np.nextafter(t, -np.inf))
-                ),
-            )
-            for weights in (self.weights, opposite)
+        opposite = ScoreThreshold(self.coordinates, self.edges, [-w for w in self.weights], 0.0)
+        return self._cut(), opposite._cut()
+
+    def _cut(self) -> "Thresholds[ScoreThreshold]":
+        return Thresholds(
+            value=self.score,
+            above=lambda t: ScoreThreshold(self.coordinates, self.edges, self.weights, float(np.nextafter(t, -np.inf))),
         )
 
     def simpler(self) -> Sequence[Event]:

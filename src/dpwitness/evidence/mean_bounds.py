@@ -25,7 +25,7 @@ FALLBACK: Final = LARGEST * np.exp2(-1.0 * np.arange(12))
 #: The share of the wealth on the best bet; the fallback's bets divide the rest.
 FAVOURED: Final = 0.9
 #: Steps of bisection: each halves the range of the payoffs.
-STEPS: Final = 60
+STEPS: Final = 48
 
 
 def best_bets(expected: Floats, values: Floats, log_thresholds: Floats) -> Floats:

@@ -154,7 +154,10 @@ def expected_cells(estimate: Estimate, runs: int) -> Floats:
 
 
 def expected_differences(expected: Floats, slopes: Floats, log_threshold: float) -> tuple[Floats, Floats]:
-    """p − s·q, and by how much its lower bound will lie below it; for expected cells (k, 4) and slopes (k,)."""
+    """The difference p − s·q, and by how much its lower bound will lie below it; shape (k,) each.
+
+    For expected cells of shape (k, 4) and slopes of shape (k,).
+    """
     values = _payoffs(slopes)[0]
     runs = expected.sum(axis=1)
     means = (expected * values).sum(axis=1) / runs

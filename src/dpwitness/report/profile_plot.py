@@ -30,7 +30,7 @@ def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
     rates = 1 / (1 + np.exp(-LOG_ODDS))
     allowed = np.array([claim.largest(float(q)) for q in rates])
     found = np.max(allowed - np.exp(epsilons)[:, None] * rates, axis=1)
-    return np.maximum(found, max(claim.largest(0.0), 0.0))
+    return np.asarray(np.maximum(found, max(claim.largest(0.0), 0.0)))
 
 
 def plot_profile(result: Profile, path: str | Path) -> None:

@@ -133,10 +133,8 @@ def profile_from_json(value: Any) -> Profile:
     return codec.from_json(_FORM, value, "profile")
 
 
-def _profile(
-    *, runs: int, input: Any, neighbour: Any, label: str, verdict: str | None = None, **fields: Any
-) -> Profile:
-    return Profile(search_runs=runs, pair=Pair(input, neighbour, label), **fields)
+def _profile(*, runs: int, **fields: Any) -> Profile:
+    return Profile(search_runs=runs, **fields)
 
 
 def _event(*, event: tuple[Event, str], counts: Counts, **line: Any) -> BandEvent:
@@ -195,6 +193,14 @@ _SPENT: Final = Kind(
     lambda profile: {"search": profile.search_runs, "confirm": profile.runs},
     lambda name, value: codec.WHOLE.read(name, codec.OBJECT.read(name, value)["search"]),
 )
+_PAIR: Final = Form(
+    lambda *, input, neighbour, label: Pair(input, neighbour, label),
+    keys={
+        "input": Key(kind=codec.INPUT, get=lambda pair: pair.data),
+        "neighbour": Key(kind=codec.INPUT, get=lambda pair: pair.neighbour),
+        "label": codec.TEXT,
+    },
+)
 _DERIVED: Final[Keys] = {
     "band": Key(kind=codec.plain(codec.OBJECT.read), get=_points, derived=True),
     "trade_off": Key(kind=codec.plain(codec.OBJECT.read), get=_rates, derived=True),
@@ -204,14 +210,12 @@ _FORM: Final[Form[Profile]] = Form(
     keys={
         "verdict": Key(kind=optional(codec.TEXT), get=_verdict, derived=True),
         **HEAD,
-        "claim": Key(kind=optional(codec.CLAIM), default=None),
+        "claim": optional(codec.CLAIM),
         "alpha": codec.plain(_alpha),
-        "input": Key(kind=codec.INPUT, get=lambda profile: profile.pair.data),
-        "neighbour": Key(kind=codec.INPUT, get=lambda profile: profile.pair.neighbour),
-        "label": Key(kind=codec.TEXT, get=lambda profile: profile.pair.label, default="given"),
+        "pair": as_kind(_PAIR),
         **_DERIVED,
         "events": many(as_kind(_EVENT)),
-        "witness": Key(kind=optional(WITNESS), default=None),
+        "witness": optional(WITNESS),
         "runs": Key(kind=_SPENT, get=lambda profile: profile),
         "ended": codec.TEXT,
         **TAIL,

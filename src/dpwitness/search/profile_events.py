@@ -150,9 +150,7 @@ def _covering(
     return tuple(chains[chain].event(k) for chain, k in (places[i] for i in nodes)), lines
 
 
-def _best_places(
-    chains: Sequence[Chain], epsilons: Floats, planned: int, threshold: float
-) -> list[tuple[int, int]]:
+def _best_places(chains: Sequence[Chain], epsilons: Floats, planned: int, threshold: float) -> list[tuple[int, int]]:
     """For each ε, until nothing shows any more, the chain and the number of the event that shows most."""
     tables = []
     for chain in chains:
@@ -164,10 +162,11 @@ def _best_places(
     best = np.array([table.max(axis=0) for table in tables])  # (chains, ε)
     found = []
     for j in range(len(epsilons)):
-        chain = int(best[:, j].argmax())
-        if best[chain, j] <= 0:
+        place = int(best[:, j].argmax())
+        if best[place, j] <= 0:
             break
-        found.append((chain, _peak(tables[chain][:, j]) if chains[chain].nested else int(tables[chain][:, j].argmax())))
+        column = tables[place][:, j]
+        found.append((place, _peak(column) if chains[place].nested else int(column.argmax())))
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,20 +70,20 @@ def counted_chains(
 
 
 def _cells(
-    events: Sequence[Event], families: Sequence[tuple[Thresholds, Floats]], x: Rows, y: Rows
+    events: Sequence[Event], families: Sequence[tuple[Thresholds[Any], Floats]], x: Rows, y: Rows
 ) -> list[NDArray[np.int64]]:
     """The four cells of every event, and of every cut of each family, in paired runs."""
     nested = [_nested_cells(family.value(x), family.value(y), cuts) for family, cuts in families]
     return [cells_of(events, x, y), *nested]
 
 
-def _maker(family: Thresholds, cuts: Floats) -> Callable[[int], Event]:
+def _maker(family: Thresholds[Any], cuts: Floats) -> Callable[[int], Event]:
     return lambda k: family.above(float(cuts[k]))
 
 
-def _families(events: Sequence[Event], outcomes: Rows) -> list[tuple[Thresholds, Floats]]:
+def _families(events: Sequence[Event], outcomes: Rows) -> list[tuple[Thresholds[Any], Floats]]:
     """The families of nested events that any of the events belongs to, and their cuts."""
-    found = {}
+    found: dict[str, tuple[Thresholds[Any], Floats]] = {}
     for event in events:
         for family in thresholds_of(event):
             key = str(family.above(1.0).to_json())
