@@ -138,7 +138,7 @@ def test_texts_of_results():
         "  ε       0      0.1    0.2   0.3    0.4    0.5    0.6    0.7    0.8",
         "  δ(ε) ≥  0.375  0.349  0.32  0.288  0.252  0.213  0.169  0.118  0.0122",
         "  false positive rate   0.001    0.01    0.1    0.5",
-        "  true positive rate ≥  0.00225  0.0225  0.224  0.75",
+        "  true positive rate ≥  0.00225  0.0225  0.225  0.781",
         *str(RESULTS["violated"]).splitlines()[1:7],
         "  note: one",
         "  note: two",
