@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import dpwitness as dpw
-from dpwitness.claims import PureDP
+from dpwitness.claims import GaussianDP, PureDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate
@@ -68,11 +68,13 @@ RESULTS = {
     "powerless": dpw.NotRefuted(**FOUND, **CHECKED, detectable_epsilon=math.inf),
     "bound": dpw.Bound(**FOUND, delta=0.1, confidence=0.99),
     "curve": dpw.Curve(**COMMON, delta=0.0, method="exact", lines=(LINE, replace(LINE, epsilon=1.5))),
+    "curve of another family": dpw.Curve(**COMMON, delta=0.0, claim=GaussianDP(1.0), method="exact", lines=(LINE,)),
     "profile": PROFILE,
     "crossed": replace(PROFILE, claim=WITNESS.claim, witness=WITNESS),
 }
 READERS = {
-    "bound": bound_from_json, "curve": curve_from_json, "profile": profile_from_json, "crossed": profile_from_json
+    "bound": bound_from_json, "curve": curve_from_json, "profile": profile_from_json, "crossed": profile_from_json,
+    "curve of another family": curve_from_json,
 }  # fmt: skip
 
 
@@ -99,6 +101,8 @@ def test_every_key_that_is_read_is_checked(kind):
     derived = {"p_value", "versions", "detectable_epsilon_reason", "parameter", "lower_bound", "detectable"}
     if READERS.get(kind) is profile_from_json:
         derived |= {"verdict", "band", "trade_off"}
+    if kind.startswith("curve"):
+        derived |= {"claim"}  # curves of ε do without
     if kind == "violated":
         derived |= {"detectable_epsilon"}
     written = RESULTS[kind].to_json()
