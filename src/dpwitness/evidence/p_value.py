@@ -58,13 +58,15 @@ def _clopper_pearson(counts: Counts, claim: Claim) -> float:
         plane = claim.half_plane(lower, upper)
         return float(lower - plane.slope * upper - plane.intercept)
 
-    least = -700.0
+    least, low = -700.0, -1.0
     if excess(0.0) <= 0:
         return 1.0
-    if excess(least) > 0:
-        return math.exp(least)
+    while excess(low) > 0:  # step by step: SciPy cannot find bounds at 10⁻³⁰⁴ for a few runs
+        if low <= least:
+            return math.exp(least)
+        low = max(2 * low, least)
     tolerance = 1e-10
-    level = brentq(excess, least, 0.0, xtol=tolerance) + tolerance  # rounded up
+    level = brentq(excess, low, 0.0, xtol=tolerance) + tolerance  # rounded up
     while level < 0 and excess(level) <= 0:  # of a curved claim another half-plane may be taken a little further
         tolerance *= 2
         level += tolerance
