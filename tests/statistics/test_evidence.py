@@ -508,8 +508,8 @@ def test_clopper_pearson_p_value_inverts_scipys_bounds():
 
 @pytest.mark.parametrize("claim", [GaussianDP(1.0), RenyiDP(2.0, 0.3)], ids=str)
 def test_a_p_value_of_a_curved_claim_is_at_most_alpha_with_probability_alpha(claim):
-    """All counts of eight runs with independent sides, at the boundary p = G(q), with their probabilities."""
-    n, q = 8, 0.2
+    """All counts of ten runs with independent sides, at the boundary p = G(q), with their probabilities."""
+    n, q = 10, 0.2
     p = claim.largest(q)
     values = np.empty((n + 1, n + 1))
     for a in range(n + 1):
