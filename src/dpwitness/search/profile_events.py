@@ -133,8 +133,11 @@ def _covering(
     )
     shown = means - errors  # by the event chosen for ε_i, at ε_j
     own, error = np.diagonal(shown), np.diagonal(errors)
-    enough = shown >= own - np.maximum(OF_ERROR * error, OF_DELTA * np.diagonal(means))
-    nodes = _greedy(enough)[:MOST_EVENTS]
+    less = np.maximum(OF_ERROR * error, OF_DELTA * np.diagonal(means))
+    nodes = _greedy(shown >= own - less)
+    while len(nodes) > MOST_EVENTS:
+        less = 2 * less
+        nodes = _greedy(shown >= own - less)
     relative = error[nodes] / np.maximum(np.diagonal(means)[nodes], 1e-12)
     shares = np.clip(relative, LEAST_ERROR, MOST_ERROR)
     shares = alpha * shares / shares.sum()
