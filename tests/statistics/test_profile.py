@@ -221,6 +221,9 @@ def test_few_runs_of_plain_python_give_an_honest_band():
 def test_the_picture_has_the_claim_beside_the_band(found, tmp_path):
     assert claimed_delta(GaussianDP(1.0), GRID) == pytest.approx(TRUTH, rel=2e-3, abs=1e-9)
     assert claimed_delta(ApproxDP(1.0, 0.01), np.array([1.0, 2.0])) == pytest.approx(0.01, abs=1e-9)
+    # Kairouz, Oh & Viswanath 2015, Theorem 3.1: (ε, δ) allows the total variation (e^ε − 1 + 2δ)/(e^ε + 1).
+    total_variation = (math.e - 1 + 0.02) / (math.e + 1)
+    assert claimed_delta(ApproxDP(1.0, 0.01), np.array([0.0])) == pytest.approx(total_variation, rel=2e-2)
     plot_profile(found, tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 

@@ -12,7 +12,7 @@ from dpwitness.files import write_atomically
 from dpwitness.report.plots import plot_format
 from dpwitness.results.profile import Profile
 
-__all__ = ["claimed_delta", "plot_profile"]
+__all__ = ["claimed_delta", "claimed_power", "plot_profile"]
 
 Floats = NDArray[np.float64]
 
@@ -28,9 +28,17 @@ LEAST_RATE: Final = 1e-4
 def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
     """The δ that a claim allows at each ε: the largest G(q) − e^ε·q over a fine grid of q. For drawing, no evidence."""
     rates = 1 / (1 + np.exp(-LOG_ODDS))
-    allowed = np.array([claim.largest(float(q)) for q in rates])
+    allowed = np.array([claimed_power(claim, float(q)) for q in rates])
     found = np.max(allowed - np.exp(epsilons)[:, None] * rates, axis=1)
     return np.asarray(np.maximum(found, max(claim.largest(0.0), 0.0)))
+
+
+def claimed_power(claim: Claim, rate: float) -> float:
+    """The largest power that a claim allows a test, by the bounds of either direction of a pair.
+
+    With p ≤ G(q), also 1 − q ≤ G(1 − p): that is the same event's complement with D and D′ exchanged.
+    """
+    return min(claim.largest(rate), 1 - claim.smallest(1 - rate, claim.parameter))
 
 
 def plot_profile(result: Profile, path: str | Path) -> None:
@@ -79,7 +87,7 @@ def _draw_trade_off(axes: Any, result: Profile) -> None:
     axes.fill_between(rates, band, 1.0, color="C0", alpha=0.15, lw=0)
     axes.plot(rates, band, color="C0", label=f"upper band, confidence 1 − {result.alpha:g}")
     if result.claim is not None:
-        claimed = np.array([1 - result.claim.largest(float(rate)) for rate in rates])
+        claimed = np.array([1 - claimed_power(result.claim, float(rate)) for rate in rates])
         axes.plot(rates, claimed, color="C3", ls="--", label=f"claim {result.claim}")
     axes.plot([0, 1], [1, 0], color="black", lw=0.6, ls=":")
     axes.set(xlabel="false positive rate", ylabel="false negative rate", xlim=(0, 1), ylim=(0, 1))
