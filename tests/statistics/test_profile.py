@@ -21,7 +21,7 @@ from dpwitness.evidence import Counts, Estimate
 from dpwitness.evidence.mean_bounds import best_bets, lower_means
 from dpwitness.evidence.profile_band import BandLine, PlannedLine, ProfileBand, band_of
 from dpwitness.exact import gaussian_delta
-from dpwitness.report.profile_plot import claimed_delta, plot_profile
+from dpwitness.report.profile_plot import claimed_delta
 from dpwitness.results.profile import profile_from_json
 
 #: The parameter of `gaussian_mechanism` that makes it N(q, 1): μ = 1.
@@ -72,8 +72,8 @@ def test_a_line_lies_below_its_event_at_every_slope(p, q, slope, other, low, hig
 
 
 def test_the_band_is_above_the_truth_anywhere_no_more_often_than_its_level():
-    """100 samples of coupled Gaussian noise, three nested thresholds; the limit is passed once in 10⁹."""
-    alpha, n, seeds = 0.2, 2_000, 100
+    """60 samples of coupled Gaussian noise, three nested thresholds; the limit is passed once in 10⁹."""
+    alpha, n, seeds = 0.2, 2_000, 60
     lines = planned([0.0, 0.7, 1.5], alpha)
     rng = np.random.default_rng(0)
     above = estimates_above = 0
@@ -218,14 +218,12 @@ def test_few_runs_of_plain_python_give_an_honest_band():
     assert not found.refuted
 
 
-def test_the_picture_has_the_claim_beside_the_band(found, tmp_path):
+def test_the_picture_draws_what_a_claim_allows():
     assert claimed_delta(GaussianDP(1.0), GRID) == pytest.approx(TRUTH, rel=2e-3, abs=1e-9)
     assert claimed_delta(ApproxDP(1.0, 0.01), np.array([1.0, 2.0])) == pytest.approx(0.01, abs=1e-9)
     # Kairouz, Oh & Viswanath 2015, Theorem 3.1: (ε, δ) allows the total variation (e^ε − 1 + 2δ)/(e^ε + 1).
     total_variation = (math.e - 1 + 0.02) / (math.e + 1)
     assert claimed_delta(ApproxDP(1.0, 0.01), np.array([0.0])) == pytest.approx(total_variation, rel=2e-2)
-    plot_profile(found, tmp_path / "p.png")
-    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.campaign
