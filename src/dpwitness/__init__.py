@@ -30,6 +30,7 @@ _HOMES = {
     "NotRefuted": "results.verdict",
     "OutcomeSet": "events",
     "PrivacyProfile": "claims",
+    "Profile": "results.profile",
     "RenyiDP": "claims",
     "ScoreThreshold": "events",
     "SlowMechanism": "errors",
@@ -51,6 +52,7 @@ _HOMES = {
     "like": "neighbours",
     "numbers": "neighbours",
     "pairs": "neighbours",
+    "profile": "api.profiling",
     "queries": "neighbours",
     "records": "neighbours",
     "remote": "mechanisms.remote",
@@ -87,6 +89,7 @@ __all__ = [  # noqa: RUF022  # by the alphabet, ZCDP too
     "NotRefuted",
     "OutcomeSet",
     "PrivacyProfile",
+    "Profile",
     "PureDP",
     "RenyiDP",
     "ScoreThreshold",
@@ -108,6 +111,7 @@ __all__ = [  # noqa: RUF022  # by the alphabet, ZCDP too
     "like",
     "numbers",
     "pairs",
+    "profile",
     "queries",
     "records",
     "remote",
@@ -121,6 +125,7 @@ if TYPE_CHECKING:
     from dpwitness.api.bounding import bound
     from dpwitness.api.checking import check
     from dpwitness.api.curves import curve
+    from dpwitness.api.profiling import profile
     from dpwitness.api.replaying import replay
     from dpwitness.api.shrinking import shrink
     from dpwitness.claims import ZCDP, ApproxDP, Claim, GaussianDP, PrivacyProfile, PureDP, RenyiDP, TradeOff
@@ -162,6 +167,7 @@ if TYPE_CHECKING:
     )
     from dpwitness.results.bound import Bound
     from dpwitness.results.curve import Curve
+    from dpwitness.results.profile import Profile
     from dpwitness.results.verdict import NotRefuted, Violation
     from dpwitness.results.witness import Witness
     from dpwitness.targets import target

@@ -16,7 +16,7 @@ from dpwitness import ZCDP, RenyiDP, Violation, Witness, bound, check, replay
 from dpwitness.candidate import Candidate, CellsEstimate, Estimate, Tally
 from dpwitness.claims.hyperplane import Hyperplane
 from dpwitness.errors import InvalidWitness
-from dpwitness.events import Cells, Interval, Nested, ScoreThreshold, event_from_json
+from dpwitness.events import Cells, Interval, Nested, ScoreThreshold, around, event_from_json
 from dpwitness.evidence import detectable_parameter, log_e_value, lower_bound
 from dpwitness.evidence.cells import divergence_seen
 from dpwitness.evidence.counts import Counts
@@ -259,12 +259,12 @@ def test_cells_lie_between_their_cuts():
 
 def test_nested_events_are_counted_together():
     rows = np.random.default_rng(1).standard_normal((1_000, 1))
-    upper = Interval(coordinate=0, low=1.0).around(rows, (0.25, 0.5, 1.0, 2.0))
-    lower = Interval(coordinate=0, high=-1.0).around(rows, (0.25, 1.0, 100.0))
+    upper = around(Interval(coordinate=0, low=1.0), rows, (0.25, 0.5, 1.0, 2.0))
+    lower = around(Interval(coordinate=0, high=-1.0), rows, (0.25, 1.0, 100.0))
     hits = int(np.count_nonzero(rows >= 1.0))
     assert [int(event.contains(rows).sum()) for event in upper] == [round(f * hits) for f in (0.25, 0.5, 1.0, 2.0)]
     assert len(lower) == 2
-    assert Interval(coordinate=0, low=0.0, high=1.0).around(rows, (0.5,)) == ()
+    assert around(Interval(coordinate=0, low=0.0, high=1.0), rows, (0.5,)) == []
     nested = Nested(tuple(upper))
     assert nested.cell_of(rows).tolist() == sum(event.contains(rows).astype(int) for event in upper).tolist()
     assert nested.inside.tolist() == [False, True, True, True, True]

@@ -7,11 +7,12 @@ from dpwitness.events.feature_event import FeatureEvent
 from dpwitness.events.features import FEATURES, Feature
 from dpwitness.events.interval import Interval
 from dpwitness.events.membership import cells_of
-from dpwitness.events.nested import Cut, Nested, is_cut
+from dpwitness.events.nested import Nested, around
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.outside import Outside
 from dpwitness.events.registry import event_from_json, register_event
 from dpwitness.events.score_threshold import ScoreThreshold
+from dpwitness.events.thresholds import Thresholds, thresholds_of
 from dpwitness.events.writing import LARGEST, Noun
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "Box",
     "Cells",
     "Counted",
-    "Cut",
     "Event",
     "Feature",
     "FeatureEvent",
@@ -31,10 +31,12 @@ __all__ = [
     "Outside",
     "Partition",
     "ScoreThreshold",
+    "Thresholds",
+    "around",
     "cells_of",
     "event_from_json",
-    "is_cut",
     "is_partition",
     "register_event",
+    "thresholds_of",
     "widen",
 ]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpwitness.events.encoding import LEAST_NUMBER, is_code
 from dpwitness.events.event import Event, Label, Rows
 from dpwitness.events.registry import register_event
+from dpwitness.events.thresholds import Thresholds
 from dpwitness.events.writing import (
     LARGEST,
     column_from_json,
@@ -74,22 +75,16 @@ class Interval:
             return column < self.high
         return (column >= self.low) & (column < self.high)
 
-    def around(self, rows: Rows, factors: Sequence[float]) -> Sequence[Event]:
-        """As in `Cut`: with another end, where there is one end."""
-        if math.isfinite(self.low) == math.isfinite(self.high) or self.coordinate >= rows.shape[1]:
-            return ()
-        column = np.sort(rows[:, self.coordinate])
-        column = column[: np.searchsorted(column, np.inf)]  # NaN stands behind
-        column = column[(column > LEAST_NUMBER) & (column < LARGEST)]  # codes have no order
-        hits = int(np.count_nonzero(self.contains(rows)))
-        places = [round(factor * hits) for factor in factors if 0 < round(factor * hits) < len(column)]
-        if math.isfinite(self.low):
-            ends = dict.fromkeys(float(column[-place]) for place in places)
-            return [Interval(coordinate=self.coordinate, low=end) for end in ends]
-        return [
-            Interval(coordinate=self.coordinate, high=end)
-            for end in dict.fromkeys(float(column[place]) for place in places)
-        ]
+    def thresholds(self) -> "tuple[Thresholds[Interval], Thresholds[Interval]]":
+        """Entries at least t, and entries at most −t."""
+        j = self.coordinate
+        return (
+            Thresholds(value=lambda rows: _entries(rows, j), above=lambda t: Interval(coordinate=j, low=t)),
+            Thresholds(
+                value=lambda rows: -_entries(rows, j, absent=np.inf),
+                above=lambda t: Interval(coordinate=j, high=float(np.nextafter(-t, np.inf))),
+            ),
+        )
 
     def intersection(self, other: "Interval") -> "Interval | None":
         """What lies in another interval of the same entry too; None where that is empty."""
@@ -153,3 +148,11 @@ class Interval:
             low=-np.inf if low is None else number_from_json(low),
             high=np.inf if high is None else finite_from_json(high),
         )
+
+
+def _entries(rows: Rows, coordinate: int, absent: float = -np.inf) -> NDArray[np.float64]:
+    """One entry of every row."""
+    if coordinate >= rows.shape[1]:
+        return np.full(len(rows), absent)
+    column = rows[:, coordinate]
+    return np.where(np.isnan(column), absent, column)

@@ -2,29 +2,32 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.events.event import Event, Rows
+from dpwitness.events.thresholds import thresholds_of
 
-__all__ = ["Cut", "Nested", "is_cut"]
-
-
-class Cut(Event, Protocol):
-    """An event that one number decides, such as the end of an interval: so there are smaller and larger ones."""
-
-    def around(self, rows: Rows, factors: Sequence[float]) -> Sequence[Event]:
-        """Events of this kind that hold so many times as many of the rows, each within the next.
-
-        `factors` rise. Fewer events, perhaps none, where rows repeat or are too few.
-        """
+__all__ = ["Nested", "around"]
 
 
-def is_cut(event: Event) -> TypeGuard[Cut]:
-    """Whether an event has smaller and larger ones of its kind."""
-    return callable(getattr(event, "around", None))
+def around(event: Event, rows: Rows, factors: Sequence[float]) -> list[Event]:
+    """Events like this one that hold so many times as many of the rows, each within the next; `factors` rise.
+
+    Of the nested events that it is one of (`thresholds_of`). Fewer, perhaps none, where values repeat or are too few;
+    none where it is none of nested ones.
+    """
+    inside = event.contains(rows)
+    hits = int(np.count_nonzero(inside))
+    for family in thresholds_of(event):
+        values = family.value(rows)
+        falling = -np.sort(-values[np.isfinite(values)])
+        if not 0 < hits < len(falling) or np.any((values >= falling[hits - 1]) != inside):
+            continue  # not one of these
+        places = [round(factor * hits) for factor in factors if 0 < round(factor * hits) <= len(falling)]
+        return [family.above(cut) for cut in dict.fromkeys(float(falling[place - 1]) for place in places)]
+    return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpwitness.candidate import Candidate, Estimate, Tally
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Nested, is_cut
+from dpwitness.events import Nested, around, thresholds_of
 from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import Objective
 
@@ -38,14 +38,14 @@ def refined(
     """
     estimate, event = candidate.estimate, candidate.event
     assert estimate is not None  # of a search
-    if planned < MANY * budget or not runner.mechanism.cost.compiled or not is_cut(event):
+    if planned < MANY * budget or not runner.mechanism.cost.compiled or not thresholds_of(event):
         return candidate, 0
     if _value(estimate, objective, budget) >= objective.stop_value:
         return candidate, 0
     runs = min(planned // PART, MOST_RUNS)
     try:
         rows, _ = runner.sample(candidate.pair, SEEN, Role.REFINEMENT, 0)
-        nested = Nested(tuple(event.around(rows, FACTORS)))
+        nested = Nested(tuple(around(event, rows, FACTORS)))
         if not nested.events:
             return candidate, SEEN
         tally = runner.tally(candidate.pair, nested, runs, Role.REFINEMENT, 1)
