@@ -15,7 +15,6 @@ from dpwitness.attacks.table_builder import simulation
 from dpwitness.attacks.table_builder.averaging import choose_base
 from dpwitness.attacks.table_builder.histogram import recover_histogram
 from dpwitness.attacks.table_builder.noise_laws import NoiseLaw
-from dpwitness.attacks.table_builder.oracle import Oracle
 from dpwitness.attacks.table_builder.perturbation import (
     Perturbation,
     find_perturbation,
@@ -23,6 +22,7 @@ from dpwitness.attacks.table_builder.perturbation import (
     usable_conditions,
 )
 from dpwitness.attacks.table_builder.report import histogram_text, parameter_text, plot_histogram, plot_parameter
+from dpwitness.attacks.table_builder.systems import Oracle
 from dpwitness.attacks.table_builder.table import Table
 from dpwitness.attacks.table_builder.theory import histogram_bound, perturbation_found
 from dpwitness.cli import options

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.averaging import chosen_values
-from dpwitness.attacks.table_builder.oracle import Oracle
+from dpwitness.attacks.table_builder.protocol import System
 from dpwitness.attacks.table_builder.table import Where
 from dpwitness.errors import InvalidParameter
 
@@ -32,7 +32,7 @@ class Perturbation:
 
 
 def usable_conditions(
-    oracle: Oracle, attribute: str, pair: tuple[int, int], conditions: Iterable[Where], m: int
+    oracle: System, attribute: str, pair: tuple[int, int], conditions: Iterable[Where], m: int
 ) -> list[Where]:
     """The first `m` conditions that suit Algorithm 3: no answer is 0, and no two share their contributors.
 
@@ -59,7 +59,7 @@ def _exclude(first: Where, second: Where) -> bool:
 
 
 def find_perturbation(
-    oracle: Oracle, attribute: str, pair: tuple[int, int], conditions: Sequence[Where]
+    oracle: System, attribute: str, pair: tuple[int, int], conditions: Sequence[Where]
 ) -> Perturbation:
     """Algorithm 3 with Remarks 1 and 2: two values of an attribute, apart and together, in each sub-population."""
     selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
@@ -70,7 +70,7 @@ def find_perturbation(
 
 
 def find_perturbation_within(
-    oracle: Oracle, rng: np.random.Generator, attribute: str, base: Sequence[int] | Wholes, m: int
+    oracle: System, rng: np.random.Generator, attribute: str, base: Sequence[int] | Wholes, m: int
 ) -> Perturbation:
     """Algorithm 3 in a single attribute: `m` pairs of disjoint sets of values, apart and together.
 
