@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "ApproxDP": "claims",
+    "AttackStopped": "errors",
     "BadInput": "errors",
     "Bound": "results.bound",
     "Box": "events",
@@ -28,6 +29,7 @@ _HOMES = {
     "MechanismRaised": "errors",
     "MechanismTimeout": "errors",
     "NotRefuted": "results.verdict",
+    "OracleFailed": "errors",
     "OutcomeSet": "events",
     "PrivacyProfile": "claims",
     "RenyiDP": "claims",
@@ -62,6 +64,7 @@ _HOMES = {
 
 __all__ = [  # noqa: RUF022  # by the alphabet, ZCDP too
     "ApproxDP",
+    "AttackStopped",
     "BadInput",
     "Bound",
     "Box",
@@ -85,6 +88,7 @@ __all__ = [  # noqa: RUF022  # by the alphabet, ZCDP too
     "MechanismRaised",
     "MechanismTimeout",
     "NotRefuted",
+    "OracleFailed",
     "OutcomeSet",
     "PrivacyProfile",
     "PureDP",
@@ -125,6 +129,7 @@ if TYPE_CHECKING:
     from dpwitness.api.shrinking import shrink
     from dpwitness.claims import ZCDP, ApproxDP, Claim, GaussianDP, PrivacyProfile, PureDP, RenyiDP, TradeOff
     from dpwitness.errors import (
+        AttackStopped,
         BadInput,
         BudgetTooSmall,
         ClusterLost,
@@ -141,6 +146,7 @@ if TYPE_CHECKING:
         MechanismError,
         MechanismRaised,
         MechanismTimeout,
+        OracleFailed,
         SlowMechanism,
         UnknownAttack,
         UnknownTarget,
