@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpwitness.attacks.table_builder import averaging, histogram, perturbation, workarounds
+from dpwitness.attacks.table_builder import averaging, histogram, partitions, perturbation, workarounds
 from dpwitness.attacks.table_builder.noise_laws import NoiseLaw
-from dpwitness.attacks.table_builder.oracle import (
+from dpwitness.attacks.table_builder.systems import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
     KeyedNoisyCounts,

@@ -17,7 +17,7 @@ def probability_right(mean: float, count: int, standard_error: float, least: int
     Parameters
     ----------
     mean, standard_error
-        In people; a standard error of 0 means that the mean is the true count.
+        In people; a standard error of 0 means that the mean is the true count, an infinite one that nothing is known.
     least
         The smallest count that is possible.
 
@@ -27,6 +27,8 @@ def probability_right(mean: float, count: int, standard_error: float, least: int
     """
     if not standard_error > 0:
         return float(count == mean)
+    if standard_error == math.inf:
+        return 0.0
     reach = min(math.ceil(REACH * standard_error) + 2, MOST_RIVALS)
     centre = math.floor(mean) if least is None else max(math.floor(mean), least)
     rivals = np.arange(centre - reach, centre + reach + 1)

@@ -1,40 +1,19 @@
-"""What an attack may ask: the user's own protocol, a condition and a count, and its form inside, selections of values.
-
-A question counts the people who have, of every attribute that it names, one of the values that it lists.
-"""
+"""What an attack may ask of a system, a simulated one or the user's: selections of one attribute's values."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.table import Where
 
-__all__ = ["Block", "Condition", "Oracle", "System"]
+__all__ = ["Block", "System"]
 
 Wholes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-#: For each attribute that a question names the values that it allows: {"age": [30, 31], "sex": ["F"]}.
-Condition: TypeAlias = Mapping[str, Sequence[Any]]
-
-
-class Oracle(Protocol):
-    """A system that publishes noisy counts, as a user connects it: a condition, a count.
-
-    Attributes may be left out of a condition; the empty one counts everybody. An oracle may further have
-
-    `values`
-        a mapping from each attribute to its values, those that nobody has included: then they need not be given;
-    `batch`
-        a method that takes a list of conditions and returns a list of as many counts: then questions that do not depend
-        on each other come in one call.
-    """
-
-    def __call__(self, condition: dict[str, list[Any]], /) -> int | None:
-        """How many people satisfy the condition, as the system publishes it; 0 or None where it is suppressed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

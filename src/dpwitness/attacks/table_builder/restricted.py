@@ -26,6 +26,8 @@ __all__ = [
 Wholes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
+#: Sets of up to 64,000 values are told apart by a sum of their words times these.
+MIXING = np.random.default_rng(0).integers(0, 1 << 64, 1000, np.uint64) | np.uint64(1)
 
 
 class QuestionRefused(InvalidParameter):
@@ -82,12 +84,13 @@ class WithoutTotals(_Restricted):
 
 
 class SingleValues(_Restricted):
-    """A language without "or": one value, everybody, or everybody but one value ("not"; section 9)."""
+    """A language with "and" and "not" but without "or" (section 9): one value, or all values but one or two."""
 
     def _answers(self, attribute: str, selections: Flags, where: Where | None) -> Wholes:
-        named = selections.sum(axis=1)
-        if np.any((named != 1) & (named < selections.shape[1] - 1)):
-            raise QuestionRefused("a question names one value, or all values but one: several cannot be chosen")
+        named = [(len(self.values(name)), np.array([len(chosen)])) for name, chosen in (where or {}).items()]
+        for size, number in [*named, (selections.shape[1], selections.sum(axis=1))]:
+            if np.any((number != 1) & (number < size - 2)):
+                raise QuestionRefused("a question names one value, or all but one or two: there is no 'or'")
         return self._inner.ask(attribute, selections, where)
 
 
@@ -100,9 +103,7 @@ class CappedCounts(_Restricted):
 
     def _answers(self, attribute: str, selections: Flags, where: Where | None) -> Wholes:
         if self.asked + len(selections) > self.cap:
-            raise QuestionRefused(
-                f"{self.asked} of {self.cap} questions are spent: no {len(selections)} more"
-            )
+            raise QuestionRefused(f"{self.asked} of {self.cap} questions are spent: no {len(selections)} more")
         return self._inner.ask(attribute, selections, where)
 
 
@@ -115,23 +116,23 @@ class AuditedCounts(_Restricted):
     def __init__(self, inner: System, limit: int) -> None:
         super().__init__(inner)
         self.limit = limit
-        self._asked: dict[Any, set[int]] = {}
-        self._pairs: dict[Any, int] = {}
+        self._asked: dict[Any, Words] = {}
+        self._unions: dict[Any, Words] = {}
 
     def _answers(self, attribute: str, selections: Flags, where: Where | None) -> Wholes:
         place = (attribute, tuple(sorted((name, tuple(chosen)) for name, chosen in (where or {}).items())))
-        for row in selections:
-            self._record(place, int.from_bytes(np.packbits(row).tobytes()))
+        padded = np.zeros((len(selections), -(-selections.shape[1] // 64) * 64), np.bool_)
+        padded[:, : selections.shape[1]] = selections
+        new = np.packbits(padded, axis=1).view(np.uint64)
+        known = self._asked.get(place, new[:0])
+        rows = np.vstack([known, new])
+        rows = rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])]  # asked again is not asked anew
+        unions = [self._unions.get(place, new[:0, 0])]
+        for i in range(len(known), len(rows)):
+            disjoint = rows[:i][~np.any(rows[:i] & rows[i], axis=1)]
+            unions.append(((disjoint | rows[i]) * MIXING[: rows.shape[1]]).sum(axis=1, dtype=np.uint64))
+        self._unions[place] = np.sort(np.concatenate(unions))
+        if np.any(self._unions[place][self.limit :] == self._unions[place][: -self.limit]):
+            raise QuestionRefused(f"more than {self.limit} pairs of questions part one set of values in two")
+        self._asked[place] = rows
         return self._inner.ask(attribute, selections, where)
-
-    def _record(self, place: Any, chosen: int) -> None:
-        earlier = self._asked.setdefault(place, set())
-        if chosen in earlier:
-            return
-        for other in earlier:
-            if not other & chosen:
-                union = (place, other | chosen)
-                self._pairs[union] = self._pairs.get(union, 0) + 1
-                if self._pairs[union] > self.limit:
-                    raise QuestionRefused(f"more than {self.limit} pairs of questions part one set of values in two")
-        earlier.add(chosen)
