@@ -30,6 +30,8 @@ The command line prints the message of any of these on one line and exits with 2
 `dpwitness.plugin.PrivacyViolation`, an AssertionError, or by `dpwitness.plugin.HealthCheckFailed`, a DPWitnessError.
 """
 
+from collections.abc import Sequence
+
 
 class DPWitnessError(Exception):
     """Base of every error that dpwitness raises on purpose."""
@@ -72,7 +74,12 @@ class BudgetTooSmall(BadInput):
 
 
 class AttackStopped(BadInput):
-    """The questions or the time allowed to an attack ended before it had what it needs."""
+    """The questions or the time allowed to an attack ended before it had what it needs.
+
+    `answers`: those to the questions that it was asking, as far as it came.
+    """
+
+    answers: Sequence[float] = ()
 
 
 class OracleFailed(DPWitnessError, RuntimeError):
