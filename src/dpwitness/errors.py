@@ -30,8 +30,6 @@ The command line prints the message of any of these on one line and exits with 2
 `dpwitness.plugin.PrivacyViolation`, an AssertionError, or by `dpwitness.plugin.HealthCheckFailed`, a DPWitnessError.
 """
 
-from collections.abc import Sequence
-
 
 class DPWitnessError(Exception):
     """Base of every error that dpwitness raises on purpose."""
@@ -79,7 +77,7 @@ class AttackStopped(BadInput):
     `answers`: those to the questions that it was asking, as far as it came.
     """
 
-    answers: Sequence[float] = ()
+    answers: tuple[float, ...] = ()
 
 
 class OracleFailed(DPWitnessError, RuntimeError):

@@ -130,7 +130,7 @@ def test_the_budget_stops_before_a_batch_that_does_not_fit():
     with pytest.raises(AttackStopped) as stopped:
         ask.ask(iter([7, 8, 9]))  # its length is not known: it is asked as far as the budget goes
     assert ask.asked == 5
-    assert stopped.value.answers == [7, 8]
+    assert stopped.value.answers == (7, 8)
     with pytest.raises(InvalidParameter, match="--budget 0"):
         Limits(budget=0)
 
@@ -140,7 +140,7 @@ def test_a_batch_is_no_larger_than_the_budget_leaves():
     with pytest.raises(AttackStopped) as stopped:
         asking(system, budget=5).ask(iter(range(7)))
     assert system.sizes == [5]
-    assert stopped.value.answers == [0, 2, 4, 6, 8]
+    assert stopped.value.answers == (0, 2, 4, 6, 8)
     assert asking(system, budget=5).ask(iter(range(5))).tolist() == [0, 2, 4, 6, 8]
 
 

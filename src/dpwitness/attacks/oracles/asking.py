@@ -121,7 +121,7 @@ class Asking(Generic[Q]):
         try:
             self._collect(iter(questions), answers)
         except AttackStopped as stopped:
-            stopped.answers = answers
+            stopped.answers = tuple(answers)
             raise
         return np.array(answers, np.float64)
 
