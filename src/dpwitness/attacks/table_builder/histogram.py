@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.averaging import Removed, chosen_values
 from dpwitness.attacks.table_builder.confidence import probability_right
-from dpwitness.attacks.table_builder.plan import Plan
+from dpwitness.attacks.table_builder.plan import PER_VARIANCE, PILOT, Plan
 from dpwitness.attacks.table_builder.protocol import System
 from dpwitness.attacks.table_builder.supply import Supply
 from dpwitness.attacks.table_builder.table import Where
@@ -138,7 +138,10 @@ def _base(
     if plan.partitions is not None:
         return base, plan.wanted(0.0, len(targets), limit - oracle.asked), None
     first = supply.count([base], plan.pilot(limit - oracle.asked))[0]
-    k = plan.wanted(_variance([first]) or 0.0, len(targets), limit - oracle.asked)
+    variance = _variance([first])
+    if variance is None:  # of so few values that no two sums can be compared: as many as there are
+        variance = PILOT / PER_VARIANCE
+    k = plan.wanted(variance, len(targets), limit - oracle.asked)
     again = supply.base(plan.base, k)
     return again, k, first if np.array_equal(base, again) else None
 
