@@ -5,7 +5,7 @@ Asghar & Kaafar (2020), section 4.2.2 and appendix C. It sees nothing but answer
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import permutations
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,11 +180,12 @@ class Supply:
         """An attribute to be partitioned and two halves by another one, until these are surely enough."""
         sizes = {name: int(np.count_nonzero(flags)) for name, flags in tally.shown.items()}
         sizes[self._attribute] = int(np.count_nonzero(self._noisy[values]))
-        usable = sorted((name for name, size in sizes.items() if size >= 2), key=lambda name: -sizes[name])
+        usable = [name for name, size in sizes.items() if size >= 2]
+        usable.sort(key=lambda name: (name != self._attribute, -sizes[name]))
         left = 1.5 * missing
-        for parted, halved in permutations(usable, 2):
-            if halved == self._attribute or left <= 0:
-                continue
+        for parted, halved in combinations(usable, 2):  # the other way round the four parts are the same
+            if left <= 0:
+                return
             known, shown = self._oracle.values(halved), tally.shown[halved]
             worth = how_many(min(sizes[parted], 20)) / 2
             for side in two_partitions(self._rng, sizes[halved], max(1, math.ceil(left / worth))):
