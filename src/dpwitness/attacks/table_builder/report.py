@@ -1,6 +1,7 @@
 """What averaging attacks recovered, as text and as plots."""
 
 import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,8 @@ def histogram_text(result: dict[str, Any]) -> str:
 def _sureness(result: dict[str, Any]) -> str:
     if result["confidence"] is None:
         return "; the answers do not tell how right they are"
-    return f", each right with probability {min(result['confidence']):.4f} or more"
+    least = math.floor(min(result["confidence"]) * 1e4) / 1e4
+    return f", each right with probability {least:.4f} or more"
 
 
 def _rows(result: dict[str, Any]) -> list[str]:
