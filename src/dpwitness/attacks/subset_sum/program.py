@@ -17,7 +17,8 @@ __all__ = ["smallest_error"]
 Floats = NDArray[np.float64]
 
 #: Relative gap between the program and its dual at which it is solved.
-GAP: Final = 1e-9
+GAP: Final = 1e-7
+REST: Final = 1e-5
 #: Steps at most; 12 to 20 are what it takes.
 STEPS: Final = 100
 #: Added to the diagonal, in parts of its largest entry: near a solution weights differ by more than a float resolves.
@@ -61,10 +62,14 @@ def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
     error = float(np.abs(matrix @ x - answers).max()) * 1.1 + 1.0
     multipliers = np.concatenate([np.full(2 * rows, 0.5 / rows), np.full(2 * people, 1.0 / people)])
     point = _Point(x, error, _slacks(matrix, answers, x, error), multipliers)
+    failure = InvalidParameter(f"the linear program of {rows} answers was not solved: are they of a size with the sums?")
     for _ in range(STEPS):
-        if _step(matrix, answers, point):
-            return np.clip(point.x, 0.0, 1.0), point.error
-    raise InvalidParameter(f"the linear program of {rows} answers was not solved in {STEPS} steps: scale them down")
+        try:
+            if _step(matrix, answers, point):
+                return np.clip(point.x, 0.0, 1.0), point.error
+        except np.linalg.LinAlgError as error:
+            raise failure from error
+    raise failure
 
 
 def _slacks(matrix: Floats, answers: Floats, x: Floats, error: float) -> Floats:
@@ -82,7 +87,10 @@ def _step(matrix: Floats, answers: Floats, point: _Point) -> bool:
     # What is left of the derivatives of E − z·s by x and by E, which vanish at a solution.
     by_x, by_error = matrix.T @ (above - below) - low + high, 1 - above.sum() - below.sum()
     gap = float(s @ z)
-    if gap <= GAP * max(1.0, point.error) and max(np.abs(by_x).max(), abs(by_error)) <= 1e-8:
+    # No solution has a smaller error than this one by more than the gap and what x, in [0, 1], and E make of the rest,
+    # which rounding errors keep from 0, and which grows with every step that is too many.
+    rest, scale = float(np.abs(by_x).sum()) + abs(by_error) * point.error, max(1.0, point.error)
+    if gap <= GAP * scale and (rest <= REST * scale or gap <= 1e-3 * GAP * scale):
         return True
     weights = z / s
     w_above, w_below, w_low, w_high = np.split(weights, [rows, 2 * rows, 2 * rows + people])
