@@ -67,6 +67,16 @@ def test_parameter_is_found(ages, capsys):
     assert found["guess"] == 3
 
 
+def test_parameter_is_found_without_totals(capsys):
+    # Four noises of r = 2 give it away in 2·C(7, 4) = 70 of 5⁴ cases: 100 sums fail with probability 7e-6.
+    command = ["attack", "table_builder", "--recover", "perturbation", "--system", "without-totals"]
+    found = result(capsys, *command, "--sums", "100", "--seed", "1")
+    assert found["answers_a_sum"] == 4
+    assert found["sums"] == 100
+    assert found["guess"] == 2
+    assert found["probability"] == pytest.approx(1 - (1 - 70 / 625) ** 100)
+
+
 @pytest.mark.parametrize("law", ["maximum-entropy", "normal", "laplace"])
 def test_other_noise(ages, capsys, law):
     found = result(capsys, "attack", "table_builder", "--data", ages, "--noise", law, "--scale", "0.9", "--seed", "1")

@@ -1,6 +1,7 @@
 """Defences, and the attacks that answer them: each at the rate that theory predicts, for the questions that it says."""
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ from scipy.stats import binom
 
 from dpwitness.attacks.table_builder import perturbation, theory, variants, without_totals, workarounds
 from dpwitness.attacks.table_builder.defence_rows import ROWS, averaging
+from dpwitness.attacks.table_builder.defences import measure
 from dpwitness.attacks.table_builder.histogram import recover_histogram
 from dpwitness.attacks.table_builder.noise_laws import maximum_entropy, truncated_laplace, truncated_normal, uniform
 from dpwitness.attacks.table_builder.plan import Plan
+from dpwitness.attacks.table_builder.report import defences_text
 from dpwitness.attacks.table_builder.restricted import (
     AuditedCounts,
     CappedCounts,
@@ -145,7 +148,7 @@ def test_the_parameter_is_found_without_totals():
         system = WithoutTotals(made(BoundedNoisyCounts, rows, seed, r=1))
         assert perturbation.find_perturbation(system, "b", (0, 1), conditions).largest == 0  # Algorithm 3 is blind
         asked = system.asked
-        found = perturbation.find_perturbation_without_totals(system, "b", "c", conditions)
+        found = perturbation.find_perturbation_without_totals(system, "b", "c", conditions, 6)
         assert found.queries == system.asked - asked == 4 * 6
         assert found.guess <= 1
         hits += found.guess == 1
@@ -186,13 +189,12 @@ def test_the_table_of_defences_names_each_once():
 
 @pytest.mark.campaign
 def test_the_table_of_defences_is_as_documented():
-    from dpwitness.attacks.table_builder.defences import measure
-
-    rows = {row["defence"]: row for row in measure(7, runs=20)}
-    for row in rows.values():
-        if row["predicted"] is not None:
+    rows = measure(1)
+    text = (Path(__file__).parents[2] / "docs" / "attacks.md").read_text()
+    assert defences_text(rows) in text
+    for row in rows:
+        if row["predicted"] is not None:  # ten runs, whose values share the base set's count
             assert row["right"] == pytest.approx(row["predicted"], abs=0.12)
-    assert sum(row["right"] > 0.99 for row in rows.values()) >= 9
-    assert sum(row["two_partitions"] is None for row in rows.values()) == 4
-    for name in ("the t-th noise within ±2·√t", "one more noise for each value named (layers), ±2"):
-        assert rows[name]["right"] < 0.35
+    assert sum(row["right"] > 0.99 for row in rows) >= 8
+    assert sum(row["two_partitions"] is None for row in rows) == 4
+    assert all(row["right"] < 0.35 for row in rows[-2:])

@@ -19,6 +19,7 @@ from dpwitness.attacks.table_builder.averaging import choose_base
 from dpwitness.attacks.table_builder.perturbation import (
     Perturbation,
     find_perturbation_within,
+    find_perturbation_without_totals,
     largest_sum,
     usable_conditions,
 )
@@ -80,6 +81,7 @@ def _attack_simulated(arguments: argparse.Namespace) -> Result:
     }
     known = law if arguments.system in simulation.INDEPENDENT else None
     if arguments.recover == "perturbation":
+        known = law if arguments.system == "without-totals" else known
         system = simulation.system(arguments, law, table, noise)
         found = _find_parameter(arguments, system, choices)
         result = outcome.found_parameter(found, known) | {"right": found.guess == law.bound}
@@ -208,7 +210,14 @@ def _find_parameter(arguments: argparse.Namespace, system: System, rng: np.rando
     within = simulation.conditions(values, attribute, rng)
     _, answers = usable_conditions(system, attribute, (int(base[0]), int(base[1])), within, sums)
     require_time(arguments, deadline, "--sums")
-    return largest_sum(answers)
+    found = largest_sum(answers)
+    if found.guess or len(values) < 3:
+        return found
+    # Totals without noise of their own (section 7.1): two attributes with few values, within the others'.
+    first, second = sorted(values, key=lambda name: len(values[name]))[:2]
+    del values[second]
+    within = simulation.conditions(values, first, rng)
+    return find_perturbation_without_totals(system, first, second, within, sums)
 
 
 def _defences(arguments: argparse.Namespace) -> int:

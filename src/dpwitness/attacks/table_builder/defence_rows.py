@@ -33,15 +33,15 @@ from dpwitness.attacks.table_builder.systems import (
     LayeredNoisyCounts,
 )
 from dpwitness.attacks.table_builder.table import Table
-from dpwitness.attacks.table_builder.theory import Kinds
+from dpwitness.attacks.table_builder.theory import Kinds, expected_right_of, noise_removed
 from dpwitness.attacks.table_builder.variants import recover_by_repeating, recover_by_splitting, recover_in_parts
 from dpwitness.attacks.table_builder.without_totals import add_up
 
 __all__ = ["ATTRIBUTE", "OTHERS", "ROWS", "Defence", "averaging"]
 
 Wholes = NDArray[np.int64]
-#: Counts of the targets, and the partitions that theory predicts them from (base set's, one target's), if it does.
-Found: TypeAlias = tuple[Sequence[int], tuple[Kinds, Kinds] | None]
+#: Counts of the targets, and how many of them theory expects to be right under a law, if it does.
+Found: TypeAlias = tuple[Sequence[int], Callable[[NoiseLaw], float] | None]
 Attack: TypeAlias = Callable[[System, np.random.Generator, Wholes], Found]
 
 ATTRIBUTE: Final = "mdvis"
@@ -84,9 +84,13 @@ def averaging(plan: Plan | None = None) -> Attack:
         more = plan or Plan()
         values = {name: getattr(more, name) for name in ("partitions", "base_partitions", "base", "questions")}
         found = recover_histogram(system, rng, ATTRIBUTE, Plan(targets=tuple(targets.tolist()), **values))
-        return found.counts, (found.base_kinds, found.kinds[0])
+        return found.counts, _expected(found.base_kinds, found.kinds[0], len(targets))
 
     return attack
+
+
+def _expected(base: Kinds, kinds: Kinds, number: int) -> Callable[[NoiseLaw], float]:
+    return lambda law: expected_right_of(law, base, [kinds] * number, [False] * number)
 
 
 def _differencing(system: System, rng: np.random.Generator, targets: Wholes) -> Found:
@@ -95,13 +99,15 @@ def _differencing(system: System, rng: np.random.Generator, targets: Wholes) -> 
 
 def _repeating(system: System, rng: np.random.Generator, targets: Wholes) -> Found:
     times = PER_VARIANCE  # fresh noise of variance 2, as r = 2 has it: 0.14 people of standard error
-    return recover_by_repeating(system, ATTRIBUTE, targets, times), (((1, 10**4),), ((1, times),))
+    counts = recover_by_repeating(system, ATTRIBUTE, targets, times)
+    return counts, lambda law: len(targets) * noise_removed(law, ((1, times),), ties="half")
 
 
 def _three(system: System, rng: np.random.Generator, targets: Wholes) -> Found:
     k = 3 * PER_VARIANCE  # the variance of three noises instead of two: half as many partitions more than 200
     base = choose_base(system, ATTRIBUTE, 20)
-    return recover_in_parts(system, rng, ATTRIBUTE, base, targets, k), (((3, 5 * k // 2),), ((3, k),))
+    counts = recover_in_parts(system, rng, ATTRIBUTE, base, targets, k)
+    return counts, _expected(((3, 5 * k // 2),), ((3, k),), len(targets))
 
 
 def _splitting(system: System, rng: np.random.Generator, targets: Wholes) -> Found:
@@ -110,7 +116,9 @@ def _splitting(system: System, rng: np.random.Generator, targets: Wholes) -> Fou
 
 def _adding_up(system: System, rng: np.random.Generator, targets: Wholes) -> Found:
     found = recover_histogram(system, rng, ATTRIBUTE, Plan(targets=tuple(targets.tolist()), partitions=10))
-    return add_up(system, found).counts, None
+    found = add_up(system, found)
+    known = [kinds for kinds in found.kinds if kinds]  # a suppressed count has no sum at all
+    return found.counts, lambda law: sum(noise_removed(law, kinds, ties="half") for kinds in known)
 
 
 ROWS: Final = (
@@ -192,7 +200,7 @@ ROWS: Final = (
         system=_behind(lambda inner: AuditedCounts(inner, 50)),
         attack=_three,
         law=uniform(2),
-        targets=TARGETS[::4],  # the audit compares each question with all earlier ones
+        targets=(0, 10, 48),  # the audit compares each question with all earlier ones
     ),
     Defence(
         name="no 'or' in questions, ±2",
@@ -207,6 +215,7 @@ ROWS: Final = (
         source="section 7",
         system=_behind(WithoutTotals),
         attack=_adding_up,
+        law=uniform(2),
     ),
     Defence(
         name="the t-th noise within ±2·√t",

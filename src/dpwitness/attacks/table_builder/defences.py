@@ -10,7 +10,6 @@ from dpwitness.attacks.table_builder.defence_rows import ATTRIBUTE, OTHERS, ROWS
 from dpwitness.attacks.table_builder.plan import Plan
 from dpwitness.attacks.table_builder.restricted import QuestionRefused
 from dpwitness.attacks.table_builder.table import Table
-from dpwitness.attacks.table_builder.theory import expected_right_of
 from dpwitness.clock import Deadline
 from dpwitness.errors import InvalidParameter
 
@@ -59,12 +58,12 @@ def _measured(row: Defence, table: Table, streams: Sequence[np.random.SeedSequen
     for stream in streams:
         rng = np.random.default_rng(stream)
         system = row.system(table, rng)
-        found, kinds = row.attack(system, rng, targets)
+        found, expected = row.attack(system, rng, targets)
         right += int(np.sum(np.array(found) == true))
         questions += system.asked
         published += int(np.sum(row.system(table, rng).ask(ATTRIBUTE, eye[targets]) == true))
-        if row.law is not None and kinds is not None:
-            predicted.append(expected_right_of(row.law, kinds[0], [kinds[1]] * len(true), [False] * len(true)))
+        if row.law is not None and expected is not None:
+            predicted.append(expected(row.law))
     number = len(streams) * len(true)
     return {
         "defence": row.name,

@@ -67,12 +67,14 @@ def found_parameter(found: Perturbation, law: NoiseLaw | None) -> dict[str, Any]
     `confidence`: with this probability uniform noise of a larger r would have shown so; a smaller r is impossible.
     `probability`: with which such an attack finds the r of the simulated `law`; null without one.
     """
+    shape = {"plus": found.plus, "minus": found.minus}
     return {
         "guess": found.guess,
-        "confidence": perturbation_found(found.guess + 1, found.sums),
+        "confidence": perturbation_found(found.guess + 1, found.sums, **shape),
         "right": None if law is None else found.guess == law.bound,
         "smallest_sum": found.smallest,
         "largest_sum": found.largest,
         "sums": found.sums,
-        "probability": None if law is None else perturbation_found(law, found.sums),
+        "answers_a_sum": found.plus + found.minus,
+        "probability": None if law is None else perturbation_found(law, found.sums, **shape),
     }

@@ -30,13 +30,18 @@ Wholes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbation:
-    """What the perturbation finder found: the guess for r, from how many sums within which bounds."""
+    """What the perturbation finder found: the guess for r, from how many sums within which bounds.
+
+    `plus`, `minus`: how many answers are added and subtracted in each sum.
+    """
 
     guess: int
     smallest: int
     largest: int
     sums: int
     queries: int
+    plus: int = 2
+    minus: int = 1
 
 
 def usable_conditions(
@@ -84,27 +89,27 @@ def find_perturbation(
 
 
 def find_perturbation_without_totals(
-    oracle: System, first: str, second: str, conditions: Sequence[Where]
+    oracle: System, first: str, second: str, conditions: Iterable[Where], m: int
 ) -> Perturbation:
     """Algorithm 3 where totals carry no noise of their own: two attributes' sums of the same people (section 7.1).
 
     In each sub-population the answers for all values of the one attribute and those for all of the other have the same
-    true sum. Sub-populations where an answer is 0 are left out. The more values the two have, the more questions this
-    takes: of n noises in all, each must be large.
+    true sum. The first `m` sub-populations without an answer of 0 are used. The more values the two have, the more
+    questions this takes: of n noises in all, each must be large.
     """
+    asked, left = oracle.asked, iter(conditions)
     sizes = [len(oracle.values(name)) for name in (first, second)]
-    blocks = [
-        Block(attribute=name, selections=np.eye(size, dtype=np.bool_), where=where)
-        for where in conditions
-        for name, size in zip((first, second), sizes, strict=True)
-    ]
-    answers = oracle.ask_all(blocks)
-    sums = [
-        int(one.sum() - other.sum())
-        for one, other in zip(answers[::2], answers[1::2], strict=True)
-        if one.all() and other.all()
-    ]
-    return _guess(np.array(sums, np.int64), sum(sizes), queries=sum(sizes) * len(conditions))
+    sums: list[int] = []
+    while len(sums) < m and (some := list(islice(left, m - len(sums)))):
+        blocks = [
+            Block(attribute=name, selections=np.eye(size, dtype=np.bool_), where=where)
+            for where in some
+            for name, size in zip((first, second), sizes, strict=True)
+        ]
+        answers = oracle.ask_all(blocks)
+        pairs = zip(answers[::2], answers[1::2], strict=True)
+        sums += [int(one.sum() - other.sum()) for one, other in pairs if one.all() and other.all()]
+    return _guess(np.array(sums, np.int64), sizes[0], sizes[1], queries=oracle.asked - asked)
 
 
 def find_perturbation_within(
@@ -136,14 +141,16 @@ def find_perturbation_within(
 
 def largest_sum(answers: Wholes) -> Perturbation:
     """The guess from answers (n₁, n₂, n₁ + n₂), a row a sub-population; shape (sub-populations, 3)."""
-    return _guess(answers[:, 0] + answers[:, 1] - answers[:, 2], 3, queries=answers.size)
+    return _guess(answers[:, 0] + answers[:, 1] - answers[:, 2], 2, 1, queries=answers.size)
 
 
-def _guess(sums: Wholes, noises: int, *, queries: int) -> Perturbation:
+def _guess(sums: Wholes, plus: int, minus: int, *, queries: int) -> Perturbation:
     """The guess from sums of so many noises each."""
     if not len(sums):
         raise InvalidParameter("no sub-population has answers above 0 for both values: take other values")
     smallest, largest = int(sums.min()), int(sums.max())
     # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
-    guess = max(-(smallest // noises), -(-largest // noises))
-    return Perturbation(guess=guess, smallest=smallest, largest=largest, sums=len(sums), queries=queries)
+    guess = max(-(smallest // (plus + minus)), -(-largest // (plus + minus)))
+    return Perturbation(
+        guess=guess, smallest=smallest, largest=largest, sums=len(sums), queries=queries, plus=plus, minus=minus
+    )

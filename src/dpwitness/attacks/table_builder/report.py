@@ -97,7 +97,7 @@ def parameter_text(result: dict[str, Any]) -> str:
     if result["data"]:
         lines.append(f"  data         {result['data']}")
     lines += [
-        f"  sums         {result['sums']} of {result['attribute']!r}, "
+        f"  sums         {result['sums']} of {result['attribute']!r}, of {result['answers_a_sum']} answers each, "
         f"from {result['smallest_sum']} to {result['largest_sum']}",
         f"  confidence   uniform noise of a larger r would have shown with probability {result['confidence']:.4g}; a "
         "smaller r is impossible",
