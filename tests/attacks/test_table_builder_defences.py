@@ -25,6 +25,7 @@ from dpwitness.attacks.table_builder.restricted import (
 )
 from dpwitness.attacks.table_builder.systems import BoundedNoisyCounts
 from dpwitness.attacks.table_builder.table import Table
+from dpwitness.attacks.table_builder.tally import Within
 
 
 def agrees(hits, runs, p):
@@ -69,14 +70,18 @@ def test_three_partitions_pass_an_audit_of_two_partitions():
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         system = made(BoundedNoisyCounts, WIDE, seed)
-        found = variants.in_parts(system, rng, "value", np.arange(12), k, 3, beside=(14,))
+        found = variants.in_parts(system, rng, within(12, 14), k, 3)
         assert found.kinds == ((3, k),)
         assert found.queries == 3 * k
         hits += abs(found.mean - sum(range(50, 62)) - 1) < 0.5
     assert agrees(hits, runs, theory.noise_removed(2, ((3, k),)))
     audited = AuditedCounts(made(BoundedNoisyCounts, WIDE), 50)
-    variants.in_parts(audited, np.random.default_rng(0), "value", np.arange(14), 200, 3)
+    variants.in_parts(audited, np.random.default_rng(0), within(14), 200, 3)
     assert audited.asked == 600
+
+
+def within(size, *beside):
+    return Within(attribute="value", base=np.arange(size), beside=np.array(beside, np.int64), where={})
 
 
 def _renamed(rule):

@@ -10,6 +10,7 @@ from dpwitness.attacks.table_builder.averaging import Removed, Sums, chosen_valu
 from dpwitness.attacks.table_builder.partitions import several_partitions
 from dpwitness.attacks.table_builder.protocol import Block, System
 from dpwitness.attacks.table_builder.table import Where
+from dpwitness.attacks.table_builder.tally import Within
 
 __all__ = ["in_parts", "recover_by_repeating", "recover_by_splitting", "recover_in_parts"]
 
@@ -34,50 +35,38 @@ def recover_by_repeating(
     return counts
 
 
-def in_parts(
-    oracle: System,
-    rng: np.random.Generator,
-    attribute: str,
-    base: Wholes,
-    k: int,
-    parts: int,
-    *,
-    beside: Wholes | tuple[int, ...] = (),
-    where: Where | None = None,
-) -> Removed:
-    """The noise remover with partitions into `parts` sets (section 7.2), `parts` answers each.
+def in_parts(oracle: System, rng: np.random.Generator, within: Within, k: int, parts: int) -> Removed:
+    """The noise remover with `k` partitions into `parts` sets (section 7.2), `parts` answers each.
 
     Two questions never cover the counted values, so that an audit of two-partitions sees none. The variance of the mean
-    is parts·Var(E)/k. Values of `beside` lie in the last set.
+    is parts·Var(E)/k. Values beside the base lie in the last set.
     """
-    labels = several_partitions(rng, len(base), k, parts)
-    selections = np.zeros((parts, len(labels), len(oracle.values(attribute))), np.bool_)
+    labels = several_partitions(rng, len(within.base), k, parts)
+    selections = np.zeros((parts, len(labels), len(oracle.values(within.attribute))), np.bool_)
     for part in range(parts):
-        selections[part][:, base] = labels == part
-    selections[-1][:, list(beside)] = True
-    answers = oracle.ask(attribute, selections.reshape(-1, selections.shape[-1]), where)
+        selections[part][:, within.base] = labels == part
+    selections[-1][:, within.beside] = True
+    answers = oracle.ask(within.attribute, selections.reshape(-1, selections.shape[-1]), within.where)
     return combined([Sums.of(answers.reshape(parts, -1))], len(answers))
 
 
 def recover_in_parts(
-    oracle: System,
-    rng: np.random.Generator,
-    attribute: str,
-    base: Wholes,
-    targets: Wholes,
-    k: int,
-    parts: int = 3,
+    oracle: System, rng: np.random.Generator, attribute: str, base: Wholes, targets: Wholes, k: int
 ) -> list[int]:
-    """The histogram attack with partitions into several parts: k for each target, 2.5·k for the base set."""
+    """The histogram attack with three-partitions: k for each target, 2.5·k for the base set."""
+
+    def count(values: Wholes, beside: tuple[int, ...], number: int) -> int:
+        within = Within(attribute=attribute, base=values, beside=np.array(beside, np.int64), where={})
+        return in_parts(oracle, rng, within, number, 3).count
+
     base = chosen_values(oracle, attribute, base)
     eye = np.eye(len(oracle.values(attribute)), dtype=np.bool_)
     shown = oracle.ask(attribute, eye[targets]) > 0
-    first = in_parts(oracle, rng, attribute, base, 5 * k // 2, parts)
+    first = count(base, (), 5 * k // 2)
     counts = []
     for value, is_shown in zip(targets.tolist(), shown.tolist(), strict=True):
         other, beside, sign = compared(base, value, is_shown)
-        found = in_parts(oracle, rng, attribute, other, k, parts, beside=beside)
-        counts.append(max(sign * (found.count - first.count), 0))
+        counts.append(max(sign * (count(other, beside, k) - first), 0))
     return counts
 
 
