@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import beta
+from scipy.stats import beta, norm
 
 from dpwitness.attacks.table_builder import noise_laws
 from dpwitness.attacks.table_builder.histogram import recover_histogram
@@ -75,15 +75,18 @@ def one_run(job):
     }
 
 
-def interval(hits, trials):
+def interval(right, values):
+    """Of the rate: the wider one of counts that are independent, and of runs, whose counts share the base set's."""
+    hits, trials = int(right.sum()), len(right) * values
     low = beta.ppf(FAILURE / 2, hits, trials - hits + 1) if hits else 0.0
     high = beta.ppf(1 - FAILURE / 2, hits + 1, trials - hits) if hits < trials else 1.0
-    return float(low), float(high)
+    spread = norm.isf(FAILURE / 2) * right.std(ddof=1) / np.sqrt(len(right)) / values if len(right) > 1 else 0.0
+    return float(min(low, hits / trials - spread)), float(max(high, hits / trials + spread))
 
 
 def summary(case, runs):
     values, right = runs[0]["values"], np.array([run["right"] for run in runs])
-    low, high = interval(int(right.sum()), len(runs) * values)
+    low, high = interval(right, values)
     mean = {key: float(np.mean([run[key] for run in runs])) for key in ("expected", "sure", "partitions", "queries")}
     return {
         "table": case[0],

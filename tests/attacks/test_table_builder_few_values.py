@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpwitness.attacks.table_builder.confidence import probability_right
+from dpwitness.attacks.table_builder.confidence import difference_right, probability_right
 from dpwitness.attacks.table_builder.histogram import recover_histogram
 from dpwitness.attacks.table_builder.partitions import how_many, several_partitions, two_partitions
 from dpwitness.attacks.table_builder.plan import Plan
@@ -139,21 +139,23 @@ def supply_of(system):
     return Supply(system, np.random.default_rng(0), attribute, noisy)
 
 
-def test_confidence_is_the_share_of_right_counts():
+@pytest.mark.parametrize("k", [1000, 60])
+def test_confidence_is_the_share_of_right_counts(k):
     table = Table.from_counts([60 + i for i in range(12)] + [1, 2, 3, 4])
     runs, right, sure = 60, [], []
     for seed in range(runs):
-        found, true = attack(table, 3, seed, Plan(partitions=60, base_partitions=1000), KeyedNoisyCounts)
+        found, true = attack(table, 3, seed, Plan(partitions=60, base_partitions=k), KeyedNoisyCounts)
         right += (np.array(found.counts) == true).tolist()
         sure += found.confidence
-    # Sums of independent trials with these probabilities: their variance is Σ p(1 − p), 6.1 standard deviations.
-    sure = np.array(sure)
-    assert 0.5 < sure.mean() < 0.95
-    assert abs(np.sum(right) - sure.sum()) < 6.1 * np.sqrt(np.sum(sure * (1 - sure))) + 1
+    # Trials with these probabilities: the sum of the differences has variance Σ p(1 − p), and as the counts of a run
+    # share the base set's, no more than 16 times as much. Their standard deviation, six times.
+    sure, right = np.array(sure), np.array(right)
+    assert 0.4 < sure.mean() < 0.95
+    shared = 1 if k > 60 else 4
     half = np.median(sure)
-    for part in (sure <= half, sure > half):
+    for part in (sure > 0, sure <= half, sure > half):
         p = sure[part]
-        assert abs(np.sum(np.array(right)[part]) - p.sum()) < 6.1 * np.sqrt(np.sum(p * (1 - p))) + 0.02 * len(p) + 1
+        assert abs(np.sum(right[part]) - p.sum()) < 6.1 * shared * np.sqrt(np.sum(p * (1 - p))) + 0.02 * len(p) + 1
 
 
 def test_probabilities_of_rounding():
@@ -165,6 +167,22 @@ def test_probabilities_of_rounding():
     assert probability_right(0.3, 1, 2.0) == pytest.approx(weights[61] / weights.sum())
     assert probability_right(0.3, 1, 2.0, 0) == pytest.approx(weights[61] / weights[60:].sum())
     assert probability_right(-5.0, 0, 0.5, 0) == pytest.approx(1.0)
+
+
+def test_probabilities_of_differences():
+    # By enumeration: of the base set's count, and of the other one, all pairs.
+    (mean, error), (more, spread) = (100.3, 0.4), (107.6, 0.7)
+    joint = {}
+    for base in range(90, 111):
+        for count in range(31):
+            weight = np.exp(-(((base - mean) / error) ** 2 + ((base + count - more) / spread) ** 2) / 2)
+            joint[count] = joint.get(count, 0.0) + weight
+    for count in (6, 7, 8):
+        expected = joint[count] / sum(joint.values())
+        assert difference_right((mean, error), (more, spread), 1, count) == pytest.approx(expected)
+        assert difference_right((-mean, error), (-more, spread), -1, count) == pytest.approx(expected)
+    assert difference_right((10.0, 0.0), (13.0, 0.0), 1, 3) == 1.0
+    assert difference_right((10.0, 1.0), (13.0, np.inf), 1, 3) == 0.0
 
 
 def test_two_values_alone_are_taken_as_published():

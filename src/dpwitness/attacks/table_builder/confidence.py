@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-__all__ = ["probability_right"]
+__all__ = ["difference_right", "probability_right"]
 
 #: Standard errors beyond which another count is no rival.
 REACH = 9.0
-MOST_RIVALS = 1 << 20
+MOST_RIVALS = 1 << 10
 
 
 def probability_right(mean: float, count: int, standard_error: float, least: int | None = None) -> float:
@@ -36,4 +36,31 @@ def probability_right(mean: float, count: int, standard_error: float, least: int
         rivals = rivals[rivals >= least]
     exponents = -np.square((rivals - mean) / standard_error) / 2
     weights = np.exp(exponents - exponents.max())
+    return float(weights[rivals == count].sum() / weights.sum())
+
+
+def difference_right(base: tuple[float, float], other: tuple[float, float], sign: int, count: int) -> float:
+    """The probability that `count` is right, at least 0, where another count is the base's + `sign`·it.
+
+    Parameters
+    ----------
+    base, other
+        Of both counts the unbiased, normal mean and its standard error, in people; independent of each other.
+
+    As `probability_right`, over all counts that the base set may have: where both means are wrong by the same number of
+    people their difference is right.
+    """
+    (mean, error), (more, spread) = base, other
+    if not (error > 0 and spread > 0):
+        return float(count == sign * (more - mean))
+    if math.inf in (error, spread):
+        return 0.0
+    reach = min(math.ceil(REACH * error) + 2, MOST_RIVALS)
+    bases = math.floor(mean) + np.arange(-reach, reach + 1)
+    reach = min(math.ceil(REACH * (error + spread)) + 2, MOST_RIVALS)
+    rivals = max(count, 0) + np.arange(-reach, reach + 1)
+    rivals = rivals[rivals >= 0]
+    exponents = -np.square((bases[:, None] - mean) / error) / 2
+    exponents = exponents - np.square((bases[:, None] + sign * rivals - more) / spread) / 2
+    weights = np.exp(exponents - exponents.max()).sum(axis=0)
     return float(weights[rivals == count].sum() / weights.sum())

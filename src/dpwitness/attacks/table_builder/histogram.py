@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.averaging import Removed, chosen_values
-from dpwitness.attacks.table_builder.confidence import probability_right
+from dpwitness.attacks.table_builder.confidence import difference_right, probability_right
 from dpwitness.attacks.table_builder.plan import PER_VARIANCE, PILOT, Plan
 from dpwitness.attacks.table_builder.protocol import System
 from dpwitness.attacks.table_builder.supply import Supply
@@ -116,7 +116,7 @@ def recover_histogram(
         values=tuple(known[i] for i in targets),
         counts=tuple(counts),
         noisy=tuple(noisy[targets].tolist()),
-        confidence=tuple(sure * p if one.sign else p for one, p in zip(sets, confidence, strict=True)),
+        confidence=tuple(confidence),
         base=tuple(known[i] for i in base),
         base_count=first.count,
         base_confidence=sure,
@@ -159,13 +159,17 @@ def _compared(base: Wholes, value: int, noisy: Wholes) -> _Set:
 def _differences(
     sets: Sequence[_Set], removed: Sequence[Removed], first: Removed, variance: float | None
 ) -> tuple[list[int], list[float]]:
-    """For each value its count, at least 0, and the probability that it is right if the base set's count is."""
+    """For each value its count, at least 0, and the probability that it is right."""
     counts, confidence = [], []
+    base = first.mean, _error(first, variance)
     for wanted, one in zip(sets, removed, strict=True):
-        start, sign = (first.count, wanted.sign) if wanted.sign else (0, 1)
-        count = max(sign * (one.count - start), 0)
+        error = _error(one, variance)
+        count = max(wanted.sign * (one.count - first.count) if wanted.sign else one.count, 0)
         counts.append(count)
-        confidence.append(probability_right(sign * (one.mean - start), count, _error(one, variance), 0))
+        if wanted.sign:
+            confidence.append(difference_right(base, (one.mean, error), wanted.sign, count))
+        else:
+            confidence.append(probability_right(one.mean, count, error, 0))
     return counts, confidence
 
 
