@@ -18,8 +18,8 @@ OPEN: Final = np.iinfo(np.int64).max
 TRIALS: Final = 64
 #: Fewer of them say too little.
 FEWEST_TRIALS: Final = 24
-#: How often a random sum next to the threshold is looked for, with fewer and fewer random signs.
-SHARES: Final = (0.5, 0.5, 0.2, 0.05)
+#: How often a random sum next to the threshold is looked for, with signs for fewer and fewer cells.
+SHARES: Final = (0.5, 0.5, 0.2, 0.2, 0.05, 0.05)
 
 
 class Balance:
@@ -101,7 +101,10 @@ def random_sum(
         chosen = mine[rng.random(len(mine)) < share]
         inside, outside = chosen[base[chosen] == 1], chosen[base[chosen] == 0]
         signs[inside] = 0
-        signs[outside] = 2 * rng.integers(0, 2, len(outside), np.int8) - 1
+        # All of one sign now and then: the heaviest cells make up for them, fewer of which it takes, so that counts that
+        # are all too large by as much are found out.
+        alike = rng.random() < 0.5
+        signs[outside] = rng.choice([-1, 1]) if alike else 2 * rng.integers(0, 2, len(outside), np.int8) - 1
         free[outside] = False
         value = int((signs - base).astype(np.int64) @ counts)
         # Weights take only cells that are known and have no coefficient yet.

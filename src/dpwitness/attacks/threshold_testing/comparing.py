@@ -33,12 +33,15 @@ class Scales:
         What may be asked.
     copies, cut
         A sum counts as reaching z where more than a share `cut` of so many copies say so (Theorem 3.5: the majority).
+    negated
+        The sense, where it is known already.
     """
 
-    def __init__(self, oracle: Queries, *, copies: int = 1, cut: float = 0.5) -> None:
+    def __init__(self, oracle: Queries, *, copies: int = 1, cut: float = 0.5, negated: bool | None = None) -> None:
         self.oracle, self.copies, self._least = oracle, copies, cut * copies
-        empty = np.zeros(oracle.cells, np.int8)
-        self.negated = 2 * oracle.ask(empty, copies) > copies
+        if negated is None:
+            negated = 2 * oracle.ask(np.zeros(oracle.cells, np.int8), copies) > copies
+        self.negated = negated
 
     def above(self, signs: Signs) -> Flags:
         """Whether each of the sums with these coefficients, shape (sums, cells), is at least z."""

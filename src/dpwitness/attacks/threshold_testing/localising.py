@@ -86,7 +86,12 @@ def near(values: Floats, target: float, rng: np.random.Generator) -> tuple[Signs
     sums = codes @ values[done]
     rank = np.argsort(sums, kind="stable")
     sums = sums[rank]
-    partial = rng.integers(-1, 2, (PARTIALS, len(free)), np.int8) if len(free) else np.zeros((1, 0), np.int8)
+    partial = rng.integers(-1, 2, (PARTIALS if len(free) else 1, len(free)), np.int8)
+    # Sums near 0 of cells that are nearly alike have about as many +1 as −1, and do not tell counts that are all too
+    # large by as much. Heavy cells against light ones need more of these, and do.
+    against = rng.random(len(partial)) < 0.5
+    partial[against] = np.abs(partial[against]) * np.where(values[free] > np.median(values), -1, 1).astype(np.int8)
+    partial[::2] *= -1
     part = partial @ values[free]
     place = np.searchsorted(sums, target - part)
     signs, found = [], []

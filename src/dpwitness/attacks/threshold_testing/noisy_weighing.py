@@ -7,6 +7,7 @@ noise itself sets the scale, and cells already known bring larger ones into the 
 throws this away: it keeps the sign of q − z alone.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,7 @@ from dpwitness.attacks.threshold_testing.comparing import lightest
 from dpwitness.attacks.threshold_testing.localising import locate
 from dpwitness.attacks.threshold_testing.oracle import Queries
 from dpwitness.attacks.threshold_testing.questions import Cells, Signs
+from dpwitness.attacks.threshold_testing.readings import Readings
 from dpwitness.attacks.threshold_testing.ruler import REACH, Ruler, votings
 from dpwitness.attacks.threshold_testing.weights import Weights
 
@@ -25,9 +27,9 @@ __all__ = ["NoisyWeighed", "weigh_noisy"]
 
 Floats = NDArray[np.float64]
 
-#: A count is taken for known when it is this many nats likelier than the next best.
-MARGIN: Final = 9.0
 ROUNDS: Final = 1000
+#: Known cells with which all others are read.
+ENOUGH: Final = 64
 #: Cells that are weighed against each other where none is light enough for the ruler.
 FIRST: Final = 24
 #: Fresh sums that try what was found, fewer of which say too little, and the standard error of each, in counts.
@@ -110,7 +112,7 @@ class _Weighed:
         self._guess, self.known, self._near = np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         # Where readings far from z place a count, to aim the next query; a count is never settled by these.
         self._lower, self._upper = np.zeros(n), np.full(n, np.inf)
-        self._readings = _Readings(self._sign, ruler.oracle.noise.epsilon2, copies)
+        self._readings = Readings(self._sign, ruler.oracle.noise.epsilon2, copies)
 
     def learn(self, cells: Cells, counts: Cells) -> None:
         """Take these cells' counts for known, and forget where the others were looked for."""
@@ -126,6 +128,8 @@ class _Weighed:
             pending = np.flatnonzero(~self.known)
             if not len(pending):
                 break
+            if np.count_nonzero(self.known) < ENOUGH:
+                pending = pending[:: len(pending) // (4 * ENOUGH) + 1]  # all of them wait for the first weights
             start, hits = self.ask(pending)
             self.place(pending, start[pending], hits[pending])
             read = self.settle(pending, start, hits)
@@ -137,13 +141,13 @@ class _Weighed:
     def ask(self, pending: Cells) -> tuple[Floats, Cells]:
         """Weigh the cells against known ones: where each query stood without its cell, and how many copies were above.
 
-        Both of shape (cells,), 0 for cells that are not pending.
+        Both of shape (cells,); −1 copies for cells that are not pending.
         """
         n = len(self._guess)
         weights = Weights(self._base, self.known, self._guess)
         # What must be added to S to bring the cell to z.
         aims = np.rint(-self._sign[pending] * self._guess[pending] - self.zero).astype(np.int64)
-        start, hits = np.zeros(n), np.zeros(n, np.int64)
+        start, hits = np.zeros(n), np.full(n, -1)
         for inside in (0, 1):
             here = self._base[pending] == inside
             for aim in np.unique(aims[here]):
@@ -187,62 +191,22 @@ class _Weighed:
 
     def tried(self, rng: np.random.Generator) -> int:
         """How many fresh random sums of all known cells, near z, are read as predicted; 0 where one is not."""
-        ruler, unit = self._ruler, max(1, int(np.gcd.reduce(self._guess[self.known])) if self.known.any() else 1)
-        aim = unit * round(-self.zero / unit)
+        ruler, everything = self._ruler, np.arange(len(self._guess))
+        unit = max(1, int(np.gcd.reduce(self._guess[self.known], initial=0)))
         copies = int(np.ceil((ruler.unit / TRIAL_ERROR) ** 2))
-        everything, rows = np.arange(len(self._guess)), []
-        for _ in range(TRIALS):
+        rows, expected = [], []
+        for trial in range(TRIALS):
+            # Sums on both sides of z, so that a common factor is tried too.
+            aim = unit * (math.floor(-self.zero / unit) + trial % 2)
             found = random_sum(self._base, self.known, self._guess, everything, aim, rng)
             if found is not None:
                 rows.append(found)
+                expected.append(self.zero + aim)
         if len(rows) < FEWEST_TRIALS:
             return 0
         hits = ruler.oracle.ask_all(ruler.sense * np.array(rows), copies)
         read = ruler.distance(hits if ruler.sense > 0 else copies - hits, copies)
-        return len(rows) if np.all(np.abs(read - self.zero - aim) < 0.5) else 0
-
-
-class _Readings:
-    """All readings of the cells not known yet, and the counts that they make likeliest.
-
-    The log-likelihood of a count is concave, since F is log-concave: the likeliest count stands out if it beats its two
-    neighbours.
-    """
-
-    def __init__(self, sign: Cells, epsilon2: float, copies: int) -> None:
-        self._sign, self._epsilon2, self._copies = sign, epsilon2, copies
-        self._rounds: list[tuple[Floats, Cells]] = []
-
-    def add(self, start: Floats, hits: Cells) -> None:
-        """One round: where the query without the cell stood, and how many copies were above."""
-        self._rounds.append((start, hits))
-
-    def likeliest(self, cells: Cells, guess: Cells) -> tuple[Cells, NDArray[np.bool_]]:
-        """The likeliest counts, found from a guess, and whether each is likelier by `MARGIN`."""
-        best = guess.copy()
-        value = self._log_likelihood(cells, best)
-        margin = np.full(len(cells), np.inf)
-        for step in (1, -1):
-            moving = np.arange(len(cells))
-            while len(moving):
-                moved = best[moving] + step
-                there = np.where(moved < 0, -np.inf, self._log_likelihood(cells[moving], moved))
-                better = there > value[moving]
-                stopped = moving[~better]
-                margin[stopped] = np.minimum(margin[stopped], value[stopped] - there[~better])
-                moving = moving[better]
-                best[moving], value[moving] = moved[better], there[better]
-                margin[moving] = np.inf
-        # A count that was walked down to has its upper neighbour behind it.
-        margin = np.minimum(margin, value - self._log_likelihood(cells, best + 1))
-        return best, margin >= MARGIN
-
-    def _log_likelihood(self, cells: Cells, counts: Cells) -> Floats:
-        total = np.zeros(len(cells))
-        for start, hits in self._rounds:
-            x = self._epsilon2 * (start[cells] + self._sign[cells] * counts)
-            tail = np.exp(-np.abs(x)) / 2
-            small, large = -np.abs(x) - np.log(2), np.log1p(-tail)
-            k = hits[cells]
-            total += k * np.where(x < 0, small, large) + (self._copies - k) * np.where(x < 0, large, small)
-        return total
+        # Beyond that only the side is read well.
+        reach = 0.7 * ruler.unit
+        right = np.abs(np.clip(read, -reach, reach) - np.clip(expected, -reach, reach)) < 0.5
+        return len(rows) if right.all() else 0

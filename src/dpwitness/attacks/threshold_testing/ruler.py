@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 ROUGH: Final = 15
 #: Standard error of the base's own reading, in counts: small beside the half count that rounding allows.
 BASE_ERROR: Final = 0.02
+#: Standard error, in counts, of the reading of the empty sum that decides the sense.
+SENSE_ERROR: Final = 0.05
 #: Readings further than this from z say only on which side z is: in 1/ε₂.
 REACH: Final = 2.0
 
@@ -35,10 +37,10 @@ class Ruler:
         self.oracle = oracle
         self.unit = 1 / oracle.noise.epsilon2
         self.reach = REACH * self.unit
-        # Kept a little below z, in whichever sense z is positive.
-        scales = Scales(oracle, copies=ROUGH, cut=0.25)
-        self.sense = -1 if scales.negated else 1
-        self.laid = lay_base(scales, rng)
+        # In a sense in which z is positive, or about 0; the base is kept a little below.
+        negated = Scales(oracle, copies=int(np.ceil((self.unit / SENSE_ERROR) ** 2))).negated
+        self.sense = -1 if negated else 1
+        self.laid = lay_base(Scales(oracle, copies=ROUGH, cut=0.25, negated=negated), rng)
         self.base = self.laid.signs
 
     def hits(self, signs: Signs, cells: Cells, change: int, copies: int) -> Cells:
@@ -84,9 +86,10 @@ def votings(ruler: Ruler, copies: int | None = None) -> Iterator[Scales]:
     epsilon2 = ruler.oracle.noise.epsilon2
     y = ruler.read_base()
     near = abs(y) <= REACH * ruler.unit
-    for shift in (0.5 - (-y) % 1.0,) if near else (0.25, -0.25):
+    # The base counts as below, even where it was laid a little above.
+    for shift in (y + 0.5 + max(0.0, np.floor(-y)),) if near else (0.25, -0.25):
         x = epsilon2 * shift
         cut = float(np.exp(x) / 2 if x < 0 else 1 - np.exp(-x) / 2)
         # Within a count of z, F rises by at least ε₂ exp(−ε₂)/2 a count.
         rise = epsilon2 * np.exp(-epsilon2) / 2 * (0.5 if near else 0.25)
-        yield Scales(ruler.oracle, copies=copies or int(np.ceil((3 / rise) ** 2)), cut=cut)
+        yield Scales(ruler.oracle, copies=copies or int(np.ceil((3 / rise) ** 2)), cut=cut, negated=ruler.sense < 0)
