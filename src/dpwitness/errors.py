@@ -72,7 +72,12 @@ class BudgetTooSmall(BadInput):
 
 
 class AttackStopped(BadInput):
-    """The questions or the time allowed to an attack ended before it had what it needs."""
+    """The questions or the time allowed to an attack ended before it had what it needs.
+
+    `answers`: those to the questions that it was asking, as far as it came.
+    """
+
+    answers: tuple[float, ...] = ()
 
 
 class OracleFailed(DPWitnessError, RuntimeError):

@@ -33,7 +33,8 @@ FLOORS = [
     {"__main__"},
 ]
 FLOOR = {room: k for k, rooms in enumerate(FLOORS) for room in rooms}
-#: An attack's command, its options and its report belong to the command line, though they lie with their family.
+#: An attack's commands (system_command.py too), its options and its report belong to the command line, though they lie
+#: with their family.
 COMMANDS = ("command", "options", "registration", "report")
 #: Groups of entry points: names for other packages, not modules of this one.
 GROUPS = {"dpwitness.targets", "dpwitness.attacks", "dpwitness.libraries"}
@@ -60,7 +61,7 @@ def imports(path):
 
 def room_of(module):
     parts = module.split(".")[1:]
-    if parts[:1] == ["attacks"] and parts[-1] in COMMANDS:
+    if parts[:1] == ["attacks"] and parts[-1].rpartition("_")[2] in COMMANDS:
         return "attack commands"
     return parts[0] if parts else "__init__"
 

@@ -127,11 +127,21 @@ def test_the_budget_stops_before_a_batch_that_does_not_fit():
     with pytest.raises(AttackStopped, match=r"--budget 5 is used up: 3 questions .* 3 more; allow at least 6"):
         ask.ask(range(3))
     assert (ask.asked, ask.left) == (3, 2)
-    with pytest.raises(AttackStopped):
-        ask.ask(iter(range(3)))  # its length is not known: it is asked as far as the budget goes
+    with pytest.raises(AttackStopped) as stopped:
+        ask.ask(iter([7, 8, 9]))  # its length is not known: it is asked as far as the budget goes
     assert ask.asked == 5
+    assert stopped.value.answers == (7, 8)
     with pytest.raises(InvalidParameter, match="--budget 0"):
         Limits(budget=0)
+
+
+def test_a_batch_is_no_larger_than_the_budget_leaves():
+    system = Batches()
+    with pytest.raises(AttackStopped) as stopped:
+        asking(system, budget=5).ask(iter(range(7)))
+    assert system.sizes == [5]
+    assert stopped.value.answers == (0, 2, 4, 6, 8)
+    assert asking(system, budget=5).ask(iter(range(5))).tolist() == [0, 2, 4, 6, 8]
 
 
 def test_the_rate_is_kept():

@@ -113,7 +113,7 @@ DIFFERENT = {
     "NA and NaT": lambda r: (pd.NA, pd.NaT),
     "numpy time": lambda r: (np.datetime64("2024-01-31"), np.datetime64("2024-02-01")),
     "numpy time: unit": lambda r: (np.datetime64(0, "s"), np.datetime64(0, "ms")),
-    "numpy time and NaT": lambda r: (np.datetime64(0, "s"), np.datetime64("NaT")),
+    "numpy time and NaT": lambda r: (np.datetime64(0, "s"), np.datetime64("NaT", "s")),
     "array of times": lambda r: (np.array([0, 1], "M8[s]"), np.array([0, 2], "M8[s]")),
     "enum": lambda r: (Colour.RED, Colour.BLUE),
     "enum of integers and integer": lambda r: (Level.LOW, 1),

@@ -5,6 +5,7 @@ import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from dpwitness.neighbours import pairs
 from dpwitness.runs import Role
 from dpwitness.runs.processes import Processes
 from dpwitness.runs.remote import PAYS, TRIES
-from dpwitness.runs.sending import CannotSend, dumped, loaded, parcel, sent
+from dpwitness.runs.sending import CannotSend, _is_installed, dumped, loaded, parcel, sent
 from dpwitness.runs.worker import execute
 from elsewhere import Elsewhere, away
 from running import runner
@@ -207,6 +208,15 @@ def test_the_suite_s_own_work_is_sent_by_value_and_installed_code_by_name(tmp_pa
     assert not frozen.flags.writeable
     with pytest.raises(CannotSend, match="TypeError"):
         dumped(threading.Lock())
+
+
+def test_what_is_installed_is_so_by_any_path(tmp_path):
+    """An interpreter that is reached through links may name its folder otherwise than its modules do."""
+    link = tmp_path / "linked"
+    link.symlink_to(Path(os.__file__).parent, target_is_directory=True)
+    assert _is_installed(str(link / "json" / "decoder.py"))
+    assert _is_installed(str(tmp_path / "site-packages" / "other.py"))
+    assert not _is_installed(str(tmp_path / "json" / "decoder.py"))
 
 
 def test_roles_of_runs_by_which_processes_are_compared_are_their_own():

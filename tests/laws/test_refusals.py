@@ -63,3 +63,14 @@ def test_each_reason_has_its_mend(message, mend):
 
 def test_long_reasons_are_cut():
     assert len(refusal("x" * 5000)) < 300
+
+
+def test_colours_in_numba_s_message_hide_nothing():
+    """Where colorama is installed numba writes in colours."""
+    plain = (
+        "Failed in nopython mode\n\nUntyped global name 'doubled': Cannot determine Numba type of <class 'function'>"
+    )
+    coloured = "\x1b[1m\x1b[1mFailed in nopython mode\x1b[0m\n\n\x1b[1mUntyped global name 'doubled':\x1b[0m " + (
+        "\x1b[1m\x1b[1mCannot determine Numba type of <class 'function'>\x1b[0m\x1b[0m"
+    )
+    assert refusal(coloured) == refusal(plain)

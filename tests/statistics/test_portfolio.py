@@ -14,7 +14,7 @@ from dpwitness.claims import ApproxDP
 from dpwitness.events import Box, Interval, OutcomeSet, Outside, cells_of
 from dpwitness.evidence import Estimate, best_bet
 from dpwitness.evidence.counts import Counts, CountsTable
-from dpwitness.evidence.portfolio import Epoch, Stakes, Wealth, log_e_values_of, lower_bound_of
+from dpwitness.evidence.portfolio import PARAMETERS, Epoch, Stakes, Wealth, log_e_values_of, lower_bound_of
 from dpwitness.neighbours import Pair
 from dpwitness.search.courses import Course, next_course
 from dpwitness.search.learners import Proposal
@@ -395,3 +395,22 @@ def test_shares_that_nothing_was_bet_on_stay_in_the_mean():
     spread = wealth_of((20, 0, 0, 4), (0.9, 0.05, 0.0), unused=3)
     assert spread.log_e_value(claim) == pytest.approx(math.log((math.exp(log_e) + 3) / 4))
     assert lower_bound_of(spread, claim, alpha=0.05) < lower_bound_of(one, claim, alpha=0.05)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.01])
+@pytest.mark.parametrize("seed", range(4))
+def test_where_bets_are_fixed_evidence_falls_with_the_parameter_and_the_bound_is_the_last_point_that_is_refuted(
+    delta, seed
+):
+    rng, claim, alpha = np.random.default_rng(seed), ApproxDP(1.0, delta), 0.05
+    k, probabilities = 12, np.array([0.5, 0.05, 0.15, 0.3])  # ln(0.55/0.2) = 1.01
+    cells = np.rint(300 * probabilities)[:, None].astype(np.int64) + rng.integers(-3, 4, (4, k))
+    p, q = rng.uniform(0.5, 0.6, k), rng.uniform(0.1, 0.2, k)
+    stakes = Stakes(p=p, q=q, both=np.full(k, 0.05), log_shares=np.full(k, -math.log(k)))
+    epoch = Epoch(stakes=stakes, counts=CountsTable(cells))
+    wealth = Wealth(courses=((epoch, epoch), ()), unused=1)
+    points = PARAMETERS[PARAMETERS < 1.0]
+    evidence = np.array([wealth.log_e_value(claim.at(float(x)), claim) for x in points])
+    assert np.all(np.diff(evidence) <= 1e-9)
+    assert wealth.log_e_value(claim) < -math.log(alpha) < evidence[0]
+    assert lower_bound_of(wealth, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]

@@ -21,7 +21,7 @@ from dpwitness.claims import Claim
 from dpwitness.effort import Effort
 from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismTimeout
 from dpwitness.events import Interval
-from dpwitness.evidence import Estimate, detectable_parameter
+from dpwitness.evidence import Estimate, detectable_parameter, runs_needed
 from dpwitness.evidence.portfolio import Wealth, lower_bound_of
 from dpwitness.health import before_search
 from dpwitness.health.dependence import Shards
@@ -131,6 +131,7 @@ class _Epochs:
 def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
     """Bet from the first run on; see the module. Raises as `check_problem`."""
     epochs = _begun(problem, runner, effort)
+    runner.expect(2 * runs_needed(problem.claim, effort.alpha) * problem.mechanism.cost.seconds_per_run)
     try:
         epochs.runner = runner.searching()
         epochs.bet(max(effort.max_runs // 2, 1))

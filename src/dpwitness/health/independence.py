@@ -24,20 +24,38 @@ def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int) -> float
     """Fisher's exact test that two shares differ in either direction: twice the smaller tail."""
     if not of or not of_others:
         return 1.0
-    return min(1.0, 2 * _smaller_tail(hits, of, hits + other_hits, of + of_others))
+    together = hits + other_hits, of + of_others
+    return min(1.0, 2 * _smaller_tail(hits, of, together, _log_factorials(together[1])))
 
 
-def _smaller_tail(hits: int, rows: int, all_hits: int, all_rows: int) -> float:
+def _smaller_tail(hits: int, rows: int, together: tuple[int, int], factorials: Floats) -> float:
     """P[X ≤ hits] or P[X ≥ hits], the smaller, of the hits among some of all rows: a hypergeometric law.
 
-    Summed here: scipy.stats takes a second to import, and it would be after the deadline.
+    `together`: hits and rows of all. Summed here: scipy.stats takes a second to import, and it would be after the
+    deadline.
     """
-    least, most = max(0, rows - (all_rows - all_hits)), min(rows, all_hits)
-    k = np.arange(least, most + 1, dtype=np.float64)
-    log_ways = _choose(all_hits, k) + _choose(all_rows - all_hits, rows - k)
-    ways = np.exp(log_ways - log_ways.max())
+    all_hits, all_rows = together
+    least = max(0, rows - (all_rows - all_hits))
+    ways = _log_ways(rows, all_rows - rows, all_hits, factorials)
+    ways = np.exp(ways - ways.max())
     tails = ways[: hits - least + 1].sum(), ways[hits - least :].sum()
     return float(min(tails) / ways.sum())
+
+
+def _log_factorials(most: int) -> Floats:
+    """Logarithms of 0!, 1!, … of whole numbers up to `most`."""
+    from scipy.special import gammaln  # 0.2 s; compiled mechanisms need none of this
+
+    return np.asarray(gammaln(np.arange(most + 1.0) + 1))
+
+
+def _log_ways(rows: int, others: int, hits: int, factorials: Floats) -> Floats:
+    """Log C(rows, k) C(others, hits − k), as far as it depends on k, for every k that can be."""
+    least, most = max(0, hits - others), min(rows, hits)
+    rest = hits - most
+    ways = -factorials[least : most + 1] - factorials[rows - most : rows - least + 1][::-1]
+    ways -= factorials[rest : hits - least + 1][::-1] + factorials[others - hits + least : others - rest + 1]
+    return ways
 
 
 def pairs_p_value(both: int, hits: int, pairs: int) -> float:
@@ -65,32 +83,29 @@ def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
         return 1.0
     h, n = np.asarray(hits, np.int64), np.asarray(rows, np.int64)
     together = int(h.sum()), int(n.sum())
-    single = 2 * len(h) * min(_smaller_tail(int(a), int(b), *together) for a, b in zip(h, n, strict=True))
-    return min(1.0, 2 * min(single, math.exp(-max(log_dispersion(h, n), 0.0))))
+    factorials = _log_factorials(together[1])  # once: they take most of the time
+    calls = zip(h.tolist(), n.tolist(), strict=True)
+    single = 2 * len(h) * min(_smaller_tail(a, b, together, factorials) for a, b in calls)
+    return min(1.0, 2 * min(single, math.exp(-max(log_dispersion(h, n, factorials), 0.0))))
 
 
-def log_dispersion(hits: Whole, rows: Whole) -> float:
+def log_dispersion(hits: Whole, rows: Whole, factorials: Floats | None = None) -> float:
     """The logarithm of an e-value against independence from the hits of several calls.
 
     Given all hits, those of the first call are hypergeometric, those of the second given the first again, and so on.
     The alternative is that law made wider or narrower, p(h)^(1/T) up to a constant: the ratio of the two has
     expectation 1 under independence, and so has the mean over several T. Its inverse is a p-value (Markov).
+    `factorials`: logarithms of those of whole numbers up to all rows, where they are known.
     """
-    from scipy.special import gammaln, logsumexp  # 0.2 s; compiled mechanisms need none of this
+    from scipy.special import logsumexp  # 0.2 s; compiled mechanisms need none of this
 
     left, hits_left = int(rows.sum()), int(hits.sum())
-    factorials = gammaln(np.arange(left + 1.0) + 1)  # logarithms; once: they take most of the time
+    factorials = _log_factorials(left) if factorials is None else factorials
     ratios = np.zeros(len(TEMPERATURES))
     for h, n in zip(hits.tolist(), rows.tolist(), strict=True):
-        least, most = max(0, n - (left - hits_left)), min(n, hits_left)
-        k, others = slice(least, most + 1), left - n
-        # C(n, k) C(left − n, hits − k) / C(left, hits) as far as it depends on k; what does not is divided out below.
-        ways = -factorials[k] - factorials[n - most : n - least + 1][::-1]
-        rest = hits_left - most
-        ways -= (
-            factorials[rest : hits_left - least + 1][::-1] + factorials[others - hits_left + least : others - rest + 1]
-        )
-        ways -= ways.max()
+        least, others = max(0, n - (left - hits_left)), left - n
+        ways = _log_ways(n, others, hits_left, factorials)
+        ways -= ways.max()  # what does not depend on k is divided out below
         log_p = ways - math.log(np.exp(ways).sum())
         for i, temperature in enumerate(TEMPERATURES):
             tempered = ways / temperature

@@ -5,8 +5,9 @@ compared.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeAlias
 
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
@@ -20,6 +21,9 @@ from dpwitness.runs import Role, Runner, generator
 
 #: Runs of compiled code that are looked at for outcomes that never vary.
 RUNS: Final = 256
+
+#: What a new process says of D and of D′.
+Told: TypeAlias = tuple[new_process.Answer, new_process.Answer]
 
 ADVICE: Final = "draw fresh noise for every run, and let it read no variable that is set after its file is imported"
 NAMES: Final = ("D", "D′")
@@ -45,11 +49,13 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     """
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)
-    seen = further_calls(runner, pair, events)
+    with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
+        told = beside.submit(_told, runner, pair, events)
+        seen = further_calls(runner, pair, events)
     if seen is None:
         return ("its runs were not compared with each other: they took too long",)
     refuse_dependent(runner.mechanism.name, len(events), shards, seen)
-    return _compared(runner, pair, events, seen, shards)
+    return _compared(runner, told.result(), seen, shards)
 
 
 def check_pass(runner: Runner, shards: Shards) -> None:
@@ -85,22 +91,28 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _compared(
-    runner: Runner, pair: Pair, events: Sequence[Event], seen: Sequence[FurtherCalls], shards: Shards
-) -> tuple[str, ...]:
-    """Ask a new process for the same: remembered noise is another there."""
-    name = runner.mechanism.name
+def _told(runner: Runner, pair: Pair, events: Sequence[Event]) -> Told | new_process.CannotLoad:
+    """What a new process says of the same, or why it cannot be asked."""
     try:
-        told = new_process.ask(new_process.request(runner.mechanism, pair, events, runner.seed))
+        return new_process.ask(new_process.request(runner.mechanism, pair, events, runner.seed))
     except new_process.CannotLoad as error:
+        return error
+
+
+def _compared(
+    runner: Runner, told: Told | new_process.CannotLoad, seen: Sequence[FurtherCalls], shards: Shards
+) -> tuple[str, ...]:
+    """Compare with a new process: remembered noise is another there."""
+    name = runner.mechanism.name
+    if isinstance(told, new_process.CannotLoad):
         never_varies = [calls.always for calls in seen if calls.always is not None]
         if not never_varies:
-            return (f"not compared with a new process, where noise that is remembered would be another: {error}",)
+            return (f"not compared with a new process, where noise that is remembered would be another: {told}",)
         raise DependentRuns(
             f"{name} returned {shown(never_varies[0])} on every run on one input: whether it adds no noise or "
-            f"remembers it can be told only in a new process, and there it cannot be loaded ({error}): put the "
+            f"remembers it can be told only in a new process, and there it cannot be loaded ({told}): put the "
             "function at the top level of a file"
-        ) from error
+        ) from told
     notes = []
     for side, (here, there) in enumerate(zip(seen, told, strict=True)):
         _refuse_other_shares(name, side, shards, there)

@@ -10,6 +10,8 @@ LONGEST: Final = 160
 _NOT_TELLING: Final = (
     "Failed in", "During", "File ", "raised from", "There are", "- Of which", ">>>", "^", "- Resolution failure",
 )  # fmt: skip
+#: Colours and weights of letters, which numba writes wherever colorama is installed.
+_STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
 _USUAL: Final = "use loops, numbers, NumPy arrays and dpwitness.noise"
 
 #: What numba says, and what to do about it; the first that fits. Groups of the pattern go into the advice.
@@ -46,7 +48,7 @@ def refusal(message: str) -> str:
 
 
 def _why(message: str) -> str:
-    lines = [line.strip() for line in message.splitlines()]
+    lines = [line.strip() for line in _STYLE.sub("", message).splitlines()]
     telling = [line for line in lines if line and not line.startswith(_NOT_TELLING)]
     line = telling[0] if telling else "no reason given"
     if line.startswith("No implementation of function") and "place" in line:

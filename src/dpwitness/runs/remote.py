@@ -42,6 +42,7 @@ class Remote:
         self._running = threading.Lock()  # a mechanism that threads cannot share runs here once at a time
         self._lock = threading.RLock()
         self._seconds_here = 0.0
+        self._expected = 0.0  # seconds of runs that are still to come at least, as far as anybody said
         self._parcel: tuple[str, Any] | None = None  # the digest of the mechanism's first runs, and its parcel
         self._first_runs: dict[str, str] = {}  # of every process
         self._notes: list[str] = []
@@ -77,6 +78,10 @@ class Remote:
                 return
         yield from self._do_there(work, first, count, deadline)
 
+    def expect(self, seconds: float) -> None:
+        """So many seconds of runs will come at least, in whatever pieces: where that is long, start at once."""
+        self._expected = self._seconds_here + seconds
+
     def note(self, text: str) -> None:
         """Keep a note for people, once."""
         with self._lock:
@@ -94,7 +99,8 @@ class Remote:
             pays = parts > 1 and seconds >= PAYS_STARTED
         else:  # in many small pieces: a few times what was done here may still come
             ahead = seconds + 3 * self._seconds_here if parts > 1 else seconds
-            pays = ahead >= PAYS and (self._seconds_here >= START or work.seconds >= START / 4)
+            begun = self._seconds_here >= START or work.seconds >= START / 4
+            pays = (ahead >= PAYS and begun) or self._expected - self._seconds_here >= PAYS
         return pays and self._ready(work, deadline)
 
     def _ready(self, work: Work[Any], deadline: Deadline | None) -> bool:

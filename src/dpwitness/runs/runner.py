@@ -80,6 +80,11 @@ class Runner:
         """The same as one task of several: on one thread without a deadline, or in the processes that all use."""
         return self if self.pool is not None else replace(self, workers=1, deadline=None)
 
+    def expect(self, seconds: float) -> None:
+        """So many seconds of runs on one core will come at least: that decides where they are made."""
+        if self.pool is not None:
+            self.pool.expect(min(seconds, self.max_time))
+
     def report(self, stage: str, done: int, size: int, note: str = "") -> None:
         """Tell the user's progress function, if there is one."""
         if self.progress is not None:

@@ -6,6 +6,7 @@ is installed goes by name. Nothing of this is ever read from a file or a connect
 
 import hashlib
 import io
+import os
 import pickle
 import random
 import sys
@@ -157,8 +158,12 @@ def _is_users(name: str, module: ModuleType | None) -> bool:
 
 @cache
 def _is_installed(file: str) -> bool:
-    place, standard = Path(file), Path(sysconfig.get_paths()["stdlib"])
-    return bool({"site-packages", "dist-packages"} & set(place.parts)) or place.is_relative_to(standard)
+    place = Path(file)
+    if {"site-packages", "dist-packages"} & set(place.parts):
+        return True
+    # Where an interpreter is reached through links, its modules and `sysconfig` may name one folder by different paths.
+    standard = {Path(found).resolve() for found in (sysconfig.get_paths()["stdlib"], os.path.dirname(os.__file__))}
+    return any(place.resolve().is_relative_to(folder) for folder in standard)
 
 
 def parcel(content: bytes) -> Parcel:

@@ -107,7 +107,7 @@ class Asking(Generic[Q]):
         Raises
         ------
         AttackStopped
-            Where the budget or the time is used up. What was answered before remains.
+            Where the budget or the time is used up; its `answers` are those that there were before.
         OracleFailed
             Where the system raises, or gives what is no answer.
         Waiting
@@ -117,18 +117,26 @@ class Asking(Generic[Q]):
         """
         if isinstance(questions, Sized):
             self._allow(len(questions))
-        rest, answers = iter(questions), list[float]()
+        answers: list[float] = []
+        try:
+            self._collect(iter(questions), answers)
+        except AttackStopped as stopped:
+            stopped.answers = tuple(answers)
+            raise
+        return np.array(answers, np.float64)
+
+    def _collect(self, questions: Iterator[Q], answers: list[float]) -> None:
         if self.transcript is not None:
-            answers += self._known(rest, self.transcript)
+            answers.extend(self._known(questions, self.transcript))
         if self.system is None:
             assert self.transcript is not None
-            if left := list(self._allowed(rest)):
+            if left := list(self._allowed(questions)):
                 raise Waiting(self.transcript.wait(map(self.form.written, left), answered=len(answers)))
-        else:
-            size = self._at_once(self.system)
-            while batch := list(islice(self._allowed(rest), size)):
-                answers += self._answered(batch, self.system)
-        return np.array(answers, np.float64)
+            return
+        size = self._at_once(self.system)
+        while batch := list(islice(questions, int(max(min(size, self.left), 1)))):
+            self._allow(1)
+            answers += self._answered(batch, self.system)
 
     def _allow(self, number: int) -> None:
         if number > self.left:

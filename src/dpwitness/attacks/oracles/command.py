@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from dpwitness.attacks.options import deadline_of, seed_of
 from dpwitness.attacks.oracles.asking import Asking, Limits, Waiting
@@ -18,6 +18,9 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.files import STDIN, check_writable
 
 __all__ = ["attack_system", "described", "refuse_limits"]
+
+#: The part of --max-time that is left for what is made of the answers.
+THINKING: Final = 0.2
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -42,7 +45,8 @@ def attack_system(
     Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
     the attack, --ask FILE has its questions and answers.
     """
-    limits = Limits(budget=arguments.budget, rate=arguments.rate, deadline=deadline_of(arguments))
+    asking_ends = deadline_of(arguments).earlier(THINKING * arguments.max_time)
+    limits = Limits(budget=arguments.budget, rate=arguments.rate, deadline=asking_ends)
     if arguments.ask is not None:
         check_writable(arguments.ask)
     transcript = _transcript(arguments, form, settings)
