@@ -29,7 +29,8 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
     """Read a histogram through one call of private threshold testing, by queries chosen from the answers so far.
 
     Without query noise counts are found up to a common factor, which one noisy total then gives, or ε₁ limits. What was
-    found is tried on fresh sums; where these are not as predicted, Algorithm 4 is run instead.
+    found is tried on fresh sums; where these are not as predicted, Algorithm 4 is run instead if the oracle sells totals,
+    and else nothing is claimed and all guesses are 0.
 
     Parameters
     ----------
@@ -57,7 +58,12 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
         weighed = weigh(scales, rng)
         if weighed.tried:
             return _in_people(oracle, weighed, scales.negated)
-    return reconstruct(oracle, copies=scales.copies)
+    if oracle.sells_totals:
+        return reconstruct(oracle, copies=scales.copies)
+    nothing = np.zeros(oracle.cells, np.int64)
+    return Reconstruction(
+        guess=nothing, known=nothing > 0, confidence=0.0, method="weighing", queries=oracle.queries
+    )  # fmt: skip
 
 
 def _in_people(oracle: Queries, weighed: Weighed, negated: bool) -> Reconstruction:

@@ -129,6 +129,11 @@ class Queries:
             sizes[v] = np.count_nonzero(2 * hits > copies)
         return sizes
 
+    @property
+    def sells_totals(self) -> bool:
+        """Whether there are noisy totals to be had."""
+        return self._totals is not None
+
     def totals(self, parts: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """Noisy totals of parts, from the number of each cell's part, shape (cells,); None where there are none."""
         return None if self._totals is None else np.asarray(self._totals(parts), np.float64)
