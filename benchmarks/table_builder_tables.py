@@ -12,7 +12,7 @@ import numpy as np
 
 from dpwitness.attacks.table_builder.averaging import choose_base, remove_noise
 from dpwitness.attacks.table_builder.histogram import recover_histogram
-from dpwitness.attacks.table_builder.oracle import (
+from dpwitness.attacks.table_builder.systems import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
     KeyedNoisyCounts,

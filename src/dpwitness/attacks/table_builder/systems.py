@@ -4,43 +4,31 @@ Algorithms 1 and 2 of Asghar & Kaafar (2020), the deployed variant with keys, an
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.noise_laws import NoiseLaw, uniform
+from dpwitness.attacks.table_builder.protocol import System
 from dpwitness.attacks.table_builder.table import Table, Where
 from dpwitness.errors import InvalidParameter
 from dpwitness.jit import compiled
 
 __all__ = [
     "BoundedNoisyCounts",
+    "Counts",
     "GrowingNoisyCounts",
     "KeyedNoisyCounts",
     "LayeredNoisyCounts",
-    "Oracle",
     "attribute_analyser",
 ]
 
 Wholes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
-
-
-class Oracle(Protocol):
-    """All that an attack sees of a query system."""
-
-    asked: int
-
-    def values(self, attribute: str) -> tuple[Any, ...]:
-        """The values of an attribute, in the order of a selection; raises `InvalidParameter` for an unknown one."""
-
-    def ask(self, attribute: str, selections: Flags, where: Where | None = None) -> Wholes:
-        """Answer counting queries: how many people satisfy `where` and have a selected value of the attribute.
-
-        `selections`: a row a query, a column a value, shape (queries, values); returns shape (queries,).
-        """
+#: Whose counts are kept; an attack comes back to few.
+MOST_SUB_POPULATIONS = 4096
 
 
 @compiled
@@ -54,7 +42,7 @@ def _gather(selections: Flags, counts: Wholes, words: Words, people: Wholes, uni
                     union[i, w] ^= words[j, w]
 
 
-class _Counts:
+class Counts(System):
     """What the systems share: true counts, suppression, and one identity per set of contributors."""
 
     def __init__(
@@ -72,13 +60,18 @@ class _Counts:
         self._words = self._identities()
         self._cells: dict[Any, tuple[Wholes, Words]] = {}
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """As in `System`."""
+        return tuple(self._table.values)
+
     def values(self, attribute: str) -> tuple[Any, ...]:
-        """As in `Oracle`."""
+        """As in `System`."""
         self._table.column(attribute)
         return self._table.values[attribute]
 
     def ask(self, attribute: str, selections: Flags, where: Where | None = None) -> Wholes:
-        """As in `Oracle`: 0 for at most s people (Algorithm 1), else the count + noise."""
+        """As in `System`: 0 for at most s people (Algorithm 1), else the count + noise."""
         fixed = {name: tuple(chosen) for name, chosen in (where or {}).items()}
         if attribute in fixed:
             raise InvalidParameter(f"attribute {attribute!r} is already fixed by the sub-population")
@@ -107,6 +100,8 @@ class _Counts:
         """People and identity of each value of the attribute within the sub-population."""
         name = (attribute, tuple(sorted(where.items())))
         if name not in self._cells:
+            if len(self._cells) >= MOST_SUB_POPULATIONS:
+                self._cells.clear()
             inside = self._table.profiles(where)
             code = self._table.codes[inside, self._table.column(attribute)]
             counts = self._table.histogram(attribute, where)
@@ -120,7 +115,7 @@ class _Counts:
         raise NotImplementedError
 
 
-class BoundedNoisyCounts(_Counts):
+class BoundedNoisyCounts(Counts):
     """Algorithm 1: fresh noise for each new set of contributors, kept in a dictionary."""
 
     def __init__(
@@ -191,7 +186,7 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
         return self._conditions[condition]
 
 
-class KeyedNoisyCounts(_Counts):
+class KeyedNoisyCounts(Counts):
     """The deployed variant: a random key a person, xor over the contributors, mapped into a perturbation table.
 
     `cells`: the size of the table, a power of two; the table holds the noise law as exactly as that size allows.
@@ -227,7 +222,7 @@ class KeyedNoisyCounts(_Counts):
         return np.asarray(self._perturbations[cell.astype(np.int64)])
 
 
-def attribute_analyser(oracle: Oracle, attribute: str, values: Sequence[Any], where: Where | None = None) -> Wholes:
+def attribute_analyser(oracle: System, attribute: str, values: Sequence[Any], where: Where | None = None) -> Wholes:
     """Algorithm 2: the answers for each of the values, then that to the total query; shape (len(values) + 1,).
 
     Without values the total query asks for the whole sub-population.
