@@ -23,6 +23,7 @@ FLOORS = [
     {"evidence", "mechanisms"},
     {"attacks", "runs", "results"},
     {"effort"},
+    {"related"},
     {"problem"},
     {"search", "health"},
     {"api"},

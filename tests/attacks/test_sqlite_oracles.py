@@ -1,0 +1,83 @@
+"""A real SQLite database behind each noisy interface, attacked from the command line by calls and by files."""
+
+import json
+import runpy
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpwitness.cli import main
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "sqlite_oracles.py"
+
+
+@pytest.fixture
+def database(tmp_path, monkeypatch):
+    """The example's database as a file, so that the truth can be read beside the attack."""
+    path = tmp_path / "people.sqlite"
+    monkeypatch.setenv("PEOPLE_SQLITE", str(path))
+    runpy.run_path(str(EXAMPLE))["connect"]().close()
+    connection = sqlite3.connect(path)
+    yield connection
+    connection.close()
+
+
+def attack(capsys, *arguments):
+    code = main(["attack", *arguments, "--json", "--seed", "1"])
+    printed = capsys.readouterr()
+    assert code == 0, printed.err
+    return json.loads(printed.out)
+
+
+def by_files(capsys, tmp_path, system, *arguments):
+    """The same attack where the questions are answered by another program, until it says what it recovered."""
+    questions = tmp_path / "questions.csv"
+    fill = runpy.run_path(str(EXAMPLE))["fill"]
+    for _ in range(200):
+        result = attack(capsys, *arguments, "--ask", str(questions))
+        if "waiting" not in result:
+            return result
+        assert result["waiting"] > 0
+        fill(system, questions)
+    raise AssertionError("the attack never ends")
+
+
+def test_subset_sums(database, tmp_path, capsys):
+    smokes = [bit for (bit,) in database.execute("SELECT smokes FROM people WHERE id < 48 ORDER BY id")]
+    truth = tmp_path / "truth.csv"
+    truth.write_text("\n".join(["smokes", *map(str, smokes)]))
+    result = attack(capsys, "subset_sum", "--oracle", f"{EXAMPLE}:subset_sums", "--size", "48")
+    # Fits of n·ln²n = 720 answers with errors of 2 have errors of 2/√(720/4) = 0.15: a bit is wrong once in 2,000.
+    assert sum(a == b for a, b in zip(result["recovered"], smokes, strict=True)) >= 47
+    assert result["confidence"]["expected_right"] > 47
+    assert result["spread"] == pytest.approx(2.0, rel=0.2)
+    assert result["right"] is None
+    assert result["questions"] == 792
+    filed = by_files(capsys, tmp_path, "subset_sums", "subset_sum", "--data", str(truth))
+    assert filed["right"] >= 47
+    assert (filed["size"], filed["questions"]) == (48, 792)
+
+
+def test_a_broken_connection_is_a_named_error_and_is_gone_on_with(database, tmp_path, capsys):
+    (tmp_path / "failing.py").write_text(
+        "import os, runpy\n"
+        f"system = runpy.run_path({str(EXAMPLE)!r})['subset_sums']\n"
+        "def failing(rng):\n"
+        "    answer, left = system(rng), [300]\n"
+        "    def ask(subset):\n"
+        "        left[0] -= 1\n"
+        "        return answer(subset) if left[0] > 0 else answer(subset != subset)[1]\n"
+        "    return ask\n"
+    )
+    line = ["attack", "subset_sum", "--size", "48", "--ask", str(tmp_path / "kept.jsonl"), "--json", "--seed", "1"]
+    assert main([*line, "--oracle", f"{tmp_path / 'failing.py'}:failing"]) == 2
+    message = capsys.readouterr().err
+    assert "failing raised" in message
+    assert "at question 300, [" in message
+    assert "the answers so far are kept" in message
+    assert main([*line, "--oracle", f"{EXAMPLE}:subset_sums"]) == 0
+    smokes = [bit for (bit,) in database.execute("SELECT smokes FROM people WHERE id < 48 ORDER BY id")]
+    recovered = json.loads(capsys.readouterr().out)["recovered"]
+    assert int(np.sum(np.array(recovered) == smokes)) >= 47
