@@ -99,14 +99,14 @@ def recover_histogram(
     limit = math.inf if plan.questions is None else plan.questions + asked
     base, k, first = _base(supply, oracle, plan, targets, limit)
     base_k = plan.for_base(k, len(targets))
-    if first is None or first.partitions < base_k:
-        first = supply.count([base], base_k)[0]
     sets = [_compared(base, value, noisy) for value in targets.tolist()]
 
     def done(share: float) -> None:
         if progress is not None:
             progress(round(share * len(sets)), len(sets))
 
+    if first is None or first.partitions < base_k:
+        first = supply.count([base], base_k, lambda share: done(0.0))[0]
     removed = supply.count([one.values for one in sets], k, done)
     variance = _variance([first, *removed])
     sure = probability_right(first.mean, first.count, _error(first, variance), 0)
