@@ -95,7 +95,7 @@ def recover_histogram(
     asked, known = oracle.asked, oracle.values(attribute)
     targets = np.arange(len(known)) if plan.targets is None else chosen_values(oracle, attribute, plan.targets)
     noisy = oracle.ask(attribute, np.eye(len(known), dtype=np.bool_), where)
-    supply = Supply(oracle, rng, attribute, noisy, where)
+    supply = Supply(oracle, rng, attribute, noisy, where, same=plan.same_partitions)
     limit = math.inf if plan.questions is None else plan.questions + asked
     base, k, first = _base(supply, oracle, plan, targets, limit)
     base_k = plan.for_base(k, len(targets))
