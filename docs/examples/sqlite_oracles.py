@@ -4,7 +4,8 @@
     dpwitness attack threshold_testing --oracle docs/examples/sqlite_oracles.py:thresholds --cells 432
     dpwitness attack table_builder --oracle docs/examples/sqlite_oracles.py:noisy_counts --column region
 
-The database is the file that the environment variable PEOPLE_SQLITE names, or one in memory. An attack sees answers alone.
+The database is the file that the environment variable PEOPLE_SQLITE names, or one in memory. An attack sees answers
+alone.
 
 As a program it answers a file of questions, for a system that `--oracle` does not reach:
 
@@ -64,8 +65,8 @@ def subset_sums(rng):
 def thresholds(rng):
     """Whether more people are in some cells than in others, compared with one noisy threshold.
 
-    Private threshold testing with ε₁ = 1 and no noise on the queries (Chen & Machanavajjhala 2015). Cell 36·v + 3·r + y:
-    v visits, in the r-th region, in the y-th year.
+    Private threshold testing with ε₁ = 1 and no noise on the queries (Chen & Machanavajjhala 2015). Cell 36·v + 3·r +
+    y: v visits, in the r-th region, in the y-th year.
     """
     database, threshold = connect(), rng.laplace(0, 1)
 
@@ -95,8 +96,10 @@ def noisy_counts(seed):
         noise = random.Random(f"{seed} {key}").randint(-2, 2)
         return count + noise if count > 4 else 0
 
-    answer.values = {"region": REGIONS, "year": YEARS, "visits": range(12)}  # what an attacker may ask about
     return answer
+
+
+noisy_counts.values = {"region": REGIONS, "year": YEARS, "visits": range(12)}  # what an attacker may ask about
 
 
 def as_subset(question):

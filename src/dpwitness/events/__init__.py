@@ -10,6 +10,7 @@ from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.outside import Outside
 from dpwitness.events.registry import event_from_json, register_event
 from dpwitness.events.score_threshold import ScoreThreshold
+from dpwitness.events.thresholds import Thresholds, thresholds_of
 from dpwitness.events.writing import LARGEST, Noun
 
 __all__ = [
@@ -24,8 +25,10 @@ __all__ = [
     "OutcomeSet",
     "Outside",
     "ScoreThreshold",
+    "Thresholds",
     "cells_of",
     "event_from_json",
     "register_event",
+    "thresholds_of",
     "widen",
 ]
