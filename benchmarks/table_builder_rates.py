@@ -81,7 +81,7 @@ def interval(right, values):
     low = beta.ppf(FAILURE / 2, hits, trials - hits + 1) if hits else 0.0
     high = beta.ppf(1 - FAILURE / 2, hits + 1, trials - hits) if hits < trials else 1.0
     spread = norm.isf(FAILURE / 2) * right.std(ddof=1) / np.sqrt(len(right)) / values if len(right) > 1 else 0.0
-    return float(min(low, hits / trials - spread)), float(max(high, hits / trials + spread))
+    return max(min(float(low), hits / trials - spread), 0.0), min(max(float(high), hits / trials + spread), 1.0)
 
 
 def summary(case, runs):

@@ -62,7 +62,17 @@ def test_subset_sums(database, tmp_path, capsys):
 
 def test_noisy_counts(database, tmp_path, capsys):
     truth = dict(database.execute("SELECT region, COUNT(*) FROM people GROUP BY region"))
-    line = ("table_builder", "--column", "region", "--value", "hills", "--partitions", "150", "--base-partitions", "400")
+    line = (
+        "table_builder",
+        "--column",
+        "region",
+        "--value",
+        "hills",
+        "--partitions",
+        "150",
+        "--base-partitions",
+        "400",
+    )
     found = attack(capsys, *line, "--oracle", f"{EXAMPLE}:noisy_counts")
     assert found["recovered"] == [truth["hills"]]
     assert found["right"] is None

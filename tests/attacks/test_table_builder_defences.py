@@ -122,7 +122,7 @@ def people():
 
 def test_totals_without_noise_are_noticed_and_added_up_by_other_attributes():
     table = people()
-    runs, right, sure, known = 40, [], [], 0
+    runs, right, sure, known = 20, [], [], 0
     for seed in range(runs):
         system = WithoutTotals(made(BoundedNoisyCounts, table, seed))
         found = without_totals.recover(system, np.random.default_rng(seed), "a")
@@ -135,7 +135,7 @@ def test_totals_without_noise_are_noticed_and_added_up_by_other_attributes():
     p = theory.noise_removed(2, ((1, 1), (2, 4), (4, 6)), ties="half")
     assert agrees(np.sum(right), 3 * runs, p)
     assert 0.45 < p < 0.55
-    assert np.mean(sure) == pytest.approx(p, abs=0.08)
+    assert np.mean(sure) == pytest.approx(p, abs=0.12)
     assert known < runs / 2
 
 
@@ -147,20 +147,20 @@ def test_exact_answers_are_told_from_totals_that_are_sums():
 
 def test_the_parameter_is_found_without_totals():
     rows = people()
-    conditions = [{"a": [value], "d": [d]} for value in range(3) for d in range(2)]
-    runs, hits = 300, 0
+    conditions = [{"a": [value], "d": [d]} for value in range(2) for d in range(2)]
+    runs, hits = 150, 0
     for seed in range(runs):
         system = WithoutTotals(made(BoundedNoisyCounts, rows, seed, r=1))
         assert perturbation.find_perturbation(system, "b", (0, 1), conditions).largest == 0  # Algorithm 3 is blind
         asked = system.asked
-        found = perturbation.find_perturbation_without_totals(system, "b", "c", conditions, 6)
-        assert found.queries == system.asked - asked == 4 * 6
+        found = perturbation.find_perturbation_without_totals(system, "b", "c", conditions, 4)
+        assert found.queries == system.asked - asked == 4 * 4
         assert found.guess <= 1
         hits += found.guess == 1
     # r = 1: any sum but 0 lies beyond ±4(r − 1).
     ways = sum(a + b != c + d for a, b, c, d in product((-1, 0, 1), repeat=4))
     assert theory.perturbation_found(1, 1, plus=2, minus=2) == pytest.approx(ways / 81)
-    assert agrees(hits, runs, theory.perturbation_found(1, 6, plus=2, minus=2))
+    assert agrees(hits, runs, theory.perturbation_found(1, 4, plus=2, minus=2))
 
 
 @pytest.mark.parametrize(

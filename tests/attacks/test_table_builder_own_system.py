@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 
 from dpwitness.attacks.table_builder import Oracle, questions
+from dpwitness.attacks.table_builder.table import Table
 from dpwitness.cli import main
 
 SYSTEM = '''
@@ -20,9 +21,11 @@ AGES, SEXES = range(20, 32), ("F", "M")
 
 def connect():
     database = sqlite3.connect(":memory:")
-    database.execute("create table people (age integer, sex text)")
+    database.execute("create table people (age integer, sex text, key integer)")
+    keys = random.Random(0)
     rows = [(age, sex) for age in AGES for sex in SEXES for _ in range(3 + 2 * (age % 7))]
-    database.executemany("insert into people values (?, ?)", [*rows, (40, "F"), (40, "M"), (41, "F")])
+    rows += [(40, "F"), (40, "M"), (41, "F")]
+    database.executemany("insert into people values (?, ?, ?)", [(*row, keys.getrandbits(40)) for row in rows])
     return database
 
 
@@ -41,11 +44,9 @@ class Counts:
 
     def __call__(self, condition):
         text, values = where(condition)
-        people = tuple(self.database.execute(f"select rowid from people where {text} order by rowid", values))
+        people, key = self.database.execute(f"select count(*), sum(key) from people where {text}", values).fetchone()
         condition.clear()  # a question is a copy
-        if len(people) <= 4:
-            return None
-        return len(people) + self.noise.setdefault(people, self.random.randint(-2, 2))
+        return people + self.noise.setdefault(key, self.random.randint(-2, 2)) if people > 4 else None
 
 
 class Many:
@@ -156,6 +157,9 @@ def test_the_parameter_of_ones_own_system(mine, capsys):
     assert found["guess"] <= 2
     assert found["right"] is None
     assert found["confidence"] == pytest.approx(1 - (1 - 20 / 7**3) ** found["sums"])
+    few = attack(capsys, "--oracle", "mine.py:Counts", "--recover", "perturbation", "--budget", "20")
+    assert few["questions"] <= 20
+    assert few["sums"] <= 6
     assert main(["attack", "table_builder", "--oracle", "mine.py:Counts", "--recover", "perturbation"]) == 0
     assert capsys.readouterr().out.startswith("FOUND: noise within ±")
 
@@ -173,6 +177,7 @@ def test_the_parameter_of_ones_own_system(mine, capsys):
             ["--oracle", "mine.py:Counts", "--where", "job=1"],
             "there is no attribute 'job'; the attributes are",
         ),
+        (["--oracle", "mine.py:Counts", "--where", "age=20"], "--where age=…: this is the attacked attribute"),
         (["--oracle", "mine.py:Counts", "--system", "keyed"], "--system describes a simulated system"),
         (["--values", "age=1:3"], "--values is of an attack on your own system"),
         (["--defences", "--value", "3"], "--value says nothing of --defences"),
@@ -203,6 +208,8 @@ def test_values_that_an_oracle_says_itself():
 def test_defences_as_a_command(capsys, monkeypatch):
     from dpwitness.attacks.table_builder import defence_rows, defences
 
+    counts = [60, 50, 40, 30, 20, 10, 9, 8, 7, 3, 2, 1]
+    monkeypatch.setattr(defences, "_table", lambda: Table.from_counts(counts, defence_rows.TARGETS, "mdvis"))
     monkeypatch.setattr(defences, "ROWS", defence_rows.ROWS[:2])
     assert main(["attack", "table_builder", "--defences", "--seed", "1", "--quiet"]) == 0
     table = capsys.readouterr().out.splitlines()

@@ -6,6 +6,7 @@ The attack sees a system's answers alone; the data make the simulated system, an
 import argparse
 import time
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,8 @@ class _Goal:
         for name in (self.attribute, *self.where):
             if name not in values:
                 raise InvalidParameter(f"there is no attribute {name!r}; the attributes are {', '.join(values)}")
+        if self.attribute in self.where:
+            raise InvalidParameter(f"--where {self.attribute}=…: this is the attacked attribute; give another --column")
         known = list(values[self.attribute])
         self.targets = None if arguments.value is None else tuple(_place(known, text) for text in arguments.value)
         more = {} if arguments.base is None else {"base": arguments.base}
@@ -202,12 +205,16 @@ def _find_parameter(arguments: argparse.Namespace, system: System, rng: np.rando
         raise InvalidParameter(f"--sums {sums} must lie between 1 and {MOST_SUMS}")
     attribute = _attribute(arguments, system)
     base = choose_base(system, attribute, 16)
+    if arguments.budget is not None:
+        sums = min(sums, max(1, (arguments.budget - system.asked) // 3))
     if len(system.attributes) == 1:
         return find_perturbation_within(system, rng, attribute, base, sums)
     if len(base) < 2:
         raise InvalidParameter(f"attribute {attribute!r} has {len(base)} answers above 0: at least 2 are needed")
     values = {name: system.values(name) for name in system.attributes}
     within = simulation.conditions(values, attribute, rng)
+    if arguments.budget is not None:
+        within = islice(within, sums)
     _, answers = usable_conditions(system, attribute, (int(base[0]), int(base[1])), within, sums)
     require_time(arguments, deadline, "--sums")
     found = largest_sum(answers)

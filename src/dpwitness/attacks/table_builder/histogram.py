@@ -95,18 +95,18 @@ def recover_histogram(
     asked, known = oracle.asked, oracle.values(attribute)
     targets = np.arange(len(known)) if plan.targets is None else chosen_values(oracle, attribute, plan.targets)
     noisy = oracle.ask(attribute, np.eye(len(known), dtype=np.bool_), where)
-    supply = Supply(oracle, rng, attribute, noisy, where)
+    supply = Supply(oracle, rng, attribute, noisy, where, same=plan.same_partitions)
     limit = math.inf if plan.questions is None else plan.questions + asked
     base, k, first = _base(supply, oracle, plan, targets, limit)
     base_k = plan.for_base(k, len(targets))
-    if first is None or first.partitions < base_k:
-        first = supply.count([base], base_k)[0]
     sets = [_compared(base, value, noisy) for value in targets.tolist()]
 
     def done(share: float) -> None:
         if progress is not None:
             progress(round(share * len(sets)), len(sets))
 
+    if first is None or first.partitions < base_k:
+        first = supply.count([base], base_k, lambda share: done(0.0))[0]
     removed = supply.count([one.values for one in sets], k, done)
     variance = _variance([first, *removed])
     sure = probability_right(first.mean, first.count, _error(first, variance), 0)

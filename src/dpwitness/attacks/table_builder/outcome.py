@@ -65,7 +65,8 @@ def found_parameter(found: Perturbation, law: NoiseLaw | None) -> dict[str, Any]
     """The guess for r, and how sure one may be of it.
 
     `confidence`: with this probability uniform noise of a larger r would have shown so; a smaller r is impossible.
-    `probability`: with which such an attack finds the r of the simulated `law`; null without one.
+    `probability`: with which such an attack finds the r of the simulated `law`, null without one; `probability_a_sum`:
+    with which one sum gives it away, or without a law uniform noise of an r that is larger by 1.
     """
     shape = {"plus": found.plus, "minus": found.minus}
     return {
@@ -76,5 +77,6 @@ def found_parameter(found: Perturbation, law: NoiseLaw | None) -> dict[str, Any]
         "largest_sum": found.largest,
         "sums": found.sums,
         "answers_a_sum": found.plus + found.minus,
+        "probability_a_sum": perturbation_found(found.guess + 1 if law is None else law, 1, **shape),
         "probability": None if law is None else perturbation_found(law, found.sums, **shape),
     }

@@ -37,6 +37,8 @@ class Plan:
         largest answers then.
     questions
         At most in all; `partitions` is as large as they allow. None: no limit.
+    same_partitions
+        The same two-partitions for all values, so that the errors of values that nobody has are all the same.
     """
 
     targets: tuple[int, ...] | None = None
@@ -44,6 +46,7 @@ class Plan:
     base_partitions: int | None = None
     base: int | tuple[int, ...] = BASE_SIZE
     questions: int | None = None
+    same_partitions: bool = False
 
     def __post_init__(self) -> None:
         for name in ("partitions", "base_partitions", "questions"):

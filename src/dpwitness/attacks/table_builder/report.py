@@ -151,16 +151,17 @@ def plot_parameter(result: dict[str, Any], path: str | Path) -> None:
     """The probability of Proposition 2 against the number of sums, for this r, with this attack's number marked."""
     from matplotlib.figure import Figure  # 0.3 s
 
-    from dpwitness.attacks.table_builder.theory import perturbation_found, sub_populations_needed
-
-    r = result.get("perturbation", result["guess"])
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.add_subplot()
-    last = max(result["sums"], sub_populations_needed(r, 0.99))
+    single, known = result["probability_a_sum"], result["probability"] is not None
+    last = max(result["sums"], math.ceil(4.6 / max(single, 1e-9)))  # e^−4.6 = 0.01
     sums = sorted({max(1, last * i // 200) for i in range(1, 201)})
-    axes.plot(sums, [perturbation_found(r, m) for m in sums], label=f"uniform noise within ±{r}")
+    label = f"{result['noise']} noise within ±{result['perturbation']}" if known else "uniform noise of a larger r"
+    axes.plot(sums, [-math.expm1(m * math.log1p(-min(single, 1 - 1e-16))) for m in sums], label=label)
     axes.axvline(result["sums"], color="C1", ls="--", label=f"this attack: found {result['guess']}")
-    axes.set(xlabel="sums (three answers each)", ylabel="probability of finding r", ylim=(0, 1.03))
+    axes.set(
+        xlabel=f"sums ({result['answers_a_sum']} answers each)", ylabel="probability that it shows", ylim=(0, 1.03)
+    )
     axes.legend()
     _save(figure, path)
 

@@ -32,6 +32,13 @@ WHOLE = "what no partition reaches was taken as published"
 class Supply:
     """Counts sets of values of one attribute, each by as many different questions as are wanted, if there are any.
 
+    Parameters
+    ----------
+    noisy
+        The attribute's published answers, shape (values,).
+    same
+        Whether all sets of as many usable values get the same two-partitions.
+
     Attributes
     ----------
     sure
@@ -39,7 +46,14 @@ class Supply:
     """
 
     def __init__(
-        self, oracle: System, rng: np.random.Generator, attribute: str, noisy: Wholes, where: Where | None = None
+        self,
+        oracle: System,
+        rng: np.random.Generator,
+        attribute: str,
+        noisy: Wholes,
+        where: Where | None = None,
+        *,
+        same: bool = False,
     ) -> None:
         self._used: dict[str, dict[str, None]] = {}
         self.sure = np.zeros(len(noisy), np.bool_)
@@ -48,6 +62,7 @@ class Supply:
         fixed = {attribute, *self._where}
         self._others = [name for name in oracle.attributes if name not in fixed]
         self._tried = False
+        self._seed = int(rng.integers(1 << 63)) if same else None
 
     @property
     def workarounds(self) -> tuple[str, ...]:
@@ -116,10 +131,11 @@ class Supply:
             if how_many(len(shown)) >= k or not len(extra):
                 extra = extra[:0]
             beside = np.setdiff1d(values, np.concatenate([shown, extra]))
+            rng = self._rng if self._seed is None else np.random.default_rng(self._seed)
             if len(shown) >= 2:
-                base, sides = np.append(shown, extra), two_partitions(self._rng, len(shown), k, len(extra))
+                base, sides = np.append(shown, extra), two_partitions(rng, len(shown), k, len(extra))
             elif len(extra) + len(shown) >= 2:  # either side may turn out to be suppressed, and is left out then
-                base, sides = np.append(extra, shown), two_partitions(self._rng, len(extra) + len(shown), 2 * k)
+                base, sides = np.append(extra, shown), two_partitions(rng, len(extra) + len(shown), 2 * k)
             else:
                 continue
             if len(extra):

@@ -128,11 +128,14 @@ class BoundedNoisyCounts(Counts):
         return self.law.sample(self._rng, n)
 
     def _noise(self, union: Words, attribute: str, selections: Flags, where: Mapping[str, tuple[Any, ...]]) -> Wholes:
-        sets = [row.tobytes() for row in union]
-        known = self._dictionary
-        new = [contributors for contributors in dict.fromkeys(sets) if contributors not in known]
+        whole_row = np.dtype((np.void, union.itemsize * union.shape[1]))
+        return self._kept(self._dictionary, union.view(whole_row).ravel().tolist())
+
+    def _kept(self, known: dict[Any, int], names: list[Any]) -> Wholes:
+        """The noise that each name has in a dictionary, fresh for those that have none."""
+        new = [name for name in dict.fromkeys(names) if name not in known]
         known.update(zip(new, self._fresh(len(new)).tolist(), strict=True))
-        return np.array([known[contributors] for contributors in sets], np.int64)
+        return np.fromiter(map(known.__getitem__, names), np.int64, len(names))
 
 
 class GrowingNoisyCounts(BoundedNoisyCounts):
@@ -173,17 +176,12 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
         layers = super()._noise(union, attribute, selections, where)
         for name, chosen in where.items():
             places = self._table.positions(name, chosen).tolist()
-            for part in places if self._per_value else [frozenset(places)]:
-                layers += self._layer((name, part))
+            parts = places if self._per_value else [frozenset(places)]
+            layers += self._kept(self._conditions, [(name, part) for part in parts]).sum()
         if self._per_value:
-            each = np.array([self._layer((attribute, value)) for value in range(selections.shape[1])], np.int64)
+            each = self._kept(self._conditions, [(attribute, value) for value in range(selections.shape[1])])
             return np.asarray(layers + selections.astype(np.int64) @ each)
-        return layers + np.array([self._layer((attribute, row.tobytes())) for row in selections], np.int64)
-
-    def _layer(self, condition: Any) -> int:
-        if condition not in self._conditions:
-            self._conditions[condition] = int(self.law.sample(self._rng, 1)[0])
-        return self._conditions[condition]
+        return layers + self._kept(self._conditions, [(attribute, row.tobytes()) for row in selections])
 
 
 class KeyedNoisyCounts(Counts):

@@ -1,6 +1,6 @@
 """Questions in blocks, and what their answers add up to, count by count."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,15 +58,23 @@ def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[Fl
 
 def ask_partitions(oracle: System, plans: Sequence[tuple[Tally, Within, Flags]], progress: Progress) -> None:
     """Ask for two-partitions (see `halves`) and add them to their tallies, in as few turns as memory allows."""
+    turns = [turn for plan in plans for turn in _turns(oracle, *plan)]
     batch: list[tuple[Tally, Block]] = []
     size = 0
-    for i, (tally, within, sides) in enumerate(plans):
+    for i, (tally, within, sides) in enumerate(turns):
         rows = halves(len(oracle.values(within.attribute)), within.base, sides, within.beside)
         batch.append((tally, Block(attribute=within.attribute, selections=rows, where=within.where)))
         size += rows.size
-        if size >= MOST_FLAGS or i == len(plans) - 1:
+        if size >= MOST_FLAGS or i == len(turns) - 1:
             for (owner, _), answers in zip(batch, oracle.ask_all([block for _, block in batch]), strict=True):
                 owner.add(answers.reshape(2, -1))
                 owner.queries += len(answers)
             batch, size = [], 0
-            progress((i + 1) / len(plans))
+            progress((i + 1) / len(turns))
+
+
+def _turns(oracle: System, tally: Tally, within: Within, sides: Flags) -> Iterator[tuple[Tally, Within, Flags]]:
+    """The same partitions in portions of which each fits into memory."""
+    portion = max(1, MOST_FLAGS // (2 * len(oracle.values(within.attribute))))
+    for start in range(0, len(sides), portion):
+        yield tally, within, sides[start : start + portion]
