@@ -1,10 +1,11 @@
 """Three noisy interfaces to one SQLite database, as systems for `dpwitness attack FAMILY --oracle`.
 
     dpwitness attack subset_sum --oracle docs/examples/sqlite_oracles.py:subset_sums --size 64
-    dpwitness attack threshold_testing --oracle docs/examples/sqlite_oracles.py:thresholds --cells 12
+    dpwitness attack threshold_testing --oracle docs/examples/sqlite_oracles.py:thresholds --cells 432
     dpwitness attack table_builder --oracle docs/examples/sqlite_oracles.py:noisy_counts --column region
 
-The database is the file that the environment variable PEOPLE_SQLITE names, or one in memory. An attack sees answers alone.
+The database is the file that the environment variable PEOPLE_SQLITE names, or one in memory. An attack sees answers
+alone.
 
 As a program it answers a file of questions, for a system that `--oracle` does not reach:
 
@@ -23,27 +24,23 @@ import sys
 import numpy as np
 
 REGIONS = ("north", "south", "east", "west", "centre", "coast", "hills", "islands", "lakes", "plains", "border", "city")
+YEARS = (2021, 2022, 2023)
 PEOPLE = 3_000
+CELLS = 12 * len(REGIONS) * len(YEARS)
 
 
 def connect():
     """The database: people, the region and the year of each, how often each saw a doctor, and whether each smokes."""
     database = sqlite3.connect(os.environ.get("PEOPLE_SQLITE", ":memory:"))
     if not database.execute("SELECT name FROM sqlite_master WHERE name = 'people'").fetchone():
-        database.execute("CREATE TABLE people (id INTEGER PRIMARY KEY, region, year, visits, smokes, key)")
-        draw = random.Random(20)  # whoever lives there; `key` is what sticky noise is made of
-        rows = [
-            (
-                number,
-                REGIONS[min(int(draw.expovariate(0.2)), 11)],
-                draw.choice((2021, 2022, 2023)),
-                min(int(draw.expovariate(0.5)), 11),
-                int(draw.random() < 0.4),
-                draw.getrandbits(40),
-            )
-            for number in range(PEOPLE)
-        ]
-        database.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", rows)
+        database.execute("CREATE TABLE people (id INTEGER PRIMARY KEY, region, year, visits, cell, smokes, key)")
+        draw = random.Random(20)  # whoever lives there
+        for number in range(PEOPLE):
+            region, year = min(int(draw.expovariate(0.2)), 11), draw.randrange(3)
+            visits = min(int(draw.expovariate(0.5)), 11)
+            smokes, key = int(draw.random() < 0.4), draw.getrandbits(40)  # what sticky noise is made of
+            row = (number, REGIONS[region], YEARS[year], visits, 36 * visits + 3 * region + year, smokes, key)
+            database.execute("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         database.commit()
     return database
 
@@ -66,17 +63,18 @@ def subset_sums(rng):
 
 
 def thresholds(rng):
-    """Whether more people have some numbers of visits than others, compared with one noisy threshold.
+    """Whether more people are in some cells than in others, compared with one noisy threshold.
 
-    Private threshold testing with ε₁ = 1 and no noise on the queries (Chen & Machanavajjhala 2015). Cell v: v visits.
+    Private threshold testing with ε₁ = 1 and no noise on the queries (Chen & Machanavajjhala 2015). Cell 36·v + 3·r +
+    y: v visits, in the r-th region, in the y-th year.
     """
     database, threshold = connect(), rng.laplace(0, 1)
 
     def answer(signs):
         plus, minus = np.flatnonzero(signs > 0).tolist(), np.flatnonzero(signs < 0).tolist()
         query = (
-            f"SELECT COUNT(*) FILTER (WHERE visits IN ({places(len(plus))})) "
-            f"- COUNT(*) FILTER (WHERE visits IN ({places(len(minus))})) FROM people"
+            f"SELECT COUNT(*) FILTER (WHERE cell IN ({places(len(plus))})) "
+            f"- COUNT(*) FILTER (WHERE cell IN ({places(len(minus))})) FROM people"
         )
         return database.execute(query, plus + minus).fetchone()[0] >= threshold
 
@@ -101,6 +99,9 @@ def noisy_counts(seed):
     return answer
 
 
+noisy_counts.values = {"region": REGIONS, "year": YEARS, "visits": range(12)}  # what an attacker may ask about
+
+
 def as_subset(question):
     """People, from 0, as flags."""
     subset = np.zeros(PEOPLE, bool)
@@ -110,7 +111,7 @@ def as_subset(question):
 
 def as_signs(question):
     """Cells to add and to take off, as signs."""
-    signs = np.zeros(12, np.int8)
+    signs = np.zeros(CELLS, np.int8)
     signs[question["plus"]], signs[question["minus"]] = 1, -1
     return signs
 

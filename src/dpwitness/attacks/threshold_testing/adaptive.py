@@ -29,8 +29,8 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
     """Read a histogram through one call of private threshold testing, by queries chosen from the answers so far.
 
     Without query noise counts are found up to a common factor, which one noisy total then gives, or ε₁ limits. What was
-    found is tried on fresh sums; where these are not as predicted, Algorithm 4 is run instead if the oracle sells totals,
-    and else nothing is claimed and all guesses are 0.
+    found is tried on fresh sums; where these are not as predicted, Algorithm 4 is run instead if the oracle sells
+    totals, and else nothing is claimed and all guesses are 0.
 
     Parameters
     ----------

@@ -28,12 +28,17 @@ class Balance:
     def __init__(self, scales: Scales, base: Base) -> None:
         n = scales.oracle.cells
         self.scales, self.base, self.gap = scales, base, 0
+        self._located: Located | None = None
         self.low, self.high = np.zeros(n, np.int64), np.full(n, OPEN)
 
     def restart(self, located: Located) -> None:
         """Nothing is known but these cells' counts and the gap."""
-        self.low[:], self.high[:], self.gap = 0, OPEN, located.gap
+        self.low[:], self.high[:], self.gap, self._located = 0, OPEN, located.gap, located
         self.low[located.cells] = self.high[located.cells] = located.counts
+
+    def alone(self, rng: np.random.Generator) -> bool:
+        """Whether no other counts of the located cells explain their answers."""
+        return self._located is not None and self._located.alone(rng)
 
     def threshold(self) -> int | None:
         """⌈z⌉: the sum of the base and the gap; None where a cell of the base is not known."""
@@ -101,8 +106,8 @@ def random_sum(
         chosen = mine[rng.random(len(mine)) < share]
         inside, outside = chosen[base[chosen] == 1], chosen[base[chosen] == 0]
         signs[inside] = 0
-        # All of one sign now and then: the heaviest cells make up for them, fewer of which it takes, so that counts that
-        # are all too large by as much are found out.
+        # All of one sign now and then: the heaviest cells make up for them, fewer of which it takes, so that counts
+        # that are all too large by as much are found out.
         alike = rng.random() < 0.5
         signs[outside] = rng.choice([-1, 1]) if alike else 2 * rng.integers(0, 2, len(outside), np.int8) - 1
         free[outside] = False

@@ -58,7 +58,9 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
-        "--adaptive", action="store_true", help="weigh cells by sums chosen from the answers so far (always with --oracle)"
+        "--adaptive",
+        action="store_true",
+        help="weigh cells by sums chosen from the answers so far (always with --oracle)",
     )
     how.add_argument(
         "--support", type=whole, metavar="K", help="every count from 0 to K occurs: Algorithm 3 alone, all of ε for it"
@@ -74,7 +76,9 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     )
     parser.add_argument("--repeat", type=whole, default=10, help="how many attacks (default 10)")
     oracle_options(parser, "an int8 array, −1, 0 or +1 a cell,", "True where that sum of cells reaches the threshold")
-    parser.add_argument("--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)")
+    parser.add_argument(
+        "--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"
+    )
     parser.add_argument("--epsilon1", type=number, help="ε₁ of your system's threshold noise, where you know it")
     options.plot(parser)
     options.common(parser, max_time=MAX_TIME, workers="threads, an attack on each (default: all cores)")

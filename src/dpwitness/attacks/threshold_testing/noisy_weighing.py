@@ -20,7 +20,7 @@ from dpwitness.attacks.threshold_testing.localising import locate
 from dpwitness.attacks.threshold_testing.oracle import Queries
 from dpwitness.attacks.threshold_testing.questions import Cells, Signs
 from dpwitness.attacks.threshold_testing.readings import Readings
-from dpwitness.attacks.threshold_testing.ruler import REACH, Ruler, votings
+from dpwitness.attacks.threshold_testing.ruler import Ruler, votings
 from dpwitness.attacks.threshold_testing.weights import Weights
 
 __all__ = ["NoisyWeighed", "weigh_noisy"]

@@ -83,7 +83,7 @@ def attack_threshold(epsilon: float, delta: float) -> int:
 
 
 def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 0.25) -> int:
-    """t of Theorem 3.5: of so many copies of each query the majority is right for all queries at once.
+    """T of Theorem 3.5: of so many copies of each query the majority is right for all queries at once.
 
     Parameters
     ----------

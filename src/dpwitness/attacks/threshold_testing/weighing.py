@@ -29,6 +29,9 @@ FIRST: Final = 24
 #: Cells that are weighed and tried before all the others are.
 PILOT: Final = 96
 ATTEMPTS: Final = 6
+BASES: Final = 3
+#: Of so few cells that are not empty other counts may explain all answers as well.
+FEW: Final = 40
 #: Of each count so many cells, when a unit is looked for again: where most hold one and the same, others tell more.
 EACH_COUNT: Final = (5, 2, 1)
 
@@ -72,17 +75,19 @@ def weigh(scales: Scales, rng: np.random.Generator) -> Weighed:
     """
     n = scales.oracle.cells
     everything = rng.permutation(n)
-    for _ in range(ATTEMPTS):
+    for _ in range(BASES):
         balance = Balance(scales, lay_base(scales, rng))
         if not len(balance.base.above):
             break
         tuned = _tune(balance, rng)
-        while tuned:
+        for _ in range(BASES):
+            if not tuned:
+                break
             balance.weigh(everything, rng)
             tried = balance.tried(everything, rng)
-            if tried:
+            if tried and (len(balance.base.above) > FEW or balance.alone(rng)):
                 return Weighed(low=balance.low, high=balance.high, tried=tried, threshold=balance.threshold())
-            tuned = _tune(balance, rng, everything)
+            tuned = not tried and _tune(balance, rng, everything)
     return Weighed(low=np.zeros(n, np.int64), high=np.ones(n, np.int64), tried=0, threshold=None)
 
 

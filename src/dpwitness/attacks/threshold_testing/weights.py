@@ -59,7 +59,9 @@ class Weights:
                 used = np.flatnonzero(rng.random(len(self._heavy)) < rng.choice([0.5, 0.9]))
                 heavy, values = self._heavy[used], self._values[used]
                 reach = np.concatenate([[0], np.cumsum(values)])
-                aim = int(np.clip(rng.integers(first, last + 1), aim - (1 << 20), aim + (1 << 20))) if trial % 2 else aim
+                aim = (
+                    int(np.clip(rng.integers(first, last + 1), aim - (1 << 20), aim + (1 << 20))) if trial % 2 else aim
+                )
             else:
                 heavy, values, reach = self._heavy, self._values, self._reach
             signs, value = self._offset(aim, heavy, values, reach, first, last)
@@ -89,7 +91,9 @@ class Weights:
         made = direction * (abs(amount) - left)
         place = int(np.searchsorted(self._sums, amount - made))
         options = [k for k in (place, place - 1) if 0 <= k < len(self._sums)]
-        best = min(options, key=lambda k: (not first <= made + self._sums[k] <= last, abs(made + self._sums[k] - amount)))
+        best = min(
+            options, key=lambda k: (not first <= made + self._sums[k] <= last, abs(made + self._sums[k] - amount))
+        )
         signs[self._light] = self._codes[best]
         return signs, made + int(self._sums[best])
 
