@@ -14,6 +14,7 @@ from dpwitness.clock import Deadline
 from dpwitness.effort import CHECK_RUNS, Effort
 from dpwitness.errors import InvalidNeighbours, InvalidParameter
 from dpwitness.events import Event, Noun
+from dpwitness.mechanisms.accountants import Accountant, as_claim
 from dpwitness.mechanisms.carried import Stated, stated_claim
 from dpwitness.mechanisms.made import example_of, given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -41,7 +42,7 @@ class Statement:
     make: Callable[[], Any] | None = None
     epsilon: float | None = None
     delta: float | None = None
-    claim: Claim | float | None = None
+    claim: Claim | Accountant | float | None = None
     d_in: Any = None
     neighbours: Relation | Sequence[Any] | None = None
     data: Any = None
@@ -52,9 +53,10 @@ class Statement:
     attack: str | Attack | None = None
 
     def __post_init__(self) -> None:
-        """Settle what is run: the mechanism, or one that is made for each run."""
-        object.__setattr__(self, "mechanism", given_or_made(self.mechanism, self.make))
-        object.__setattr__(self, "make", None)
+        """Settle what is run, the mechanism or one that is made for each run; and what an accountant claims."""
+        made = given_or_made(self.mechanism, self.make)
+        for name, value in {"mechanism": made, "make": None, "claim": as_claim(self.claim)}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def stated(self) -> Stated:
@@ -213,7 +215,5 @@ def _name(function: Any) -> str:
 
 
 def _reference(function: Any) -> str:
-    function = plain_function(function)
-    function = getattr(function, "py_func", function)
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', '?')}:{name}"
+    function = getattr(plain_function(function), "py_func", plain_function(function))
+    return f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', type(function).__qualname__)}"

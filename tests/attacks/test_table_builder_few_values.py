@@ -101,6 +101,17 @@ def test_a_cap_on_questions_is_kept():
         assert 0.6 * cap < found.queries <= cap
 
 
+def test_a_cap_is_kept_where_other_attributes_help():
+    table = crowd(sex=2, age=14)
+    sure = []
+    for cap in (80, 150, 300, 1200):
+        found, _ = attack(table, plan=Plan(questions=cap))
+        assert found.queries <= cap
+        sure.append(sum(found.confidence))
+    assert sure[-1] > 1.9
+    assert sure[-1] > sure[1]
+
+
 def test_one_value_costs_two_noise_removals():
     table = Table.from_counts([60 + i for i in range(12)] + [0, 1, 3])
     found, _ = attack(table, plan=Plan(targets=(14,), partitions=200))

@@ -13,9 +13,11 @@ from dpwitness.api.verdicts import Tested, until_refuted, verdict_of
 from dpwitness.attacks.candidate import Attack
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
+from dpwitness.claims.hyperplane import bounds_divergences
 from dpwitness.effort import CHECK_RUNS, MAX_TIME, Effort
 from dpwitness.evidence import detectable_parameter, growth_rate, log_e_value, lower_bound
 from dpwitness.health import before_search
+from dpwitness.mechanisms.accountants import Accountant
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
@@ -23,8 +25,10 @@ from dpwitness.problem import Problem, Statement
 from dpwitness.results.verdict import Verdict
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget, usual_runs
+from dpwitness.search.cells import Aim, better
 from dpwitness.search.find import find
 from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.refining import refined
 
 
 def check(
@@ -32,7 +36,7 @@ def check(
     *,
     make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
-    claim: Claim | float | None = None,
+    claim: Claim | Accountant | float | None = None,
     delta: float | None = None,
     d_in: Any = None,
     neighbours: Relation | Sequence[Any] | None = None,
@@ -65,7 +69,8 @@ def check(
         By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.
     claim
         The claim where it is not the mechanism's parameter: such as `ApproxDP(1.0, 1e-5)`, or a number, the claimed ε
-        in nats. The mechanism keeps the ε that it has.
+        in nats; or an accountant of dp-accounting or Opacus, whose whole privacy profile is claimed then. The mechanism
+        keeps the ε that it has.
     delta
         The claimed δ, and the mechanism's parameter of that name; by default what the object itself claims, else 0.
     d_in
@@ -158,6 +163,12 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         stop_value=min(20 * log_threshold / budget, fastest / 2),
     )
     candidate, spent = find(problem, runner, objective, planned=effort.max_runs, budget=budget)
+    candidate, more = refined(runner.searching(), candidate, objective, planned=effort.max_runs, budget=budget)
+    spent += more
+    if bounds_divergences(claim):
+        aim = Aim(claim=claim, planned=effort.max_runs, log_threshold=log_threshold, of_bound=False)
+        candidate, more = better(runner.searching(), candidate, aim, objective, budget)
+        spent += more
     return confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
 
 

@@ -186,6 +186,10 @@ class Course:
         pair = self.pair.swapped() if chosen.swapped[k] else self.pair
         return Candidate(pair=pair, event=chosen.events[k], estimate=estimate)
 
+    def outcomes_of(self, candidate: Candidate) -> tuple[Rows, Rows]:
+        """The outcomes so far, D first as in the candidate."""
+        return (self.x, self.y) if candidate.pair.data is self.pair.data else (self.y, self.x)
+
     def counts(self, candidate: Candidate) -> Counts:
         """What the epochs showed of an event since it was chosen, D first as in the candidate."""
         number = self.numbers.get(candidate.event)

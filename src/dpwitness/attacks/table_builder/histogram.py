@@ -95,9 +95,8 @@ def recover_histogram(
     asked, known = oracle.asked, oracle.values(attribute)
     targets = np.arange(len(known)) if plan.targets is None else chosen_values(oracle, attribute, plan.targets)
     noisy = oracle.ask(attribute, np.eye(len(known), dtype=np.bool_), where)
-    supply = Supply(oracle, rng, attribute, noisy, where, same=plan.same_partitions)
-    limit = math.inf if plan.questions is None else plan.questions + asked
-    base, k, first = _base(supply, oracle, plan, targets, limit)
+    supply = Supply(oracle, rng, attribute, noisy, plan, where)
+    base, k, first = _base(supply, plan, len(targets))
     base_k = plan.for_base(k, len(targets))
     sets = [_compared(base, value, noisy) for value in targets.tolist()]
 
@@ -130,18 +129,18 @@ def recover_histogram(
     )
 
 
-def _base(
-    supply: Supply, oracle: System, plan: Plan, targets: Wholes, limit: float
-) -> tuple[Wholes, int, Removed | None]:
+def _base(supply: Supply, plan: Plan, number: int) -> tuple[Wholes, int, Removed | None]:
     """The base set, how many two-partitions each value gets, and the base set's count where it is known already."""
-    base = supply.base(plan.base, plan.partitions or plan.pilot(limit - oracle.asked))
-    if plan.partitions is not None:
-        return base, plan.wanted(0.0, len(targets), limit - oracle.asked), None
-    first = supply.count([base], plan.pilot(limit - oracle.asked))[0]
-    variance = _variance([first])
-    if variance is None:  # of so few values that no two sums can be compared: as many as there are
-        variance = PILOT / PER_VARIANCE
-    k = plan.wanted(variance, len(targets), limit - oracle.asked)
+    pilot = plan.pilot(supply.left)
+    base = supply.base(plan.base, plan.partitions or pilot)
+    first, variance = None, 0.0
+    if plan.partitions is None:
+        first = supply.count([base], pilot)[0]
+        # Of so few values that no two sums can be compared: as many as there are.
+        estimate = _variance([first])
+        variance = PILOT / PER_VARIANCE if estimate is None else estimate
+    spare = supply.overhead(base, plan.wanted(variance, number, supply.left)) * (number + 1)
+    k = plan.wanted(variance, number, supply.left - min(spare, supply.left / 2))
     again = supply.base(plan.base, k)
     return again, k, first if np.array_equal(base, again) else None
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.averaging import Removed, chosen_values, combined, halves
 from dpwitness.attacks.table_builder.partitions import how_many, two_partitions
+from dpwitness.attacks.table_builder.plan import Plan
 from dpwitness.attacks.table_builder.protocol import Block, System
 from dpwitness.attacks.table_builder.table import Where
 from dpwitness.attacks.table_builder.tally import Progress, Tally, Within, ask_partitions, shown_values
@@ -29,15 +30,20 @@ CROSSED = "two attributes were partitioned at once, four answers each (appendix 
 WHOLE = "what no partition reaches was taken as published"
 
 
+def _silent(share: float) -> None:
+    """Nobody watches the progress."""
+
+
 class Supply:
     """Counts sets of values of one attribute, each by as many different questions as are wanted, if there are any.
 
     Parameters
     ----------
     noisy
-        The attribute's published answers, shape (values,).
-    same
-        Whether all sets of as many usable values get the same two-partitions.
+        The published answers, shape (values,).
+    plan
+        Of it `same_partitions`, and `questions`, those for `noisy` included: near that limit other attributes are left
+        out, and pairs of them with any limit.
 
     Attributes
     ----------
@@ -51,18 +57,30 @@ class Supply:
         rng: np.random.Generator,
         attribute: str,
         noisy: Wholes,
+        plan: Plan | None = None,
         where: Where | None = None,
-        *,
-        same: bool = False,
     ) -> None:
         self._used: dict[str, dict[str, None]] = {}
         self.sure = np.zeros(len(noisy), np.bool_)
         self._oracle, self._rng, self._attribute, self._noisy = oracle, rng, attribute, noisy
         self._where = dict(where or {})
         fixed = {attribute, *self._where}
-        self._others = [name for name in oracle.attributes if name not in fixed]
-        self._tried = False
-        self._seed = int(rng.integers(1 << 63)) if same else None
+        self._others = [
+            name for name in oracle.attributes if name not in fixed and 2 <= len(oracle.values(name)) <= MOST_VALUES
+        ]
+        self._tried, plan = False, plan or Plan()
+        self._seed = int(rng.integers(1 << 63)) if plan.same_partitions else None
+        self._limit = math.inf if plan.questions is None else plan.questions + oracle.asked - len(noisy)
+
+    @property
+    def left(self) -> float:
+        """How many questions may still be asked."""
+        return self._limit - self._oracle.asked
+
+    def overhead(self, base: Wholes, k: int) -> int:
+        """Questions of a count beside its partitions: which values of other attributes have answers above 0."""
+        enough = how_many(int(np.count_nonzero(self._noisy[base])) - 1) >= k
+        return 0 if enough else sum(len(self._oracle.values(name)) for name in self._others)
 
     @property
     def workarounds(self) -> tuple[str, ...]:
@@ -95,7 +113,7 @@ class Supply:
         """Find suppressed values that have people: beside a helper, they change its answer (appendix C, section 9)."""
         helpers = np.argsort(-self._noisy, kind="stable")[: min(2, np.count_nonzero(self._noisy))]
         tried = np.flatnonzero(self._noisy == 0)[:MOST_TRIED]
-        if self._tried or not len(tried):
+        if self._tried or not len(tried) or len(helpers) * len(tried) > self.left / 4:
             return
         self._tried = True
         selections = np.zeros((len(helpers) * len(tried), len(self._noisy)), np.bool_)
@@ -113,7 +131,7 @@ class Supply:
         """
         tallies = [Tally() for _ in sets]
         self._own(tallies, sets, k, progress or _silent)
-        for more in (self._partition_others, self._cross):
+        for more in (self._partition_others, self._cross) if self.left == math.inf else (self._partition_others,):
             short = [i for i, tally in enumerate(tallies) if tally.missing(k) > 0]
             if short:
                 more([tallies[i] for i in short], [sets[i] for i in short], k)
@@ -146,13 +164,16 @@ class Supply:
 
     def _partition_others(self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int) -> None:
         """Partition the values of other attributes within the set (appendix C, second workaround)."""
-        names = [name for name in self._others if 2 <= len(self._oracle.values(name)) <= MOST_VALUES]
+        names = sorted(self._others, key=lambda name: len(self._oracle.values(name)))
+        while names and len(sets) * sum(len(self._oracle.values(name)) for name in names) > self.left / 2:
+            names.pop()
         wheres = [self._within(values) for values in sets]
         shown = shown_values(self._oracle, [(name, where) for where in wheres for name in names])
+        most = self.left / (2 * len(sets))
         plans = []
         for i, (tally, where) in enumerate(zip(tallies, wheres, strict=True)):
             tally.queries += sum(len(self._oracle.values(name)) for name in names)
-            missing = tally.missing(k)
+            missing = int(min(tally.missing(k), most))
             tally.shown = {name: shown[i * len(names) + j] for j, name in enumerate(names)}
             for name, flags in sorted(tally.shown.items(), key=lambda item: -np.count_nonzero(item[1])):
                 base, beside = np.flatnonzero(flags), np.flatnonzero(~flags)
@@ -227,7 +248,3 @@ class Supply:
     def _within(self, values: Wholes) -> Where:
         known = self._oracle.values(self._attribute)
         return {**self._where, self._attribute: tuple(known[i] for i in values)}
-
-
-def _silent(share: float) -> None:
-    """Nobody watches the progress."""
