@@ -25,7 +25,7 @@ Bits = NDArray[np.int64]
 ADVERSARIES: Final = ("polynomial", "least-squares", "exponential")
 #: Laws of the errors whose likelihood is that of least squares, or nearly.
 NORMAL: Final = ("binomial", "gaussian")
-#: Laws behind which a least-squares fit recovers more than the program. Adversarial errors are not normal, but they pull
+#: Laws behind which a least-squares fit recovers more than the program. Adversarial errors are not normal, but pull
 #: the fitted values evenly to 1/2, not past it.
 FITTED: Final = (*NORMAL, "adversarial")
 #: Residuals are compared up to this, in counts.
