@@ -57,6 +57,7 @@ def test_the_slow_reconstruction_is_refuted_after_tens_of_runs(monkeypatch):
         parameters={"error": 1.0},
         outcome=float,  # numba is not asked: it takes seconds to refuse this
         seed=1,
+        workers=1,
         search_runs=32,
         max_time=300,
     )

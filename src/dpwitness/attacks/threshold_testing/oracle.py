@@ -141,7 +141,7 @@ class Queries:
     def _hits(self, questions: Iterator[Signs], copies: int) -> Cells:
         answers = self._answers(one for one in questions for _ in range(copies))
         self.queries += len(answers)
-        return np.asarray(answers, np.float64).astype(np.int64).reshape(-1, copies).sum(axis=1)
+        return np.asarray(np.asarray(answers).astype(np.int64).reshape(-1, copies).sum(axis=1))
 
 
 def check_changes(changes: Sequence[Change]) -> None:
