@@ -19,7 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness import ApproxDP, Claim, DPWitnessError, PureDP, Violation, check, flags, integers, numbers, records
+from dpwitness import (
+    ApproxDP,
+    Claim,
+    DPWitnessError,
+    PureDP,
+    Violation,
+    categories,
+    check,
+    flags,
+    integers,
+    numbers,
+    records,
+)
 from dpwitness.neighbours import Relation
 
 
@@ -109,6 +121,19 @@ def integer_laplace_5(value):
 
 def integer_laplace_10(value):
     return integer_laplace(10.0)(value)
+
+
+@cache
+def counts_by_text():
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    texts = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+    return texts >> dp.t.then_count_by() >> dp.m.then_laplace_threshold(scale=1.0, threshold=4)
+
+
+def count_by_threshold(texts):
+    return counts_by_text()(list(texts))
 
 
 @cache
@@ -222,6 +247,13 @@ BUGS = [
         fault="the first bit of each answer is the true one",
         claim=lambda: PureDP(bit_vector_response().map(1)),
         neighbours=local((flags(),) * 8),
+    ),
+    Bug(
+        function=count_by_threshold,
+        requirement="opendp==0.16.0",
+        fault="a count that is the threshold is released, and δ does not count it",
+        claim=lambda: ApproxDP(*counts_by_text().map(1)),
+        neighbours=records(categories("a", "b", "c")),
     ),
     Bug(
         function=clamped_mean,

@@ -1,6 +1,6 @@
 """How many paired runs it takes to refute a claim, where a check bets from the first run on.
 
-    python benchmarks/small_sample_race.py [--repetitions 300] [ROWS …]
+    python benchmarks/small_sample_race.py [--repetitions 300] [--first 0] [--workers 1] [ROWS …]
 
 The rows are those of González et al. 2025 and Kutta et al. 2026: α = 0.05, D = (0), D′ = (0, 1), mean and median of the
 runs, and of mechanisms that keep the claim how many were refuted all the same. What runs here is `Course.advance` of
@@ -11,6 +11,7 @@ import argparse
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,16 +143,22 @@ def race(row: Row, seed: int, coupled: bool) -> tuple[int, bool]:
     return course.runs, False
 
 
-def show(name: str, row: Row, repetitions: int, coupled: bool) -> None:
+def raced(name: str, seed: int, coupled: bool) -> tuple[int, bool]:
+    """The same by name, for another process."""
+    return race(_rows()[name], seed, coupled)
+
+
+def show(name: str, row: Row, seeds: range, coupled: bool, processes: Executor) -> None:
     """One line of the table."""
-    began = time.process_time()
-    found = [race(row, seed, coupled) for seed in range(1 if row.once else repetitions)]
+    began = time.monotonic()
+    seeds = seeds[:1] if row.once else seeds
+    found = list(processes.map(raced, [name] * len(seeds), seeds, [coupled] * len(seeds)))
     runs, refuted = np.array([n for n, _ in found]), np.mean([was for _, was in found])
     error = runs.std() / math.sqrt(len(runs))
     print(
         f"{name:24s} {'coupled' if coupled else 'independent':11s} {runs.mean():7.1f} ± {error:5.1f}"
         f"  median {np.median(runs):6.0f}  95 % {np.quantile(runs, 0.95):6.0f}  refuted {refuted:6.1%}"
-        f"{'  (claim holds)' if row.holds else ''}  {row.known}  [{time.process_time() - began:.0f} s]",
+        f"{'  (claim holds)' if row.holds else ''}  {row.known}  [{time.monotonic() - began:.0f} s]",
         flush=True,
     )
 
@@ -161,11 +168,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"which races, of {', '.join(rows)}; all of them")
     parser.add_argument("--repetitions", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--workers", type=int, default=1, help="processes, a race in each")
+    parser.add_argument("--sides", choices=["independent", "coupled"], help="by default both")
     given = parser.parse_args()
-    for name, row in rows.items():
-        if not given.rows or name in given.rows:
-            for coupled in (False, True):
-                show(name, row, given.repetitions, coupled)
+    seeds = range(given.first, given.first + given.repetitions)
+    with ProcessPoolExecutor(given.workers) as processes:
+        for name, row in rows.items():
+            if not given.rows or name in given.rows:
+                for coupled in (False, True):
+                    if given.sides in (None, "coupled" if coupled else "independent"):
+                        show(name, row, seeds, coupled, processes)
 
 
 if __name__ == "__main__":

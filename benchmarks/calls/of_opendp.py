@@ -136,5 +136,6 @@ CALLS = (
     call("sum", total, TEN),
     call("count", count, TEN),
     call("count_by_categories", counts_of_texts, records(categories(*CASES))),
-    call("count_by, threshold", counts_by_text, records(categories(*CASES)), delta=0.01339),
+    # δ is P[noise ≥ 3]: of a count of 1 the threshold itself is released. The library's own is refuted: `known_bugs`.
+    call("count_by, threshold", counts_by_text, records(categories(*CASES)), delta=0.0364),
 )

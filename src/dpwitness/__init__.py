@@ -32,6 +32,7 @@ _HOMES = {
     "OracleFailed": "errors",
     "OutcomeSet": "events",
     "PrivacyProfile": "claims",
+    "Profile": "results.profile",
     "RenyiDP": "claims",
     "ScoreThreshold": "events",
     "SlowMechanism": "errors",
@@ -53,6 +54,7 @@ _HOMES = {
     "like": "neighbours",
     "numbers": "neighbours",
     "pairs": "neighbours",
+    "profile": "api.profiling",
     "queries": "neighbours",
     "records": "neighbours",
     "remote": "mechanisms.remote",
@@ -91,6 +93,7 @@ __all__ = [  # noqa: RUF022  # by the alphabet, ZCDP too
     "OracleFailed",
     "OutcomeSet",
     "PrivacyProfile",
+    "Profile",
     "PureDP",
     "RenyiDP",
     "ScoreThreshold",
@@ -112,6 +115,7 @@ __all__ = [  # noqa: RUF022  # by the alphabet, ZCDP too
     "like",
     "numbers",
     "pairs",
+    "profile",
     "queries",
     "records",
     "remote",
@@ -125,6 +129,7 @@ if TYPE_CHECKING:
     from dpwitness.api.bounding import bound
     from dpwitness.api.checking import check
     from dpwitness.api.curves import curve
+    from dpwitness.api.profiling import profile
     from dpwitness.api.replaying import replay
     from dpwitness.api.shrinking import shrink
     from dpwitness.claims import ZCDP, ApproxDP, Claim, GaussianDP, PrivacyProfile, PureDP, RenyiDP, TradeOff
@@ -168,6 +173,7 @@ if TYPE_CHECKING:
     )
     from dpwitness.results.bound import Bound
     from dpwitness.results.curve import Curve
+    from dpwitness.results.profile import Profile
     from dpwitness.results.verdict import NotRefuted, Violation
     from dpwitness.results.witness import Witness
     from dpwitness.targets import target

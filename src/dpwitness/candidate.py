@@ -1,5 +1,6 @@
 """What a search proposes: a directed pair and an event, and how often each side was seen in it. Never evidence."""
 
+import math
 from dataclasses import dataclass, replace
 
 from dpwitness.events import Event
@@ -7,16 +8,47 @@ from dpwitness.neighbours import Pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CellsEstimate:
+    """Rough probabilities of the cells of a partition, from search runs, and the bet that follows from them.
+
+    Attributes
+    ----------
+    joint
+        The probability of cell i on D and cell j on D′ in one paired run, at i·k + j; shape (k²,).
+    order, log_ratios
+        Of the divergence that is tested, and of the hyperplane that touches it; see `claims.hyperplane`.
+    against
+        The parameter of the claim's family that the bet is best against.
+
+    Raises `ValueError` for numbers that cannot be these.
+    """
+
+    joint: tuple[float, ...]
+    order: float
+    log_ratios: tuple[float, ...]
+    against: float
+
+    def __post_init__(self) -> None:
+        if len(self.joint) != len(self.log_ratios) ** 2 or not all(0 <= share <= 1 for share in self.joint):
+            raise ValueError(f"a joint law of {len(self.log_ratios)} cells needs the square of it in probabilities")
+        if not 0.99 <= sum(self.joint) <= 1.01:
+            raise ValueError(f"the probabilities of all cells add up to {sum(self.joint)!r}, not to 1")
+        if not 0 <= self.against < math.inf:
+            raise ValueError(f"against={self.against!r} must be finite and not negative")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Rough probabilities of an event under D, under D′ and under both in one run, from search runs.
 
-    Good enough to place a bet on. `both` None: the sides are independent. Raises `ValueError` for what is no
-    probability.
+    Good enough to place a bet on. `both` None: the sides are independent. `cells`: what was seen of all the cells of a
+    partition, where the bet is on them. Raises `ValueError` for what is no probability.
     """
 
     p: float
     q: float
     both: float | None = None
+    cells: CellsEstimate | None = None
 
     def __post_init__(self) -> None:
         for name in ("p", "q"):
@@ -30,13 +62,15 @@ class Estimate:
 class Tally:
     """How many of n paired search runs had (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0).
 
-    It may choose a candidate and never proves one: evidence takes `Counts`, which confirm runs alone make.
+    It may choose a candidate and never proves one: evidence takes `Counts`, which confirm runs alone make. `cells`: how
+    many had cell i on D and cell j on D′, at i·k + j, where the event is made of k cells.
     """
 
     n10: int = 0
     n11: int = 0
     n01: int = 0
     n00: int = 0
+    cells: tuple[int, ...] = ()
 
     @property
     def runs(self) -> int:
@@ -51,8 +85,9 @@ class Tally:
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(
-            n10=self.n10 + other.n10, n11=self.n11 + other.n11, n01=self.n01 + other.n01, n00=self.n00 + other.n00
-        )
+            n10=self.n10 + other.n10, n11=self.n11 + other.n11, n01=self.n01 + other.n01, n00=self.n00 + other.n00,
+            cells=tuple(map(sum, zip(self.cells, other.cells, strict=True))),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

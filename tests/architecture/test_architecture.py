@@ -23,6 +23,7 @@ FLOORS = [
     {"evidence", "mechanisms"},
     {"attacks", "runs", "results"},
     {"effort"},
+    {"related"},
     {"problem"},
     {"search", "health"},
     {"api"},
@@ -216,13 +217,13 @@ def test_public_names():
         "CompiledDiffers", "Curve", "DPWitnessError", "DependentRuns", "GaussianDP", "Interval", "InvalidClaim",
         "InvalidData", "InvalidNeighbours", "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismCrashed",
         "MechanismError", "MechanismRaised", "MechanismTimeout",
-        "NotRefuted", "OracleFailed", "OutcomeSet", "PrivacyProfile", "PureDP", "RenyiDP", "ScoreThreshold",
-        "SlowMechanism",
+        "NotRefuted", "OracleFailed", "OutcomeSet", "PrivacyProfile", "Profile", "PureDP", "RenyiDP",
+        "ScoreThreshold", "SlowMechanism",
         "TradeOff",
         "UnknownAttack", "UnknownTarget",
         "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "curve", "flags",
-        "histogram", "integers", "like", "numbers", "pairs", "queries", "records", "remote", "replay", "shrink",
-        "target", "text",
+        "histogram", "integers", "like", "numbers", "pairs", "profile", "queries", "records", "remote", "replay",
+        "shrink", "target", "text",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

@@ -1,6 +1,7 @@
 """Questions out and answers in: attacks on a system that no function reaches, and those that go on."""
 
 import argparse
+import csv
 import json
 
 import pytest
@@ -121,8 +122,10 @@ def test_wrong_answers_are_errors_of_one_line(tmp_path, text, message):
     run("--ask", file, "--seed", 5)
     before = file.read_text()
     answers.write_text(text)
+    limit = csv.field_size_limit()
     with pytest.raises(BadInput, match=message) as caught:
         run("--ask", file, "--answers", answers)
+    assert csv.field_size_limit() == limit  # of all CSV that this program reads
     assert "\n" not in str(caught.value)
     assert file.read_text() == before
 

@@ -77,6 +77,14 @@ BORDER = {
         "runs": ("None", *RUNS),
         **COMMON,
     },
+    "profile": {
+        "mechanism": ("None", "text", "list", "object", "half"),
+        "epsilon": ("inf", *NUMBER),
+        "claim": ("inf", *NUMBER),
+        "alpha": ("None", "inf", *NUMBER),
+        "runs": ("None", *RUNS),
+        **COMMON,
+    },
     "curve": {
         "mechanism": ("None", "text", "list", "object", "half"),
         "epsilons": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "half", "complex", "type"),
@@ -100,6 +108,7 @@ LIMITS = {"neighbours": dpw.queries(1), "search_runs": 32, "max_time": 5.0, "see
 RIGHT = {
     "check": {"mechanism": accepted, "epsilon": 1.0, "max_runs": 100, **LIMITS},
     "bound": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
+    "profile": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
     "curve": {"mechanism": accepted, "epsilons": [1.0], "claims": [1.0], "runs": 100, **LIMITS},
     "ApproxDP": {"epsilon": 1.0},
 }

@@ -236,3 +236,22 @@ def test_as_a_process():
     assert done.returncode == 1
     assert done.stderr == ""
     assert "VIOLATED" in done.stdout
+
+
+def test_profile(capsys, tmp_path):
+    """δ at ε = 0 of Laplace noise of ε = 1 is 1 − e^(−1/2) = 0.3935."""
+    plot = tmp_path / "profile.svg"
+    command = ("profile", "laplace_mechanism", "--epsilon", 1, "--runs", "1e5", "--seed", 1)
+    code, out, _ = run(capsys, *command, "--claim", "0.8", "--json", "--plot", plot)
+    assert code == 1
+    value = json.loads(out)
+    assert value["verdict"] == "violated"
+    assert value["band"][0]["epsilon"] == 0
+    assert 0.38 <= value["band"][0]["delta"] <= 0.3935
+    assert ElementTree.parse(plot).getroot().tag.endswith("svg")
+    code, out, _ = run(capsys, *command, "--claim", "gdp:2")
+    assert code == 0
+    assert out.startswith("NOT REFUTED: ")
+    code, _, err = run(capsys, "profile", "laplace_mechanism")
+    assert code == 2
+    assert "profile needs --epsilon, or --claim" in err

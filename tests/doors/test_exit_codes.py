@@ -81,9 +81,10 @@ def results():
     passed = dpw.check(load("laplace_mechanism"), **given)
     bound = dpw.bound(load("laplace_mechanism"), epsilon=1.0, runs=20_000, seed=1)
     curve = dpw.curve(load("laplace_mechanism"), epsilons=[1.0], claims=[0.5, 1.5], runs=20_000, seed=1)
+    profile = dpw.profile(load("laplace_mechanism"), epsilon=1.0, claim=0.1, runs=20_000, seed=1)
     assert isinstance(violation, dpw.Violation)
     assert isinstance(passed, dpw.NotRefuted)
-    return {"violated": violation, "passed": passed, "bound": bound, "curve": curve}
+    return {"violated": violation, "passed": passed, "bound": bound, "curve": curve, "profile": profile}
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def give(results, monkeypatch):
 
     def arrange(kind, **changes):
         result = replace(results[kind], **changes)
-        name = kind if kind in ("bound", "curve") else "check"
+        name = kind if kind in ("bound", "curve", "profile") else "check"
         monkeypatch.setattr(dpw, name, lambda *_, **__: result)
         return [name, "laplace_mechanism", "--epsilon", "1", *(["--claims", "0.5,1.5"] if name == "curve" else [])]
 
@@ -113,7 +114,7 @@ def run_on(monkeypatch, capsys, stream, *arguments):
     return code, capsys.readouterr().err
 
 
-EXPECTED = {"violated": 1, "passed": 0, "bound": 0, "curve": 0}
+EXPECTED = {"violated": 1, "passed": 0, "bound": 0, "curve": 0, "profile": 1}
 
 
 @pytest.mark.parametrize("kind", EXPECTED)
@@ -124,7 +125,7 @@ def test_a_result_and_its_code(give, capsys, kind):
     assert err == ""
 
 
-@pytest.mark.parametrize("kind", ["violated", "passed", "bound"])
+@pytest.mark.parametrize("kind", ["violated", "passed", "bound", "profile"])
 def test_an_interrupted_result_is_printed_and_exits_130(give, capsys, kind):
     code, out, _ = run(capsys, *give(kind, ended="interrupted"))
     assert code == 130
@@ -137,7 +138,7 @@ def test_an_interrupted_result_is_printed_and_exits_130(give, capsys, kind):
 def test_a_full_disk_hides_no_violation_and_invents_none(give, monkeypatch, capsys, kind):
     with open("/dev/full", "w") as full:
         code, err = run_on(monkeypatch, capsys, full, *give(kind))
-    assert code == (1 if kind == "violated" else 70)
+    assert code == (EXPECTED[kind] or 70)
     assert err == "dpwitness: error: the result could not be printed: No space left on device\n"
 
 
@@ -147,7 +148,7 @@ def test_a_pipe_without_a_reader(give, monkeypatch, capsys, kind):
     os.close(read)
     with contextlib.suppress(BrokenPipeError), os.fdopen(write, "w") as pipe:
         code, err = run_on(monkeypatch, capsys, pipe, *give(kind))
-    assert code == (1 if kind == "violated" else 70)
+    assert code == (EXPECTED[kind] or 70)
     assert err == "dpwitness: error: the result could not be printed: Broken pipe\n"
 
 
@@ -155,7 +156,7 @@ def test_a_pipe_without_a_reader(give, monkeypatch, capsys, kind):
 def test_a_closed_standard_output(give, monkeypatch, capsys, kind):
     for stream in (None, closed()):
         code, err = run_on(monkeypatch, capsys, stream, *give(kind))
-        assert code == (1 if kind == "violated" else 70)
+        assert code == (EXPECTED[kind] or 70)
         assert err.startswith("dpwitness: error: the result could not be printed: ")
         assert err.count("\n") == 1
 
@@ -184,7 +185,7 @@ def test_a_result_is_printed_before_its_file_fails(give, capsys, tmp_path, monke
         "dpwitness.cli.results.check_writable", lambda path: place.mkdir()
     )  # after the check, meanwhile
     code, out, err = run(capsys, *arguments, "--save", place)
-    assert code == (1 if kind == "violated" else 2)
+    assert code == (EXPECTED[kind] or 2)
     assert out
     assert err == f"dpwitness: error: cannot write {place}: it is a folder; give the name of a file\n"
 
@@ -192,10 +193,10 @@ def test_a_result_is_printed_before_its_file_fails(give, capsys, tmp_path, monke
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_a_report_that_fails_hides_no_violation(give, results, capsys, tmp_path, monkeypatch, kind):
     arguments = give(kind)
-    broken = "__str__" if kind in ("bound", "curve") else "report"
+    broken = "__str__" if kind in ("bound", "curve", "profile") else "report"
     monkeypatch.setattr(type(results[kind]), broken, lambda *_, **__: 1 / 0)
     code, out, err = run(capsys, *arguments, "--save", tmp_path / "result.json")
-    assert code == (1 if kind == "violated" else 70)
+    assert code == (EXPECTED[kind] or 70)
     assert out == ""
     assert err == "dpwitness: error: unexpected ZeroDivisionError: division by zero; --traceback shows where\n"
     assert json.loads((tmp_path / "result.json").read_text())
@@ -213,7 +214,7 @@ def test_a_plot_that_fails_comes_after_the_report(give, capsys, tmp_path, monkey
 
 @pytest.mark.parametrize("option", ["--save", "--plot"])
 @pytest.mark.parametrize(
-    "command", ["check", "bound", "curve", "replay", "threshold_testing", "subset_sum", "table_builder"]
+    "command", ["check", "bound", "profile", "curve", "replay", "threshold_testing", "subset_sum", "table_builder"]
 )
 def test_places_are_checked_before_anything_runs(capsys, mine, option, command):
     """The mechanism's file leaves a mark when it is loaded."""
@@ -221,13 +222,14 @@ def test_places_are_checked_before_anything_runs(capsys, mine, option, command):
     commands = {
         "check": ["check", "marks.py:f", "--epsilon", "1"],
         "bound": ["bound", "marks.py:f", "--epsilon", "1"],
+        "profile": ["profile", "marks.py:f", "--epsilon", "1"],
         "curve": ["curve", "marks.py:f", "--epsilon", "1", "--claims", "1"],
         "replay": ["replay", "mine.py", "--mechanism", "marks.py:f"],
         "threshold_testing": ["attack", "threshold_testing", "--epsilon", "1"],
         "subset_sum": ["attack", "subset_sum"],
         "table_builder": ["attack", "table_builder"],
     }
-    if option == "--plot" and command != "curve" and commands[command][0] != "attack":
+    if option == "--plot" and command not in ("curve", "profile") and commands[command][0] != "attack":
         return
     for place in ("no/such/place.svg", "folder.svg"):
         Path("folder.svg").mkdir(exist_ok=True)
@@ -246,7 +248,7 @@ def test_places_are_checked_before_anything_runs(capsys, mine, option, command):
         ("base", "unexpected BaseException: no luck; --traceback shows where"),
     ],
 )
-@pytest.mark.parametrize("command", ["check", "bound", "curve"])
+@pytest.mark.parametrize("command", ["check", "bound", "profile", "curve"])
 @pytest.mark.filterwarnings("default")
 def test_a_mechanism_that_leaves_is_no_pass(capsys, mine, command, function, line):
     more = ["--claims", "1"] if command == "curve" else []
@@ -479,7 +481,7 @@ def test_outcome_turns_outputs_into_numbers(capsys, mine):
     assert "outcome= raised AttributeError" in err
 
 
-@pytest.mark.parametrize("command", ["check", "bound", "curve"])
+@pytest.mark.parametrize("command", ["check", "bound", "profile", "curve"])
 def test_outcome_is_passed_on_by_every_command(give, mine, monkeypatch, command):
     seen = []
     arguments = give({"check": "passed"}.get(command, command))

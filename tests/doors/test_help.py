@@ -38,7 +38,7 @@ OWN = [name for name in RUNNING if not name.startswith("attack ")]
 
 
 def test_there_are_commands():
-    assert OWN == ["bound", "check", "curve", "replay"]
+    assert OWN == ["bound", "check", "curve", "profile", "replay"]
     assert {"attack threshold_testing", "attack table_builder", "attack subset_sum"} <= set(RUNNING)
 
 
@@ -83,7 +83,7 @@ def test_help_has_examples_that_parse_and_exit_codes(capsys, name):
         2,
         70,
     }
-    assert ("violated" in text.partition("exit codes:")[2]) == (name in ("check", "replay"))
+    assert ("violated" in text.partition("exit codes:")[2]) == (name in ("check", "profile", "replay"))
     assert set(EXIT_CODES) == {
         console.NOT_REFUTED, console.VIOLATED, console.BAD_INPUT, console.UNEXPECTED, console.INTERRUPTED
     }  # fmt: skip

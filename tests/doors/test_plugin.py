@@ -432,6 +432,7 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
     assert 0 < entries[1]["runs"]["confirm"] < 200_000
 
 
+@pytest.mark.campaign
 def test_serial_and_two_workers_agree_verdict_for_verdict(project, tmp_path):
     pytest.importorskip("xdist")
     more = "\n".join(PASSES.replace("test_good", f"test_good_{k}") for k in range(3))
@@ -829,3 +830,31 @@ def test_power_against_a_slightly_wrong_scale():
     best = max(float(growth_rate(p, q, HalfPlane(math.e))), float(growth_rate(q, 1 - p, HalfPlane(math.e))))
     assert np.log(1e6 * 200) / best < 4_000_000 / 10
     assert dpw.ApproxDP(epsilon=1.0).ratio < q / (1 - p)
+
+
+ZCDP = """
+    def gaussian(rng, q, size):
+        return q[0] + rng.standard_normal(size=size)
+
+    def test_kept(assert_private):
+        verdict = assert_private(gaussian, claim=dpw.ZCDP(0.5), neighbours=one)
+        assert verdict.claim == dpw.ZCDP(0.5) and verdict.parameter == "ρ" and 0.3 < verdict.lower_bound < 0.5
+
+    def test_broken(assert_private):
+        assert_private(gaussian, claim=dpw.ZCDP(0.42), neighbours=one)
+"""
+
+
+def test_a_zcdp_claim_passes_and_fails_and_its_witness_is_replayed(project):
+    """½-zCDP noise: no event shows more than 0.39 of ρ, cells do; the next session replays the cells."""
+    run = project(ZCDP)
+    lines = [
+        "E *PrivacyViolation: VIOLATED: gaussian() is not 0.42-zCDP",
+        "E *divergence of order * cells: 0.4*, 0.42 *",
+    ]
+    first = run()
+    first.assert_outcomes(passed=1, failed=1)
+    first.stdout.fnmatch_lines([*lines, "E *so ρ ≥ 0.4*", "E *: the next session replays it first"])
+    second = run("-k", "broken")
+    second.assert_outcomes(failed=1, deselected=1)
+    second.stdout.fnmatch_lines([*lines, "E *so ρ ≥ 0.4*", "E *: seen again on fresh runs"])

@@ -66,6 +66,44 @@ def test_at_a_claim_of_seven_tenths_it_is_refuted(name):
     assert 0.7 <= verdict.epsilon_lower_bound <= 1.0  # refuted: at least the claim, exactly that at times
 
 
+def diffprivlib_gaussian(name):
+    mechanisms = pytest.importorskip("diffprivlib.mechanisms", reason=f"diffprivlib {INSTALL}", exc_type=ImportError)
+    return getattr(mechanisms, name)(epsilon=1.0, delta=0.01, sensitivity=1)
+
+
+def opendp_gaussian():
+    dp = pytest.importorskip("opendp.prelude", reason=f"opendp {INSTALL}")
+    dp.enable_features("contrib")
+    return dp.m.make_gaussian(dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=1.0)
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "GaussianAnalytic", "GaussianDiscrete"])
+def test_the_claims_of_diffprivlibs_gaussians_have_their_delta(name):
+    thing = diffprivlib_gaussian(name)
+    assert library_of(thing).claim(thing) == ApproxDP(1.0, 0.01)
+
+
+#: Gaussian noise with no more of it than the claim asks for: the claim, seven tenths of it, inputs.
+GAUSSIANS = {
+    "diffprivlib GaussianAnalytic": (
+        lambda: diffprivlib_gaussian("GaussianAnalytic"), ApproxDP(1.0, 0.01), ApproxDP(0.7, 0.01)
+    ),
+    "opendp Gaussian": (opendp_gaussian, ZCDP(0.5), ZCDP(0.35)),
+}  # fmt: skip
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", GAUSSIANS)
+def test_gaussian_noise_is_refuted_at_seven_tenths_of_its_claim_and_not_at_it(name):
+    make, claim, less = GAUSSIANS[name]
+    limits = {**LIMITS, "max_runs": 60_000, "max_time": 120.0, "neighbours": pairs((0.0, 1.0))}
+    kept = check(make(), claim=claim, **{**limits, "max_runs": 8_000})
+    assert isinstance(kept, NotRefuted)
+    broken = check(make(), claim=less, **limits)
+    assert isinstance(broken, Violation)
+    assert less.parameter <= broken.lower_bound < claim.parameter
+
+
 @pytest.mark.parametrize("name", ["diffprivlib Laplace", "python-dp Laplace"])  # OpenDP takes 0.1 ms a run
 def test_bounds_reach_nine_tenths(name):
     make, neighbours = LIBRARIES[name]

@@ -7,7 +7,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpwitness.errors import InvalidWitness
-from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, Outside, ScoreThreshold, event_from_json
+from dpwitness.events import (
+    LARGEST,
+    Box,
+    Feature,
+    FeatureEvent,
+    Interval,
+    OutcomeSet,
+    Outside,
+    ScoreThreshold,
+    event_from_json,
+    thresholds_of,
+)  # fmt: skip
 from reference import in_set
 
 entry = st.sampled_from([0.0, 1.0, -1.5, 2.0, np.nan])
@@ -172,3 +183,23 @@ def test_what_lies_outside_is_simpler_on_one_side_and_rounder_outside_rounded_en
 def test_the_outside_of_what_is_no_interval_is_refused(inner):
     with pytest.raises(InvalidWitness):
         event_from_json({"kind": "outside", "interval": inner})
+
+
+FEATURE = FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.0))
+
+
+@given(st.one_of(intervals, scores(), st.just(FEATURE)), real_rows, st.floats(-3, 3))
+def test_nested_events_hold_the_outcomes_of_a_value_from_their_threshold_on(event, rows, threshold):
+    families = thresholds_of(event)
+    assert len(families) == 2
+    for family in families:
+        values = family.value(rows)
+        assert values.shape == (len(rows),)
+        for t in (threshold, *values[np.isfinite(values) & (np.abs(values) < LARGEST)][:3].tolist()):
+            assert np.array_equal(family.above(t).contains(rows), values >= t)
+
+
+def test_kinds_without_a_threshold_have_no_nested_events():
+    assert thresholds_of(OutcomeSet(np.ones((1, 1)))) == ()
+    listed = FeatureEvent(feature=FEATURE.feature, within=OutcomeSet(np.ones((1, 1))))
+    assert thresholds_of(listed) == ()

@@ -18,8 +18,9 @@ from dpwitness.mechanisms.mechanism import Learned
 from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Role
+from dpwitness.runs.paying import PAYS, START, Paying
 from dpwitness.runs.processes import Processes
-from dpwitness.runs.remote import PAYS, TRIES
+from dpwitness.runs.remote import TRIES
 from dpwitness.runs.sending import CannotSend, _is_installed, dumped, loaded, parcel, sent
 from dpwitness.runs.worker import execute
 from elsewhere import Elsewhere, away
@@ -301,3 +302,15 @@ def test_processes_that_hang_at_the_deadline_are_ended(place):
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_processes_are_started_where_enough_is_to_come():
+    paying = Paying()
+    assert not paying.to_start(8, 8.0, 0.1)  # nothing was made here yet: how long it takes is a guess
+    paying.here = START
+    assert paying.to_start(8, 8.0, 0.1)
+    assert not paying.to_start(2, PAYS / 8, 0.1)
+    paying.expect(PAYS)
+    assert paying.to_start(2, PAYS / 8, 0.1)  # in small pieces, but it is known that there are many
+    paying.here += PAYS / 2
+    assert not paying.to_start(1, 0.1, 0.1)

@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 
 import dpwitness as dpw
-from dpwitness.claims import PureDP
+from dpwitness.claims import GaussianDP, PureDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate
+from dpwitness.evidence.profile_band import BandLine
 from dpwitness.neighbours import Pair, as_finite_numbers, queries
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import PValueCurve, curve_from_json
+from dpwitness.results.profile import BandEvent, profile_from_json
 from dpwitness.results.verdict import verdict_from_json
 
 EVENT = Interval(coordinate=0, low=0.5)
@@ -51,14 +53,29 @@ LINE = PValueCurve(
     pair_label="given",
     search_runs=9,
 )
+PROFILE = dpw.Profile(
+    **COMMON, pair=WITNESS.pair, alpha=0.001, search_runs=20, ended="runs",
+    events=(
+        BandEvent(
+            event=WITNESS.event, description="first answer at least 0.5", counts=WITNESS.counts,
+            line=BandLine(slope=2.0, difference=0.125, q_low=0.25, q_high=0.5),
+        ),
+    ),
+)  # fmt: skip
 RESULTS = {
     "violated": dpw.Violation(**FOUND, **CHECKED),
     "passed": dpw.NotRefuted(**FOUND, **CHECKED, detectable_epsilon=0.8),
     "powerless": dpw.NotRefuted(**FOUND, **CHECKED, detectable_epsilon=math.inf),
     "bound": dpw.Bound(**FOUND, delta=0.1, confidence=0.99),
     "curve": dpw.Curve(**COMMON, delta=0.0, method="exact", lines=(LINE, replace(LINE, epsilon=1.5))),
+    "curve of another family": dpw.Curve(**COMMON, delta=0.0, claim=GaussianDP(1.0), method="exact", lines=(LINE,)),
+    "profile": PROFILE,
+    "crossed": replace(PROFILE, claim=WITNESS.claim, witness=WITNESS),
 }
-READERS = {"bound": bound_from_json, "curve": curve_from_json}
+READERS = {
+    "bound": bound_from_json, "curve": curve_from_json, "profile": profile_from_json, "crossed": profile_from_json,
+    "curve of another family": curve_from_json,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", RESULTS)
@@ -74,7 +91,7 @@ def test_a_result_reads_back_as_it_was(kind):
 @pytest.mark.parametrize("kind", RESULTS)
 @pytest.mark.parametrize("value", [None, [], {}, "x", 7])
 def test_what_is_no_result_is_refused_with_one_line(kind, value):
-    with pytest.raises(InvalidWitness, match=r"^the (verdict|bound|curve) "):
+    with pytest.raises(InvalidWitness, match=r"^the (verdict|bound|curve|profile) "):
         READERS.get(kind, verdict_from_json)(value)
 
 
@@ -82,6 +99,10 @@ def test_what_is_no_result_is_refused_with_one_line(kind, value):
 def test_every_key_that_is_read_is_checked(kind):
     """Without it, or with a value of another kind, the message names it; what is derived is not read at all."""
     derived = {"p_value", "versions", "detectable_epsilon_reason", "parameter", "lower_bound", "detectable"}
+    if READERS.get(kind) is profile_from_json:
+        derived |= {"verdict", "band", "trade_off"}
+    if kind.startswith("curve"):
+        derived |= {"claim"}  # curves of ε do without
     if kind == "violated":
         derived |= {"detectable_epsilon"}
     written = RESULTS[kind].to_json()
@@ -114,6 +135,18 @@ def test_texts_of_results():
         "  note: one",
         "  note: two",
         "4 paired runs a line; 1.2 s; seed 7",
+    ]
+    assert str(RESULTS["crossed"]).splitlines() == [
+        "VIOLATED: f(epsilon=1, cutoff=[1, 'inf']) is not 0.693147-DP: its profile lies above the claim's, with "
+        "confidence 1 − 0.001",
+        "  ε       0      0.1    0.2   0.3    0.4    0.5    0.6    0.7    0.8",
+        "  δ(ε) ≥  0.375  0.349  0.32  0.288  0.252  0.213  0.169  0.118  0.0122",
+        "  false positive rate   0.001    0.01    0.1    0.5",
+        "  true positive rate ≥  0.00225  0.0225  0.225  0.781",
+        *str(RESULTS["violated"]).splitlines()[1:7],
+        "  note: one",
+        "  note: two",
+        "  runs: 20 search, 10 confirm; 1.2 s; seed 7",
     ]
     assert str(RESULTS["bound"]).startswith("ε ≥ 0.75 at δ = 0.1 with confidence 0.99: f(")
 

@@ -69,6 +69,7 @@ def test_bound_of_a_known_epsilon():
     assert 0.60 <= result.epsilon_lower_bound <= 1 / 1.5
 
 
+@pytest.mark.campaign
 def test_bound_finds_the_pair_that_moves_most_answers_up_and_the_rest_down():
     """More than an optimal event allows with independent sides (0.0846 at 2·10⁷ runs), and never above the truth."""
     result = dpw.bound(load("svt"), epsilon=0.1, runs=5_000_000, seed=1)
@@ -133,6 +134,24 @@ def test_curve_rises_at_the_true_epsilon():
     assert all(a >= p for a, p in zip(line.adjusted, line.p_values, strict=True))
 
 
+def test_a_curve_of_another_familys_parameter():
+    """Gaussian noise of μ = 1 is ½-zCDP; by binary events D_2 and ρ show two thirds and more of their size."""
+    settings = {"epsilons": [math.sqrt(2 * math.log(1.25 / 1e-5))], "runs": 50_000, "search_runs": 20_000, "seed": 3}
+    gaussian = load("gaussian_mechanism")
+    for claim, tests in ((dpw.GaussianDP(9.0), (0.8, 1.0, 1.2)), (dpw.ZCDP(9.0), (0.2, 0.5, 0.6))):
+        found = dpw.curve(gaussian, claim=claim, claims=tests, **settings)
+        low, true, high = found.lines[0].p_values
+        assert low < 1e-6
+        assert true > 1e-4
+        assert high > 0.5
+        assert str(found).splitlines()[1].startswith(f"test {claim.symbol}")
+    with pytest.raises(InvalidParameter, match="method='score' is for claims of ε and δ, not for μ = 1"):
+        dpw.curve(gaussian, claim=dpw.GaussianDP(1.0), claims=[1.0], method="score", **settings)
+    with pytest.raises(InvalidParameter, match="a parameter of μ = 1 is not negative"):
+        dpw.curve(gaussian, claim=dpw.GaussianDP(1.0), claims=[-1.0], **settings)
+
+
+@pytest.mark.campaign
 def test_curve_by_the_score_test_agrees_roughly():
     settings = {"epsilons": [0.7], "claims": (0.5, 0.9), "runs": 100_000, "seed": 3}
     score = dpw.curve(load("histogram"), method="score", **settings).lines[0].p_values

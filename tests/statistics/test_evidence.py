@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpwitness.claims import ApproxDP, HalfPlane
+from dpwitness.claims import ApproxDP, GaussianDP, HalfPlane, RenyiDP
 from dpwitness.events import Interval
 from dpwitness.evidence import (
     Estimate,
@@ -504,6 +504,33 @@ def test_clopper_pearson_p_value_inverts_scipys_bounds():
     low = stats.binomtest(300, 1000, alternative="greater").proportion_ci(1 - level / 2).low
     high = stats.binomtest(100, 1000, alternative="less").proportion_ci(1 - level / 2).high
     assert low == pytest.approx(claim.ratio * high + claim.delta, rel=1e-6)
+
+
+@pytest.mark.parametrize("claim", [GaussianDP(1.0), RenyiDP(2.0, 0.3)], ids=str)
+def test_a_p_value_of_a_curved_claim_is_at_most_alpha_with_probability_alpha(claim):
+    """All counts of ten runs with independent sides, at the boundary p = G(q), with their probabilities."""
+    n, q = 10, 0.2
+    p = claim.largest(q)
+    values = np.empty((n + 1, n + 1))
+    for a in range(n + 1):
+        for b in range(n + 1):
+            both = max(a + b - n, 0)
+            values[a, b] = p_value(Counts(n10=a - both, n01=b - both, n11=both, n00=n - a - b + both), claim)
+    chances = np.outer(stats.binom(n, p).pmf(np.arange(n + 1)), stats.binom(n, q).pmf(np.arange(n + 1)))
+    for alpha in (0.01, 0.05, 0.2, 0.5):
+        assert chances[values <= alpha].sum() <= alpha
+    assert values.min() < 0.05  # that some counts refute
+
+
+def test_a_p_value_of_a_curved_claim_inverts_scipys_bounds():
+    counts, claim = Counts(n10=300, n01=100, n00=600), GaussianDP(0.6)
+    level = p_value(counts, claim)
+    low = stats.binomtest(300, 1000, alternative="greater").proportion_ci(1 - level / 2).low
+    high = stats.binomtest(100, 1000, alternative="less").proportion_ci(1 - level / 2).high
+    assert stats.norm.ppf(low) - stats.norm.ppf(high) == pytest.approx(0.6, abs=1e-4)
+    assert p_value(counts, GaussianDP(0.5)) < level < p_value(counts, GaussianDP(0.7))
+    with pytest.raises(ValueError, match="method='score' is for claims of ε and δ"):
+        p_value(counts, claim, method="score")
 
 
 def test_runs_needed_is_the_smallest_number_that_can_refute():

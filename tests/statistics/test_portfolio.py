@@ -19,7 +19,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.search.courses import Course, next_course
 from dpwitness.search.learners import Proposal
 from dpwitness.search.portfolio import MOST, NOTHING, portfolio, proposed
-from dpwitness.search.ranges import CELLS, COLUMNS, Ranges, cuts_of
+from dpwitness.search.ranges import CELLS, COLUMNS, Ranges, cuts_of, moved_entries
 
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
 ROUNDING = 1e-9
@@ -414,3 +414,22 @@ def test_where_bets_are_fixed_evidence_falls_with_the_parameter_and_the_bound_is
     assert np.all(np.diff(evidence) <= 1e-9)
     assert wealth.log_e_value(claim) < -math.log(alpha) < evidence[0]
     assert lower_bound_of(wealth, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]
+
+
+def test_entries_that_the_inputs_move_have_half_of_the_prior_more():
+    cuts = {column: np.array([0.0, 1.0]) for column in range(4)}
+    ranges = Ranges(cuts, frozenset({2, 9}))
+    columns = np.array([getattr(event, "interval", event).coordinate for event in ranges])
+    shares = [np.exp(ranges.log_prior[columns == column]).sum() for column in range(4)]
+    assert shares == pytest.approx([1 / 8, 1 / 8, 1 / 2 + 1 / 8, 1 / 8])
+    for moved in (frozenset(), frozenset(range(4)), frozenset({9})):
+        assert np.array_equal(Ranges(cuts, moved).log_prior, Ranges(cuts).log_prior)
+
+
+def test_what_moves_is_told_from_the_inputs_where_an_outcome_has_an_entry_for_each_value():
+    numbers, moved = np.array([3.0, 1.0, 2.0]), np.array([3.0, 0.0, 2.5])
+    assert moved_entries(Pair(numbers, moved), 3) == {1, 2}
+    assert moved_entries(Pair(numbers, moved), 2) == frozenset()
+    assert moved_entries(Pair(numbers, moved[:2]), 3) == frozenset()
+    assert moved_entries(Pair("abc", "abd"), 3) == frozenset()
+    assert moved_entries(Pair(np.array(1.0), np.array(2.0)), 1) == frozenset()

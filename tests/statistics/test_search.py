@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import dpwitness as dpw
-from dpwitness.api.curves import CURVE_RUNS, _most_runs, _runs_to_exclude
+from dpwitness.api.curve_tests import CURVE_RUNS, most_runs, runs_to_exclude
 from dpwitness.claims import ApproxDP
 from dpwitness.events import Interval
 from dpwitness.evidence import Estimate, detectable_parameter
@@ -65,17 +65,17 @@ def test_finalists_are_seen_in_more_runs_than_there_is_room_for_where_outcomes_r
 
 @pytest.mark.parametrize(("epsilon", "p", "q"), [(0.2, 0.008, 0.0066), (0.7, 0.5, 0.25), (1.5, 0.02, 0.005)])
 def test_a_curve_plans_runs_that_exclude_four_fifths_of_epsilon(epsilon, p, q):
-    planned = _runs_to_exclude(Estimate(p=p, q=q), 10**9, epsilon, 0.0)
-    assert CURVE_RUNS <= planned <= _most_runs(epsilon)
+    planned = runs_to_exclude(Estimate(p=p, q=q), 10**9, epsilon, 0.0)
+    assert CURVE_RUNS <= planned <= most_runs(epsilon)
     power = PowerAt(epsilon=0.8 * min(epsilon, math.log(p / q)))(np.array([p]), np.array([q]), 10**9)[0]
-    assert power * math.sqrt(planned) > 6 or planned == _most_runs(epsilon)
+    assert power * math.sqrt(planned) > 6 or planned == most_runs(epsilon)
 
 
 def test_a_curve_spends_most_where_little_is_shown_and_least_where_nothing_is():
-    assert _runs_to_exclude(Estimate(p=0.0101, q=0.01), 10**6, 0.2, 0.0) == _most_runs(0.2)
-    assert _runs_to_exclude(Estimate(p=0.01, q=0.01), 10**6, 0.2, 0.0) == CURVE_RUNS
-    assert _runs_to_exclude(Estimate(p=0.5, q=0.0), 10**6, 0.2, 0.0) == CURVE_RUNS
-    assert _most_runs(0.2) > _most_runs(0.7) > _most_runs(1.0) == _most_runs(1.5) == CURVE_RUNS
+    assert runs_to_exclude(Estimate(p=0.0101, q=0.01), 10**6, 0.2, 0.0) == most_runs(0.2)
+    assert runs_to_exclude(Estimate(p=0.01, q=0.01), 10**6, 0.2, 0.0) == CURVE_RUNS
+    assert runs_to_exclude(Estimate(p=0.5, q=0.0), 10**6, 0.2, 0.0) == CURVE_RUNS
+    assert most_runs(0.2) > most_runs(0.7) > most_runs(1.0) == most_runs(1.5) == CURVE_RUNS
 
 
 def test_a_playoff_is_not_won_by_luck():

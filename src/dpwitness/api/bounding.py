@@ -8,10 +8,12 @@ from typing import Any, Final
 from dpwitness.api.loop import believed, confirmed, prepared, result_fields
 from dpwitness.checks import number, whole
 from dpwitness.claims import Claim
+from dpwitness.claims.hyperplane import bounds_divergences
 from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import lower_bound
 from dpwitness.health import before_search, findings
+from dpwitness.mechanisms.accountants import Accountant
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
@@ -19,6 +21,7 @@ from dpwitness.problem import Problem, Statement
 from dpwitness.results.bound import Bound
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget
+from dpwitness.search.cells import Aim, better
 from dpwitness.search.find import find
 from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
 
@@ -33,7 +36,7 @@ def bound(
     make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    claim: Claim | None = None,
+    claim: Claim | Accountant | None = None,
     d_in: Any = None,
     confidence: float = 0.999,
     runs: int = BOUND_RUNS,
@@ -87,6 +90,10 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
     if of_family:
         objective = ParameterAt(planned=planned, log_threshold=threshold, claim=problem.claim)
     candidate, spent = find(problem, runner, objective, planned=runs, budget=budget)
+    if bounds_divergences(problem.claim):
+        aim = Aim(claim=problem.claim, planned=planned, log_threshold=threshold, of_bound=True)
+        candidate, more = better(runner.searching(), candidate, aim, objective, budget)
+        spent += more
     events = (candidate.event,)
     done, shards = confirmed(runner, candidate.pair, events, runs)
     (counts,) = done.totals

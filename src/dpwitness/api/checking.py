@@ -10,11 +10,14 @@ from dpwitness.api.epochs import check_in_epochs, in_epochs
 from dpwitness.api.loop import confirmed, prepared
 from dpwitness.api.requirements import require_budget
 from dpwitness.api.verdicts import Tested, until_refuted, verdict_of
+from dpwitness.attacks.candidate import Attack
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
+from dpwitness.claims.hyperplane import bounds_divergences
 from dpwitness.effort import CHECK_RUNS, MAX_TIME, Effort
 from dpwitness.evidence import detectable_parameter, growth_rate, log_e_value, lower_bound
 from dpwitness.health import before_search
+from dpwitness.mechanisms.accountants import Accountant
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
@@ -22,8 +25,10 @@ from dpwitness.problem import Problem, Statement
 from dpwitness.results.verdict import Verdict
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget, usual_runs
+from dpwitness.search.cells import Aim, better
 from dpwitness.search.find import find
 from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.refining import refined
 
 
 def check(
@@ -31,7 +36,7 @@ def check(
     *,
     make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
-    claim: Claim | float | None = None,
+    claim: Claim | Accountant | float | None = None,
     delta: float | None = None,
     d_in: Any = None,
     neighbours: Relation | Sequence[Any] | None = None,
@@ -47,6 +52,7 @@ def check(
     workers: int | None = None,
     cluster: Any = None,
     reference: str | None = None,
+    attack: str | Attack | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
     """Look for a witness against a claim and prove it on fresh runs.
@@ -63,7 +69,8 @@ def check(
         By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.
     claim
         The claim where it is not the mechanism's parameter: such as `ApproxDP(1.0, 1e-5)`, or a number, the claimed ε
-        in nats. The mechanism keeps the ε that it has.
+        in nats; or an accountant of dp-accounting or Opacus, whose whole privacy profile is claimed then. The mechanism
+        keeps the ε that it has.
     delta
         The claimed δ, and the mechanism's parameter of that name; by default what the object itself claims, else 0.
     d_in
@@ -95,6 +102,10 @@ def check(
         `distributed.Client`. The same seed gives the same counts there.
     reference
         The name that a witness is saved under.
+    attack
+        Pairs and events that are tried first: the name of an attack's generator of candidates, such as
+        "threshold_testing" or "subset_sum.flipped_bit" (see `dpwitness.attacks`), or such a function. Where nothing
+        else says which inputs are neighbours, the family's own relation does.
     progress
         Called with a stage, what is done of it, its size and a note.
 
@@ -109,7 +120,7 @@ def check(
     """
     statement = Statement(
         mechanism=mechanism, make=make, epsilon=epsilon, claim=claim, delta=delta, d_in=d_in, neighbours=neighbours,
-        data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference,
+        data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference, attack=attack,
     )  # fmt: skip
     effort = Effort(
         alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers,
@@ -152,6 +163,12 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         stop_value=min(20 * log_threshold / budget, fastest / 2),
     )
     candidate, spent = find(problem, runner, objective, planned=effort.max_runs, budget=budget)
+    candidate, more = refined(runner.searching(), candidate, objective, planned=effort.max_runs, budget=budget)
+    spent += more
+    if bounds_divergences(claim):
+        aim = Aim(claim=claim, planned=effort.max_runs, log_threshold=log_threshold, of_bound=False)
+        candidate, more = better(runner.searching(), candidate, aim, objective, budget)
+        spent += more
     return confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
 
 

@@ -18,6 +18,7 @@ from dpwitness.api.loop import Confirmed, confirmed
 from dpwitness.api.verdicts import Tested, until_refuted, verdict_of
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
+from dpwitness.claims.hyperplane import bounds_divergences
 from dpwitness.effort import Effort
 from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismTimeout
 from dpwitness.events import Interval
@@ -30,8 +31,10 @@ from dpwitness.neighbours import Pair
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Verdict
 from dpwitness.runs import Runner
+from dpwitness.search.cells import Aim, better_by_rows
 from dpwitness.search.courses import Course, next_course, runs_of_next_epoch
 from dpwitness.search.halving import refuse_constant
+from dpwitness.search.objectives import GrowthAt
 
 #: Seconds a run from which on no run is thrown away: from here on 10⁵ search runs would take minutes.
 DEAR: Final = 50e-6
@@ -196,16 +199,26 @@ def _confirmed(
     problem: Problem, runner: Runner, effort: Effort, epochs: _Epochs, candidate: Candidate, notes: tuple[str, ...]
 ) -> Verdict:
     """Bet all of the wealth on one candidate, in the runs and the time that are left."""
-    wealth, estimate = epochs.wealth, candidate.estimate
-    look = until_refuted(problem.claim, estimate, effort.alpha, before=wealth.log_e_value(problem.claim))
-    runs = max(effort.max_runs - epochs.runs, 1)
+    wealth, runs = epochs.wealth, max(effort.max_runs - epochs.runs, 1)
+    tested = _on_cells(problem.claim, effort, epochs.best, candidate, runs)
+    look = until_refuted(problem.claim, tested.estimate, effort.alpha, before=wealth.log_e_value(problem.claim))
     try:
-        done, shards = confirmed(runner, candidate.pair, (candidate.event,), runs, look=look)
+        done, shards = confirmed(runner, tested.pair, (tested.event,), runs, look=look)
     except MechanismTimeout:  # not one run more: what was bet until then is the evidence
         epochs.ended = "time"
         return _ended(problem, runner, effort, epochs, candidate, notes)
-    wealth = replace(wealth, last=done.totals[0], estimate=estimate)
-    return verdict_of(problem, runner, effort, epochs.tested(candidate, done, shards, wealth), notes)
+    wealth = replace(wealth, last=done.totals[0], estimate=tested.estimate)
+    return verdict_of(problem, runner, effort, epochs.tested(tested, done, shards, wealth), notes)
+
+
+def _on_cells(claim: Claim, effort: Effort, course: Course, candidate: Candidate, runs: int) -> Candidate:
+    """The candidate, or cells of the outcomes so far where they promise more."""
+    if not bounds_divergences(claim):
+        return candidate
+    threshold = math.log(1 / effort.alpha)
+    aim = Aim(claim=claim, planned=runs, log_threshold=threshold, of_bound=False)
+    objective = GrowthAt(claim=claim, planned=runs, log_threshold=threshold)
+    return better_by_rows(*course.outcomes_of(candidate), candidate, aim, objective)
 
 
 def _detectable(wealth: Wealth, claim: Claim, alpha: float) -> float:

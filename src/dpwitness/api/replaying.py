@@ -13,6 +13,7 @@ from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.effort import MAX_TIME, Effort
 from dpwitness.errors import InvalidParameter
 from dpwitness.evidence import runs_needed
+from dpwitness.mechanisms.accountants import Accountant, as_claim
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.mechanisms.made import given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -33,7 +34,7 @@ def replay(
     make: Callable[[], Any] | None = None,
     neighbours: Relation | None = None,
     data: Any = None,
-    claim: Claim | float | None = None,
+    claim: Claim | Accountant | float | None = None,
     delta: float | None = None,
     alpha: float | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -76,7 +77,7 @@ def replay(
         alpha=alpha, max_runs=1 if max_runs is None else max_runs, max_time=max_time, seed=seed, workers=workers,
         cluster=cluster, progress=progress,
     )  # fmt: skip
-    stated = _replayed_claim(witness.claim, claim, delta)
+    stated = _replayed_claim(witness.claim, as_claim(claim), delta)
     if max_runs is None:
         limit = max(10 * witness.counts.runs, 100_000, runs_needed(stated, alpha))
         effort = replace(effort, max_runs=limit)

@@ -20,8 +20,10 @@ LARGEST_EPSILON = 700.0
 class ApproxDP:
     """(ε, δ)-differential privacy: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for all neighbours and all events S.
 
-    Refuting it at δ says nothing of other δ. The family's parameter is ε, at a fixed δ. Raises `InvalidClaim` unless
-    both are numbers, 0 ≤ ε ≤ 700 and 0 ≤ δ < 1.
+    Dwork & Roth 2014, Definition 2.4; ε in nats, δ a probability. An event is tested as it is, so no conversion is
+    made. Refuted means: some event is more frequent on D than e^ε times its frequency on D′ plus δ. Refuting it at δ
+    says nothing of larger δ; it refutes whatever (ε, δ) was converted from, such as a ρ or a μ, too. The family's
+    parameter is ε, at a fixed δ. Raises `InvalidClaim` unless both are numbers, 0 ≤ ε ≤ 700 and 0 ≤ δ < 1.
     """
 
     kind: ClassVar[str] = "approx-dp"

@@ -19,11 +19,13 @@ __all__ = ["PrivacyProfile"]
 class PrivacyProfile(PolygonClaim):
     """(ε, δ)-differential privacy for every pair of a list: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for each of them.
 
-    What an accountant says of a mechanism is such a list, δ(ε) (Balle & Wang 2018, ICML). Its pairs are tested
-    together, with one false-alarm probability for all: refuted means that one of them, which need not be named before,
-    does not hold. `points` are the pairs, ascending in ε. The family's parameter is the excess x, in nats: the claim
-    that all pairs (ε + x, δ) hold, so that x = 0 is the claim itself. Raises `InvalidClaim` unless there is a pair,
-    each with 0 ≤ ε ≤ 700 and 0 ≤ δ < 1, and δ falls in ε.
+    What an accountant says of a mechanism is such a list, δ(ε) (Balle & Wang 2018, ICML; ε in nats, δ a probability),
+    and an accountant of dp-accounting or Opacus may be given in its place. No conversion is made: each pair is a
+    half-plane. They are tested together, with one false-alarm probability for all: refuted means that one of them,
+    which need not be named before, does not hold, so that the accountant is wrong about the mechanism. `points` are the
+    pairs, ascending in ε. The family's parameter is the excess x, in nats: the claim that all pairs (ε + x, δ) hold, so
+    that x = 0 is the claim itself. Raises `InvalidClaim` unless there is a pair, each with 0 ≤ ε ≤ 700 and 0 ≤ δ < 1,
+    and δ falls in ε.
     """
 
     kind: ClassVar[str] = "privacy-profile"

@@ -30,13 +30,14 @@ class TradeOff(PolygonClaim):
     """f-differential privacy: a test of D′ against D of size a errs on D with probability at least f(a).
 
     With the event S as rejection region, P[M(D) ∈ S] ≤ 1 − f(P[M(D′) ∈ S]) for all neighbours and all events (Dong,
-    Roth & Su 2022, Definition 3). f is convex, falls, and f(a) ≤ 1 − a. It is given by the corners (a, f(a)) of a
-    polygon, or as a callable. Of a callable a polygon is made that lies nowhere above it, by less than 10⁻⁴:
-    what that polygon refutes the callable does not allow. Corners are taken at their word, the straight lines between
-    them too, so of a strictly convex function give the callable, not points of it. Refuted means that some event tells
-    D from D′ better than f allows. The family's parameter is the excess x, in nats: the claim in which the slope of
-    every supporting line is e^x times as large, that is every ε of the profile that f stands for is x larger; x = 0 is
-    the claim itself. Raises `InvalidClaim` for what is no trade-off function.
+    Roth & Su 2022, Definition 3). a and f(a) are probabilities; no conversion is made, as f is the boundary of what is
+    tested. f is convex, falls, and f(a) ≤ 1 − a. It is given by the corners (a, f(a)) of a polygon, or as a callable.
+    Of a callable a polygon is made that lies nowhere above it, by less than 10⁻⁴: what that polygon refutes the
+    callable does not allow. Corners are taken at their word, the straight lines between them too, so of a strictly
+    convex function give the callable, not points of it. Refuted means that some event tells D from D′ better than f
+    allows. The family's parameter is the excess x, in nats: the claim in which the slope of every supporting line is
+    e^x times as large, that is every ε of the profile that f stands for is x larger; x = 0 is the claim itself. Raises
+    `InvalidClaim` for what is no trade-off function.
     """
 
     kind: ClassVar[str] = "trade-off"

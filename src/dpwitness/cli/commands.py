@@ -6,13 +6,13 @@ A command's module imports what takes time when it runs, so that help, and error
 import argparse
 from typing import Final
 
-from dpwitness.cli import attack, bound, check, curve, replay, targets
+from dpwitness.cli import attack, bound, check, curve, profile, replay, targets
 from dpwitness.cli.parser import Parser
 
 __all__ = ["parse", "parser"]
 
 #: In the order in which they are listed.
-COMMANDS: Final = (targets, check, bound, curve, replay)
+COMMANDS: Final = (targets, check, bound, profile, curve, replay)
 
 
 def parser(*, attacks: bool = True) -> Parser:

@@ -7,6 +7,7 @@ from dpwitness.cli import options
 from dpwitness.cli.arguments import number, span
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.parser import command
+from dpwitness.errors import InvalidParameter
 
 
 def add(subparsers: Any) -> None:
@@ -19,6 +20,7 @@ def add(subparsers: Any) -> None:
         examples=(
             "curve svt --epsilon 0.7 --claims 0.1,0.5,1",
             "curve histogram --epsilon 0.2 0.7 1.5 --claims 0.1:2.0:0.1 --plot curve.svg",
+            "curve gaussian_mechanism --epsilon 4 --claim gdp:1 --claims 0.2:1.2:0.1",
         ),
     )
     options.target(parser)
@@ -26,6 +28,7 @@ def add(subparsers: Any) -> None:
         "--epsilon", type=number, nargs="+", metavar="E", required=True, help="the mechanism's ε: one line each"
     )
     parser.add_argument("--claims", type=span, required=True, metavar="FROM:TO:STEP", help="test ε, both ends included")
+    options.claim(parser, "test this claim's parameter, such as μ, in place of ε")
     parser.add_argument(
         "--delta", type=number, metavar="D", help="the tested δ, and a parameter of that name (default 0)"
     )
@@ -40,11 +43,16 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compute the p-values, print them as a table, and draw them."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import given, loaded
+    from dpwitness.cli.inputs import claim_of, given, loaded
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, hand_over
     from dpwitness.report.plots import plot_curve
 
+    claim = claim_of(arguments)
+    if isinstance(claim, float):
+        raise InvalidParameter(
+            f"--claim {arguments.claim}: --claims has the test ε; name another family, such as gdp:1, or leave it out"
+        )
     check_places(arguments)
     function, shared = loaded(arguments)
     with live(arguments) as progress:
@@ -53,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             **shared,
             epsilons=arguments.epsilon,
             claims=arguments.claims,
+            claim=claim,
             method=arguments.method,
             progress=progress,
             **given(arguments, "runs"),

@@ -9,6 +9,7 @@ from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED
 from dpwitness.files import check_writable, write_atomically
 from dpwitness.report.plots import plot_format
 from dpwitness.results.bound import Bound
+from dpwitness.results.profile import Profile
 from dpwitness.results.verdict import Verdict, Violation
 
 __all__ = ["as_json", "check_places", "exit_code", "hand_over"]
@@ -49,11 +50,11 @@ def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, Any]], r
         show(report(), wrap=True)
 
 
-def exit_code(result: Verdict | Bound) -> int:
+def exit_code(result: Verdict | Bound | Profile) -> int:
     """The exit code of a result: interrupted, violated, without the cluster that it needs, or none of these."""
     if result.ended == "interrupted":
         return INTERRUPTED
-    if isinstance(result, Violation):
+    if isinstance(result, Violation) or (isinstance(result, Profile) and result.refuted):
         return VIOLATED
     return UNEXPECTED if result.ended == "cluster lost" else NOT_REFUTED
 

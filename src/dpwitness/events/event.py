@@ -6,14 +6,28 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Event", "Label", "Rows", "widen"]
+__all__ = ["Counted", "Event", "Label", "Rows", "widen"]
 
 Rows = NDArray[np.float64]
 #: The text behind a number, for mechanisms that return texts; None where a number is a number.
 Label = Callable[[float], str | None]
 
 
-class Event(Protocol):
+class Counted(Protocol):
+    """What is asked of a set of outcomes that runs are counted in."""
+
+    @property
+    def width(self) -> int:
+        """How many columns decide membership: entries from there on are not looked at."""
+
+    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which outcomes lie in the set.
+
+        `rows` has the shape (n, any width); entries beyond its width are absent. The answer has the shape (n,).
+        """
+
+
+class Event(Counted, Protocol):
     """A set of outcomes. An outcome is a row of numbers (see `encoding`), NaN where there is no value.
 
     A kind of event is one class with these members, made readable from JSON by `register_event`. Its values don't
@@ -23,21 +37,11 @@ class Event(Protocol):
     kind: ClassVar[str]  # the name of the kind, as it stands in JSON
 
     @property
-    def width(self) -> int:
-        """How many columns decide membership: entries from there on are not looked at."""
-
-    @property
     def complexity(self) -> tuple[int, int]:
         """How much there is to say of the set; less is simpler.
 
         First the level: 0 for one outcome or one interval, 1 for several intervals, 2 for a list of outcomes, 3 for a
         set that only a formula describes. Then how many entries, bounds, sides, outcomes or terms there are.
-        """
-
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which outcomes lie in the set.
-
-        `rows` has the shape (n, any width); entries beyond its width are absent. The answer has the shape (n,).
         """
 
     def simpler(self) -> Sequence["Event"]:

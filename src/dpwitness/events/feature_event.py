@@ -13,6 +13,7 @@ from dpwitness.events.features import Feature
 from dpwitness.events.interval import Interval
 from dpwitness.events.outcome_set import LISTED, OutcomeSet
 from dpwitness.events.registry import register_event
+from dpwitness.events.thresholds import Thresholds
 from dpwitness.events.writing import number_text, object_from_json, place_text
 
 __all__ = ["FeatureEvent"]
@@ -54,6 +55,20 @@ class FeatureEvent:
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`; an outcome of which the feature has no value is never inside."""
         return self.within.contains(self.feature.values(rows)[:, None])
+
+    def thresholds(self) -> "Sequence[Thresholds[FeatureEvent]]":
+        """Values of the feature at least t, and at most −t; none for a list of values."""
+        if not isinstance(self.within, Interval):
+            return ()
+        return tuple(self._cut(lower) for lower in (True, False))
+
+    def _cut(self, lower: bool) -> "Thresholds[FeatureEvent]":
+        """Values at least t, unless `lower` values at most −t."""
+        part = Interval(coordinate=0).thresholds()[0 if lower else 1]
+        return Thresholds(
+            value=lambda rows: part.value(self.feature.values(rows)[:, None]),
+            above=lambda t: FeatureEvent(feature=self.feature, within=part.above(t)),
+        )
 
     def simpler(self) -> Sequence[Event]:
         """With one of two bounds each, or with one of several values each."""

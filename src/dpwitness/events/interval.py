@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpwitness.events.encoding import LEAST_NUMBER, is_code
 from dpwitness.events.event import Event, Label, Rows
 from dpwitness.events.registry import register_event
+from dpwitness.events.thresholds import Thresholds
 from dpwitness.events.writing import (
     LARGEST,
     column_from_json,
@@ -74,6 +75,17 @@ class Interval:
             return column < self.high
         return (column >= self.low) & (column < self.high)
 
+    def thresholds(self) -> "tuple[Thresholds[Interval], Thresholds[Interval]]":
+        """Entries at least t, and entries at most −t."""
+        j = self.coordinate
+        return (
+            Thresholds(value=lambda rows: _entries(rows, j), above=lambda t: Interval(coordinate=j, low=t)),
+            Thresholds(
+                value=lambda rows: -_entries(rows, j, absent=np.inf),
+                above=lambda t: Interval(coordinate=j, high=float(np.nextafter(-t, np.inf))),
+            ),
+        )
+
     def intersection(self, other: "Interval") -> "Interval | None":
         """What lies in another interval of the same entry too; None where that is empty."""
         low, high = max(self.low, other.low), min(self.high, other.high)
@@ -136,3 +148,11 @@ class Interval:
             low=-np.inf if low is None else number_from_json(low),
             high=np.inf if high is None else finite_from_json(high),
         )
+
+
+def _entries(rows: Rows, coordinate: int, absent: float = -np.inf) -> NDArray[np.float64]:
+    """One entry of every row."""
+    if coordinate >= rows.shape[1]:
+        return np.full(len(rows), absent)
+    column = rows[:, coordinate]
+    return np.where(np.isnan(column), absent, column)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpwitness.events.event import Event, Label, Rows, widen
 from dpwitness.events.registry import register_event
+from dpwitness.events.thresholds import Thresholds
 from dpwitness.events.writing import (
     column_from_json,
     finite_from_json,
@@ -74,6 +75,17 @@ class ScoreThreshold:
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`."""
         return self.score(rows) > self.threshold
+
+    def thresholds(self) -> "Sequence[Thresholds[ScoreThreshold]]":
+        """Scores at least t, and scores at most −t."""
+        opposite = ScoreThreshold(self.coordinates, self.edges, [-w for w in self.weights], 0.0)
+        return self._cut(), opposite._cut()
+
+    def _cut(self) -> "Thresholds[ScoreThreshold]":
+        return Thresholds(
+            value=self.score,
+            above=lambda t: ScoreThreshold(self.coordinates, self.edges, self.weights, float(np.nextafter(t, -np.inf))),
+        )
 
     def simpler(self) -> Sequence[Event]:
         """None: a term of a sum decides nothing alone."""

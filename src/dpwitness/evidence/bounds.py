@@ -7,6 +7,7 @@ import numpy as np
 
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim
+from dpwitness.evidence.cells import bet_on_cells, detectable_of_cells, lower_bound_of_cells
 from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.e_value import bets_and_weights, half_plane_of, log_e_value, log_e_values
 from dpwitness.evidence.growth import cell_probabilities
@@ -37,6 +38,9 @@ def lower_bound(counts: Counts, claim: Claim, *, alpha: float, estimate: Estimat
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
+    on_cells = bet_on_cells(counts, claim, estimate)
+    if on_cells is not None:
+        return lower_bound_of_cells(counts, *on_cells, alpha=alpha)
     threshold, c = math.log(1 / alpha), claim.parameter
     refuted = log_e_value(counts, claim, estimate) >= threshold
     grid = PARAMETERS[c < PARAMETERS] if refuted else PARAMETERS[c > PARAMETERS]
@@ -77,6 +81,9 @@ def detectable_parameter(
 
     n = counts.runs
     p = counts.hits / max(n, 1)
+    on_cells = bet_on_cells(counts, claim, estimate)
+    if on_cells is not None:
+        return detectable_of_cells(counts, *on_cells, alpha=alpha, margin=float(ndtri(power)))
     if n == 0 or p <= claim.largest(0.0):
         return math.inf
     values, log_weights = bets_and_weights(claim, estimate)

@@ -1,5 +1,6 @@
 """What evidence is made of: four integers, of one event or of each of several."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +13,22 @@ class Counts:
 
     Only `runs.confirm` makes them (and `witness` reads them back): the pair and the event were fixed before the
     first of these runs was drawn. Estimates from search runs have another type, `evidence.Estimate`.
+
+    `cells`: where the event is made of k cells of a partition, how many runs had cell i on D and cell j on D′, at
+    i·k + j; empty where not, or where there were no runs. Raises `ValueError` for counts that cannot be.
     """
 
     n10: int = 0
     n11: int = 0
     n01: int = 0
     n00: int = 0
+    cells: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.cells and (sum(self.cells) != self.runs or min(self.cells) < 0):
+            raise ValueError(f"the counts of {len(self.cells)} cells must add up to the {self.runs} runs")
+        if math.isqrt(len(self.cells)) ** 2 != len(self.cells):
+            raise ValueError(f"{len(self.cells)} counts of cells are not as many for D as for D′")
         for name in ("n10", "n11", "n01", "n00"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must not be negative")
@@ -40,13 +49,19 @@ class Counts:
         return self.n01 + self.n11
 
     def __add__(self, other: "Counts") -> "Counts":
+        cells = self.cells or other.cells
+        if self.cells and other.cells:
+            cells = tuple(map(sum, zip(self.cells, other.cells, strict=True)))
         return Counts(
-            n10=self.n10 + other.n10, n11=self.n11 + other.n11, n01=self.n01 + other.n01, n00=self.n00 + other.n00
-        )
+            n10=self.n10 + other.n10, n11=self.n11 + other.n11, n01=self.n01 + other.n01, n00=self.n00 + other.n00,
+            cells=cells,
+        )  # fmt: skip
 
     def swapped(self) -> "Counts":
         """The same runs with D and D′ exchanged."""
-        return Counts(n10=self.n01, n11=self.n11, n01=self.n10, n00=self.n00)
+        k = math.isqrt(len(self.cells))
+        cells = tuple(self.cells[j * k + i] for i in range(k) for j in range(k))
+        return Counts(n10=self.n01, n11=self.n11, n01=self.n10, n00=self.n00, cells=cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

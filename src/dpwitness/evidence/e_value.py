@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim, HalfPlane
+from dpwitness.evidence.cells import bet_on_cells, log_e_value_of_cells
 from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.growth import best_bet, payoffs
 
@@ -33,8 +34,11 @@ def log_e_value(counts: Counts, claim: Claim, estimate: Estimate | None = None) 
     """Log of the e-value against the claim; the claim is refuted at level α when it reaches log(1/α).
 
     Half of the wealth is bet as is best for `estimate`, which must be fixed before these runs, half over a log-spaced
-    grid. Valid at any stopping time.
+    grid. Valid at any stopping time. Of counts of cells, where claim and estimate are of them too: see `cells`.
     """
+    on_cells = bet_on_cells(counts, claim, estimate)
+    if on_cells is not None:
+        return log_e_value_of_cells(counts, *on_cells)
     values, log_weights = bets_and_weights(claim, estimate)
     terms = np.array([counts.n10, counts.n11, counts.n01, counts.n00]) @ values + log_weights
     top = terms.max()

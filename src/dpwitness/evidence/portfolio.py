@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim, HalfPlane
+from dpwitness.evidence.cells import bet_on_cells, log_e_value_of_cells
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.e_value import half_plane_of, log_e_values
 from dpwitness.evidence.growth import best_bet, payoffs
@@ -125,6 +126,9 @@ class Wealth:
         mean = float(np.logaddexp.reduce(logs)) - math.log(len(logs))
         if self.last is None:
             return mean
+        on_cells = bet_on_cells(self.last, claim, self.estimate)
+        if on_cells is not None:
+            return mean + log_e_value_of_cells(self.last, *on_cells)
         plane = half_plane_of(claim, self.estimate)
         bets = plane if betting is None else _betting(plane, half_plane_of(betting, self.estimate))
         plane, bets = (HalfPlane(np.atleast_1d(at.slope), np.atleast_1d(at.intercept)) for at in (plane, bets))

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidClaim, InvalidParameter
+from dpwitness.mechanisms.accountants import Accountant, as_claim
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.library import Library
 from dpwitness.targets import target_of
@@ -25,7 +26,7 @@ def stated_claim(
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    claim: Claim | float | None = None,
+    claim: Claim | Accountant | float | None = None,
     d_in: Any = None,
 ) -> Stated:
     """Return what is claimed of a mechanism: as given, else as the object carries it.
@@ -39,7 +40,7 @@ def stated_claim(
     delta
         The δ of both.
     claim
-        The ε of the claim alone. Nats.
+        The claim alone, or its ε in nats, or an accountant that states it.
     d_in
         The distance between neighbours that the object's claim is for, where its library states claims for distances.
 
@@ -50,7 +51,7 @@ def stated_claim(
     InvalidParameter
         For a distance `d_in` given to an object whose claim is for none.
     """
-    library = library_of(thing)
+    claim, library = as_claim(claim), library_of(thing)
     name = getattr(thing, "__name__", type(thing).__name__)
     if d_in is not None and not library.takes_distance:
         raise InvalidParameter(f"d_in={d_in!r} is for OpenDP measurements, and {name} is none: leave it out")

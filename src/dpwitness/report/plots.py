@@ -19,7 +19,7 @@ def plot_format(path: str | Path) -> str:
 
 
 def plot_curve(result: Curve, path: str | Path) -> None:
-    """p-value against test ε: a line a claimed ε, a vertical line at each claim, a dashed one at 0.05."""
+    """p-value against test ε, or another parameter: a line a claimed ε, a vertical line at it, a dashed one at 0.05."""
     from matplotlib.figure import Figure  # 0.3 s
 
     kind = plot_format(path)
@@ -30,9 +30,10 @@ def plot_curve(result: Curve, path: str | Path) -> None:
         axes.plot(
             line.test_epsilons, line.p_values, marker="os^Dv"[k % 5], ms=4, color=colour, label=f"ε₀ = {line.epsilon:g}"
         )
-        axes.axvline(line.epsilon, color=colour, lw=0.8, alpha=0.6)
+        if result.claim is None:  # the mechanism's ε is no value of another parameter
+            axes.axvline(line.epsilon, color=colour, lw=0.8, alpha=0.6)
     axes.axhline(0.05, color="black", lw=0.8, ls="--")
-    axes.set(xlabel="test ε", ylabel="p-value", ylim=(-0.03, 1.03), title=result.mechanism)
+    axes.set(xlabel=f"test {result.parameter}", ylabel="p-value", ylim=(-0.03, 1.03), title=result.mechanism)
     axes.legend()
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=150)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from dpwitness.candidate import CellsEstimate
 from dpwitness.checks import brief, finite, text, whole
 from dpwitness.claims import claim_from_json
 from dpwitness.errors import BadInput, InvalidNeighbours, InvalidWitness
@@ -204,7 +205,30 @@ INPUT: Final = Kind(input_to_json, lambda _, value: input_from_json(value))
 RELATION: Final = Kind(_relation, lambda _, value: relation_from_json(value))
 EVENT: Final = Kind(lambda event: event.to_json(), lambda _, value: event_from_json(value))
 CLAIM: Final = Kind(lambda claim: claim.to_json(), lambda _, value: claim_from_json(value))
-COUNTS: Final = as_kind(Form(lambda **found: Counts(**found), keys=dict.fromkeys(("n10", "n11", "n01", "n00"), WHOLE)))
+COUNTS: Final = as_kind(
+    Form(
+        lambda **found: Counts(**found),
+        keys={
+            **dict.fromkeys(("n10", "n11", "n01", "n00"), WHOLE),
+            "cells": Key(kind=many(WHOLE), get=lambda counts: counts.cells or OMITTED, default=[]),
+        },
+    )
+)
+#: A bet on cells: logarithms of ratios, and a table of probabilities.
+_CELLS: Final = as_kind(
+    Form(
+        CellsEstimate,
+        keys={"joint": many(NUMBER), "order": NUMBER, "log_ratios": many(NUMBER), "against": NUMBER},
+    )
+)
 ESTIMATE: Final = as_kind(
-    Form(Estimate, keys={"p": NUMBER, "q": NUMBER, "both": Key(kind=optional(NUMBER), default=None)})
+    Form(
+        Estimate,
+        keys={
+            "p": NUMBER,
+            "q": NUMBER,
+            "both": Key(kind=optional(NUMBER), default=None),
+            "cells": Key(kind=optional(_CELLS), get=lambda estimate: estimate.cells or OMITTED, default=None),
+        },
+    )
 )

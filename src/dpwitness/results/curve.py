@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dpwitness.claims import Claim
 from dpwitness.errors import InvalidWitness
 from dpwitness.evidence.counts import Counts
 from dpwitness.results import codec
-from dpwitness.results.codec import Form, Key, Kind, as_kind, many
+from dpwitness.results.codec import OMITTED, Form, Key, Kind, as_kind, many, optional
 from dpwitness.results.result import HEAD, NOTES, TAIL, Result
 from dpwitness.results.text import notes, table
 
@@ -30,11 +31,20 @@ class PValueCurve:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Curve(Result):
-    """The figure of Ding et al. 2018: p-value against test ε, a `PValueCurve` for each ε of the mechanism."""
+    """The figure of Ding et al. 2018: p-value against test ε, a `PValueCurve` for each ε of the mechanism.
+
+    With a `claim` the tests are of its family's parameter, in its unit: `test_epsilons` are values of that.
+    """
 
     delta: float
+    claim: Claim | None = None  # whose family's parameter is tested; None: ε at delta
     method: str
     lines: tuple[PValueCurve, ...]
+
+    @property
+    def parameter(self) -> str:
+        """The sign of the parameter that is tested, such as ε or μ."""
+        return "ε" if self.claim is None else self.claim.symbol
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values."""
@@ -42,7 +52,7 @@ class Curve(Result):
 
     def __str__(self) -> str:
         """A table: one row a test ε, one column an ε of the mechanism."""
-        head = ["test ε", *(f"ε = {line.epsilon:g}" for line in self.lines)]
+        head = [f"test {self.parameter}", *(f"ε = {line.epsilon:g}" for line in self.lines)]
         rows = [
             [f"{test:g}", *(f"{line.p_values[i]:.3g}" for line in self.lines)]
             for i, test in enumerate(self.lines[0].test_epsilons)
@@ -50,11 +60,13 @@ class Curve(Result):
         each = list(dict.fromkeys(f"{line.counts[0].runs:,}" for line in self.lines))
         runs = each[0] if len(each) == 1 else " / ".join(f"{line.counts[0].runs:,}" for line in self.lines)
         spent = f"{runs} paired runs a line; {self.seconds:.1f} s; seed {self.seed}"
-        return "\n".join([f"p-values of {self.call}", table(head, rows, right=True), *notes(self.notes), spent])
+        of = "" if self.claim is None else self.claim.condition
+        return "\n".join([f"p-values of {self.call}{of}", table(head, rows, right=True), *notes(self.notes), spent])
 
     def __repr__(self) -> str:
         epsilons = ", ".join(f"{line.epsilon:g}" for line in self.lines)
-        return f"<Curve: p-values of {self.call} with ε = {epsilons} at {len(self.lines[0].test_epsilons)} test ε>"
+        tested = f"{len(self.lines[0].test_epsilons)} test {self.parameter}"
+        return f"<Curve: p-values of {self.call} with ε = {epsilons} at {tested}>"
 
 
 def curve_from_json(value: Any) -> Curve:
@@ -110,7 +122,18 @@ _LINE: Final = Form(
         "tests": Key(kind=many(as_kind(_TEST)), get=_tests),
     },
 )
+#: Left out where ε is tested.
+_FAMILY: Final = Key(kind=optional(codec.CLAIM), get=lambda curve: curve.claim or OMITTED, default=None)
 _FORM: Final[Form[Curve]] = Form(
     Curve,
-    keys={**HEAD, "delta": codec.NUMBER, "method": codec.TEXT, "lines": many(as_kind(_LINE)), **TAIL, **NOTES},
+    keys={
+        **HEAD,
+        "delta": codec.NUMBER,
+        "claim": _FAMILY,
+        "parameter": Key(kind=codec.TEXT, derived=True),
+        "method": codec.TEXT,
+        "lines": many(as_kind(_LINE)),
+        **TAIL,
+        **NOTES,
+    },
 )

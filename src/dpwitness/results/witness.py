@@ -15,6 +15,7 @@ from dpwitness.claims import Claim
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
+from dpwitness.evidence.cells import bet_on_cells, divergence_seen
 from dpwitness.files import write_atomically
 from dpwitness.neighbours import Data, Pair, Relation, adjacent
 from dpwitness.neighbours.pair import ATTACK
@@ -121,6 +122,13 @@ class Witness:
             label("on D", rate(counts.hits, counts.runs)),
             label("on D′", rate(counts.neighbour_hits, counts.runs)),
         ]
+        on_cells = bet_on_cells(counts, claim, self.estimate)
+        if on_cells is not None:
+            bounding, bet = on_cells
+            most = bounding.largest_divergence(bet.order, claim.parameter)
+            shown = f"{divergence_seen(counts, bet):.4g} seen" + (f", {most:.4g} allowed" if claim.parameter else "")
+            lines.append(f"  divergence of order {bet.order:g} over {len(bet.log_ratios)} cells: {shown}")
+            return lines
         seen = counts.neighbour_hits / max(counts.runs, 1)
         allowed = claim.largest(seen)
         if counts.runs and (claim.parameter > 0 or allowed > seen):

@@ -15,17 +15,12 @@ from dpwitness.clock import Deadline
 from dpwitness.errors import MechanismCrashed, MixedKinds
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.runs.executor import Threads, Work
+from dpwitness.runs.paying import Paying
 from dpwitness.runs.portions import Died, Place, Portion, Sending
 from dpwitness.runs.sending import Answer, CannotSend, dumped, loaded, parcel, sent
 
 T = TypeVar("T")
 
-#: Seconds of runs made here before processes are started, which takes about as long; and seconds of runs ahead from
-#: which on starting them pays.
-START: Final = 1.0
-PAYS: Final = 4.0
-#: The same once they run: below, sending costs more than it saves.
-PAYS_STARTED: Final = 0.03
 #: How often a portion may end the process that does it.
 TRIES: Final = 3
 
@@ -41,8 +36,7 @@ class Remote:
         self._here = Threads(threads if mechanism.threads else 1)
         self._running = threading.Lock()  # a mechanism that threads cannot share runs here once at a time
         self._lock = threading.RLock()
-        self._seconds_here = 0.0
-        self._expected = 0.0  # seconds of runs that are still to come at least, as far as anybody said
+        self._paying = Paying()
         self._parcel: tuple[str, Any] | None = None  # the digest of the mechanism's first runs, and its parcel
         self._first_runs: dict[str, str] = {}  # of every process
         self._notes: list[str] = []
@@ -80,7 +74,7 @@ class Remote:
 
     def expect(self, seconds: float) -> None:
         """So many seconds of runs will come at least, in whatever pieces: where that is long, start at once."""
-        self._expected = self._seconds_here + seconds
+        self._paying.expect(seconds)
 
     def note(self, text: str) -> None:
         """Keep a note for people, once."""
@@ -96,11 +90,9 @@ class Remote:
             return True
         seconds = min(parts * work.seconds, math.inf if deadline is None else deadline.left)
         if self._place.started and self._parcel is not None:
-            pays = parts > 1 and seconds >= PAYS_STARTED
-        else:  # in many small pieces: a few times what was done here may still come
-            ahead = seconds + 3 * self._seconds_here if parts > 1 else seconds
-            begun = self._seconds_here >= START or work.seconds >= START / 4
-            pays = (ahead >= PAYS and begun) or self._expected - self._seconds_here >= PAYS
+            pays = self._paying.to_send(parts, seconds)
+        else:
+            pays = self._paying.to_start(parts, seconds, work.seconds)
         return pays and self._ready(work, deadline)
 
     def _ready(self, work: Work[Any], deadline: Deadline | None) -> bool:
@@ -119,7 +111,7 @@ class Remote:
             with lock:
                 started = time.perf_counter()
                 result = work(part)
-                self._seconds_here += time.perf_counter() - started
+                self._paying.here += time.perf_counter() - started
                 return result
 
         for result in self._here.ordered((partial(done, part) for part in range(first, count)), deadline):

@@ -14,13 +14,13 @@ import numpy as np
 from dpwitness.candidate import Tally
 from dpwitness.clock import Deadline
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Event, cells_of, widen
+from dpwitness.events import Counted, Event, cells_of, widen
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
 from dpwitness.runs.executor import Executor, Threads, default_workers
 from dpwitness.runs.remote import Remote
-from dpwitness.runs.shards import Cells, EventCells, OutcomeRows
+from dpwitness.runs.shards import Cells, EventCells, OutcomeRows, table_of
 from dpwitness.runs.streams import Role
 
 T = TypeVar("T")
@@ -137,20 +137,20 @@ class Runner:
             "size": size or self.mechanism.shard, "coupled": coupled,
         }  # fmt: skip
 
-    def tally(self, pair: Pair, event: Event, n: int, role: Role, *key: int) -> Tally:
+    def tally(self, pair: Pair, event: Counted, n: int, role: Role, *key: int) -> Tally:
         """The four cells of an event in n paired search runs. Raises `MechanismTimeout` at the deadline."""
         mechanism = self.mechanism
         width = max(mechanism.width, event.width, 1)  # once for all: the blocks of a shard hang on it
         work = EventCells(**self._shards(pair, role, key, n, True), width=width, events=(event,))
-        total = np.zeros(4, np.int64)
+        total: Cells = np.zeros(1, np.int64)
         for cells in self.executor.map(work, work.count, self.deadline):
             if cells is None:
                 raise MechanismTimeout(
                     f"{mechanism.name} did not finish the search in time: give more time, or fewer runs"
                 )
-            total += cells[0]
-        n10, n11, n01, n00 = map(int, total)
-        return Tally(n10=n10, n11=n11, n01=n01, n00=n00)
+            total = total + cells[0]
+        n10, n11, n01, n00 = map(int, total[:4])
+        return Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=table_of(event, total))
 
     def epoch(
         self, pair: Pair, events: Sequence[Event], n: int, *key: int, coupled: bool = True
@@ -189,13 +189,15 @@ class Runner:
                         "time"
                     )
                 return
-            totals = tuple(total + _counts(cells) for total, cells in zip(totals, part, strict=True))
+            totals = tuple(
+                total + _counts(event, cells) for total, event, cells in zip(totals, events, part, strict=True)
+            )
             yield totals
 
 
-def _counts(cells: Cells) -> Counts:
-    n10, n11, n01, n00 = map(int, cells)
-    return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
+def _counts(event: Event, cells: Cells) -> Counts:
+    n10, n11, n01, n00 = map(int, cells[:4])
+    return Counts(n10=n10, n11=n11, n01=n01, n00=n00, cells=table_of(event, cells))
 
 
 def stack(parts: Sequence[Rows]) -> Rows:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events import Event
+from dpwitness.events import Counted, is_partition
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
 from dpwitness.runs.streams import Role, generator
@@ -81,13 +81,17 @@ class OutcomeRows(ShardedRuns):
 class EventCells(ShardedRuns):
     """Runs of which events are counted."""
 
-    events: tuple[Event, ...]
+    events: tuple[Counted, ...]
 
     def __call__(self, shard: int) -> Cells:
-        """Return the four cells of every event, n10, n11, n01, n00, as an array of shape (events, 4)."""
+        """Return n10, n11, n01, n00 of every event, as an array of shape (events, 4 or more).
+
+        Behind them stands, for events that are made of k cells, the k·k table of cells on D and on D′.
+        """
         rng, n, first = self._of(shard)
         width = self.width
-        totals = np.zeros((len(self.events), 4), np.int64)
+        tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)
+        totals = np.zeros((len(self.events), 4 + tables), np.int64)
         blocks = -(-n * width // BLOCK) if self.mechanism.threads else 1
         height = max(-(-n // blocks), min(n, 64))
         memory = _memory(2 * height * width)
@@ -121,10 +125,20 @@ def _memory(numbers: int) -> NDArray[np.float64]:
     return kept
 
 
-def _count(events: Sequence[Event], block: Rows, totals: Cells) -> None:
+def table_of(event: Counted, counted: Cells) -> tuple[int, ...]:
+    """The table of an event's cells, of what `EventCells` counted of it; empty where it has none."""
+    return tuple(counted[4 : 4 + event.cells**2].tolist()) if is_partition(event) else ()
+
+
+def _count(events: Sequence[Counted], block: Rows, totals: Cells) -> None:
     """Add the cells of every event in a block of shape (2, rows, width)."""
     _, rows, width = block.shape
     for event, total in zip(events, totals, strict=True):
-        a, b = event.contains(block.reshape(2 * rows, width)).reshape(2, rows)
+        if is_partition(event):
+            i, j = event.cell_of(block.reshape(2 * rows, width)).reshape(2, rows)
+            total[4 : 4 + event.cells**2] += np.bincount(i * event.cells + j, minlength=event.cells**2)
+            a, b = event.inside[i], event.inside[j]
+        else:
+            a, b = event.contains(block.reshape(2 * rows, width)).reshape(2, rows)
         both, hits, others = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
-        total += (hits - both, both, others - both, rows - hits - others + both)
+        total[:4] += (hits - both, both, others - both, rows - hits - others + both)

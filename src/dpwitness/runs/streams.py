@@ -16,6 +16,8 @@ class Role(Enum):
     ESTIMATE = (0, 1 << 20, 1 << 20)  # of events that were chosen already
     CHECK_OF_SEARCH = (0, 1 << 21)  # of an event that may have been the luckiest of many
     SHRINK = (0, (1 << 21) + 1)
+    CELLS = (0, (1 << 21) + 2)  # of a partition: 0 to learn it from, 1 to estimate it
+    REFINEMENT = (0, (1 << 21) + 3)  # of a cut: 0 to see where others lie, 1 to count them
     EPOCH = (3,)  # then the number of the pair and of the epoch: evidence first, then what the next one learns from
     CONFIRM = (1,)  # then the number of the shard: the only runs that are evidence
     HEALTH_FIRST_RUNS = (2, 0)

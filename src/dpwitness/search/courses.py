@@ -33,7 +33,7 @@ from dpwitness.search.portfolio import (
     portfolio,
     proposed,
 )
-from dpwitness.search.ranges import COLUMNS, Ranges, cuts_of
+from dpwitness.search.ranges import COLUMNS, Ranges, cuts_of, moved_entries
 from dpwitness.search.samples import sample_of
 
 Rows = NDArray[np.float64]
@@ -142,7 +142,8 @@ class Course:
         if renewed or (self.runs < CUT_ANEW and self.x.shape[1] <= COLUMNS):
             cuts = cuts_of(self.x, self.y)
             texts = [c for c in cuts if any(label(value) for value in self.x[:FEW, c].tolist())]  # they have no order
-            self._ranges = Ranges({column: places for column, places in cuts.items() if column not in texts})
+            moved = moved_entries(self.pair, self.x.shape[1])
+            self._ranges = Ranges({column: places for column, places in cuts.items() if column not in texts}, moved)
         if renewed:
             self.renewed_at = self.runs
             self._proposals = self._learned(claim) if self.runs >= LEARNED else []
@@ -184,6 +185,10 @@ class Course:
         estimate = Estimate(p=float(stakes.p[k]), q=float(stakes.q[k]), both=float(stakes.both[k]))
         pair = self.pair.swapped() if chosen.swapped[k] else self.pair
         return Candidate(pair=pair, event=chosen.events[k], estimate=estimate)
+
+    def outcomes_of(self, candidate: Candidate) -> tuple[Rows, Rows]:
+        """The outcomes so far, D first as in the candidate."""
+        return (self.x, self.y) if candidate.pair.data is self.pair.data else (self.y, self.x)
 
     def counts(self, candidate: Candidate) -> Counts:
         """What the epochs showed of an event since it was chosen, D first as in the candidate."""

@@ -69,19 +69,25 @@ def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)  # as spreadsheets of all countries write it
+    rows = iter(_csv_rows(text, name, delimiter))
+    header = [cell.strip().lower() for cell in next(rows, (1, []))[1]]
+    if missing := [column for column in NAMES[:2] if header.count(column) != 1]:
+        raise InvalidData(f"{name} needs one column {missing[0]!r} in its header line; it has: {', '.join(header)}")
+    for number, row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        place = f"{name}, line {number}"
+        if len(row) != len(header):
+            raise InvalidData(f"{place}: {len(row)} cells for {len(header)} columns")
+        yield place, {column: _value(cell.strip()) for column, cell in zip(header, row, strict=True)}
+
+
+def _csv_rows(text: str, name: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    """All rows with their lines: the limit on a cell is the whole program's, and is as before when this returns."""
     before = csv.field_size_limit(LARGEST)
     try:
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-        header = [cell.strip().lower() for cell in next(rows, [])]
-        if missing := [column for column in NAMES[:2] if header.count(column) != 1]:
-            raise InvalidData(f"{name} needs one column {missing[0]!r} in its header line; it has: {', '.join(header)}")
-        for row in rows:
-            if not any(cell.strip() for cell in row):
-                continue
-            place = f"{name}, line {rows.line_num}"
-            if len(row) != len(header):
-                raise InvalidData(f"{place}: {len(row)} cells for {len(header)} columns")
-            yield place, {column: _value(cell.strip()) for column, cell in zip(header, row, strict=True)}
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        return [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise InvalidData(f"{name} is not CSV: {error}") from error
     finally:

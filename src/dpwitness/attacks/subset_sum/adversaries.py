@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.subset_sum.least_squares import probabilities
+from dpwitness.attacks.subset_sum.least_squares import fit
 from dpwitness.attacks.subset_sum.program import smallest_error
 from dpwitness.attacks.subset_sum.subsets import Subsets
 from dpwitness.clock import Deadline
@@ -45,8 +45,8 @@ class Reconstruction:
         By how much the fractions miss an answer at most, in counts. Program (1) of Theorem 3 has a solution for an
         error E exactly if that of the linear program is at most E, and then this is one.
     expected_right
-        How many bits are right if the errors are normal, as least squares takes them; None of the linear program,
-        which has no law of them.
+        How many bits are right if the errors are normal, as least squares takes them; None where the answers are no
+        such, and of the linear program, which has no law of them.
     spread
         The standard deviation of the errors, in counts, as least squares estimates it, or was told; None otherwise.
     programs, constraints
@@ -84,13 +84,14 @@ def least_squares_adversary(
     Raises `InvalidParameter` for shapes that do not fit, answers that are not finite or too few.
     """
     asked = _checked(subsets, answers)
-    ones, variance = probabilities(asked, answers, variance=variance, deadline=deadline)
+    found = fit(asked, answers, variance=variance, deadline=deadline)
+    ones = found.values
     return Reconstruction(
         bits=(ones > 0.5).astype(np.int64),
         fractions=ones,
         largest_residual=float(np.abs(asked.sums(ones) - answers).max()),
-        expected_right=float(np.maximum(ones, 1 - ones).sum()),
-        spread=float(np.sqrt(variance)),
+        expected_right=float(np.maximum(ones, 1 - ones).sum()) if found.probable else None,
+        spread=float(np.sqrt(found.variance)),
     )
 
 

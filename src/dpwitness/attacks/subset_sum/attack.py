@@ -1,6 +1,7 @@
 """The attack on a system of the user's own: ask, reconstruct, say without the truth how far to trust it."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,8 +31,8 @@ STREAM: Final = 1
 class Plan:
     """What is asked: `used` random subsets for the reconstruction and `fresh` ones to check it; all, if `every`.
 
-    `adversary`: its name, None for the one that predicts fresh answers better. `error`: E of answers to all subsets.
-    `variance`: of the errors, None where it is not known.
+    `adversary`: its name, None for the one whose reconstructions from two halves of the questions agree better.
+    `error`: E of answers to all subsets. `variance`: of the errors, None where it is not known.
     """
 
     size: int
@@ -106,22 +107,21 @@ def reconstruct(asking: Asking[Subset], seed: int, plan: Plan, deadline: Deadlin
     used = len(answers) - fresh
     asked, given = subsets.part(slice(0, used)), answers[:used]
     check, expected = subsets.part(slice(used, len(answers))), answers[used:]
-    names = ("polynomial", "least-squares") if plan.adversary is None else (plan.adversary,)
-    tried = {name: _recover(name, asked, given, plan, deadline) for name in names}
-    errors = {name: _root_mean(check.sums(found.fractions) - expected) for name, found in tried.items()}
-    best = min(errors, key=lambda name: errors[name])
-    found = tried[best]
-    halves = _agreement(best, asked, given, plan, deadline)
+    names = ("least-squares", "polynomial") if plan.adversary is None else (plan.adversary,)
+    halves = {name: _agreement(name, asked, given, plan, deadline) for name in names}
+    best = _better(names, halves, plan.size)
+    found = _recover(best, asked, given, plan, deadline)
     half_sizes = check.sums(np.full(plan.size, 0.5))
     trusted, basis = found.expected_right, "the probability of each bit, if errors are normal"
     if trusted is None:
-        trusted, basis = _from_halves(halves, plan.size), "what two halves of the questions agree on"
+        trusted, basis = _from_halves(halves[best], plan.size), "what two halves of the questions agree on"
+    missed = _root_mean(check.sums(found.fractions) - expected)
     return Outcome(
         found=found,
         adversary=best,
         expected_right=trusted,
         basis=basis,
-        fresh=Fresh(number=fresh, error=errors[best], guessing=_root_mean(half_sizes - expected), halves=halves),
+        fresh=Fresh(number=fresh, error=missed, guessing=_root_mean(half_sizes - expected), halves=halves[best]),
         stopped=None if stopped is None else str(stopped),
     )
 
@@ -174,9 +174,20 @@ def _agreement(name: str, subsets: Subsets, answers: Floats, plan: Plan, deadlin
     return int(np.sum(one == other))
 
 
+def _better(names: tuple[str, ...], halves: Mapping[str, int | None], size: int) -> str:
+    """The adversary that agrees more with itself, as right bits do behind errors of any law; the first unless clear."""
+    first, *others = names
+    clear = [name for name in others if (halves[name] or 0) > (halves[first] or 0) + math.sqrt(size) / 2]
+    return max(clear, key=lambda name: halves[name] or 0, default=first)
+
+
 def _from_halves(agree: int | None, size: int) -> float:
-    """How many bits are right if each is with probability p in either half, independently: p² + (1 − p)² agree."""
-    share = 0.5 if agree is None else max(agree / size, 0.5)
+    """How many bits are right if each is with probability p in either half, independently: p² + (1 − p)² agree.
+
+    Of the share that agrees a standard deviation is taken off: where bits agree by chance, nothing is claimed.
+    """
+    share = 0.5 if agree is None else agree / size
+    share = max(share - math.sqrt(share * (1 - share) / size), 0.5)
     return size * (1 + math.sqrt(2 * share - 1)) / 2
 
 

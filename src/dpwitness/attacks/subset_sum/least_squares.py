@@ -4,6 +4,8 @@ A least-squares fit has normal errors of known size about each bit. That a bit i
 the fit into a probability, and these probabilities sharpen the fit: expectation propagation (Minka, UAI 2001).
 """
 
+import math
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,7 +15,7 @@ from dpwitness.attacks.subset_sum.subsets import Subsets
 from dpwitness.clock import Deadline
 from dpwitness.errors import AttackStopped, InvalidParameter
 
-__all__ = ["probabilities"]
+__all__ = ["Fit", "fit"]
 
 Floats = NDArray[np.float64]
 
@@ -27,10 +29,21 @@ DAMPING: Final = 0.7
 SMALLEST: Final = 1e-6
 
 
-def probabilities(
-    subsets: Subsets, answers: Floats, *, variance: float | None = None, deadline: Deadline | None = None
-) -> tuple[Floats, float]:
-    """The probability that each bit is 1, given the answers, and the variance of their errors.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """What least squares make of answers.
+
+    `values`: the probability that each bit is 1, shape (n,), if the answers are such as sums of bits with normal errors
+    are (`probable`); else the fitted values, cut off at 0 and 1, which are no probabilities. `variance`: of the errors.
+    """
+
+    values: Floats
+    variance: float
+    probable: bool
+
+
+def fit(subsets: Subsets, answers: Floats, *, variance: float | None = None, deadline: Deadline | None = None) -> Fit:
+    """Fit the bits to the answers.
 
     Parameters
     ----------
@@ -42,10 +55,20 @@ def probabilities(
     Raises `InvalidParameter` for answers too few to tell their errors, `AttackStopped` at the deadline.
     """
     gram, moments = subsets.gram(), subsets.moments(answers)
+    plain: Floats = np.linalg.lstsq(gram, moments, rcond=1e-10)[0].astype(np.float64)
     if variance is None:
-        variance = _variance(subsets, answers, gram, moments)
+        variance = _variance(subsets, answers, plain)
     variance = max(variance, SMALLEST)
-    gram, moments = gram / variance, moments / variance
+    ones = _probabilities(gram / variance, moments / variance, deadline)
+    missed = float(np.mean((subsets.sums(ones) - answers) ** 2))
+    # What is expected of bits misses answers by no more than the errors are, give or take six standard deviations.
+    if missed > variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * SMALLEST:
+        return Fit(values=np.clip(plain, 0.0, 1.0), variance=variance, probable=False)
+    return Fit(values=ones, variance=variance, probable=True)
+
+
+def _probabilities(gram: Floats, moments: Floats, deadline: Deadline | None) -> Floats:
+    """Of a 1 for each bit, by expectation propagation; both arguments in parts of the errors' variance."""
     # Precision and precision·mean of what stands for the knowledge that a bit is 0 or 1: at first mean 1/2, variance
     # 1/4.
     precision, shift = np.full(len(moments), 4.0), np.full(len(moments), 2.0)
@@ -65,10 +88,10 @@ def probabilities(
         aim = np.where(sharper > 0, (sharper + own) * ones - mean * own, 0.0)
         precision = precision + DAMPING * (sharper - precision)
         shift = shift + DAMPING * (aim - shift)
-    return ones, variance
+    return ones
 
 
-def _variance(subsets: Subsets, answers: Floats, gram: Floats, moments: Floats) -> float:
+def _variance(subsets: Subsets, answers: Floats, plain: Floats) -> float:
     """The variance of the errors, from what the fit misses; its n parameters are taken into account."""
     spare = len(answers) - subsets.people
     if spare < 1:
@@ -76,5 +99,4 @@ def _variance(subsets: Subsets, answers: Floats, gram: Floats, moments: Floats) 
             f"{len(answers)} answers about {subsets.people} people do not tell how wrong they are: ask more than "
             f"{subsets.people}"
         )
-    fit: Floats = np.linalg.lstsq(gram, moments, rcond=1e-10)[0].astype(np.float64)
-    return float(np.sum((subsets.sums(fit) - answers) ** 2)) / spare
+    return float(np.sum((subsets.sums(plain) - answers) ** 2)) / spare

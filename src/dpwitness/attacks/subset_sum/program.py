@@ -62,7 +62,9 @@ def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
     error = float(np.abs(matrix @ x - answers).max()) * 1.1 + 1.0
     multipliers = np.concatenate([np.full(2 * rows, 0.5 / rows), np.full(2 * people, 1.0 / people)])
     point = _Point(x, error, _slacks(matrix, answers, x, error), multipliers)
-    failure = InvalidParameter(f"the linear program of {rows} answers was not solved: are they of a size with the sums?")
+    failure = InvalidParameter(
+        f"the linear program of {rows} answers was not solved: are they of a size with the sums?"
+    )
     for _ in range(STEPS):
         try:
             if _step(matrix, answers, point):

@@ -1,0 +1,207 @@
+"""How often a claim that just holds is refuted, for every kind of claim; and how often a lower bound is too large.
+
+    python benchmarks/claim_levels.py [--seeds 1000] [--workers 16] [--roads search|epochs|both] [--json FILE] [CASE …]
+
+Each mechanism has exactly the parameter that is claimed, so that a false alarm is as likely as it can be; α = 0.05.
+Every seed is a check by itself: "search" finds an event first and confirms it on fresh runs, "epochs" bets from the
+first run on, which takes seconds a check (200 seeds will do). The limit is the number of false alarms that a level of α
+exceeds in one series of a thousand. "cells": in how many checks the evidence was a table of cells.
+"""
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import logsumexp, ndtr, ndtri
+
+import dpwitness as dpw
+from dpwitness.exact import gaussian_delta
+from dpwitness.mechanisms.resolve import as_mechanism
+
+ALPHA = 0.05
+#: Seeds of one task of a process.
+CHUNK = 25
+#: How a check goes: its settings.
+ROADS: dict[str, dict[str, int]] = {
+    "search": {"search_runs": 4_000, "max_runs": 20_000},
+    "epochs": {"search_runs": 0, "max_runs": 200},
+}
+#: Randomised response of ε = 1: the probability of the truth.
+TRUTH = math.e / (1 + math.e)
+
+
+def gaussian(rng, data, size):
+    """N(0, 1) against N(1, 1): exactly 1-GDP, ½-zCDP and (α, α/2)-RDP for every α."""
+    return data[0] + rng.standard_normal(size)
+
+
+def laplace(rng, data, size):
+    """Exactly 1-DP."""
+    return data[0] + rng.laplace(size=size)
+
+
+def responded(rng, data, size):
+    """Randomised response: exactly 1-DP, its divergences are those of one event."""
+    return (rng.random(size) < TRUTH) == (data[0] == 1)
+
+
+def geometric(rng, data, size):
+    """Two-sided geometric noise: exactly 1-DP."""
+    p = 1 - math.exp(-1)
+    return data[0] + rng.geometric(p, size) - rng.geometric(p, size)
+
+
+def several(rng, data, size):
+    """Four values of N(0, 1), two of which move by 1/√2: exactly 1-GDP."""
+    noise = rng.standard_normal((size, 4))
+    noise[:, :2] += data[0] / math.sqrt(2)
+    return noise
+
+
+#: Two laws of six outcomes, far apart: cells show all of their divergences.
+SIX = np.array([0.02, 0.08, 0.15, 0.2, 0.25, 0.3]), np.array([0.3, 0.25, 0.2, 0.15, 0.08, 0.02])
+
+
+def six(rng, data, size):
+    """One of six outcomes, by one of two laws."""
+    return np.searchsorted(np.cumsum(SIX[int(data[0])])[:-1], rng.random(size)).astype(float)
+
+
+def divergence_of_six(order):
+    """D_α of the second law from the first: the larger of both directions is the same, as one mirrors the other."""
+    p, q = SIX[::-1]
+    return float(logsumexp(order * np.log(p) + (1 - order) * np.log(q)) / (order - 1))
+
+
+def rho_of_six():
+    """The largest D_α/α of the six outcomes, at the limit of α = 1 or on a fine grid of orders."""
+    p, q = SIX[::-1]
+    return max(float(p @ np.log(p / q)), *(divergence_of_six(a) / a for a in 1 + np.geomspace(1e-4, 200, 4_000)))
+
+
+def trade_off(a):
+    """The trade-off function of N(0, 1) against N(1, 1)."""
+    return ndtr(-ndtri(a) - 1.0)
+
+
+def profile():
+    """The privacy profile of N(0, 1) against N(1, 1)."""
+    return dpw.PrivacyProfile([(e, gaussian_delta(e, mu=1.0)) for e in np.linspace(0, 3, 13)])
+
+
+def divergence_of_laplace(order):
+    """D_α of Lap(1) against Lap(1) + 1 (Mironov 2017, Table II)."""
+    a = order
+    return math.log(a / (2 * a - 1) * math.exp(a - 1) + (a - 1) / (2 * a - 1) * math.exp(-a)) / (a - 1)
+
+
+def divergence_of_response(order):
+    """D_α of randomised response (Mironov 2017, Proposition 5)."""
+    a, t = order, TRUTH
+    x, y = math.log(t), math.log(1 - t)
+    return float(np.logaddexp(a * x + (1 - a) * y, a * y + (1 - a) * x) / (a - 1))
+
+
+def rho_of_response():
+    """The largest D_α/α of randomised response: at the limit of α = 1, or on a fine grid of orders."""
+    return max(2 * TRUTH - 1, *(divergence_of_response(a) / a for a in 1 + np.geomspace(1e-4, 200, 4_000)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A mechanism and a claim that it just keeps."""
+
+    mechanism: Callable[..., Any]
+    claim: Callable[[], Any]
+
+
+CASES = {
+    "PureDP, randomised response": Case(mechanism=responded, claim=lambda: dpw.PureDP(1.0)),
+    "PureDP, Laplace": Case(mechanism=laplace, claim=lambda: dpw.PureDP(1.0)),
+    "PureDP, geometric": Case(mechanism=geometric, claim=lambda: dpw.PureDP(1.0)),
+    "ApproxDP, Gaussian": Case(mechanism=gaussian, claim=lambda: dpw.ApproxDP(1.0, gaussian_delta(1.0, mu=1.0))),
+    "GaussianDP, Gaussian": Case(mechanism=gaussian, claim=lambda: dpw.GaussianDP(1.0)),
+    "GaussianDP, four values": Case(mechanism=several, claim=lambda: dpw.GaussianDP(1.0)),
+    "ZCDP, Gaussian": Case(mechanism=gaussian, claim=lambda: dpw.ZCDP(0.5)),
+    "ZCDP, randomised response": Case(mechanism=responded, claim=lambda: dpw.ZCDP(rho_of_response())),
+    "RenyiDP 2, Gaussian": Case(mechanism=gaussian, claim=lambda: dpw.RenyiDP(2.0, 1.0)),
+    "RenyiDP 2, Laplace": Case(mechanism=laplace, claim=lambda: dpw.RenyiDP(2.0, divergence_of_laplace(2.0))),
+    "RenyiDP 4, randomised response": Case(
+        mechanism=responded, claim=lambda: dpw.RenyiDP(4.0, divergence_of_response(4.0))
+    ),
+    "ZCDP, six outcomes": Case(mechanism=six, claim=lambda: dpw.ZCDP(rho_of_six())),
+    "RenyiDP 2, six outcomes": Case(mechanism=six, claim=lambda: dpw.RenyiDP(2.0, divergence_of_six(2.0))),
+    "PrivacyProfile, Gaussian": Case(mechanism=gaussian, claim=profile),
+    "TradeOff, Gaussian": Case(mechanism=gaussian, claim=lambda: dpw.TradeOff(trade_off)),
+}
+
+
+def outcomes(task: tuple[str, str, int, int]) -> tuple[int, int, int, float]:
+    """False alarms, lower bounds above the truth, checks that looked at cells, and seconds, of the seeds of a task."""
+    name, road, first, last = task
+    case, began = CASES[name], time.perf_counter()
+    mechanism = as_mechanism(case.mechanism, np.array([0]), neighbour=np.array([1]))
+    claim, alarms, above, cells = case.claim(), 0, 0, 0
+    for seed in range(first, last):
+        verdict = dpw.check(
+            mechanism, claim=claim, neighbours=[([0], [1])], alpha=ALPHA, seed=seed, workers=1, **ROADS[road]
+        )
+        alarms += isinstance(verdict, dpw.Violation)
+        above += verdict.lower_bound > claim.parameter * (1 + 1e-9)
+        cells += bool(getattr(verdict.counts, "cells", ()))
+    return alarms, above, cells, time.perf_counter() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; all of them")
+    parser.add_argument("--seeds", type=int, default=1_000)
+    parser.add_argument("--roads", choices=[*ROADS, "both"], default="search")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    given = parser.parse_args()
+    chosen = [
+        (name, road)
+        for name in CASES
+        if not given.cases or name in given.cases
+        for road in ROADS
+        if given.roads in (road, "both")
+    ]
+    limit = int(stats.binom.isf(1e-3, given.seeds, ALPHA))
+    rows = []
+    print(f"{'case':32s} {'road':7s} {'refuted':>13s} {'bound > truth':>14s}  limit  cells  ms a check")
+    with ProcessPoolExecutor(given.workers) as pool:
+        tasks = {
+            row: [
+                pool.submit(outcomes, (*row, first, min(first + CHUNK, given.seeds)))
+                for first in range(0, given.seeds, CHUNK)
+            ]
+            for row in chosen
+        }
+        for (name, road), parts in tasks.items():
+            alarms, above, cells, seconds = (sum(column) for column in zip(*(p.result() for p in parts), strict=True))
+            row = {
+                "case": name, "road": road, "seeds": given.seeds, "alpha": ALPHA, "refuted": alarms,
+                "bound_above_truth": above, "limit": limit, "cells": cells, "seconds": seconds,
+            }  # fmt: skip
+            rows.append(row)
+            within = "" if max(alarms, above) <= limit else "  ABOVE THE LIMIT"
+            print(
+                f"{name:32s} {road:7s} {alarms:5d} of {given.seeds:5d} {above:14d}  {limit:5d}  {cells:5d}"
+                f"  {1e3 * seconds / given.seeds:8.1f}{within}",
+                flush=True,
+            )
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

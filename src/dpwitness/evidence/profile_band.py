@@ -1,0 +1,172 @@
+"""A lower band of the privacy profile and of the power of tests, simultaneous over all ε, from counts of many events.
+
+The privacy profile of a pair is δ(ε) = sup over events S of P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S], the hockey-stick divergence
+(Balle & Wang 2018; Sommer, Meiser & Mohammadi 2019). For a fixed event with probabilities p and q the line s ↦ p − s·q
+in s = e^ε lies below it everywhere. Of each event three lower bounds are computed, at nine tenths and twice a twentieth
+of the event's share of α: of p − s₀·q at the slope s₀ where the event is to be used, of q and of −q. So
+p − s·q ≥ bound + (s₀ − s)·(lower or upper bound of q) holds for all s at once, and simultaneity costs a union bound
+over events only (Bonferroni; shares may differ). The bounds are `mean_bounds`', by betting, on the four cells of
+coupled runs: the variance of the difference counts, not those of both sides. Valid at any stopping time.
+
+Power: the largest true positive rate G(a) of tests of D′ against D with false positive rate a is concave, and
+G(a) = inf over s ≥ 0 of δ(s) + s·a (Dong, Roth & Su 2022, Proposition 2.12). Put the band in place of δ: a lower band
+of G, whence 1 − G is an upper band of the trade-off function. For s < 1 the band of the swapped pair serves:
+δ(s) = 1 − s + s·δ′(1/s).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.candidate import Estimate
+from dpwitness.claims import Claim
+from dpwitness.evidence.counts import Counts
+from dpwitness.evidence.mean_bounds import best_bets, lower_means
+
+__all__ = ["BandLine", "PlannedLine", "ProfileBand", "band_of", "expected_cells", "expected_differences"]
+
+Floats = NDArray[np.float64]
+
+#: Shares of an event's α for its difference, and for its q from below and from above.
+SHARES: Final = (0.9, 0.05, 0.05)
+#: Slopes of which the infimum for the power is taken; between two of them it is bounded from below.
+SLOPES: Final = np.exp(np.linspace(-18.0, 18.0, 12_001))
+#: Runs that are imagined in every cell that an estimate says is empty.
+IMAGINED: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLine:
+    """An event's part in a band, fixed before its runs: the slope s₀ it is good for, its share of α, its estimate."""
+
+    slope: float
+    alpha: float
+    estimate: Estimate
+    swapped: bool = False  # D′ plays D
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandLine:
+    """What confirm runs showed of an event: p − slope·q ≥ difference and q_low ≤ q ≤ q_high, all at once.
+
+    `swapped`: p is the probability under D′, and q that under D.
+    """
+
+    slope: float
+    difference: float
+    q_low: float
+    q_high: float
+    swapped: bool = False
+
+    def at(self, slope: Any) -> Any:
+        """A lower bound of p − slope·q. Broadcasts."""
+        ahead = self.slope - np.asarray(slope, np.float64)
+        return self.difference + ahead * np.where(ahead > 0, self.q_low, self.q_high)
+
+    def outside(self, claim: Claim) -> float:
+        """By how much all that these bounds allow lies outside a claim; not positive where some of it may be inside.
+
+        Every half-plane p ≤ s·q + t of a claim contains what it allows: so the claim is refuted where p − s·q > t.
+        """
+        q = np.array([self.q_low, (self.q_low + self.q_high) / 2, self.q_high])
+        p = np.clip(self.slope * q + self.difference, 0.0, 1.0)
+        plane = claim.half_plane(p, q)
+        return float(np.max(self.at(plane.slope) - plane.intercept))
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileBand:
+    """The lines of all events of a pair, in either direction."""
+
+    lines: tuple[BandLine, ...]
+
+    def delta(self, epsilon: Any) -> Any:
+        """The lower band of δ at ε ≥ 0 (nats): of the pair in its better direction. Broadcasts."""
+        slopes = np.exp(np.asarray(epsilon, np.float64))
+        return np.maximum(self._of(slopes, False), self._of(slopes, True))[()]
+
+    def power(self, rate: Any) -> Any:
+        """The lower band of the largest true positive rate of tests with a false positive rate, in [0, 1]. Broadcasts.
+
+        Of the pair in its better direction. At rate 0 it is 0.
+        """
+        rates = np.asarray(rate, np.float64)
+        found = np.maximum(rates, 0.0)
+        for swapped in (False, True):
+            # Between two slopes: δ falls in s, so that of the larger, and s·a rises, so that of the smaller.
+            deltas = self._both_sides(SLOPES, swapped)
+            falling = np.append(np.maximum.accumulate(deltas[::-1])[::-1][1:], 0.0)
+            first = np.maximum.accumulate(deltas[::-1])[-1]  # of slopes below all of them
+            least = np.min(falling + SLOPES * rates[..., None], axis=-1)
+            found = np.maximum(found, np.minimum(least, first))
+        return np.minimum(found, 1.0)[()]
+
+    def _of(self, slopes: Floats, swapped: bool) -> Floats:
+        found = np.zeros(np.shape(slopes))
+        for line in self.lines:
+            if line.swapped == swapped:
+                found = np.maximum(found, line.at(slopes))
+        return found
+
+    def _both_sides(self, slopes: Floats, swapped: bool) -> Floats:
+        """The band of one direction at any slope, by the other one below 1."""
+        other = 1 - slopes + slopes * self._of(1 / slopes, not swapped)
+        return np.maximum(self._of(slopes, swapped), other)
+
+
+def band_of(planned: Sequence[PlannedLine], counts: Sequence[Counts], runs: int) -> ProfileBand:
+    """The band that counts show; those of each event in its own direction. `runs`: how many were planned."""
+    if not planned:
+        return ProfileBand(())
+    if len(planned) != len(counts):
+        raise ValueError(f"{len(planned)} events were planned, {len(counts)} counted")
+    cells = np.array([[c.n10, c.n11, c.n01, c.n00] for c in counts], np.float64)
+    expected = np.array([expected_cells(line.estimate, runs) for line in planned])
+    alphas, slopes = (np.array([getattr(line, name) for line in planned]) for name in ("alpha", "slope"))
+    bounds = []
+    for share, values in zip(SHARES, _payoffs(slopes), strict=True):
+        thresholds = -np.log(share * alphas)
+        bounds.append(lower_means(cells, values, best_bets(expected, values, thresholds), thresholds))
+    difference, low, negative = bounds
+    return ProfileBand(
+        tuple(
+            BandLine(
+                slope=line.slope,
+                difference=float(difference[k]),
+                q_low=max(float(low[k]), 0.0),
+                q_high=min(-float(negative[k]), 1.0),
+                swapped=line.swapped,
+            )
+            for k, line in enumerate(planned)
+        )
+    )
+
+
+def expected_cells(estimate: Estimate, runs: int) -> Floats:
+    """How often the cells are expected in so many runs; none of them never. Shape (4,)."""
+    p, q = estimate.p, estimate.q
+    both = p * q if estimate.both is None else estimate.both
+    cells = np.maximum([p - both, both, q - both, 1 - p - q + both], 0.0)
+    return np.asarray(runs * cells / cells.sum() + IMAGINED)
+
+
+def expected_differences(expected: Floats, slopes: Floats, log_threshold: float) -> tuple[Floats, Floats]:
+    """The difference p − s·q, and by how much its lower bound will lie below it; shape (k,) each.
+
+    For expected cells of shape (k, 4) and slopes of shape (k,).
+    """
+    values = _payoffs(slopes)[0]
+    runs = expected.sum(axis=1)
+    means = (expected * values).sum(axis=1) / runs
+    variance = (expected * values**2).sum(axis=1) / runs - means**2
+    return means, np.sqrt(2 * log_threshold * np.maximum(variance, 0.0) / runs) + log_threshold / (3 * runs)
+
+
+def _payoffs(slopes: Floats) -> tuple[Floats, Floats, Floats]:
+    """What the cells (1,0), (1,1), (0,1), (0,0) pay towards p − s·q, q and −q; shape (k, 4) each."""
+    ones, zeros = np.ones(len(slopes)), np.zeros(len(slopes))
+    q = np.column_stack([zeros, ones, ones, zeros])
+    return np.column_stack([ones, 1 - slopes, -slopes, zeros]), q, -q

@@ -1,0 +1,225 @@
+"""A lower band of a privacy profile and of the power of tests, and whether a claim lies outside it."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.claims import Claim
+from dpwitness.events import Event
+from dpwitness.evidence.counts import Counts
+from dpwitness.evidence.profile_band import BandLine, ProfileBand
+from dpwitness.neighbours import Pair
+from dpwitness.results import codec
+from dpwitness.results.codec import Form, Key, Kind, as_kind, many, optional
+from dpwitness.results.result import EARLY, HEAD, NOTES, TAIL, Keys, Result
+from dpwitness.results.text import confidence, inputs, label, notes, table
+from dpwitness.results.witness import WITNESS, Witness, versions
+
+__all__ = ["BandEvent", "Profile", "profile_from_json"]
+
+#: ε between which the band is written, and steps of ε of its text, the first that needs few columns; false positive
+#: rates of both.
+STEP: Final = 0.05
+STEPS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+COLUMNS: Final = 9
+RATES: Final = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+SHOWN_RATES: Final = (0.001, 0.01, 0.1, 0.5)
+#: The largest ε of a band: beyond, e^ε exceeds the runs that anybody makes.
+MOST_EPSILON: Final = 40.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandEvent:
+    """An event of a band, what confirm runs showed of it in its own direction, and the bounds that follow."""
+
+    event: Event
+    description: str
+    counts: Counts
+    line: BandLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Profile(Result):
+    """A lower band of the privacy profile δ(ε), all ε at once, with confidence 1 − alpha.
+
+    δ(ε) is the largest P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S] over events S, ε in nats, of the pair tried in its better
+    direction: so a lower band of the mechanism's own curve, which is the largest over all pairs. Where a claim is given
+    and `witness` is not None, the claim lies outside the band: it is refuted, with false-alarm probability at most
+    alpha, and the witness can be replayed.
+    """
+
+    pair: Pair
+    alpha: float
+    events: tuple[BandEvent, ...]
+    claim: Claim | None = None
+    witness: Witness | None = None
+    search_runs: int
+    ended: str  # why the confirm runs ended: "runs", "time", "interrupted" or "cluster lost"
+
+    @property
+    def band(self) -> ProfileBand:
+        """The bounds of all events."""
+        return ProfileBand(tuple(event.line for event in self.events))
+
+    @property
+    def runs(self) -> int:
+        """Paired confirm runs."""
+        return self.events[0].counts.runs if self.events else 0
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim lies outside the band."""
+        return self.witness is not None
+
+    def delta(self, epsilon: Any) -> Any:
+        """The lower band of δ at ε ≥ 0 (nats), a number or an array; 0 where nothing was shown."""
+        return self.band.delta(epsilon)
+
+    def power(self, false_positive_rate: Any) -> Any:
+        """The lower band of the true positive rate of the best test of D′ against D, at false positive rates."""
+        return self.band.power(false_positive_rate)
+
+    def trade_off(self, false_positive_rate: Any) -> Any:
+        """The upper band of the trade-off function: 1 − `power`. Dong, Roth & Su 2022, Definition 1."""
+        return 1 - self.power(false_positive_rate)
+
+    @property
+    def largest_epsilon(self) -> float:
+        """Up to here the band is positive (to 0.05 nats); 0.0 where it is nowhere."""
+        epsilons = np.arange(0.0, MOST_EPSILON, STEP)
+        positive = np.flatnonzero(self.delta(epsilons) > 0)
+        return float(epsilons[positive[-1]]) if len(positive) else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as JSON values."""
+        return codec.to_json(_FORM, self)
+
+    @property
+    def _said(self) -> str:
+        sure = f"with confidence {confidence(self.alpha)}"
+        if self.witness is not None and self.claim is not None:
+            return f"VIOLATED: {self.call} is not {self.claim.short}: its profile lies above the claim's, {sure}"
+        if self.claim is not None:
+            return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy"
+        return f"privacy profile of {self.call}: δ(ε) is at least this for all ε at once, {sure}"
+
+    def __str__(self) -> str:
+        first, second = inputs(self.pair.data, self.pair.neighbour)
+        pair = [label("input D", first), label("neighbour D′", second)]
+        # A witness has the pair in its own direction.
+        lines = [self._said, *self._tables(), *(pair if self.witness is None else self.witness.lines())]
+        if self.ended in EARLY:
+            lines.append(f"  stopped early: {EARLY[self.ended]}; the band is valid for the runs that were counted")
+        spent = f"  runs: {self.search_runs:,} search, {self.runs:,} confirm; {self.seconds:.1f} s; seed {self.seed}"
+        return "\n".join([*lines, *notes(self.notes), spent])
+
+    def _tables(self) -> list[str]:
+        top = self.largest_epsilon
+        step = next((step for step in STEPS if top / step <= COLUMNS), STEPS[-1])
+        epsilons = np.arange(0.0, top + 1e-9, step)
+        head = ["ε", *(f"{epsilon:g}" for epsilon in epsilons)]
+        rows = [["δ(ε) ≥", *(f"{self.delta(epsilon):.3g}" for epsilon in epsilons)]]
+        rates = ["false positive rate", *(f"{rate:g}" for rate in SHOWN_RATES)]
+        powers = ["true positive rate ≥", *(f"{self.power(rate):.3g}" for rate in SHOWN_RATES)]
+        return [f"  {line}" for text in (table(head, rows), table(rates, [powers])) for line in text.splitlines()]
+
+    def __repr__(self) -> str:
+        return f"<Profile: {self._said}>"
+
+
+def profile_from_json(value: Any) -> Profile:
+    """Build a profile from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
+    return codec.from_json(_FORM, value, "profile")
+
+
+def _profile(*, runs: int, **fields: Any) -> Profile:
+    return Profile(search_runs=runs, **fields)
+
+
+def _event(*, event: tuple[Event, str], counts: Counts, **line: Any) -> BandEvent:
+    return BandEvent(event=event[0], description=event[1], counts=counts, line=BandLine(**line))
+
+
+def _points(profile: Profile) -> list[dict[str, float]]:
+    epsilons = np.arange(0.0, profile.largest_epsilon + STEP / 2, STEP)
+    return [
+        {"epsilon": round(float(epsilon), 10), "delta": float(delta)}
+        for epsilon, delta in zip(epsilons, np.atleast_1d(profile.delta(epsilons)), strict=True)
+    ]
+
+
+def _rates(profile: Profile) -> list[dict[str, float]]:
+    powers = np.atleast_1d(profile.power(np.array(RATES)))
+    return [
+        {"false_positive_rate": rate, "true_positive_rate": float(power)}
+        for rate, power in zip(RATES, powers, strict=True)
+    ]
+
+
+def _verdict(profile: Profile) -> str | None:
+    if profile.claim is None:
+        return None
+    return "violated" if profile.refuted else "not-refuted"
+
+
+def _alpha(name: str, value: Any) -> float:
+    alpha = codec.NUMBER.read(name, value)
+    if not 0 < alpha < 1:
+        raise ValueError(f"{name}={alpha!r} must lie between 0 and 1")
+    return float(alpha)
+
+
+def _of_line(name: str) -> Key:
+    return Key(kind=codec.FLAG if name == "swapped" else codec.NUMBER, get=lambda event: getattr(event.line, name))
+
+
+_DESCRIBED: Final = Kind(
+    lambda found: {**codec.EVENT.write(found.event), "description": found.description},
+    lambda name, value: (
+        codec.EVENT.read(name, value),
+        codec.TEXT.read("description", value.get("description", "")),
+    ),
+)
+_EVENT: Final = Form(
+    _event,
+    keys={
+        "event": Key(kind=_DESCRIBED, get=lambda found: found),
+        "counts": codec.COUNTS,
+        **{name: _of_line(name) for name in ("slope", "difference", "q_low", "q_high", "swapped")},
+    },
+)
+_SPENT: Final = Kind(
+    lambda profile: {"search": profile.search_runs, "confirm": profile.runs},
+    lambda name, value: codec.WHOLE.read(name, codec.OBJECT.read(name, value)["search"]),
+)
+_PAIR: Final = Form(
+    lambda *, input, neighbour, label: Pair(input, neighbour, label),
+    keys={
+        "input": Key(kind=codec.INPUT, get=lambda pair: pair.data),
+        "neighbour": Key(kind=codec.INPUT, get=lambda pair: pair.neighbour),
+        "label": codec.TEXT,
+    },
+)
+_DERIVED: Final[Keys] = {
+    "band": Key(kind=codec.plain(codec.OBJECT.read), get=_points, derived=True),
+    "trade_off": Key(kind=codec.plain(codec.OBJECT.read), get=_rates, derived=True),
+}
+_FORM: Final[Form[Profile]] = Form(
+    _profile,
+    keys={
+        "verdict": Key(kind=optional(codec.TEXT), get=_verdict, derived=True),
+        **HEAD,
+        "claim": optional(codec.CLAIM),
+        "alpha": codec.plain(_alpha),
+        "pair": as_kind(_PAIR),
+        **_DERIVED,
+        "events": many(as_kind(_EVENT)),
+        "witness": optional(WITNESS),
+        "runs": Key(kind=_SPENT, get=lambda profile: profile),
+        "ended": codec.TEXT,
+        **TAIL,
+        "versions": Key(kind=codec.OBJECT, get=lambda _: versions(), derived=True),
+        **NOTES,
+    },
+)

@@ -1,0 +1,240 @@
+"""Cells for a candidate: a partition by a learned score, where its table shows more of a divergence than one event.
+
+Everything here is made of search runs and is never evidence: the score and the cuts from one sample, the table that
+chooses the order, the hyperplane and the bet from another.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.candidate import Candidate, CellsEstimate, Tally
+from dpwitness.claims.hyperplane import DivergenceClaim, Hyperplane
+from dpwitness.errors import MechanismTimeout
+from dpwitness.events import Cells, ScoreThreshold, widen
+from dpwitness.evidence.cells import admissible, best_cell_bet
+from dpwitness.runs import Role, Runner
+from dpwitness.search.objectives import Objective
+from dpwitness.search.samples import shrunken_log_ratio
+
+__all__ = ["Aim", "better", "better_by_rows"]
+
+Floats = NDArray[np.float64]
+
+#: Cells at most.
+CELLS: Final = 24
+#: Numbers that the outcomes to learn from may hold in memory, both sides together.
+ROOM: Final = 1 << 22
+#: Where bins of an entry end, as shares of the values seen; of few different values each has a bin.
+TAILS: Final = np.array([1e-5, 4e-5, 2e-4, 1e-3, 4e-3])
+SHARES: Final = np.unique(np.concatenate([TAILS, np.arange(1, 128) / 128, 1 - TAILS]))
+FEW: Final = 256
+#: An entry counts where one of its bins stands out by so many standard errors; where several entries count, its
+#: bins are no finer than so many.
+STANDARD_ERRORS: Final = 4
+COARSE: Final = 32
+#: Runs of either side that a cell at an end has at least, of those it was learned from.
+LEAST_HITS: Final = 30
+#: Runs at least to learn from.
+FEWEST: Final = 200
+#: By so much at least cells must promise more than an event, which says more to people.
+MARGIN: Final = 1.05
+#: Log-ratios that the hyperplane follows on both sides at most: where cells are rare, what they might pay is not worth
+#: what they cost.
+LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """What cells are chosen for: evidence against the claim's own parameter, or a lower bound from `planned` runs.
+
+    `log_threshold` is log(1/α).
+    """
+
+    claim: DivergenceClaim
+    planned: int
+    log_threshold: float
+    of_bound: bool
+
+
+def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective, budget: int) -> tuple[Candidate, int]:
+    """The candidate, or its pair with cells where they promise more; and the paired search runs spent, about `budget`.
+
+    `objective`: what the candidate was chosen by, of the same unit as the aim's promise. Where the time is over, or the
+    candidate reaches the stop value, it stays as it is.
+    """
+    promised = _promised(candidate, objective)
+    if promised >= objective.stop_value:
+        return candidate, 0
+    width = max(runner.mechanism.width, 1)
+    learning = max(min(budget // 3, ROOM // (2 * width)), 16)
+    try:
+        event = _learned(*runner.sample(candidate.pair, learning, Role.CELLS, 0))
+        if event is None:
+            return candidate, learning
+        left = max(budget - learning, 16)
+        tally = runner.tally(candidate.pair, event, left, Role.CELLS, 1)
+    except MechanismTimeout:
+        return candidate, 0
+    return _chosen(candidate, event, tally, aim, promised), learning + left
+
+
+def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:
+    """The same from outcomes that there are, row i of both one paired run; D first, as in the candidate.
+
+    The first half are learned from, the others estimate. Shapes (n, any width).
+    """
+    half = len(x) // 2
+    event = _learned(x[:half], y[:half]) if half >= FEWEST else None
+    if event is None:
+        return candidate
+    width = max(event.width, x.shape[1], y.shape[1])
+    i, j = (event.cell_of(widen(rows[half:], width)) for rows in (x, y))
+    table = np.bincount(i * event.cells + j, minlength=event.cells**2)
+    a, b = event.inside[i], event.inside[j]
+    n10, n11, n01, n00 = (int(np.count_nonzero(flags)) for flags in (a & ~b, a & b, b & ~a, ~a & ~b))
+    tally = Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
+    return _chosen(candidate, event, tally, aim, _promised(candidate, objective))
+
+
+def _promised(candidate: Candidate, objective: Objective) -> float:
+    """What an event alone promises."""
+    estimate = candidate.estimate
+    assert estimate is not None  # of a search
+    both = None if estimate.both is None else np.array([estimate.both])
+    return float(objective(np.array([estimate.p]), np.array([estimate.q]), 1 << 40, 1.0, both)[0])
+
+
+def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, promised: float) -> Candidate:
+    """Cells with the best bet by a table, where that promises more than an event; else the candidate."""
+    bet, promise = _best(tally, aim)
+    if bet is None and not aim.of_bound:
+        # No evidence grows: what would show most of the parameter would have detected most.
+        bet, shown = _best(tally, replace(aim, of_bound=True))
+        bet, promise = bet and replace(bet, against=aim.claim.parameter), min(shown - aim.claim.parameter, 0.0)
+    if bet is None or promise <= max(promised * MARGIN, promised):
+        return candidate
+    return Candidate(pair=candidate.pair, event=event, estimate=replace(tally.estimate, cells=bet))
+
+
+def _learned(x: Floats, y: Floats) -> Cells | None:
+    """Cells of the learned score of two samples, shapes (n, any width); None where nothing tells D from D′."""
+    width = max(x.shape[1], y.shape[1])
+    x, y = widen(x, width), widen(y, width)
+    telling = [(j, *found) for j in range(width) if (found := _bins(x[:, j], y[:, j], SHARES)) is not None]
+    if len(telling) > 1:
+        coarse = np.arange(1, COARSE) / COARSE
+        again = [(j, *found) for j, *_ in telling if (found := _bins(x[:, j], y[:, j], coarse)) is not None]
+        telling = again or telling
+    if not telling:
+        return None
+    coordinates, edges, weights = zip(*telling, strict=True)
+    score = ScoreThreshold(coordinates, edges, weights, 0.0)
+    first, second = np.sort(score.score(x)), np.sort(score.score(y))
+    cuts = _cuts(first, second)
+    if not len(cuts):
+        return None
+    middle = float(cuts[np.argmin(np.abs(cuts))])  # D is likelier than D′ above a score of 0
+    return Cells(ScoreThreshold(coordinates, edges, weights, middle), cuts)
+
+
+def _bins(x: Floats, y: Floats, shares: Floats) -> tuple[Floats, Floats] | None:
+    """Edges of the bins of an entry, and the log-ratio of each and of its absence; None where it tells nothing."""
+    both = [np.sort(side[~np.isnan(side)]) for side in (x, y)]
+    values = np.sort(np.concatenate(both), kind="stable")  # a merge
+    if not len(values):
+        return None
+    ends = values[(shares * len(values)).astype(np.int64)]
+    different = values[np.append(True, values[1:] != values[:-1])] if _few(values) else ends
+    edges = np.unique(different)
+    edges = edges[edges > values[0]]
+    places = [np.concatenate([[0], np.searchsorted(side, edges), [len(side), len(x)]]) for side in both]
+    hits, others = (np.diff(place) for place in places)
+    if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < STANDARD_ERRORS:
+        return None
+    return edges, shrunken_log_ratio(hits, others)
+
+
+def _few(values: Floats) -> bool:
+    """Whether sorted values repeat so that each of them can have a bin."""
+    return int(np.count_nonzero(values[1:] != values[:-1])) < FEW
+
+
+def _cuts(first: Floats, second: Floats) -> Floats:
+    """Cuts of sorted scores of D and of D′, evenly spread between ends that enough runs of both lie behind."""
+    both = np.sort(np.concatenate([first, second]), kind="stable")
+    different: Floats = both[np.append(True, both[1:] != both[:-1])]
+    if len(different) <= CELLS:
+        return different[:-1]
+    least = min(LEAST_HITS, len(first) // 4)
+    low, high = second[least], first[-1 - least]
+    cuts = np.unique(np.linspace(low, high, CELLS - 1))
+    # A cut between neighbouring scores that occur: cells without runs tell nothing.
+    places = np.clip(np.searchsorted(different, cuts, side="right") - 1, 0, len(different) - 2)
+    kept: Floats = different[np.unique(places)]
+    return kept
+
+
+def _best(tally: Tally, aim: Aim) -> tuple[CellsEstimate | None, float]:
+    """The order and the limits of log-ratios that promise most by a table, and what; None where nothing does."""
+    k = math.isqrt(len(tally.cells))
+    table = np.array(tally.cells, np.float64).reshape(k, k)
+    joint, n = table.ravel() / tally.runs, tally.runs
+    hits, others = table.sum(axis=1), table.sum(axis=0)
+    ratios = np.log((hits + 0.5) / (others + 0.5))
+    found: CellsEstimate | None = None
+    most = 0.0
+    for order in aim.claim.orders:
+        seen: set[tuple[float, ...]] = set()
+        for limit in LIMITS:
+            logs = tuple(np.clip(ratios, -limit, limit).tolist())
+            if logs in seen:
+                continue
+            seen.add(logs)
+            promise, against = _promise(joint, n, order, logs, aim)
+            if promise > most:
+                most, found = (
+                    promise,
+                    CellsEstimate(joint=tuple(joint.tolist()), order=order, log_ratios=logs, against=against),
+                )
+    return found, most
+
+
+def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: Aim) -> tuple[float, float]:
+    """What a hyperplane promises by a table of n runs, and the parameter to bet against.
+
+    The mean is lowered by one standard error.
+    """
+    claim = aim.claim
+    scale = 0.0 if aim.of_bound else claim.largest_divergence(order, claim.parameter)
+    plane = Hyperplane(order=order, log_ratios=logs, scale=scale)
+    pays, costs = plane.sides()
+    values = (pays[:, None] - costs).ravel()
+    mean = float(joint @ values)
+    spread = math.sqrt(max(float(joint @ (values - mean) ** 2), 1e-300))
+    lower = mean - spread / math.sqrt(n)
+    if not aim.of_bound:
+        allowed = float(plane.allowed(scale))
+        if lower <= allowed:
+            return 0.0, claim.parameter
+        shifted = values - (mean - lower)
+        bet = best_cell_bet(joint, shifted - allowed, 0.999 * admissible(pays, costs, allowed + mean - lower))
+        return float(joint @ np.log1p(bet * (shifted - allowed))), claim.parameter
+    threshold = aim.log_threshold + math.log(2)  # half of the wealth is bet so
+    bet = min(math.sqrt(2 * threshold / aim.planned) / spread, 0.5 * admissible(pays, costs, max(mean, 0.0)))
+    shown = lower - threshold / (aim.planned * bet) - bet * spread**2 / 2
+    parameter = _parameter_of(plane, claim, shown)
+    return parameter, parameter
+
+
+def _parameter_of(plane: Hyperplane, claim: DivergenceClaim, mean: float) -> float:
+    """The parameter at which the hyperplane allows a mean; 0 where that is less than any allows."""
+    low, high = 0.0, 700.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        beyond = float(plane.allowed(claim.largest_divergence(plane.order, middle))) > mean
+        low, high = (low, middle) if beyond else (middle, high)
+    return low

@@ -1,0 +1,316 @@
+"""Cells: hyperplanes of divergences, evidence from tables of counts, and what is learned for them."""
+
+import json
+import math
+from itertools import pairwise, product
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import dpwitness as dpw
+from dpwitness import ZCDP, RenyiDP, Violation, Witness, bound, check, replay
+from dpwitness.candidate import Candidate, CellsEstimate, Estimate, Tally
+from dpwitness.claims.hyperplane import Hyperplane
+from dpwitness.errors import InvalidWitness
+from dpwitness.events import Cells, Interval, Nested, ScoreThreshold, around, event_from_json
+from dpwitness.evidence import detectable_parameter, log_e_value, lower_bound
+from dpwitness.evidence.cells import divergence_seen
+from dpwitness.evidence.counts import Counts
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.neighbours import Pair
+from dpwitness.runs import Runner
+from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.refining import refined
+
+ONE = [([0], [1])]
+#: Two laws of three cells.
+P, Q = np.array([0.1, 0.3, 0.6]), np.array([0.3, 0.45, 0.25])
+
+
+def gaussian(rng, data, size):
+    return data[0] + rng.standard_normal(size)
+
+
+def two_values(rng, data, size):
+    """Two values, each of which moves by 1/√2: exactly ½-zCDP."""
+    return data[0] / math.sqrt(2) + rng.standard_normal((size, 2))
+
+
+def divergence(order, p, q):
+    return float(p @ np.log(p / q)) if order == 1 else math.log(np.sum(p**order * q ** (1 - order))) / (order - 1)
+
+
+def bet_of(order, joint, against, *, ratios=None):
+    p, q = joint.sum(axis=1), joint.sum(axis=0)
+    logs = np.log(p / q) if ratios is None else ratios
+    estimate = CellsEstimate(
+        joint=tuple(joint.ravel().tolist()), order=order, log_ratios=tuple(map(float, logs)), against=against
+    )
+    return Estimate(p=float(p[-1]), q=float(q[-1]), both=float(joint[-1, -1]), cells=estimate)
+
+
+def counts_of(table):
+    """Counts of the event that is the last cell."""
+    both, hits, others = int(table[-1, -1]), int(table[-1].sum()), int(table[:, -1].sum())
+    n = int(table.sum())
+    cells = tuple(map(int, table.ravel()))
+    return Counts(n10=hits - both, n11=both, n01=others - both, n00=n - hits - others + both, cells=cells)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.one_of(st.just(1.0), st.floats(1 + 1e-9, 1.5), st.floats(1.5, 300)),
+    st.lists(st.floats(-30, 30), min_size=2, max_size=6),
+    st.floats(0, 40),
+    st.floats(0, 60),
+)
+def test_hyperplanes_are_rounded_to_the_safe_side(order, logs, scale, epsilon):
+    """In arithmetic of 60 digits: a is no larger, b and c are no smaller than those of the ratios."""
+    plane = Hyperplane(order=order, log_ratios=tuple(logs), scale=scale)
+    pays, costs = plane.sides()
+    with mpmath.workdps(60):
+        a, unit = mpmath.mpf(order), mpmath.exp(-(mpmath.mpf(order) - 1) * mpmath.mpf(scale))
+        allowed = mpmath.mpf(epsilon) if order == 1 else mpmath.exp((a - 1) * mpmath.mpf(epsilon)) * unit
+        assert mpmath.mpf(float(plane.allowed(epsilon))) >= allowed
+        for given_log, pay, cost in zip(logs, pays, costs, strict=True):
+            log = mpmath.mpf(min(given_log, (600 + (order - 1) * scale) / order))
+            if order == 1:
+                assert mpmath.mpf(float(pay)) <= 1 + log
+                assert mpmath.mpf(float(cost)) >= mpmath.exp(log)
+            else:
+                assert mpmath.mpf(float(pay)) <= a * mpmath.exp((a - 1) * log) * unit
+                assert mpmath.mpf(float(cost)) >= (a - 1) * mpmath.exp(a * log) * unit
+
+
+@pytest.mark.parametrize("order", [1.0, 1.3, 2.0, 5.0])
+def test_whatever_the_ratios_are_no_law_exceeds_what_its_divergence_allows(order):
+    """Σ a·P − Σ b·Q ≤ c at the true divergence of random laws, and no room is left at the true ratios."""
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
+        true = divergence(order, p, q)
+        for logs in (np.log(p / q), rng.normal(size=4) * 2):
+            plane = Hyperplane(order=order, log_ratios=tuple(logs.tolist()), scale=true)
+            pays, costs = plane.sides()
+            left = plane.allowed(true) - (pays @ p - costs @ q)
+            assert left >= -1e-15
+        room = Hyperplane(order=order, log_ratios=tuple(np.log(p / q).tolist()), scale=true)
+        assert room.allowed(true) - (room.sides()[0] @ p - room.sides()[1] @ q) <= 1e-10
+
+
+def joints():
+    """Both sides independent of each other, and hanging together as closely as they can."""
+    u = np.union1d(np.cumsum(P), np.cumsum(Q)[:-1])
+    u[-1] = 1.0
+    together = np.zeros((3, 3))
+    for low, high in zip(np.append(0, u[:-1]), u, strict=True):
+        middle = (low + high) / 2
+        together[min(np.searchsorted(np.cumsum(P), middle), 2), min(np.searchsorted(np.cumsum(Q), middle), 2)] += (
+            high - low
+        )
+    return {"independent": np.outer(P, Q), "together": together}
+
+
+@pytest.mark.parametrize("sides", ["independent", "together"])
+@pytest.mark.parametrize(("order", "claim"), [(1.0, ZCDP), (2.0, ZCDP), (3.0, lambda e: RenyiDP(3.0, e))])
+def test_the_mean_of_the_e_value_is_at_most_one(sides, order, claim):
+    """Over all outcomes of three runs, of laws that just keep the claim at this order; bets of any kind."""
+    joint = joints()[sides]
+    true = divergence(order, P, Q)
+    tested = claim(true / order if claim is ZCDP else true)
+    for bet in (bet_of(order, joint, 0.3 * tested.parameter), bet_of(order, joint, 0.0, ratios=[-1.0, 0.2, 1.7])):
+        mean = 0.0
+        for runs in product(range(9), repeat=3):
+            table = np.bincount(runs, minlength=9).reshape(3, 3)
+            chance = float(np.prod(joint.ravel()[list(runs)]))
+            if chance:
+                mean += chance * math.exp(log_e_value(counts_of(table), tested, bet))
+        assert 0.2 < mean <= 1 + 1e-12
+
+
+def test_the_evidence_falls_in_the_parameter_and_the_bound_is_where_it_ends():
+    joint = joints()["independent"]
+    rng = np.random.default_rng(2)
+    counts = counts_of(rng.multinomial(50_000, joint.ravel()).reshape(3, 3))
+    bet = bet_of(1.0, joint, 0.25)
+    logs = [log_e_value(counts, ZCDP(x), bet) for x in np.linspace(0, 3, 60)]
+    assert all(before >= after for before, after in pairwise(logs))
+    found = lower_bound(counts, ZCDP(0.1), alpha=1e-3, estimate=bet)
+    assert log_e_value(counts, ZCDP(found), bet) >= math.log(1e3)
+    assert log_e_value(counts, ZCDP(found + 1e-6), bet) < math.log(1e3)
+    assert 0.9 * divergence(1.0, P, Q) < found < divergence(1.0, P, Q)
+    assert divergence_seen(counts, bet.cells) == pytest.approx(divergence(1.0, P, Q), rel=0.03)
+
+
+@pytest.mark.parametrize(("order", "claim"), [(1.0, ZCDP), (2.0, lambda e: RenyiDP(2.0, e))])
+def test_a_true_parameter_is_refuted_no_more_often_than_said(order, claim):
+    """At several times of looking, by the best bet against four fifths of the truth; and the bound is never above."""
+    joint, rng, alpha = joints()["independent"], np.random.default_rng(11), 0.05
+    true = divergence(order, P, Q)
+    kept, bet = claim(true), bet_of(order, joint, 0.8 * true)
+    alarms = 0
+    for _ in range(300):
+        table = np.zeros((3, 3), np.int64)
+        for n in np.geomspace(8, 400, 20).astype(int):
+            table += rng.multinomial(n, joint.ravel()).reshape(3, 3)
+            if log_e_value(counts_of(table), kept, bet) >= math.log(1 / alpha):
+                assert lower_bound(counts_of(table), kept, alpha=alpha, estimate=bet) >= true
+                alarms += 1
+                break
+    assert 0 < alarms <= stats.binom.isf(1e-9, 300, alpha)
+
+
+def test_what_would_have_been_detected_is_refuted_as_often_as_said():
+    """A mechanism whose hyperplane mean is that of the detectable parameter: 95 % of its checks refute the claim."""
+    rng, n, alpha = np.random.default_rng(3), 20_000, 1e-3
+    joint = joints()["independent"]
+    claim = RenyiDP(2.0, 0.9 * divergence(2.0, P, Q))
+    bet = bet_of(2.0, joint, claim.epsilon)
+    tables = [rng.multinomial(n, joint.ravel()).reshape(3, 3) for _ in range(300)]
+    limits = [detectable_parameter(counts_of(table), claim, alpha=alpha, estimate=bet) for table in tables[:5]]
+    assert max(limits) < 1.2 * claim.epsilon
+    stated = RenyiDP(2.0, claim.epsilon - (max(limits) - divergence(2.0, P, Q)))  # so that the truth is detectable
+    caught = sum(log_e_value(counts_of(t), stated, bet) >= math.log(1 / alpha) for t in tables)
+    assert caught >= stats.binom.isf(1 - 1e-6, 300, 0.93)
+
+
+def test_other_claims_take_the_event_of_the_cells():
+    """Cells say nothing of (ε, δ), nor of orders above the claim's: the four counts do."""
+    joint = joints()["independent"]
+    counts = counts_of(np.random.default_rng(0).multinomial(5_000, joint.ravel()).reshape(3, 3))
+    bet = bet_of(4.0, joint, 0.5)
+    plain = Counts(n10=counts.n10, n11=counts.n11, n01=counts.n01, n00=counts.n00)
+    for claim in (dpw.PureDP(0.3), RenyiDP(2.0, 0.2)):
+        assert log_e_value(counts, claim, bet) == log_e_value(plain, claim, Estimate(p=bet.p, q=bet.q, both=bet.both))
+
+
+def test_counts_of_cells_add_up_and_swap():
+    one, other = counts_of(np.arange(9).reshape(3, 3)), counts_of(np.ones((3, 3), np.int64))
+    assert (one + other).cells == tuple(k + 1 for k in range(9))
+    assert (Counts() + one) == one
+    assert one.swapped().cells == (0, 3, 6, 1, 4, 7, 2, 5, 8)
+    assert one.swapped().swapped() == one
+    with pytest.raises(ValueError, match="must add up to the 3 runs"):
+        Counts(n10=3, cells=(1, 1, 0, 0))
+    with pytest.raises(ValueError, match="not as many for D"):
+        Counts(n10=3, cells=(1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "claim", "least"),
+    [(gaussian, ZCDP(0.5), 0.94), (two_values, ZCDP(0.5), 0.92), (gaussian, RenyiDP(2.0, 1.0), 0.9)],
+    ids=["one value", "two values", "Rényi"],
+)
+def test_a_bound_by_cells_shows_nearly_all_of_a_gaussian(mechanism, claim, least):
+    """Where the best event shows 0.78 of ρ and 0.66 of D₂ (quadrature); confidence 0.999."""
+    found = bound(mechanism, claim=claim, neighbours=ONE, runs=400_000, search_runs=150_000, seed=1, workers=1)
+    assert least * claim.parameter < found.lower_bound < claim.parameter
+    assert len(found.counts.cells) == len(found.witness.estimate.cells.joint)
+    assert "cells" in str(found)
+
+
+def test_a_claim_that_no_event_refutes_soon_is_refuted_by_cells_saved_and_replayed(tmp_path):
+    claim = ZCDP(0.42)  # events of a Gaussian show 0.39 at most
+    verdict = check(gaussian, claim=claim, neighbours=ONE, search_runs=60_000, max_runs=200_000, seed=2, workers=1)
+    assert isinstance(verdict, Violation)
+    assert 0.42 <= verdict.lower_bound < 0.5
+    assert "divergence of order" in str(verdict)
+    verdict.witness.save(tmp_path / "w.json")
+    witness = Witness.load(tmp_path / "w.json")
+    assert witness.to_json() == verdict.witness.to_json()
+    assert isinstance(replay(witness, gaussian, seed=7, workers=1), Violation)
+    kept = replay(witness, gaussian, claim=ZCDP(0.5), max_runs=100_000, seed=8, workers=1)
+    assert not isinstance(kept, Violation)
+    assert 0.5 < kept.detectable < 0.55
+
+
+def test_a_damaged_bet_on_cells_is_refused(tmp_path):
+    found = bound(gaussian, claim=ZCDP(0.5), neighbours=ONE, runs=50_000, search_runs=30_000, seed=1, workers=1)
+    written = json.loads(json.dumps(found.witness.to_json()))
+    for key, value in (("joint", [0.5, 0.5]), ("log_ratios", [1.0]), ("against", -1), ("joint", ["x"])):
+        damaged = json.loads(json.dumps(written))
+        damaged["estimate"]["cells"][key] = value
+        with pytest.raises(InvalidWitness):
+            Witness.from_json(damaged)
+    written["counts"]["cells"][0] += 1
+    with pytest.raises(InvalidWitness, match="must add up"):
+        Witness.from_json(written)
+
+
+def test_cells_lie_between_their_cuts():
+    score = ScoreThreshold([0], [[0.0, 1.0, 2.0]], [[-1.0, 0.0, 1.0, 2.0, 0.5]], 0.0)
+    event = Cells(score, [-1.0, 0.0, 1.0])
+    rows = np.array([[-5.0], [0.0], [1.5], [2.0], [np.nan]])
+    assert event.cell_of(rows).tolist() == [0, 1, 2, 3, 2]
+    assert (
+        event.contains(rows).tolist() == event.inside[event.cell_of(rows)].tolist() == [False, False, True, True, True]
+    )
+    assert event_from_json(json.loads(json.dumps(event.to_json()))).to_json() == event.to_json()
+    assert event.describe() == "the upper 2 of 4 cells: learned score of values 1 above 0"
+    with pytest.raises(ValueError, match="must be one of the cuts"):
+        Cells(score, [-1.0, 1.0])
+    with pytest.raises(InvalidWitness, match="rising cuts"):
+        event_from_json({**event.to_json(), "cuts": [1.0, 0.0]})
+
+
+def test_nested_events_are_counted_together():
+    rows = np.random.default_rng(1).standard_normal((1_000, 1))
+    upper = around(Interval(coordinate=0, low=1.0), rows, (0.25, 0.5, 1.0, 2.0))
+    lower = around(Interval(coordinate=0, high=-1.0), rows, (0.25, 1.0, 100.0))
+    hits = int(np.count_nonzero(rows >= 1.0))
+    assert [int(event.contains(rows).sum()) for event in upper] == [round(f * hits) for f in (0.25, 0.5, 1.0, 2.0)]
+    assert len(lower) == 2
+    assert around(Interval(coordinate=0, low=0.0, high=1.0), rows, (0.5,)) == []
+    nested = Nested(tuple(upper))
+    assert nested.cell_of(rows).tolist() == sum(event.contains(rows).astype(int) for event in upper).tolist()
+    assert nested.inside.tolist() == [False, True, True, True, True]
+    assert Tally(n10=1, cells=(0, 1, 0, 0)).cells == (0, 1, 0, 0)
+
+
+def rare(rng, data):
+    """N(0, σ²) against N(1, σ²) with σ = 3.43: `gaussian_wrong_sigma` at ε = 1, δ = 10⁻⁵."""
+    return data[0] + math.sqrt(math.log(1.25e5)) * rng.standard_normal()
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(10))
+def test_a_violation_in_the_tail_is_refuted_where_the_runs_are_given(seed):
+    """δ(1) is 3.7·10⁻⁵, shown by one event in 2,000: about 3·10⁷ coupled runs by the best cut at α = 10⁻⁶."""
+    verdict = check(
+        rare, claim=dpw.ApproxDP(1.0, 1e-5), neighbours=ONE, max_runs=200_000_000, max_time=300.0, seed=seed
+    )
+    assert isinstance(verdict, Violation)
+    assert 1.0 <= verdict.lower_bound < 1.4
+
+
+def shifted(rng, data):
+    return data[0] + rng.standard_normal()
+
+
+@pytest.mark.parametrize("lower", [False, True], ids=["upper tail", "lower tail"])
+def test_a_cut_is_placed_where_it_promises_most(lower):
+    """From a cut that is thirteen times too frequent, at which nothing grows, to nearly the best one (closed form)."""
+    planned, budget, exact = 20_000_000, 100_000, 1 << 60
+    mechanism = as_mechanism(shifted, np.array([0.0]), neighbour=np.array([1.0]))
+    pair, event = Pair(np.array([1.0]), np.array([0.0])), Interval(coordinate=0, low=1.5)
+    if lower:
+        pair, event = pair.swapped(), Interval(coordinate=0, high=-0.5)
+    objective = GrowthAt(claim=dpw.ApproxDP(2.5, 0.005), planned=planned)
+
+    def promise(z):
+        q = stats.norm.sf(z + 1)
+        return objective(stats.norm.sf(z), q, exact, 0.0, q)  # coupled: what is seen on D′ is seen on D
+
+    candidate = Candidate(
+        pair=pair, event=event, estimate=Estimate(p=stats.norm.sf(0.5), q=stats.norm.sf(1.5), both=stats.norm.sf(1.5))
+    )
+    runner = Runner(mechanism=mechanism, seed=4, workers=1)
+    assert refined(runner, candidate, objective, planned=budget, budget=budget) == (candidate, 0)
+    found, spent = refined(runner, candidate, objective, planned=planned, budget=budget)
+    z = -found.event.high if lower else found.event.low - 1
+    assert promise(np.array([0.5])) < 0 < 0.8 * promise(np.linspace(1, 4, 300)).max() < promise(np.array([z]))
+    assert spent == 3_000_000

@@ -1,0 +1,240 @@
+"""The band of a privacy profile: its level by enumeration and simulation, its tightness, and claims outside it."""
+
+import functools
+import itertools
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import ndtr, ndtri
+
+import dpwitness as dpw
+from dpwitness.algorithms.gaussian_noise import gaussian_mechanism
+from dpwitness.algorithms.noise_addition import laplace_mechanism
+from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
+from dpwitness.evidence import Counts, Estimate
+from dpwitness.evidence.mean_bounds import best_bets, lower_means
+from dpwitness.evidence.profile_band import BandLine, PlannedLine, ProfileBand, band_of
+from dpwitness.exact import gaussian_delta
+from dpwitness.report.profile_plot import claimed_delta
+from dpwitness.results.profile import profile_from_json
+
+#: The parameter of `gaussian_mechanism` that makes it N(q, 1): μ = 1.
+UNIT = math.sqrt(2 * math.log(1.25 / 1e-5))
+GRID = np.linspace(0.0, 5.0, 251)
+TRUTH = np.array([gaussian_delta(e, mu=1.0) for e in GRID])
+
+
+def probabilities(epsilon, mu=1.0):
+    """(p, q) of the best event at ε for N(μ, 1) against N(0, 1)."""
+    return float(ndtr(mu / 2 - epsilon / mu)), float(ndtr(-mu / 2 - epsilon / mu))
+
+
+def planned(epsilons, alpha, mu=1.0, swapped=False):
+    lines = []
+    for epsilon in epsilons:
+        p, q = probabilities(epsilon, mu)
+        estimate = Estimate(p=p, q=q, both=q)  # both sides are moved by the same noise
+        lines.append(
+            PlannedLine(slope=math.exp(epsilon), alpha=alpha / len(epsilons), estimate=estimate, swapped=swapped)
+        )
+    return lines
+
+
+@pytest.mark.parametrize("slope", [1.0, 2.5])
+@pytest.mark.parametrize("law", [(0.5, 0.2, 0.1, 0.2), (0.3, 0.0, 0.0, 0.7), (0.1, 0.6, 0.2, 0.1)])
+def test_a_lower_mean_is_too_large_with_probability_alpha_at_most(slope, law):
+    """All counts of twelve runs, with their probabilities."""
+    alpha, n, law = 0.4, 12, np.array(law)
+    cells = np.array([c for c in itertools.product(range(n + 1), repeat=4) if sum(c) == n], np.float64)
+    chances = stats.multinomial(n, law).pmf(cells)
+    payoffs = np.array([1.0, 1 - slope, -slope, 0.0])
+    values, thresholds = np.tile(payoffs, (len(cells), 1)), np.full(len(cells), -math.log(alpha))
+    bets = best_bets(n * law[None] + 0.5, payoffs[None], thresholds[:1])
+    found = lower_means(cells, values, np.repeat(bets, len(cells)), thresholds)
+    mean = float(law @ payoffs)
+    assert chances.sum() == pytest.approx(1.0)
+    assert 0 < chances[found > mean].sum() <= alpha
+
+
+@given(
+    p=st.floats(0, 1), q=st.floats(0, 1), slope=st.floats(1e-3, 1e3), other=st.floats(1e-3, 1e3),
+    low=st.floats(0, 1), high=st.floats(0, 1),
+)  # fmt: skip
+def test_a_line_lies_below_its_event_at_every_slope(p, q, slope, other, low, high):
+    line = BandLine(slope=slope, difference=p - slope * q, q_low=low * q, q_high=q + high * (1 - q))
+    assert line.at(other) <= p - other * q + 1e-12 * (1 + slope + other)
+
+
+def test_the_band_is_above_the_truth_anywhere_no_more_often_than_its_level():
+    """60 samples of coupled Gaussian noise, three nested thresholds; the limit is passed once in 10⁹."""
+    alpha, n, seeds = 0.2, 2_000, 60
+    lines = planned([0.0, 0.7, 1.5], alpha)
+    rng = np.random.default_rng(0)
+    above = estimates_above = 0
+    for _ in range(seeds):
+        z = rng.standard_normal(n)
+        counts = []
+        for line in lines:
+            cut = -float(ndtri(line.estimate.q))
+            a, b = z + 1 > cut, z > cut
+            counts.append(Counts(n10=int(np.sum(a & ~b)), n11=int(np.sum(a & b)), n00=int(np.sum(~a))))
+        above += bool(np.any(band_of(lines, counts, n).delta(GRID) > TRUTH))
+        estimates_above += any(
+            (c.hits - line.slope * c.neighbour_hits) / n > line.estimate.p - line.slope * line.estimate.q
+            for line, c in zip(lines, counts, strict=True)
+        )
+    limit = stats.binom.isf(1e-9, seeds, alpha)
+    assert above <= limit < estimates_above  # one of the estimates themselves is too high most of the time
+
+
+@functools.cache
+def exact_band(mu=1.0, both_directions=False, n=10**9):
+    """The band of counts that are exactly as expected."""
+    epsilons = np.arange(0.0, 5.0, 0.05)
+    found = []
+    for swapped in (False, True) if both_directions else (False,):
+        lines = planned(epsilons, 0.001, mu, swapped)
+        counts = []
+        for line in lines:
+            p, q = (round(n * value) for value in (line.estimate.p, line.estimate.q))
+            counts.append(Counts(n10=p - q, n11=q, n00=n - p))
+        found += band_of(lines, counts, n).lines
+    return ProfileBand(tuple(found))
+
+
+def test_the_band_of_a_billion_runs_is_near_the_closed_form():
+    """Relative to δ: 2.5 standard errors of the difference and what √(2 log 1/α) asks for; 0.036 at ε = 3."""
+    band = exact_band().delta(GRID)
+    assert np.all(band <= TRUTH)
+    for epsilon, within in ((0.0, 1e-3), (1.0, 2e-3), (2.0, 0.01), (3.0, 0.036)):
+        k = round(epsilon / 0.02)
+        assert band[k] >= (1 - within) * TRUTH[k]
+
+
+def test_the_power_lies_below_the_gaussian_trade_off_function():
+    """Dong, Roth & Su 2022, Definition 3: G(a) = Φ(Φ⁻¹(a) + μ)."""
+    rates = np.array([1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.8, 0.99])
+    truth = ndtr(ndtri(rates) + 1)
+    for both in (False, True):
+        power = exact_band(both_directions=both).power(rates)
+        assert np.all(power <= truth)
+        # One direction alone tells of the small rates what the slopes from 1 on say.
+        assert np.all(power[1:5] >= truth[1:5] * 0.97)
+    assert np.all(power[1:] >= truth[1:] * 0.98)
+    assert exact_band().power(0.0) == 0
+    assert exact_band().power(1.0) == 1
+
+
+CLAIMS = [
+    (ApproxDP(1.0, TRUTH[50]), ApproxDP(1.0, TRUTH[50] * 0.97)),
+    (GaussianDP(1.0), GaussianDP(0.97)),
+    (ZCDP(0.5), ZCDP(0.3)),
+    (RenyiDP(2.0, 1.0), RenyiDP(2.0, 0.6)),
+    (
+        PrivacyProfile([(0.5, TRUTH[25]), (2.0, TRUTH[100])]),
+        PrivacyProfile([(0.5, TRUTH[25]), (2.0, TRUTH[100] * 0.95)]),
+    ),
+    (TradeOff(lambda a: float(ndtr(-ndtri(a) - 1.0))), TradeOff(lambda a: float(ndtr(-ndtri(a) - 0.97)))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("true", "false"), CLAIMS, ids=[str(true)[:20] for true, _ in CLAIMS])
+def test_a_claim_that_holds_lies_inside_and_one_that_does_not_outside(true, false):
+    lines = exact_band().lines
+    assert max(line.outside(true) for line in lines) <= 0
+    assert max(line.outside(false) for line in lines) > 0
+
+
+def test_a_pure_claim_is_outside_of_the_band_of_another_epsilon():
+    """Randomised response of ε = 1: p/q = e."""
+    q = 1 / (1 + math.e)
+    line = BandLine(slope=1.0, difference=1 - 2 * q - 1e-4, q_low=q - 1e-4, q_high=q + 1e-4)
+    assert line.outside(ApproxDP(0.99)) > 0 >= line.outside(ApproxDP(1.0))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return dpw.profile(
+        gaussian_mechanism, epsilon=UNIT, claim=GaussianDP(0.8), runs=400_000, seed=1, workers=1, alpha=0.001
+    )
+
+
+def test_a_profile_of_gaussian_noise(found):
+    """Six standard errors of the difference, √(1/n) at most, and the loss of thresholds that were searched for."""
+    band = found.delta(GRID)
+    assert np.all(band <= TRUTH)
+    assert np.all(band[:51] >= TRUTH[:51] - 6 / math.sqrt(400_000))
+    rates = np.array([0.01, 0.1, 0.5])
+    assert np.all(found.trade_off(rates) >= 1 - ndtr(ndtri(rates) + 1))
+    assert found.runs == 400_000
+    assert len({event.counts.runs for event in found.events}) == 1
+
+
+def test_a_claim_outside_the_band_is_refuted_with_a_witness_that_replays(found, tmp_path):
+    assert found.refuted
+    assert "is not 0.8-GDP" in repr(found)
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps(found.to_json(), allow_nan=False))
+    again = dpw.replay(dpw.Witness.load(path), gaussian_mechanism, seed=2, workers=1, max_runs=400_000)
+    assert isinstance(again, dpw.Violation)
+    assert again.claim == GaussianDP(0.8)
+
+
+def test_a_profile_is_read_back_from_its_json(found):
+    again = profile_from_json(json.loads(json.dumps(found.to_json())))
+    assert again.to_json() == found.to_json()
+    assert np.array_equal(again.delta(GRID), found.delta(GRID))
+
+
+def test_a_profile_is_repeatable_and_a_claim_that_holds_is_not_refuted():
+    first, second = (
+        dpw.profile(
+            laplace_mechanism, epsilon=1.0, claim=1.0, runs=20_000, search_runs=4_000, seed=3, workers=workers
+        ).to_json()
+        for workers in (1, 2)
+    )
+    assert first["verdict"] == "not-refuted"
+    assert first["witness"] is None
+    assert first["events"] == second["events"]
+
+
+def test_few_runs_of_plain_python_give_an_honest_band():
+    def responded(rng, data):
+        return "yes" if (rng.random() < math.e / (1 + math.e)) == data[0] else "no"
+
+    with pytest.warns(dpw.SlowMechanism):
+        found = dpw.profile(
+            responded, claim=1.0, neighbours=[([True], [False])], runs=3_000, search_runs=200, seed=1, workers=1
+        )
+    truth = (math.e - np.exp(GRID)) / (1 + math.e)  # of one event and of its complement
+    assert np.all(found.delta(GRID) <= np.maximum(truth, 0))
+    assert found.delta(0.0) > truth[0] - 6 / math.sqrt(3_000)
+    assert not found.refuted
+
+
+def test_the_picture_draws_what_a_claim_allows():
+    assert claimed_delta(GaussianDP(1.0), GRID) == pytest.approx(TRUTH, rel=2e-3, abs=1e-9)
+    assert claimed_delta(ApproxDP(1.0, 0.01), np.array([1.0, 2.0])) == pytest.approx(0.01, abs=1e-9)
+    # Kairouz, Oh & Viswanath 2015, Theorem 3.1: (ε, δ) allows the total variation (e^ε − 1 + 2δ)/(e^ε + 1).
+    total_variation = (math.e - 1 + 0.02) / (math.e + 1)
+    assert claimed_delta(ApproxDP(1.0, 0.01), np.array([0.0])) == pytest.approx(total_variation, rel=2e-2)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("target", ["gaussian", "laplace"])
+def test_the_whole_command_keeps_its_level(target):
+    """Search and all: the band lies above the truth anywhere in at most the binomial limit of α·n seeds."""
+    alpha, seeds = 0.05, int(os.environ.get("DPWITNESS_SEEDS", "200"))
+    mechanism, epsilon = (gaussian_mechanism, UNIT) if target == "gaussian" else (laplace_mechanism, 1.0)
+    truth = TRUTH if target == "gaussian" else np.maximum(-np.expm1((GRID - 1) / 2), 0.0)
+    above = 0
+    for seed in range(seeds):
+        found = dpw.profile(mechanism, epsilon=epsilon, runs=20_000, search_runs=4_000, alpha=alpha, seed=seed)
+        above += bool(np.any(found.delta(GRID) > truth + 1e-12))
+    assert above <= stats.binom.isf(1e-6, seeds, alpha)
