@@ -12,7 +12,8 @@ import numpy as np
 
 from dpwitness.attacks.table_builder.averaging import choose_base, remove_noise
 from dpwitness.attacks.table_builder.histogram import recover_histogram
-from dpwitness.attacks.table_builder.oracle import (
+from dpwitness.attacks.table_builder.plan import Plan
+from dpwitness.attacks.table_builder.systems import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
     KeyedNoisyCounts,
@@ -45,9 +46,8 @@ def attack(table, system, r, s, k, base, base_partitions, rng, same=False):
     (attribute,) = table.values
     oracle = system(table, noise=r, suppression=s, rng=rng)
     positions = choose_base(oracle, attribute, 10) if base is None else table.positions(attribute, base)
-    found = recover_histogram(
-        oracle, rng, attribute, positions, k, base_partitions=base_partitions, same_partitions=same
-    )
+    plan = Plan(base=tuple(positions.tolist()), partitions=k, base_partitions=base_partitions, same_partitions=same)
+    found = recover_histogram(oracle, rng, attribute, plan)
     return np.array(found.counts) == table.histogram(attribute)
 
 
@@ -144,7 +144,8 @@ def mitigation(folder, runs, seed):
         for stream in np.random.SeedSequence([seed, 4]).spawn(max(runs // 10, 2)):
             rng = np.random.default_rng(stream)
             oracle = system(halves, noise=2, suppression=4, rng=rng, **more)
-            found = recover_histogram(oracle, rng, "age", base, 200, base_partitions=1000, where=where)
+            plan = Plan(base=tuple(base.tolist()), partitions=200, base_partitions=1000)
+            found = recover_histogram(oracle, rng, "age", plan, where=where)
             right.append(np.sum(np.array(found.counts) == true))
         mean, error = summary(np.array(right))
         print(f"  {name:<26} {'  '.join(shares)}   ages {mean:.1f} ± {error:.1f}")

@@ -1,5 +1,6 @@
-"""Shared fixtures."""
+"""Shared fixtures, and how many tests run at a time."""
 
+import os
 from pathlib import Path
 
 # pytester drops what an inner run imports, and these can be loaded only once a process; numba imports them late, when
@@ -13,6 +14,12 @@ from hypothesis import settings
 from dpwitness.health import new_process
 
 pytest_plugins = ["pytester"]
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One worker more than cores: many tests wait for a process, a deadline or a hang."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + 1
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "ApproxDP": "claims",
+    "AttackStopped": "errors",
     "BadInput": "errors",
     "Bound": "results.bound",
     "Box": "events",
@@ -28,6 +29,7 @@ _HOMES = {
     "MechanismRaised": "errors",
     "MechanismTimeout": "errors",
     "NotRefuted": "results.verdict",
+    "OracleFailed": "errors",
     "OutcomeSet": "events",
     "PrivacyProfile": "claims",
     "Profile": "results.profile",
@@ -64,6 +66,7 @@ _HOMES = {
 
 __all__ = [  # noqa: RUF022  # by the alphabet, ZCDP too
     "ApproxDP",
+    "AttackStopped",
     "BadInput",
     "Bound",
     "Box",
@@ -87,6 +90,7 @@ __all__ = [  # noqa: RUF022  # by the alphabet, ZCDP too
     "MechanismRaised",
     "MechanismTimeout",
     "NotRefuted",
+    "OracleFailed",
     "OutcomeSet",
     "PrivacyProfile",
     "Profile",
@@ -130,6 +134,7 @@ if TYPE_CHECKING:
     from dpwitness.api.shrinking import shrink
     from dpwitness.claims import ZCDP, ApproxDP, Claim, GaussianDP, PrivacyProfile, PureDP, RenyiDP, TradeOff
     from dpwitness.errors import (
+        AttackStopped,
         BadInput,
         BudgetTooSmall,
         ClusterLost,
@@ -146,6 +151,7 @@ if TYPE_CHECKING:
         MechanismError,
         MechanismRaised,
         MechanismTimeout,
+        OracleFailed,
         SlowMechanism,
         UnknownAttack,
         UnknownTarget,

@@ -8,7 +8,6 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-import numba
 from platformdirs import user_cache_path
 
 
@@ -33,6 +32,8 @@ def cache_folder() -> Path:
 
 def numbas_folder_is_ours() -> bool:
     """Whether numba's setting NUMBA_CACHE_DIR, where given, is a folder that nobody else can write to."""
+    import numba  # 0.4 s; who asks for the folder compiles
+
     folder = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time
     return not folder or (Path(folder).is_dir() and only_ours(Path(folder)))
 

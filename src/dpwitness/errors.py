@@ -9,7 +9,9 @@
     │   ├── InvalidWitness                a witness or a result that cannot be read back
     │   ├── UnknownTarget                 no mechanism of that name
     │   ├── UnknownAttack                 no attack of that name
-    │   └── BudgetTooSmall                so few runs that nothing could be refuted
+    │   ├── BudgetTooSmall                so few runs that nothing could be refuted
+    │   └── AttackStopped                 the questions or the time allowed ended before the attack had what it needs
+    ├── OracleFailed (also a RuntimeError)     the system under attack raised, or gave what is no answer
     ├── ClusterLost (also a ConnectionError)   no cluster answers, or it does not answer any more
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
@@ -67,6 +69,19 @@ class UnknownAttack(BadInput):
 
 class BudgetTooSmall(BadInput):
     """So few runs that not even the clearest violation could be refuted."""
+
+
+class AttackStopped(BadInput):
+    """The questions or the time allowed to an attack ended before it had what it needs.
+
+    `answers`: those to the questions that it was asking, as far as it came.
+    """
+
+    answers: tuple[float, ...] = ()
+
+
+class OracleFailed(DPWitnessError, RuntimeError):
+    """The system under attack raised an exception, or gave what is no answer."""
 
 
 class ClusterLost(DPWitnessError, ConnectionError):

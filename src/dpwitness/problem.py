@@ -1,28 +1,28 @@
 """What is tested: as the user states it, and made ready to run."""
 
-import inspect
-import math
-import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
+from dpwitness.attacks.candidate import Attack
+from dpwitness.attacks.registry import chosen_attack
+from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim, is_claim
 from dpwitness.clock import Deadline
-from dpwitness.effort import Effort
+from dpwitness.effort import CHECK_RUNS, Effort
 from dpwitness.errors import InvalidNeighbours, InvalidParameter
 from dpwitness.events import Event, Noun
 from dpwitness.mechanisms.accountants import Accountant, as_claim
 from dpwitness.mechanisms.carried import Stated, stated_claim
-from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.made import example_of, given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import How, Outcome, as_mechanism
 from dpwitness.mechanisms.signature import takes
 from dpwitness.mechanisms.summary import summary
-from dpwitness.neighbours import Data, Pair, Relation, adjacent_candidates, adjacent_variations, pairs, taken
+from dpwitness.neighbours import Data, Pair, Relation, adjacent, adjacent_candidates, adjacent_variations, taken
+from dpwitness.related import of_one_sensitivity, relation_of
 from dpwitness.runs import Remote, Runner, in_time, on_all_cores, on_cluster
 from dpwitness.targets import target_of
 
@@ -50,6 +50,7 @@ class Statement:
     outcome: Outcome | None = None
     errors: str = "raise"
     reference: str | None = None
+    attack: str | Attack | None = None
 
     def __post_init__(self) -> None:
         """Settle what is run, the mechanism or one that is made for each run; and what an accountant claims."""
@@ -72,7 +73,8 @@ class Problem:
     """A mechanism that runs, what it claims, and which inputs are neighbours.
 
     `function` is the user's own, which may name an attack; `own_relation`: the target's own, so that its attack may
-    propose inputs too; `centre` is the value that the mechanism compares with, `scale` roughly the size of its noise.
+    propose inputs too; `attack`: another, which the user names;
+    `centre` is the value that the mechanism compares with, `scale` roughly the size of its noise.
     """
 
     mechanism: Mechanism
@@ -84,10 +86,30 @@ class Problem:
     data: Data | None
     centre: float
     scale: float
+    attack: Attack | None = None
 
     def candidates(self) -> Iterator[Pair]:
-        """The relation's pairs. Raises `InvalidNeighbours` at the first that the relation does not contain."""
-        return adjacent_candidates(self.relation, self.data, centre=self.centre, scale=self.scale)
+        """The relation's pairs, before them those of the attack that the user names.
+
+        Raises `InvalidNeighbours` at the first that the relation does not contain.
+        """
+        if self.attack is not None:
+            yield from (candidate.pair for candidate in self.proposals(self.attack, CHECK_RUNS))
+        yield from adjacent_candidates(self.relation, self.data, centre=self.centre, scale=self.scale)
+
+    def proposals(self, attack: Attack, planned: int) -> list[Candidate]:
+        """What an attack proposes that the relation calls adjacent, for so many planned confirm runs.
+
+        Raises `InvalidNeighbours` where that is nothing.
+        """
+        found = attack(dict(self.mechanism.signature.parameters), self.data, self.claim, planned)
+        kept = [candidate for candidate in found if adjacent(self.relation, candidate.pair, self.data)]
+        if not kept:
+            raise InvalidNeighbours(
+                f"the attack proposes no pair of {self.relation}: leave out the relation, which the attack brings, or "
+                "the attack"
+            )
+        return kept
 
     def variations(self, pair: Pair) -> Iterator[Pair]:
         """Pairs of the relation like this one."""
@@ -108,13 +130,14 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
     stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
     _check_types(statement)
     user = example_of(plain_function(function))
-    own, relation = target_of(user), _relation(user, statement.neighbours)
+    own, attack = target_of(user), chosen_attack(statement.attack)
+    relation = relation_of(user, statement.neighbours, attack.relation)
     data = None if statement.data is None else taken(relation, statement.data)
     values = _parameters(statement.parameters)
     epsilon = stated.epsilon
     if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):
         values[own.claim] = epsilon  # a target whose ε has another name
-    relation = _of_one_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
+    relation = of_one_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
     first = next(iter(relation.candidates(data)), None)
     if first is None:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
@@ -131,6 +154,7 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
         relation=relation,
         own_relation=statement.neighbours is None,
         data=data,
+        attack=attack.propose,
         centre=_centre(mechanism),
         scale=1 / (epsilon or stated.claim.parameter or 1.0),
     )
@@ -177,30 +201,6 @@ def _check_types(statement: Statement) -> None:
         raise InvalidParameter(f"reference={reference!r:.80} must be a text, the name that a witness is saved under")
 
 
-def _relation(function: Any, given: Relation | Sequence[Any] | None) -> Relation:
-    """The relation that was given, a list of pairs among them, else the target's or the object's own."""
-    if given is None:
-        own = target_of(function)
-        relation: Relation | None = own.neighbours if own else library_of(function).neighbours(function)
-        if relation is None:
-            raise InvalidNeighbours(
-                f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "
-                "neighbours=records(…), queries(…), histogram(…), bits(…) or pairs(…) (command line: --records, "
-                "--pair, --queries or --data)"
-            )
-        return relation
-    if isinstance(given, list | tuple):
-        for pair in given:
-            if not isinstance(pair, list | tuple) or len(pair) != 2:
-                raise InvalidNeighbours(f"neighbours={given!r:.80}: a list must hold pairs (D, D′), not {pair!r:.40}")
-        return pairs(*given)
-    if not callable(getattr(given, "candidates", None)) or not callable(getattr(given, "variations", None)):
-        raise InvalidNeighbours(
-            f"neighbours={given!r:.80} is no relation: give one, such as records(…) or queries(…), or a list of pairs"
-        )
-    return cast(Relation, given)
-
-
 def _parameters(given: Mapping[str, Any] | None) -> dict[str, Any]:
     """The parameters that were given for the mechanism, as a copy."""
     if given is None:
@@ -208,37 +208,6 @@ def _parameters(given: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise InvalidParameter(f"parameters={given!r:.80} must be a mapping from names to values")
     return dict(given)
-
-
-def _of_one_sensitivity(
-    function: Any, relation: Relation, values: Mapping[str, Any], *, own_relation: bool
-) -> Relation:
-    """The relation, of the sensitivity that the mechanism runs with where the relation is the target's own.
-
-    Raises `InvalidParameter` where the user gave a relation of another sensitivity than the mechanism's: its noise
-    would be for neighbours that are not those that are tested.
-    """
-    at = getattr(relation, "sensitivity", None)
-    given = values.get("sensitivity", _default_of(function, "sensitivity"))
-    if isinstance(given, bool) or not isinstance(given, numbers.Real) or not isinstance(at, numbers.Real):
-        return relation
-    if math.isclose(given, at, rel_tol=1e-12):
-        return relation
-    if own_relation and is_dataclass(relation) and not isinstance(relation, type):
-        return replace(relation, sensitivity=float(given))
-    raise InvalidParameter(
-        f"{_name(function)} runs with sensitivity={given!r}, but its neighbours have sensitivity={at!r}: give the "
-        f"relation sensitivity={given!r}, or the mechanism parameters={{'sensitivity': {at!r}}}"
-    )
-
-
-def _default_of(function: Any, name: str) -> Any:
-    """The default of a function's parameter of that name; None where there is none."""
-    try:
-        declared = inspect.signature(getattr(function, "py_func", function)).parameters.get(name)
-    except (TypeError, ValueError):
-        return None
-    return None if declared is None or declared.default is inspect.Parameter.empty else declared.default
 
 
 def _name(function: Any) -> str:

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpwitness.attacks.table_builder import averaging, histogram, perturbation, workarounds
+from dpwitness.attacks.table_builder import averaging, histogram, partitions, perturbation, workarounds
 from dpwitness.attacks.table_builder.noise_laws import NoiseLaw
-from dpwitness.attacks.table_builder.oracle import (
+from dpwitness.attacks.table_builder.plan import Plan
+from dpwitness.attacks.table_builder.protocol import System
+from dpwitness.attacks.table_builder.systems import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
     KeyedNoisyCounts,
@@ -33,11 +35,15 @@ def data(name):
     return read_table(Path(__file__).resolve().parents[2] / "data" / name)
 
 
-class Exact:
+class Exact(System):
     """An oracle without noise: answers above the suppression are true."""
 
     def __init__(self, table, suppression=0):
         self.table, self.suppression, self.asked = table, suppression, 0
+
+    @property
+    def attributes(self):
+        return tuple(self.table.values)
 
     def values(self, attribute):
         return self.table.values[attribute]
@@ -53,7 +59,7 @@ class Exact:
 def test_two_partitions_are_different_and_never_too_many(size, data):
     total = 2 ** (size - 1) - 1  # Lemma 4
     k = data.draw(st.none() | st.integers(1, 2 * total))
-    sides = averaging.two_partitions(np.random.default_rng(0), size, k)
+    sides = partitions.two_partitions(np.random.default_rng(0), size, k)
     assert len(sides) == (total if k is None else min(k, total))
     both = {frozenset((row.tobytes(), (~row).tobytes())) for row in sides}
     assert len(both) == len(sides)
@@ -63,7 +69,7 @@ def test_two_partitions_are_different_and_never_too_many(size, data):
 
 @pytest.mark.parametrize("size", [25, 62, 63, 200])
 def test_two_partitions_of_many_values(size):
-    sides = averaging.two_partitions(np.random.default_rng(0), size, 500)
+    sides = partitions.two_partitions(np.random.default_rng(0), size, 500)
     assert sides.shape == (500, size)
     assert len(np.unique(sides, axis=0)) == 500
     assert not sides[:, -1].any()
@@ -76,7 +82,7 @@ def test_without_noise_everything_is_exact(counts, seed):
     table = Table.from_counts([20, 30, 25, *counts])
     oracle = Exact(table, suppression=4)
     rng = np.random.default_rng(seed)
-    found = histogram.recover_histogram(oracle, rng, "value", [0, 1, 2], 3)
+    found = histogram.recover_histogram(oracle, rng, "value", Plan(base=(0, 1, 2), partitions=3))
     assert found.counts == (20, 30, 25, *counts)
     assert found.queries == oracle.asked
     assert averaging.recover_value(oracle, rng, "value", 4, [0, 1, 2], 3) == counts[1]
@@ -111,7 +117,9 @@ def test_histogram_gets_each_value_right_as_often_as_expected():
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         oracle = BoundedNoisyCounts(table, noise=1, suppression=4, rng=rng)
-        found = histogram.recover_histogram(oracle, rng, "value", range(8), 10, base_partitions=127)
+        found = histogram.recover_histogram(
+            oracle, rng, "value", Plan(base=tuple(range(8)), partitions=10, base_partitions=127)
+        )
         right += np.array(found.counts) == counts
         assert found.queries == 12 + 2 * 127 + 12 * 20
     for value in range(12):
@@ -124,9 +132,8 @@ def test_table_3_of_the_paper_in_small():
     assert table.people == 32561
     rng = np.random.default_rng(1)
     oracle = KeyedNoisyCounts(table, noise=2, suppression=4, rng=rng)
-    found = histogram.recover_histogram(
-        oracle, rng, "age", table.positions("age", range(17, 28)), 250, base_partitions=1000
-    )
+    base = tuple(table.positions("age", range(17, 28)).tolist())
+    found = histogram.recover_histogram(oracle, rng, "age", Plan(base=base, partitions=250, base_partitions=1000))
     # Expected 110.99 of 111 (exact law): two or more wrong has probability below 1e-3.
     assert np.sum(np.array(found.counts) == true) >= 110
     assert found.queries == 111 + 2 * 1000 + 111 * 500
@@ -169,8 +176,10 @@ def test_usable_conditions_have_answers_and_different_people():
     oracle = Exact(table, suppression=4)
     conditions = [{"b": [0]}, {"c": [5]}, {"b": [1]}, {"b": [2]}, {"b": [0], "c": [6]}]
     # c = 5 are the people of b = 0; b = 2 is too small; nobody has b = 0 and c = 6.
-    assert perturbation.usable_conditions(oracle, "a", (0, 1), conditions, 9) == [{"b": [0]}, {"b": [1]}]
-    assert perturbation.usable_conditions(oracle, "a", (0, 1), conditions, 1) == [{"b": [0]}]
+    assert perturbation.usable_conditions(oracle, "a", (0, 1), conditions, 9)[0] == [{"b": [0]}, {"b": [1]}]
+    found, answers = perturbation.usable_conditions(oracle, "a", (0, 1), conditions, 1)
+    assert found == [{"b": [0]}]
+    assert answers.tolist() == [[10, 10, 20]]
 
 
 def test_two_values_with_answers_are_enough():
@@ -275,15 +284,21 @@ def test_a_layer_a_value_stays_in_differences_and_a_layer_a_query_does_not():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda o, rng: averaging.two_partitions(rng, 1), "at least 2"),
-        (lambda o, rng: averaging.two_partitions(rng, 5, 0), "partitions=0"),
-        (lambda o, rng: averaging.two_partitions(rng, 40), "use at most 1048576 of them, not all"),
-        (lambda o, rng: averaging.two_partitions(rng, 40, 10**12), "not 1000000000000"),
+        (lambda o, rng: partitions.two_partitions(rng, 1), "at least 2"),
+        (lambda o, rng: partitions.two_partitions(rng, 5, 0), "partitions=0"),
+        (lambda o, rng: partitions.two_partitions(rng, 40), "use at most 1048576 of them, not all"),
+        (lambda o, rng: partitions.two_partitions(rng, 40, 10**12), "not 1000000000000"),
         (lambda o, rng: averaging.remove_noise(o, rng, "height", [0, 1], 3), "no attribute 'height'"),
         (lambda o, rng: averaging.remove_noise(o, rng, "value", [0, 7], 3), "below 5"),
         (lambda o, rng: averaging.remove_noise(o, rng, "value", [0, 0], 3), "different"),
-        (lambda o, rng: histogram.recover_histogram(o, rng, "value", [0, 1], 3), "at least 3"),
-        (lambda o, rng: histogram.recover_histogram(o, rng, "value", [0, 1, 4], 3), "above 0"),
+        (lambda o, rng: histogram.recover_histogram(o, rng, "value", Plan(base=())), "0 of the 0 base values"),
+        (lambda o, rng: histogram.recover_histogram(o, rng, "value", Plan(base=(0, 1, 4))), "above 0; all of them"),
+        (
+            lambda o, rng: histogram.recover_histogram(o, rng, "value", Plan(questions=20)),
+            "questions=20 do not suffice",
+        ),
+        (lambda o, rng: Plan(partitions=0), "partitions=0"),
+        (lambda o, rng: Plan(base=0), "base=0"),
         (lambda o, rng: workarounds.count_from_two(o, rng, "value", (0, 1), [3]), "at least 2"),
         (lambda o, rng: perturbation.find_perturbation(o, "value", (0, 1), []), "no sub-population"),
         (lambda o, rng: perturbation.find_perturbation_within(o, rng, "value", [0], 3), "at least 2"),

@@ -22,15 +22,20 @@ def result(capsys, *command):
 
 @pytest.mark.parametrize("system", ["bounded", "keyed"])
 def test_histogram_is_recovered(ages, capsys, system):
-    found = result(capsys, "attack", "table_builder", "--data", ages, "--system", system, "--seed", "1")
+    command = ["attack", "table_builder", "--data", ages, "--system", system, "--seed", "1", "--partitions", "200"]
+    found = result(capsys, *command)
     # Sixteen values, each wrong with probability 4e-4 (equation 5, r = 2, k = 200).
     assert found["right"] == 16
     assert found["recovered"] == found["true"]
     assert found["suppressed_right"] == found["suppressed"] == 2
     assert found["published"][-4:-1] == [0, 0, 0]
     assert found["partitions"] == 200
-    assert found["queries"] == 2 * 16 + 2 * found["base_partitions"] + 16 * 400
-    again = result(capsys, "attack", "table_builder", "--data", ages, "--system", system, "--seed", "1")
+    assert found["base_partitions"] == 500
+    assert found["queries"] == 16 + 2 * 500 + 16 * 400
+    assert found["probably_right"] == pytest.approx(sum(found["confidence"]))
+    assert found["probably_right"] > 15.9
+    assert 15.9 < found["expected_right"] < 16
+    again = result(capsys, *command)
     assert {**found, "seconds": 0} == {**again, "seconds": 0}
 
 
@@ -62,6 +67,16 @@ def test_parameter_is_found(ages, capsys):
     assert found["guess"] == 3
 
 
+def test_parameter_is_found_without_totals(capsys):
+    # Four noises of r = 2 give it away in 2·C(7, 4) = 70 of 5⁴ cases: 100 sums fail with probability 7e-6.
+    command = ["attack", "table_builder", "--recover", "perturbation", "--system", "without-totals"]
+    found = result(capsys, *command, "--sums", "100", "--seed", "1")
+    assert found["answers_a_sum"] == 4
+    assert found["sums"] == 100
+    assert found["guess"] == 2
+    assert found["probability"] == pytest.approx(1 - (1 - 70 / 625) ** 100)
+
+
 @pytest.mark.parametrize("law", ["maximum-entropy", "normal", "laplace"])
 def test_other_noise(ages, capsys, law):
     found = result(capsys, "attack", "table_builder", "--data", ages, "--noise", law, "--scale", "0.9", "--seed", "1")
@@ -90,7 +105,7 @@ def test_reports_and_plots(ages, tmp_path, capsys):
         (["--where", "age"], "must be NAME=VALUE"),
         (["--partitions", "0"], "at least 1"),
         (["--perturbation", "1e9"], "at most 10000"),
-        (["--base", "2"], "at least 3 are needed"),
+        (["--base", "0"], "base=0"),
         (["--scale", "2"], "--scale"),
         (["--sums", "5"], "--sums says nothing of --recover histogram"),
         (["--recover", "perturbation", "--base-partitions", "5"], "--base-partitions says nothing of --recover pert"),

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 from dpwitness.attacks.table_builder.noise_laws import maximum_entropy
-from dpwitness.attacks.table_builder.oracle import (
+from dpwitness.attacks.table_builder.systems import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
     KeyedNoisyCounts,

@@ -1,4 +1,4 @@
-"""Algorithms 3 and 4 of Chen & Machanavajjhala (2015), their lemma and theorem, and the weighing attacks."""
+"""Algorithms 3 and 4 of Chen & Machanavajjhala (2015), their lemma and theorems, and the simulated oracle."""
 
 import itertools
 import math
@@ -9,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
-from dpwitness.attacks.threshold_testing.noisy_weighing import weigh_noisy
-from dpwitness.attacks.threshold_testing.oracle import ThresholdOracle, check_histogram
-from dpwitness.attacks.threshold_testing.reconstruction import ordered_partition, reconstruct, score
-from dpwitness.attacks.threshold_testing.theory import attack_threshold
-from dpwitness.attacks.threshold_testing.weighing import Weights, weigh
+from dpwitness.attacks.threshold_testing.oracle import check_histogram
+from dpwitness.attacks.threshold_testing.reconstruction import (
+    ordered_partition,
+    reconstruct,
+    reconstruct_supported,
+    score,
+)
+from dpwitness.attacks.threshold_testing.simulated import ThresholdOracle, paper_oracle
+from dpwitness.attacks.threshold_testing.theory import attack_threshold, copies_for
 from dpwitness.errors import InvalidData, InvalidParameter
 from reference_gptt import partition_by_comparing, reconstruct_by_comparing, threshold_answers
 
@@ -36,12 +39,12 @@ def oracle_at(counts, z, epsilon2=np.inf, seed=0):
 
 @given(small_histograms, st.floats(-15, 15))
 def test_the_partition_is_that_of_all_comparisons(counts, z):
-    assert ordered_partition(np.array(counts), z).tolist() == partition_by_comparing(counts, z)
+    assert ordered_partition(oracle_at(counts, z)).tolist() == partition_by_comparing(counts, z)
 
 
 @given(small_histograms, st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 3.0]), st.integers(-3, 10))
 def test_the_reconstruction_is_that_of_all_comparisons(counts, seed, epsilon, theta):
-    fast = reconstruct(np.array(counts), np.random.default_rng(seed), epsilon=epsilon, threshold=theta)
+    fast = reconstruct(paper_oracle(np.array(counts), np.random.default_rng(seed), epsilon=epsilon, threshold=theta))
     slow = reconstruct_by_comparing(counts, np.random.default_rng(seed), epsilon=epsilon, theta=theta)
     assert fast.guess.tolist() == slow
 
@@ -49,7 +52,7 @@ def test_the_reconstruction_is_that_of_all_comparisons(counts, seed, epsilon, th
 @given(small_histograms, st.floats(1e-6, 20))
 def test_lemma_5_10_parts_stand_in_the_order_of_counts(counts, z):
     # The lemma's probability 1 − δ is that of z > 0.
-    part = ordered_partition(np.array(counts), z)
+    part = ordered_partition(oracle_at(counts, z))
     for u, v in itertools.combinations(range(len(counts)), 2):
         if part[u] != part[v]:
             assert (part[u] < part[v]) == (counts[u] < counts[v])
@@ -60,7 +63,7 @@ def test_theorem_5_12_small_counts_get_a_part_of_their_own(alpha, extra, others,
     k = 2 * alpha + 1 + extra
     counts = np.array([*range(k + 1), *others])
     # The theorem's probability 1 − δ is that of 0 ≤ z ≤ 2α; at z = 0 larger(v) still tells all counts apart.
-    part = ordered_partition(counts, 2 * alpha * position)
+    part = ordered_partition(oracle_at(counts, 2 * alpha * position))
     for i in range(k - 2 * alpha + 1):
         assert np.flatnonzero(part == i).tolist() == np.flatnonzero(counts == i).tolist()
 
@@ -74,16 +77,13 @@ def test_the_noisy_threshold_is_positive_as_often_as_lemma_5_10_says():
 
 @pytest.mark.parametrize("copies", [1, 5])
 def test_majorities_have_their_probability(copies):
-    # Two cells, one pair of different ones: u in larger(v) has the probability of the majority.
+    # n cells of one person: how many of them are larger than a cell of nobody has the probability of the majority.
     epsilon2, z, n = 0.7, 0.4, 3000
-    rng = np.random.default_rng(2)
     counts = np.repeat([0, 1], [1, n])
     p = 1 - np.exp(-epsilon2 * (1 - z)) / 2
     expected = binom.sf(copies // 2, copies, p)
     same = binom.sf(copies // 2, copies, np.exp(-epsilon2 * z) / 2)
-    from dpwitness.attacks.threshold_testing.reconstruction import _noisy_sizes
-
-    size = _noisy_sizes(np.array([0, 1]), np.array([1, n]), z, epsilon2, copies, rng, (counts > 0) * 1)[0]
+    size = oracle_at(counts, z, epsilon2=epsilon2, seed=2).larger(copies)[0]
     low, high = binom.isf(1 - 1e-9, n, expected), binom.isf(1e-9, n, expected) + 1
     assert low <= size <= high
     assert expected - same > 0.05  # the test could tell the two apart
@@ -92,15 +92,16 @@ def test_majorities_have_their_probability(copies):
 def test_many_copies_come_to_the_partition_without_noise():
     counts = np.array([0, 0, 1, 2, 2, 3, 4, 5, 9, 9])
     z = 1.5
-    part = ordered_partition(counts, z, epsilon2=1.0, copies=4001, rng=np.random.default_rng(3))
-    assert part.tolist() == ordered_partition(counts, z).tolist()
+    part = ordered_partition(oracle_at(counts, z, epsilon2=1.0, seed=3), copies=4001)
+    assert part.tolist() == ordered_partition(oracle_at(counts, z)).tolist()
 
 
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_the_partition_attack_on_real_data(name, data_folder):
     counts = load(data_folder, name)
     paper = {"adult_capital_loss": 0.994, "medical_cost": 0.985, "income": 0.798, "hepth": 0.904}[name]
-    found = [score(counts, reconstruct(counts, np.random.default_rng(k), epsilon=1.0).guess)[0] for k in range(20)]
+    rngs = (np.random.default_rng(k) for k in range(20))
+    found = [score(counts, reconstruct(paper_oracle(counts, rng, epsilon=1.0)).guess)[0] for rng in rngs]
     assert np.mean(found) == pytest.approx(paper, abs=0.02)
 
 
@@ -129,71 +130,6 @@ def test_the_oracle_repeats_with_query_noise():
     assert oracle.queries == n
 
 
-# Enough small counts to fill S below |z| ≤ 6 and to weigh the rest.
-histograms = st.lists(st.integers(0, 12), max_size=30).map(lambda x: [0, 0, *[1] * 12, 2, 2, 2, 3, 3, *x])
-
-
-@given(histograms, st.integers(-5, 6), st.integers(0, 1000))
-def test_weighing_is_exact_where_weights_reach(counts, z, seed):
-    counts = np.array(counts)
-    found = weigh(oracle_at(counts, z - 0.5), np.random.default_rng(seed))
-    assert found.guess.tolist() == counts.tolist()
-
-
-@given(small_histograms, st.floats(-15, 15), st.integers(0, 1000))
-def test_weighing_ends_on_any_histogram(counts, z, seed):
-    oracle = oracle_at(counts, z)
-    found = weigh(oracle, np.random.default_rng(seed))
-    assert found.guess.shape == (len(counts),)
-    assert found.queries == oracle.queries <= 200 * len(counts) + 500
-
-
-@given(st.data())
-def test_weights_make_the_offset_that_they_say(data):
-    counts = np.array(data.draw(st.lists(st.integers(0, 30), min_size=3, max_size=25)))
-    signs = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(counts), max_size=len(counts))), np.int8)
-    known = np.array(data.draw(st.lists(st.booleans(), min_size=len(counts), max_size=len(counts))))
-    weights = Weights(signs, known, counts)
-    for direction in (1, -1):
-        amount = data.draw(st.integers(0, 200))
-        made, w = weights.offset(direction, amount)
-        assert np.abs(made).max() <= 1
-        assert 0 <= w <= amount
-        assert int(counts @ made) == int(counts @ signs) + direction * w
-        assert not np.any(made[~known] != signs[~known])
-        assert weights.offset(direction, weights.most(direction))[1] == weights.most(direction)
-
-
-@pytest.mark.parametrize("name", HISTOGRAMS)
-@pytest.mark.parametrize("epsilon", [1.0, 0.1])
-def test_weighing_reads_real_data(name, epsilon, data_folder):
-    counts = load(data_folder, name)
-    found = adaptive_attack(counts, np.random.default_rng(7), epsilon1=epsilon)
-    assert score(counts, found.guess)[0] >= 0.99
-    assert found.queries < 20 * len(counts)
-
-
-@pytest.mark.parametrize(("epsilon1", "epsilon2"), [(0.25, 0.75), (0.05, 0.05), (1.0, 2.0)])
-def test_weighing_reads_real_data_through_query_noise(epsilon1, epsilon2, data_folder):
-    counts = load(data_folder, "medical_cost")
-    found = adaptive_attack(counts, np.random.default_rng(8), epsilon1=epsilon1, epsilon2=epsilon2)
-    assert score(counts, found.guess)[0] >= 0.99
-
-
-def test_the_ruler_reads_small_histograms():
-    counts = np.array([0, 0, 1, 2, 2, 3, 4, 5, 7, 9, 12] * 6)
-    right = [
-        score(counts, weigh_noisy(oracle_at(counts, 9.2, epsilon2=0.5, seed=k), np.random.default_rng(k)).guess)[0]
-        for k in range(20)
-    ]
-    assert np.mean(right) >= 0.99
-
-
-def test_a_threshold_beyond_all_cells_gives_nothing_away():
-    found = weigh(oracle_at([1, 2, 3], 100.0), np.random.default_rng(0))
-    assert found.guess.tolist() == [0, 0, 0]
-
-
 @pytest.mark.parametrize(
     ("counts", "message"),
     [([3], "at least 2 cells"), ([], "at least 2 cells"), ([1, -1], "cell 2 holds -1"), ([1, 0.5], "cell 2 holds 0.5")],
@@ -203,16 +139,64 @@ def test_what_is_no_histogram_is_refused(counts, message):
         check_histogram(np.array(counts, float if 0.5 in counts or not counts else int))
 
 
-@pytest.mark.parametrize("settings", [{"epsilon": 0.0}, {"epsilon": 1.0, "delta": 1.0}, {"epsilon": 1.0, "copies": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"epsilon": 0.0}, {"epsilon": 1.0, "share": 1.0}, {"epsilon": 1.0, "epsilon2": 0.0}]
+)
 def test_parameters_out_of_range_are_refused(settings):
     with pytest.raises(InvalidParameter):
-        reconstruct(np.array([1, 2]), np.random.default_rng(0), **settings)
+        paper_oracle(np.array([1, 2]), np.random.default_rng(0), **settings)
 
 
-@pytest.mark.parametrize("settings", [{"epsilon1": 0.0}, {"epsilon1": 1.0, "epsilon2": 0.0}])
-def test_the_adaptive_attack_refuses_them_too(settings):
-    with pytest.raises(InvalidParameter):
-        adaptive_attack(np.array([1, 2]), np.random.default_rng(0), **settings)
+def test_copies_out_of_range_are_refused():
+    with pytest.raises(InvalidParameter, match="copies=0"):
+        reconstruct(oracle_at([1, 2], 0.0), copies=0)
+
+
+def test_the_share_of_the_budget_is_where_the_noise_says():
+    # z = θ + Lap(1/(share·ε)), totals + Lap(1/((1 − share)·ε)), drawn in this order.
+    oracle = paper_oracle(np.array([4, 9]), np.random.default_rng(6), epsilon=2.0, share=0.25, threshold=3.0)
+    rng = np.random.default_rng(6)
+    z = 3.0 + rng.laplace(0.0, 1 / 0.5)
+    assert oracle.ask_all(np.eye(2, dtype=np.int8)).tolist() == [z <= 4, z <= 9]
+    assert oracle.totals(np.array([0, 1])).tolist() == (np.array([4, 9]) + rng.laplace(0.0, 1 / 1.5, 2)).tolist()
+
+
+def test_without_totals_the_parts_are_lower_limits():
+    found = reconstruct(oracle_at([0, 2, 2, 7, 3], 0.5))
+    assert found.method == "partition"
+    assert found.guess.tolist() == [0, 1, 1, 3, 2]
+    assert not found.known.any()
+
+
+def test_with_the_support_known_the_small_parts_are_their_counts():
+    # θ = α = 3, so all z ≤ 2α = 6 leave the counts 0..k − 6 apart (Theorem 5.12).
+    counts = np.array([*range(11), 40, 40, 25])
+    hits = 0
+    for k in range(200):
+        oracle = ThresholdOracle(counts, np.random.default_rng(k), epsilon1=1.0, threshold=3)
+        found = reconstruct_supported(oracle, 10, delta=0.05)
+        claimed = np.flatnonzero(found.known)
+        hits += set(claimed) == set(range(5)) and found.guess[:5].tolist() == list(range(5))
+    assert hits >= binom.isf(1 - 1e-9, 200, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "support", "message"), [(3, 6, "must exceed 2α = 6"), (2, 10, "threshold=2 of the oracle must be")]
+)
+def test_the_support_must_be_what_the_theorem_says(threshold, support, message):
+    oracle = ThresholdOracle(np.arange(9), np.random.default_rng(0), epsilon1=1.0, threshold=threshold)
+    with pytest.raises(InvalidParameter, match=message):
+        reconstruct_supported(oracle, support)
+
+
+@pytest.mark.parametrize(("epsilon2", "distance", "queries"), [(0.5, 0.25, 1), (0.05, 0.5, 10_000), (3.0, 0.1, 7)])
+def test_copies_for_beta_are_the_fewest_that_do(epsilon2, distance, queries):
+    beta = 0.01
+    t = copies_for(beta, queries, epsilon2=epsilon2, distance=distance)
+    wrong = np.exp(-epsilon2 * distance) / 2  # of one copy: below z by the distance, and answered ⊤
+    assert t % 2 == 1
+    assert binom.sf(t // 2, t, wrong) <= beta / queries
+    assert t == 1 or binom.sf((t - 2) // 2, t - 2, wrong) > beta / queries
 
 
 def test_the_threshold_of_the_smallest_deltas_and_epsilons():

@@ -432,6 +432,7 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
     assert 0 < entries[1]["runs"]["confirm"] < 200_000
 
 
+@pytest.mark.campaign
 def test_serial_and_two_workers_agree_verdict_for_verdict(project, tmp_path):
     pytest.importorskip("xdist")
     more = "\n".join(PASSES.replace("test_good", f"test_good_{k}") for k in range(3))

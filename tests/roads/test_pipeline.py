@@ -69,6 +69,7 @@ def test_bound_of_a_known_epsilon():
     assert 0.60 <= result.epsilon_lower_bound <= 1 / 1.5
 
 
+@pytest.mark.campaign
 def test_bound_finds_the_pair_that_moves_most_answers_up_and_the_rest_down():
     """More than an optimal event allows with independent sides (0.0846 at 2·10⁷ runs), and never above the truth."""
     result = dpw.bound(load("svt"), epsilon=0.1, runs=5_000_000, seed=1)
@@ -150,6 +151,7 @@ def test_a_curve_of_another_familys_parameter():
         dpw.curve(gaussian, claim=dpw.GaussianDP(1.0), claims=[-1.0], **settings)
 
 
+@pytest.mark.campaign
 def test_curve_by_the_score_test_agrees_roughly():
     settings = {"epsilons": [0.7], "claims": (0.5, 0.9), "runs": 100_000, "seed": 3}
     score = dpw.curve(load("histogram"), method="score", **settings).lines[0].p_values

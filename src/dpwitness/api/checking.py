@@ -10,6 +10,7 @@ from dpwitness.api.epochs import check_in_epochs, in_epochs
 from dpwitness.api.loop import confirmed, prepared
 from dpwitness.api.requirements import require_budget
 from dpwitness.api.verdicts import Tested, until_refuted, verdict_of
+from dpwitness.attacks.candidate import Attack
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.claims.hyperplane import bounds_divergences
@@ -51,6 +52,7 @@ def check(
     workers: int | None = None,
     cluster: Any = None,
     reference: str | None = None,
+    attack: str | Attack | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
     """Look for a witness against a claim and prove it on fresh runs.
@@ -100,6 +102,10 @@ def check(
         `distributed.Client`. The same seed gives the same counts there.
     reference
         The name that a witness is saved under.
+    attack
+        Pairs and events that are tried first: the name of an attack's generator of candidates, such as
+        "threshold_testing" or "subset_sum.flipped_bit" (see `dpwitness.attacks`), or such a function. Where nothing
+        else says which inputs are neighbours, the family's own relation does.
     progress
         Called with a stage, what is done of it, its size and a note.
 
@@ -114,7 +120,7 @@ def check(
     """
     statement = Statement(
         mechanism=mechanism, make=make, epsilon=epsilon, claim=claim, delta=delta, d_in=d_in, neighbours=neighbours,
-        data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference,
+        data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference, attack=attack,
     )  # fmt: skip
     effort = Effort(
         alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers,

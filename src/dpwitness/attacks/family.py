@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from dpwitness.attacks.candidate import Attack
 from dpwitness.errors import UnknownAttack
+from dpwitness.neighbours import Relation
 
 __all__ = ["AttackFamily", "Commands"]
 
@@ -31,15 +32,22 @@ class AttackFamily:
     add_command
         Declares `dpwitness attack NAME` on what it is given, the subparsers of `dpwitness attack`: it adds a parser of
         the family's name whose default `run` takes the parsed arguments and returns the exit code. None: no command.
+    default
+        The name of the generator that is meant where the family alone is named, as by `check(…, attack="family")`.
+    relation
+        Which inputs are neighbours for mechanisms of the kind that the family attacks, where nobody says so.
     """
 
     name: str
     summary: str
     generators: Mapping[str, Attack] = field(default_factory=lambda: MappingProxyType({}))
     add_command: Callable[[Commands], None] | None = None
+    default: str | None = None
+    relation: Relation | None = None
 
     def generator(self, name: str) -> Attack:
-        """The generator of that name, or for "" the only one. Raises `UnknownAttack`."""
+        """The generator of that name; for "" the default, or the only one. Raises `UnknownAttack`."""
+        name = name or self.default or ""
         if not name and len(self.generators) == 1:
             return next(iter(self.generators.values()))
         if name not in self.generators:

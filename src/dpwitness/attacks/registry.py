@@ -6,14 +6,16 @@ my_family = "my_package.my_attacks:FAMILY"
 
 import difflib
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from dpwitness.attacks.candidate import Attack
 from dpwitness.attacks.family import AttackFamily, Commands
-from dpwitness.errors import UnknownAttack
+from dpwitness.errors import InvalidParameter, UnknownAttack
+from dpwitness.neighbours import Relation
 
-__all__ = ["GROUP", "add_commands", "attack_named", "family_named", "registered"]
+__all__ = ["GROUP", "ChosenAttack", "add_commands", "attack_named", "chosen_attack", "family_named", "registered"]
 
 GROUP: Final = "dpwitness.attacks"
 
@@ -58,6 +60,26 @@ def attack_named(name: str) -> Attack:
     """
     family, _, generator = name.partition(".")
     return family_named(family).generator(generator)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenAttack:
+    """What `attack=` of a check names: what proposes candidates, and the relation of its family, if it has one."""
+
+    propose: Attack | None = None
+    relation: Relation | None = None
+
+
+def chosen_attack(given: str | Attack | None) -> ChosenAttack:
+    """The attack that a user names as a target would, or brings; None: neither.
+
+    Raises `UnknownAttack`, and `InvalidParameter` for what is neither.
+    """
+    if isinstance(given, str):
+        return ChosenAttack(propose=attack_named(given), relation=family_named(given.partition(".")[0]).relation)
+    if given is not None and not callable(given):
+        raise InvalidParameter(f"attack={given!r:.80} must be a name, such as 'threshold_testing', or a function")
+    return ChosenAttack(propose=given)
 
 
 def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:

@@ -23,6 +23,7 @@ def add(subparsers: Any) -> None:
             "check isvt3 --epsilon 0.7",
             "check mine.py:noisy_sum --epsilon 1 --pair '[1, 1]' '[2, 1]'",
             "check mine.py:mean_age --epsilon 1 --records people.csv --domain age=0:120",
+            "check mine.py:answers --epsilon 1 --attack threshold_testing",
             "check gaussian_mechanism --epsilon 1 --claim zcdp:0.1",
             "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
         ),
@@ -37,6 +38,11 @@ def add(subparsers: Any) -> None:
     options.alpha(parser, ALPHA, "probability of a false alarm (default 1e-6)")
     options.runs(parser, "paired confirm runs at most (default 4e6)")
     options.inputs(parser)
+    parser.add_argument(
+        "--attack",
+        metavar="NAME",
+        help="try what an attack proposes first: threshold_testing, table_builder, subset_sum, or FAMILY.GENERATOR",
+    )
     options.common(parser, max_time=MAX_TIME)
     options.cluster(parser)
 
@@ -62,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
             epsilon=arguments.epsilon,
             claim=claimed,
             alpha=arguments.alpha,
+            attack=arguments.attack,
             progress=progress,
         )
     again = [*repeating(arguments), "--seed", str(verdict.seed)]
@@ -77,7 +84,7 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
     names = ("epsilon", "claim", "delta", "alpha", "runs", "max_time")
     usual = {"alpha": ALPHA, "max_time": MAX_TIME}
     for name, value in given(
-        arguments, *names, "queries", "may_move", "direction", "data", "column", "outcome", "errors", "python"
+        arguments, *names, "queries", "may_move", "direction", "data", "column", "outcome", "errors", "python", "attack"
     ).items():
         if usual.get(name) != value:
             line += [f"--{name.replace('_', '-')}", str(value)]  # of a float all digits: it reads back the same

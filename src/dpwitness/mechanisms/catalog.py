@@ -56,9 +56,14 @@ def load(name: str) -> Callable[..., Any]:
 
 
 def load_code(name: str) -> Callable[..., Any]:
-    """Return the function of a file or the object of a module; this runs the user's code.
+    """Return the function of a file or the object of a module; this runs the user's code. Raises as `load_object`."""
+    return _callable(load_object(name), name)
 
-    Raises `UnknownTarget` where there is no such file, module or function, or where it raises while it is imported. A
+
+def load_object(name: str) -> Any:
+    """Return what a file or a module has under a name, whatever it is; this runs the user's code.
+
+    Raises `UnknownTarget` where there is no such file, module or name, or where it raises while it is imported. A
     `SystemExit` passes.
     """
     place, _, attribute = name.rpartition(":")
@@ -75,7 +80,7 @@ def load_code(name: str) -> Callable[..., Any]:
             raise UnknownTarget(f"{place} has no {attribute!r}; it has: {', '.join(near) or 'no functions'}") from error
         except Exception as error:  # a property, or a module's __getattr__
             raise UnknownTarget(f"{name} cannot be loaded: {_told(error)}") from error
-    return _callable(found, name)
+    return found
 
 
 def _callable(found: Any, name: str) -> Callable[..., Any]:

@@ -80,7 +80,9 @@ def reestimated(runner: Runner, pair: Pair, pool: Sequence[RatedEvent], runs: in
 
 
 def proposed(problem: Problem, planned: int) -> list[Candidate]:
-    """What the attack that a target names proposes; nothing where the user says which inputs are neighbours."""
+    """What the attack that the user names proposes, else the target's own, which says nothing of other relations."""
+    if problem.attack is not None:
+        return problem.proposals(problem.attack, planned)
     own = target_of(plain_function(problem.function))
     if own is None or own.attack is None or not problem.own_relation:
         return []

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.attacks.subset_sum.subsets import Subsets
 from dpwitness.errors import InvalidParameter
 from dpwitness.neighbours import Data
 
@@ -22,28 +23,24 @@ Floats = NDArray[np.float64]
 
 #: Where the attacked mechanisms are; imported when first asked.
 TARGETS: Final = "dpwitness.algorithms.subset_sum"
-#: Laws of the errors: three within ±E, and binomial ones of standard deviation E/2.
-LAWS: Final = ("uniform", "adversarial", "rounding", "binomial")
-#: The polynomial adversary keeps its queries as a dense matrix: 1024 people and n·ln²n queries need 400 MB.
-POLYNOMIAL_LIMIT: Final = 1024
-LARGEST_MATRIX: Final = 1 << 26
-#: People told apart by one sum of weights: a float holds whole numbers up to 2⁵³.
-WORD: Final = 52
+#: Laws of the errors: three within ±E, and binomial and normal ones of standard deviation E/2.
+LAWS: Final = ("uniform", "adversarial", "rounding", "binomial", "gaussian")
+#: Matrices of n × n numbers, 128 MB each, are what the adversaries need for 4096 people; subsets are kept as bits.
+LARGEST_SIZE: Final = 4096
+LARGEST_MATRIX: Final = 1 << 31
 
 
 def query_count(size: int) -> int:
     """How many random subsets Theorem 3 asks about `size` people: ⌈n·ln²n⌉, at least n + 1 and at least 8.
 
-    Raises `InvalidParameter` for fewer than 1 or more than 1024 people.
+    Raises `InvalidParameter` for fewer than 1 or more than 4096 people.
     """
     check_size(size)
     return max(math.ceil(size * math.log(size) ** 2), size + 1, 8)
 
 
-def subset_family(size: int, queries: int, family: int) -> NDArray[np.bool_]:
+def subset_family(size: int, queries: int, family: int) -> Subsets:
     """The subsets that the bundled targets answer: who is in which.
-
-    Read off the target itself: without errors, its sum of the weights 1, 2, 4 … names everyone in a subset.
 
     Parameters
     ----------
@@ -54,20 +51,32 @@ def subset_family(size: int, queries: int, family: int) -> NDArray[np.bool_]:
 
     Returns
     -------
-    ndarray
-        Shape (queries, size). Raises `InvalidParameter` for a size that `query_count` refuses.
+    Subsets
+        `queries` subsets of `size` people. Raises `InvalidParameter` for a size that `query_count` refuses.
     """
     check_size(size)
-    answer = _compiled("bounded_subset_sums")
-    rng = np.random.default_rng(0)  # nothing is drawn
-    members = np.empty((queries, size), np.bool_)
-    for first in range(0, size, WORD):
-        people = np.arange(min(WORD, size - first))
-        weights = np.zeros(size, np.int64)
-        weights[first + people] = 1 << people
-        codes = answer(rng, weights, 0.0, queries, "rounding", family).astype(np.int64)
-        members[:, first + people] = (codes[:, None] >> people) & 1
-    return members
+    packed = np.zeros((queries, -(-size // 8)), np.uint8)
+    _members()(packed, size, family)
+    return Subsets(packed, size)
+
+
+def _fill(packed: NDArray[np.uint8], size: int, family: int) -> None:
+    """The targets' own subsets, drawn as they draw them: Park & Miller's generator."""
+    state = (abs(family) * 1_000_003 + 12_345) % 2_147_483_646 + 1
+    for j in range(len(packed)):
+        for i in range(size):
+            state = state * 48_271 % 2_147_483_647
+            if state > 1_073_741_823 if family >= 0 else j >> i & 1 == 1:
+                packed[j, i // 8] |= 1 << (i % 8)
+
+
+@cache
+def _members() -> Callable[[NDArray[np.uint8], int, int], None]:
+    """`_fill` as machine code."""
+    from dpwitness.jit import compiled  # numba is slow to import
+
+    function: Callable[[NDArray[np.uint8], int, int], None] = compiled(_fill)
+    return function
 
 
 def ask(secret: Data, error: float, queries: int, law: str, family: int, rng: np.random.Generator) -> Floats:
@@ -81,13 +90,17 @@ def ask(secret: Data, error: float, queries: int, law: str, family: int, rng: np
         E, in counts.
     law
         One of `LAWS`: those of `bounded_subset_sums`, or "binomial" for `binomial_subset_sums` with R = E² fair bits,
-        whose error has the standard deviation E/2.
+        whose error has the standard deviation E/2, or "gaussian": exact sums and normal errors of that deviation.
     family
         Which subsets, as `subset_family` takes it.
     """
     bits = np.ascontiguousarray(secret, np.int64)
     if law == "binomial":
         return _compiled("binomial_subset_sums")(rng, bits, round(error**2), queries, family)
+    if law == "gaussian":
+        return _compiled("bounded_subset_sums")(rng, bits, 0.0, queries, "rounding", family) + rng.normal(
+            0.0, error / 2, queries
+        )
     return _compiled("bounded_subset_sums")(rng, bits, float(error), queries, law, family)
 
 
@@ -107,7 +120,7 @@ def check_error(error: float) -> None:
 
 
 def check_queries(size: int, queries: int) -> None:
-    """Raise `InvalidParameter` for numbers of people or queries that the polynomial adversary cannot take."""
+    """Raise `InvalidParameter` for numbers of people or queries that the adversaries cannot take."""
     check_size(size)
     if queries < 1:
         raise InvalidParameter(f"queries={queries!r} must be at least 1")
@@ -118,8 +131,8 @@ def check_queries(size: int, queries: int) -> None:
 
 
 def check_size(size: int) -> None:
-    """Raise `InvalidParameter` for fewer than 1 or more than 1024 people."""
+    """Raise `InvalidParameter` for fewer than 1 or more than 4096 people."""
     if size < 1:
         raise InvalidParameter(f"size={size!r} must be at least 1 person")
-    if size > POLYNOMIAL_LIMIT:
-        raise InvalidParameter(f"size={size} is too large: at most {POLYNOMIAL_LIMIT} people fit")
+    if size > LARGEST_SIZE:
+        raise InvalidParameter(f"size={size} is too large: at most {LARGEST_SIZE} people fit")

@@ -4,6 +4,8 @@ from typing import Final
 
 from dpwitness.attacks.family import AttackFamily, Commands
 from dpwitness.attacks.subset_sum.candidates import flipped_bit
+from dpwitness.attacks.subset_sum.own import own_mechanism
+from dpwitness.neighbours import bits
 
 __all__ = ["FAMILY"]
 
@@ -17,6 +19,8 @@ def _add_command(commands: Commands) -> None:
 FAMILY: Final = AttackFamily(
     name="subset_sum",
     summary="reconstruct secret bits from noisy subset sums (Dinur & Nissim 2003)",
-    generators={"flipped_bit": flipped_bit},
+    generators={"flipped_bit": flipped_bit, "own_mechanism": own_mechanism},
+    default="own_mechanism",
+    relation=bits(48, any_length=True),
     add_command=_add_command,
 )

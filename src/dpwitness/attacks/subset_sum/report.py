@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from dpwitness.files import write_atomically
 from dpwitness.report.plots import plot_format
 
-__all__ = ["plot_reconstruction", "text"]
+__all__ = ["allowed_text", "plot_fractions", "plot_reconstruction", "plot_walks", "system_text", "text"]
+
+#: Bits that a report prints; --json and --save have all.
+SHOWN = 256
 
 
 def text(result: dict[str, Any]) -> str:
@@ -18,8 +21,8 @@ def text(result: dict[str, Any]) -> str:
     number = f"{result['queries']:,}"
     asked = f"all {number}" if result["adversary"] == "exponential" else f"{number} random"
     ratio = f"E/√n = {result['error_over_root_size']:.3g}"
-    if result["law"] == "binomial":
-        errors = f"binomial errors of standard deviation {result['error'] / 2:g}; {ratio}"
+    if result["law"] in ("binomial", "gaussian"):
+        errors = f"{result['law']} errors of standard deviation {result['error'] / 2:g}; {ratio}"
     else:
         errors = f"wrong by at most {result['error']:g} ({result['law']}); {ratio}"
     lines = [
@@ -28,9 +31,56 @@ def text(result: dict[str, Any]) -> str:
         f"  answers      {errors}",
         f"  for scale    always the commoner bit: {result['guessing']:.1%} right",
     ]
+    if result["expected_right"] is not None:
+        lines.append(f"  confidence   {result['expected_right']:.1f} bits right, from the answers alone")
     if result["largest_residual"] is not None:
         lines.append(f"  fit          misses no answer by more than {result['largest_residual']:.4g}")
     return "\n".join([*lines, f"  {result['seconds']:.1f} s; seed {result['seed']}"])
+
+
+def system_text(result: dict[str, Any]) -> str:
+    """The report of an attack on the user's own system, from the values of its JSON."""
+    size, trust, stopped = result["size"], result["confidence"], result["stopped"]
+    expected = trust["expected_right"]
+    lines = [
+        f"RECONSTRUCTED {size} bits, {expected:.1f} of them right as far as the answers tell ({expected / size:.1%})",
+        f"  oracle       {result['oracle']}, {result['questions']:,} questions",
+        f"  adversary    {result['adversary']}",
+        f"  confidence   {trust['basis']}",
+    ]
+    if result["spread"] is not None:
+        lines.append(f"  errors       standard deviation {result['spread']:.4g}")
+    if trust["fresh_questions"] is not None:
+        lines.append(
+            f"  fresh        {trust['fresh_questions']:,} answers it was not made of are missed by "
+            f"{trust['fresh_error']:.4g}; half of each subset misses them by {trust['fresh_error_of_half_sizes']:.4g}"
+        )
+    if trust["halves_agree_on"] is not None:
+        lines.append(f"  halves       of the questions give the same for {trust['halves_agree_on']} of {size} bits")
+    if result["right"] is not None:
+        lines.append(f"  truth        {result['right']} of {size} bits are right ({result['fraction_right']:.1%})")
+    if stopped is not None:
+        lines.append(f"  stopped      {stopped}")
+    bits = "".join(map(str, result["recovered"][:SHOWN]))
+    lines.append(f"  bits         {bits}{' …' if size > SHOWN else ''}")
+    return "\n".join([*lines, f"  {result['seconds']:.1f} s; seed {result['seed']}"])
+
+
+def allowed_text(result: dict[str, Any]) -> str:
+    """The report of --allowed-queries, from the values of its JSON."""
+    probability, later = 0.5 + result["delta"], result["walk_allows"]
+    walk = f"more than {result['walk_length']:,}" if later is None else f"{later:,}"
+    return "\n".join(
+        [
+            f"ALLOWED {result['allowed_queries']:,} queries that hold one bit",
+            f"  errors       {result['law']}, standard deviation {result['standard_deviation']:g}",
+            f"  until then   an adversary who knows all other bits tells it with a probability below {probability:g}, "
+            f"but for {result['failure']:g} of all runs (Theorem 5)",
+            f"  simulated    {result['walks']:,} walks: {result['told']:.4f} of them reach it by then; "
+            f"{walk} queries keep it below {result['failure']:g}",
+            f"  {result['seconds']:.1f} s; seed {result['seed']}",
+        ]
+    )
 
 
 def plot_reconstruction(secret: NDArray[Any], fractions: NDArray[np.float64], path: str | Path, title: str) -> None:
@@ -38,11 +88,7 @@ def plot_reconstruction(secret: NDArray[Any], fractions: NDArray[np.float64], pa
 
     `secret`: bits, `fractions`: in [0, 1]; both of shape (n,). Raises `InvalidParameter` for an unknown format.
     """
-    from matplotlib.figure import Figure  # 0.3 s
-
-    kind = plot_format(path)
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = _axes(6.4, 4.2)
     people = np.arange(1, len(secret) + 1)
     for bit, marker in ((0, "o"), (1, "^")):
         here = secret == bit
@@ -50,6 +96,49 @@ def plot_reconstruction(secret: NDArray[Any], fractions: NDArray[np.float64], pa
     axes.axhline(0.5, color="black", lw=0.8, ls="--")
     axes.set(xlabel="person", ylabel="reconstructed value", ylim=(-0.05, 1.05), title=title)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    _write(figure, path)
+
+
+def plot_fractions(fractions: NDArray[np.float64], path: str | Path, title: str) -> None:
+    """The same where nobody knows the true bits. Raises `InvalidParameter` for an unknown format."""
+    figure, axes = _axes(6.4, 4.2)
+    axes.plot(np.arange(1, len(fractions) + 1), fractions, "o", ms=4)
+    axes.axhline(0.5, color="black", lw=0.8, ls="--")
+    axes.set(xlabel="person", ylabel="reconstructed value", ylim=(-0.05, 1.05), title=title)
+    _write(figure, path)
+
+
+def plot_walks(walks: NDArray[np.float64], result: dict[str, Any], path: str | Path) -> None:
+    """Draw the adversary's confidence in a bit that is 1: some walks, the middle 90 % of all, limits, allowed queries.
+
+    `walks`: nats after 1, 2, … answers, shape (walks, answers). Raises `InvalidParameter` for an unknown format.
+    """
+    figure, axes = _axes(6.4, 4.2)
+    places = np.unique(np.linspace(0, walks.shape[1] - 1, 400).astype(np.int64))
+    drawn, limit = np.where(np.isfinite(walks[:, places]), walks[:, places], 2 * result["limit"]), result["limit"]
+    axes.plot(places + 1, drawn[:12].T, lw=0.6, color="C0", alpha=0.6)
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
+    axes.fill_between(places + 1, low, high, color="C0", alpha=0.15, label="middle 90 % of walks")
+    for side in (limit, -limit):
+        axes.axhline(side, color="C3", lw=1, label=f"told with {0.5 + result['delta']:g}" if side > 0 else None)
+    axes.axvline(result["allowed_queries"], color="black", lw=1, ls="--", label="allowed")
+    axes.set(
+        xlabel="queries that hold the bit",
+        ylabel="confidence that it is 1 (nats)",
+        title=f"{result['law']} errors, standard deviation {result['standard_deviation']:g}",
+    )
+    axes.legend(loc="upper left")
+    _write(figure, path)
+
+
+def _axes(width: float, height: float) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure  # 0.3 s
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _write(figure: Any, path: str | Path) -> None:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=150)
+    figure.savefig(buffer, format=plot_format(path), dpi=150)
     write_atomically(path, buffer.getvalue())

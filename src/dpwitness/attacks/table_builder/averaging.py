@@ -4,42 +4,78 @@ Asghar & Kaafar (2020): Algorithm 4 with section 4.2.2. The trick: many question
 contributors, and so with different noise, yet with one true answer.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.table_builder.oracle import Oracle
+from dpwitness.attacks.table_builder.partitions import two_partitions
+from dpwitness.attacks.table_builder.protocol import System
 from dpwitness.attacks.table_builder.table import Where
 from dpwitness.errors import InvalidParameter
 
 __all__ = [
     "Removed",
+    "Sums",
     "average",
     "choose_base",
     "chosen_values",
+    "combined",
     "compared",
+    "halves",
     "nearest",
     "recover_value",
     "remove_noise",
-    "two_partitions",
 ]
 
 Flags = NDArray[np.bool_]
 Wholes = NDArray[np.int64]
-MOST_PARTITIONS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """For each partition into `parts` sets the sum of their answers: one true count + `parts` noises."""
+
+    parts: int
+    totals: Wholes
+
+    @classmethod
+    def of(cls, answers: Wholes) -> "Sums":
+        """From answers, shape (parts, partitions).
+
+        A partition with a suppressed side, that is, an answer of 0, is left out: whether a side is suppressed depends
+        on its people alone, so that what is left is as unbiased as before.
+        """
+        return cls(parts=len(answers), totals=answers[:, np.all(answers != 0, axis=0)].sum(axis=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """What the noise remover found: the mean of its sums, the count nearest to it, and what that cost."""
+    """What the noise remover found: the mean of its sums, the count nearest to it, and what that cost.
+
+    Attributes
+    ----------
+    kinds
+        Of how many parts the partitions were, and how many there were of these: ((2, 200),).
+    information
+        The variance of one noise divided by that of the mean: half the number of two-partitions.
+    squares, freedom
+        `squares / freedom` estimates the variance of one noise (people²) from how far the sums lie apart.
+    """
 
     mean: float
     count: int
-    partitions: int
     queries: int
+    kinds: tuple[tuple[int, int], ...]
+    information: float
+    squares: float
+    freedom: int
+
+    @property
+    def partitions(self) -> int:
+        """How many sums were averaged."""
+        return sum(k for _, k in self.kinds)
 
 
 def nearest(mean: float) -> int:
@@ -47,34 +83,37 @@ def nearest(mean: float) -> int:
     return int(np.floor(mean + 0.5))
 
 
-def two_partitions(rng: np.random.Generator, size: int, k: int | None = None) -> Flags:
-    """`k` different two-partitions of `size` values without replacement, or all, in random order; one side each.
+def combined(sums: Sequence[Sums], queries: int) -> Removed:
+    """Average sums of the same count, each weighted by the inverse of its variance: one over its number of parts.
 
-    There are 2^(size−1) − 1 of them (Lemma 4); never more are given. Shape (partitions, size). The last value is always
-    on the other side, so that no partition is met twice. Raises `InvalidParameter` for fewer than two values.
+    Raises `InvalidParameter` where there is no sum at all.
     """
-    if size < 2:
-        raise InvalidParameter(f"a set of {size} values has no two-partition: at least 2 are needed")
-    if k is not None and k < 1:
-        raise InvalidParameter(f"partitions={k!r} must be at least 1")
-    if min((1 << (size - 1)) - 1, math.inf if k is None else k) > MOST_PARTITIONS:
-        raise InvalidParameter(
-            f"{size} values have 2^{size - 1} − 1 two-partitions: use at most {MOST_PARTITIONS} of them, not "
-            f"{'all' if k is None else k}"
-        )
-    if size <= 62:
-        total = (1 << (size - 1)) - 1
-        codes = 1 + rng.choice(total, min(total if k is None else k, total), replace=False)
-        return np.asarray((codes[:, None] >> np.arange(size)) & 1, np.bool_)
-    found = np.zeros((0, size), np.bool_)
-    while len(found) < (k or 0):
-        more = rng.random((k or 0, size)) < 0.5
-        more[:, -1] = False
-        found = np.unique(np.vstack([found, more[more.any(axis=1)]]), axis=0)
-    return np.asarray(rng.permutation(found)[:k])
+    kinds: dict[int, int] = {}
+    weighted = information = squares = 0.0
+    freedom = 0
+    for one in sums:
+        if not len(one.totals):
+            continue
+        kinds[one.parts] = kinds.get(one.parts, 0) + len(one.totals)
+        weighted += float(one.totals.sum()) / one.parts
+        information += len(one.totals) / one.parts
+        squares += float(np.square(one.totals - one.totals.mean()).sum()) / one.parts
+        freedom += len(one.totals) - 1
+    if not kinds:
+        raise InvalidParameter("each partition has a side whose answer is 0: take values with larger answers")
+    mean = weighted / information
+    return Removed(
+        mean=mean,
+        count=nearest(mean),
+        queries=queries,
+        kinds=tuple(sorted(kinds.items())),
+        information=information,
+        squares=squares,
+        freedom=freedom,
+    )
 
 
-def chosen_values(oracle: Oracle, attribute: str, positions: Sequence[int] | Wholes) -> Wholes:
+def chosen_values(oracle: System, attribute: str, positions: Sequence[int] | Wholes) -> Wholes:
     """Positions of values as an array; raises `InvalidParameter` for repeated ones and those that are not there."""
     size = len(oracle.values(attribute))
     array = np.asarray(positions, np.int64)
@@ -84,7 +123,7 @@ def chosen_values(oracle: Oracle, attribute: str, positions: Sequence[int] | Who
 
 
 def remove_noise(
-    oracle: Oracle,
+    oracle: System,
     rng: np.random.Generator,
     attribute: str,
     base: Sequence[int] | Wholes,
@@ -114,22 +153,28 @@ def remove_noise(
     return average(oracle, attribute, base, sides, beside, where)
 
 
-def average(oracle: Oracle, attribute: str, base: Wholes, sides: Flags, beside: Wholes, where: Where | None) -> Removed:
-    """Algorithm 4 for given two-partitions of the values at the positions `base`.
+def halves(width: int, base: Wholes, sides: Flags, beside: Wholes) -> Flags:
+    """The selections of two-partitions: first sides, then second ones; shape (2·partitions, width).
 
-    `sides`: which of them are on the first side, a row a partition, shape (partitions, len(base)); the values at the
-    positions `beside` are always on the second one.
+    `sides`: which of the values at the positions `base` are on the first side, shape (partitions, len(base)); those at
+    the positions `beside` are always on the second one.
     """
-    selections = np.zeros((2 * len(sides), len(oracle.values(attribute))), np.bool_)
+    selections = np.zeros((2 * len(sides), width), np.bool_)
     selections[: len(sides), base] = sides
     selections[len(sides) :, base] = ~sides
     selections[len(sides) :, beside] = True
-    mean = float(oracle.ask(attribute, selections, where).sum()) / len(sides)
-    return Removed(mean=mean, count=nearest(mean), partitions=len(sides), queries=2 * len(sides))
+    return selections
+
+
+def average(oracle: System, attribute: str, base: Wholes, sides: Flags, beside: Wholes, where: Where | None) -> Removed:
+    """Algorithm 4 for given two-partitions (see `halves`)."""
+    selections = halves(len(oracle.values(attribute)), base, sides, beside)
+    answers = oracle.ask(attribute, selections, where).reshape(2, -1)
+    return combined([Sums.of(answers)], len(selections))
 
 
 def recover_value(
-    oracle: Oracle,
+    oracle: System,
     rng: np.random.Generator,
     attribute: str,
     value: int,
@@ -167,7 +212,7 @@ def compared(base: Wholes, value: int, shown: bool) -> tuple[Wholes, tuple[int, 
     return (np.append(base, value), (), 1) if shown else (base, (value,), 1)
 
 
-def choose_base(oracle: Oracle, attribute: str, size: int, where: Where | None = None) -> Wholes:
+def choose_base(oracle: System, attribute: str, size: int, where: Where | None = None) -> Wholes:
     """Positions of the `size` values with the largest answers, all of them above 0; fewer where there are no more."""
     answers = oracle.ask(attribute, np.eye(len(oracle.values(attribute)), dtype=np.bool_), where)
     order = np.argsort(-answers, kind="stable")

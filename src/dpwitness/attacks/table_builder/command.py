@@ -1,215 +1,239 @@
-"""`dpwitness attack table_builder`: averaging attacks on bounded noisy counts, on real data.
+"""`dpwitness attack table_builder`: averaging attacks on noisy counts, of a simulated system or of the user's own.
 
-The system is simulated on the data; the attack sees its answers alone.
+The attack sees a system's answers alone; the data make the simulated system, and say afterwards how much is right.
 """
 
 import argparse
 import time
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from dpwitness.attacks.family import AttackFamily, Commands
-from dpwitness.attacks.options import MAX_TIME, ONE_THREAD, deadline_of, require_time, seed_of
-from dpwitness.attacks.table_builder import simulation
+from dpwitness.attacks.options import deadline_of, require_time, seed_of
+from dpwitness.attacks.oracles.command import attack_system, described
+from dpwitness.attacks.oracles.options import is_real
+from dpwitness.attacks.table_builder import options, outcome, simulation
 from dpwitness.attacks.table_builder.averaging import choose_base
-from dpwitness.attacks.table_builder.histogram import recover_histogram
-from dpwitness.attacks.table_builder.noise_laws import NoiseLaw
-from dpwitness.attacks.table_builder.oracle import Oracle
 from dpwitness.attacks.table_builder.perturbation import (
     Perturbation,
-    find_perturbation,
     find_perturbation_within,
+    find_perturbation_without_totals,
+    largest_sum,
     usable_conditions,
 )
-from dpwitness.attacks.table_builder.report import histogram_text, parameter_text, plot_histogram, plot_parameter
-from dpwitness.attacks.table_builder.table import Table
-from dpwitness.attacks.table_builder.theory import histogram_bound, perturbation_found
-from dpwitness.cli import options
-from dpwitness.cli.arguments import number, whole
+from dpwitness.attacks.table_builder.plan import BASE_SIZE, Plan
+from dpwitness.attacks.table_builder.protocol import System
+from dpwitness.attacks.table_builder.report import (
+    defences_text,
+    histogram_text,
+    parameter_text,
+    plot_histogram,
+    plot_parameter,
+)
+from dpwitness.attacks.table_builder.table import Table, parse_value
 from dpwitness.cli.console import NOT_REFUTED
-from dpwitness.cli.parser import command
 from dpwitness.cli.progress import live
 from dpwitness.cli.results import check_places, hand_over
 from dpwitness.errors import InvalidParameter
 
 MOST_SUMS = 100_000
-#: Options of one of the two goals alone.
-OF_HISTOGRAM = ("partitions", "base", "base_partitions", "where")
-OF_PARAMETER = ("sums",)
+Result = dict[str, Any]
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
     """Declare the command and its options."""
-    examples = ("attack table_builder --partitions 200", "attack table_builder --recover perturbation --perturbation 3")
-    parser = command(commands, family.name, summary=family.summary, run=run, examples=examples)
-    parser.description = "Simulates a system that publishes counts with bounded noise, and averages the noise away."
-    parser.add_argument(
-        "--recover",
-        choices=("histogram", "perturbation"),
-        default="histogram",
-        help="the count of each value (default), or r, how large the noise is",
-    )
-    parser.add_argument(
-        "--data", metavar="FILE.csv", help=f"people, or values with a column of counts (default: {simulation.EMBEDDED})"
-    )
-    parser.add_argument("--column", metavar="NAME", help="the attacked attribute (default: the first)")
-    parser.add_argument("--perturbation", type=whole, default=2, help="r: noise lies within ±r (default 2)")
-    parser.add_argument("--suppression", type=whole, help="s: counts of at most s become 0 (default: max(r, 4))")
-    parser.add_argument("--system", choices=tuple(simulation.SYSTEMS), default="bounded", help="who shares a noise")
-    parser.add_argument("--noise", choices=simulation.LAWS, default="uniform", help="its law (default uniform)")
-    parser.add_argument("--scale", type=number, help="its scale (of maximum-entropy: the standard deviation at most)")
-    group = parser.add_argument_group("--recover histogram")
-    group.add_argument("--partitions", type=whole, help="two-partitions for each value (default 200)")
-    group.add_argument("--base", type=whole, metavar="N", help="values in the base set (default: as few as suffice)")
-    group.add_argument(
-        "--base-partitions", type=whole, help="two-partitions of the base set, asked once (default 1000, or all)"
-    )
-    group.add_argument("--where", metavar="NAME=VALUE", action="append", help="only people with this (repeatable)")
-    group = parser.add_argument_group("--recover perturbation")
-    group.add_argument("--sums", type=whole, help="sub-populations to ask for, 3 answers each (default 200)")
-    options.plot(parser)
-    options.common(parser, max_time=MAX_TIME, workers=ONE_THREAD)
+    options.declare(commands, family, run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
-    for name in OF_PARAMETER if arguments.recover == "histogram" else OF_HISTOGRAM:
-        if getattr(arguments, name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise InvalidParameter(f"{option} says nothing of --recover {arguments.recover}: leave one of them out")
+    options.check(arguments)
     check_places(arguments)  # before the attack, not after it
-    return _histogram(arguments) if arguments.recover == "histogram" else _parameter(arguments)
+    if arguments.defences:
+        return _defences(arguments)
+    started = time.monotonic()
+    result = _attack_own(arguments) if is_real(arguments) else _attack_simulated(arguments)
+    if result is None:
+        return NOT_REFUTED  # its questions wait in a file
+    result["seconds"] = time.monotonic() - started
+    texts = (histogram_text, plot_histogram) if arguments.recover == "histogram" else (parameter_text, plot_parameter)
+    text, plot = texts
+    return hand_over(arguments, NOT_REFUTED, lambda: result, lambda: text(result), plot=lambda path: plot(result, path))
 
 
-def _described(arguments: argparse.Namespace, attribute: str, law: NoiseLaw, suppression: int) -> dict[str, Any]:
-    """What both goals say of the attacked system."""
-    return {
+def _attack_simulated(arguments: argparse.Namespace) -> Result:
+    """Make a system of the data, attack it, and compare."""
+    law, table = simulation.law_of(arguments), simulation.table_of(arguments)
+    seed = seed_of(arguments)
+    noise, choices = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
+    suppression = simulation.suppression_of(arguments, law)
+    about = {
         "attack": arguments.attack,
         "recover": arguments.recover,
         "data": arguments.data or simulation.EMBEDDED,
-        "attribute": attribute,
         "system": arguments.system,
         "noise": arguments.noise,
         "perturbation": law.bound,
         "suppression": suppression,
-    }
-
-
-def _theory_holds(arguments: argparse.Namespace) -> bool:
-    """Whether the paper's formulas for uniform noise apply."""
-    return arguments.noise == "uniform" and arguments.system in ("bounded", "keyed")
-
-
-def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
-    """Streams of the system's noise and of the attack's choices."""
-    noise, choices = np.random.SeedSequence(seed).spawn(2)
-    return np.random.default_rng(noise), np.random.default_rng(choices)
-
-
-def _histogram(arguments: argparse.Namespace) -> int:
-    started, deadline = time.monotonic(), deadline_of(arguments)
-    law, table = simulation.law_of(arguments), simulation.table_of(arguments)
-    where = simulation.where_of(arguments.where or [])
-    attribute = arguments.column or next(iter(table.values))
-    table = table.only([attribute, *where])
-    seed = seed_of(arguments)
-    noise, rng = _generators(seed)
-    oracle = simulation.system(arguments, law, table, noise)
-    partitions = 200 if arguments.partitions is None else arguments.partitions
-    base_partitions = max(partitions, 1000) if arguments.base_partitions is None else arguments.base_partitions
-    if partitions < 1 or base_partitions < 1:
-        raise InvalidParameter("--partitions and --base-partitions must be at least 1")
-    # Without one of its values the base set must still have enough two-partitions; 11 values have 1,023 of them.
-    size = max(partitions.bit_length() + 2, 11) if arguments.base is None else arguments.base
-    base = choose_base(oracle, attribute, size, where)
-    with live(arguments) as progress:
-
-        def done(values: int, of: int) -> None:
-            require_time(arguments, deadline, "--partitions")
-            if progress is not None:
-                progress("recover", values, of, f"{oracle.asked} queries")
-
-        found = recover_histogram(
-            oracle, rng, attribute, base, partitions, base_partitions=base_partitions, where=where, progress=done
-        )
-    true = table.histogram(attribute, where).tolist()
-    k = min(partitions, (1 << (len(base) - 2)) - 1)
-    provable = _theory_holds(arguments) and k * law.bound < 1 << 22
-    result = _described(arguments, attribute, law, oracle.suppression) | {
-        "where": {name: list(chosen) for name, chosen in where.items()},
-        "values": list(found.values),
-        **_compared(true, list(found.noisy), list(found.counts), oracle.suppression),
-        "base": [found.values[i] for i in found.base],
-        "base_partitions": found.base_partitions,
-        "partitions": k,
-        "all_right_at_least": histogram_bound(law, k, len(true)) if provable else None,
-        "queries": oracle.asked,
         "seed": seed,
-        "seconds": time.monotonic() - started,
     }
-    return hand_over(
-        arguments,
-        NOT_REFUTED,
-        lambda: result,
-        lambda: histogram_text(result),
-        plot=lambda path: plot_histogram(result, path),
-    )
+    known = law if arguments.system in simulation.INDEPENDENT else None
+    if arguments.recover == "perturbation":
+        known = law if arguments.system == "without-totals" else known
+        system = simulation.system(arguments, law, table, noise)
+        found = _find_parameter(arguments, system, choices)
+        result = outcome.found_parameter(found, known) | {"right": found.guess == law.bound}
+        return about | {"attribute": _attribute(arguments, system)} | result | {"queries": system.asked}
+    goal = _Goal(arguments, table.values)
+    if arguments.system != "without-totals" and goal.needs_no_other(table, suppression):
+        table = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
+    system = simulation.system(arguments, law, table, noise)
+    return about | goal.recover(system, choices) | goal.compare(table, known, suppression)
 
 
-def _compared(true: list[int], published: list[int], recovered: list[int], suppression: int) -> dict[str, Any]:
-    """True, published and recovered counts, and how many of them are right."""
-    hidden = [(t, c) for t, c in zip(true, recovered, strict=True) if 0 < t <= suppression]
-    return {
-        "true": true,
-        "published": published,
-        "recovered": recovered,
-        "right": sum(t == c for t, c in zip(true, recovered, strict=True)),
-        "right_as_published": sum(t == c for t, c in zip(true, published, strict=True)),
-        "suppressed": len(hidden),
-        "suppressed_right": sum(t == c for t, c in hidden),
-    }
+def _attack_own(arguments: argparse.Namespace) -> Result | None:
+    """Attack the user's system; None where its questions wait in a file."""
+    from dpwitness.attacks.table_builder.asked import AskedSystem
+    from dpwitness.attacks.table_builder.questions import FORM
+
+    table = simulation.table_of(arguments) if arguments.data else None
+    values = _own_values(arguments, table)
+    goal = _Goal(arguments, values) if arguments.recover == "histogram" else None
+    names = ("recover", "column", "where", "value", "partitions", "base", "base_partitions", "sums", "budget")
+    settings = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    settings["values"] = {name: list(given) for name, given in values.items()}
+
+    def attack(asking: Any, seed: int) -> Result:
+        system, rng = AskedSystem(asking, values), np.random.default_rng(seed)
+        about = {"attack": arguments.attack, "recover": arguments.recover, "data": arguments.data, "seed": seed}
+        about |= described(arguments, asking) | {"stopped": None}
+        if goal is None:
+            attribute = _attribute(arguments, system)
+            found = outcome.found_parameter(_find_parameter(arguments, system, rng), None)
+            return about | found | {"attribute": attribute, "questions": asking.asked, "queries": asking.asked}
+        result = about | goal.recover(system, rng) | {"questions": asking.asked}
+        return result | (goal.compare(table, None, None) if table else {"right": None, "true": None})
+
+    return attack_system(arguments, FORM, settings, attack)
 
 
-def _parameter(arguments: argparse.Namespace) -> int:
-    started, deadline = time.monotonic(), deadline_of(arguments)
+def _own_values(arguments: argparse.Namespace, table: Table | None) -> Mapping[str, Sequence[Any]]:
+    """The attributes of the user's system and their values: of --values, else of --data, else of the system itself."""
+    from dpwitness.attacks.table_builder.questions import values_of
+    from dpwitness.mechanisms.catalog import load_object
+
+    if arguments.values is not None:
+        return simulation.values_of(arguments.values)
+    if table is not None:
+        return table.values
+    values = None if arguments.oracle is None else values_of(load_object(arguments.oracle))
+    if values is None:
+        raise InvalidParameter("the attack must know which values to ask for: give --values NAME=A,B,C, or --data")
+    return values
+
+
+class _Goal:
+    """Which counts are wanted, by which plan: from the options, whose system it does not know."""
+
+    def __init__(self, arguments: argparse.Namespace, values: Mapping[str, Sequence[Any]]) -> None:
+        self.arguments, self.deadline = arguments, deadline_of(arguments)
+        self.where = simulation.where_of(arguments.where or [])
+        self.attribute = arguments.column or next(iter(values))
+        for name in (self.attribute, *self.where):
+            if name not in values:
+                raise InvalidParameter(f"there is no attribute {name!r}; the attributes are {', '.join(values)}")
+        if self.attribute in self.where:
+            raise InvalidParameter(f"--where {self.attribute}=…: this is the attacked attribute; give another --column")
+        known = list(values[self.attribute])
+        self.targets = None if arguments.value is None else tuple(_place(known, text) for text in arguments.value)
+        more = {} if arguments.base is None else {"base": arguments.base}
+        self.plan = Plan(
+            targets=self.targets,
+            partitions=arguments.partitions,
+            base_partitions=arguments.base_partitions,
+            questions=arguments.budget,
+            **more,
+        )
+
+    def needs_no_other(self, table: Table, suppression: int) -> bool:
+        """Whether so many values are not suppressed that the attack partitions no other attribute in any case."""
+        base = self.plan.base if isinstance(self.plan.base, int) else 0
+        return min(base, int(np.sum(table.histogram(self.attribute, self.where) > suppression)) - 1) >= BASE_SIZE
+
+    def recover(self, system: System, rng: np.random.Generator) -> Result:
+        """What the attack finds."""
+        from dpwitness.attacks.table_builder.without_totals import recover
+
+        with live(self.arguments) as progress:
+
+            def done(values: int, of: int) -> None:
+                require_time(self.arguments, self.deadline, "--partitions")
+                if progress is not None and not is_real(self.arguments):  # there the questions are shown
+                    progress("recover", values, of, f"{system.asked} queries")
+
+            self.found = recover(system, rng, self.attribute, self.plan, where=self.where, progress=done)
+        return {"where": {name: list(v) for name, v in self.where.items()}, **outcome.found_histogram(self.found)}
+
+    def compare(self, table: Table, law: Any, suppression: int | None) -> Result:
+        """How much of it is right."""
+        true = table.histogram(self.attribute, self.where)
+        wanted = (true if self.targets is None else true[list(self.targets)]).tolist()
+        return outcome.compared(wanted, self.found, suppression) | outcome.predicted(law, self.found, wanted)
+
+
+def _place(known: list[Any], text: str) -> int:
+    """The position of a value that --value names."""
+    for value in (parse_value(text), text):
+        if value in known:
+            return known.index(value)
+    raise InvalidParameter(f"--value {text!r} is no value of the attribute; it has {', '.join(map(str, known[:8]))}, …")
+
+
+def _attribute(arguments: argparse.Namespace, system: System) -> str:
+    """The attribute whose pairs of values are added up to find r: the one with the fewest values."""
+    return str(arguments.column or min(system.attributes, key=lambda name: len(system.values(name))))
+
+
+def _find_parameter(arguments: argparse.Namespace, system: System, rng: np.random.Generator) -> Perturbation:
+    """Algorithm 3 in sub-populations by the other attributes, or within the attribute where it is the only one."""
+    deadline = deadline_of(arguments)
     sums = 200 if arguments.sums is None else arguments.sums
     if not 1 <= sums <= MOST_SUMS:
         raise InvalidParameter(f"--sums {sums} must lie between 1 and {MOST_SUMS}")
-    law, table = simulation.law_of(arguments), simulation.table_of(arguments)
-    seed = seed_of(arguments)
-    noise, rng = _generators(seed)
-    oracle = simulation.system(arguments, law, table, noise)
-    attribute = arguments.column or min(table.values, key=lambda name: len(table.values[name]))
-    found = _find(oracle, table, attribute, sums, rng)
-    require_time(arguments, deadline, "--sums")
-    result = _described(arguments, attribute, law, oracle.suppression) | {
-        "guess": found.guess,
-        "right": found.guess == law.bound,
-        "smallest_sum": found.smallest,
-        "largest_sum": found.largest,
-        "sums": found.sums,
-        "probability": perturbation_found(law.bound, found.sums) if _theory_holds(arguments) else None,
-        "queries": oracle.asked,
-        "seed": seed,
-        "seconds": time.monotonic() - started,
-    }
-    return hand_over(
-        arguments,
-        NOT_REFUTED,
-        lambda: result,
-        lambda: parameter_text(result),
-        plot=lambda path: plot_parameter(result, path),
-    )
-
-
-def _find(oracle: Oracle, table: Table, attribute: str, sums: int, rng: np.random.Generator) -> Perturbation:
-    """Algorithm 3 in sub-populations by the other attributes, or within the attribute where it is the only one."""
-    base = choose_base(oracle, attribute, 16)
-    if len(table.values) == 1:
-        return find_perturbation_within(oracle, rng, attribute, base, sums)
+    attribute = _attribute(arguments, system)
+    base = choose_base(system, attribute, 16)
+    if arguments.budget is not None:
+        sums = min(sums, max(1, (arguments.budget - system.asked) // 3))
+    if len(system.attributes) == 1:
+        return find_perturbation_within(system, rng, attribute, base, sums)
     if len(base) < 2:
         raise InvalidParameter(f"attribute {attribute!r} has {len(base)} answers above 0: at least 2 are needed")
-    pair = (int(base[0]), int(base[1]))
-    within = usable_conditions(oracle, attribute, pair, simulation.conditions(table, attribute, rng), sums)
-    return find_perturbation(oracle, attribute, pair, within)
+    values = {name: system.values(name) for name in system.attributes}
+    within = simulation.conditions(values, attribute, rng)
+    if arguments.budget is not None:
+        within = islice(within, sums)
+    _, answers = usable_conditions(system, attribute, (int(base[0]), int(base[1])), within, sums)
+    require_time(arguments, deadline, "--sums")
+    found = largest_sum(answers)
+    if found.guess or len(values) < 3:
+        return found
+    # Totals without noise of their own (section 7.1): two attributes with few values, within the others'.
+    first, second = sorted(values, key=lambda name: len(values[name]))[:2]
+    del values[second]
+    within = simulation.conditions(values, first, rng)
+    return find_perturbation_without_totals(system, first, second, within, sums)
+
+
+def _defences(arguments: argparse.Namespace) -> int:
+    """Measure the table of defences."""
+    from dpwitness.attacks.table_builder.defences import measure
+
+    seed = seed_of(arguments)
+    with live(arguments) as progress:
+        show = None if progress is None else lambda done, of, row: progress("measure", done, of, row)
+        rows = measure(seed, deadline=deadline_of(arguments), progress=show)
+    result = {"attack": arguments.attack, "defences": rows, "seed": seed}
+    return hand_over(arguments, NOT_REFUTED, lambda: result, lambda: defences_text(rows))

@@ -5,16 +5,24 @@ Asghar & Kaafar (2020), Algorithm 3, with Remarks 1 and 2. It sees nothing but a
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.averaging import chosen_values
-from dpwitness.attacks.table_builder.oracle import Oracle
+from dpwitness.attacks.table_builder.protocol import Block, System
 from dpwitness.attacks.table_builder.table import Where
 from dpwitness.errors import InvalidParameter
 
-__all__ = ["Perturbation", "find_perturbation", "find_perturbation_within", "largest_sum", "usable_conditions"]
+__all__ = [
+    "Perturbation",
+    "find_perturbation",
+    "find_perturbation_within",
+    "find_perturbation_without_totals",
+    "largest_sum",
+    "usable_conditions",
+]
 
 Flags = NDArray[np.bool_]
 Wholes = NDArray[np.int64]
@@ -22,36 +30,49 @@ Wholes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbation:
-    """What the perturbation finder found: the guess for r, from how many sums within which bounds."""
+    """What the perturbation finder found: the guess for r, from how many sums within which bounds.
+
+    `plus`, `minus`: how many answers are added and subtracted in each sum.
+    """
 
     guess: int
     smallest: int
     largest: int
     sums: int
     queries: int
+    plus: int = 2
+    minus: int = 1
 
 
 def usable_conditions(
-    oracle: Oracle, attribute: str, pair: tuple[int, int], conditions: Iterable[Where], m: int
-) -> list[Where]:
-    """The first `m` conditions that suit Algorithm 3: no answer is 0, and no two share their contributors.
+    oracle: System, attribute: str, pair: tuple[int, int], conditions: Iterable[Where], m: int
+) -> tuple[list[Where], Wholes]:
+    """The first `m` conditions that suit Algorithm 3, and their answers (n₁, n₂, n₁ + n₂), shape (conditions, 3).
 
-    Two conditions surely differ where they exclude each other, and where their totals have unequal answers (Lemma 2).
+    In these no answer is 0, and no two share their contributors: two conditions surely differ where they exclude each
+    other, and where their totals have unequal answers (Lemma 2).
     """
+    selections = _pair_and_total(oracle, attribute, pair)
+    found: list[Where] = []
+    rows: list[Wholes] = []
+    totals: dict[int, list[Where]] = {}
+    left = iter(conditions)
+    while len(found) < m and (some := list(islice(left, m - len(found)))):
+        blocks = [Block(attribute=attribute, selections=selections, where=condition) for condition in some]
+        for condition, answers in zip(some, oracle.ask_all(blocks), strict=True):
+            rivals = totals.setdefault(int(answers[2]), [])
+            if answers.all() and all(_exclude(condition, rival) for rival in rivals):
+                rivals.append(condition)
+                found.append(condition)
+                rows.append(answers)
+    return found, np.array(rows, np.int64).reshape(-1, 3)
+
+
+def _pair_and_total(oracle: System, attribute: str, pair: tuple[int, int]) -> Flags:
     selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
     selections[[0, 2], pair[0]] = True
     selections[[1, 2], pair[1]] = True
-    found: list[Where] = []
-    totals: dict[int, list[Where]] = {}
-    for condition in conditions:
-        answers = oracle.ask(attribute, selections, condition)
-        rivals = totals.setdefault(int(answers[2]), [])
-        if answers.all() and all(_exclude(condition, rival) for rival in rivals):
-            rivals.append(condition)
-            found.append(condition)
-            if len(found) == m:
-                break
-    return found
+    return selections
 
 
 def _exclude(first: Where, second: Where) -> bool:
@@ -59,18 +80,40 @@ def _exclude(first: Where, second: Where) -> bool:
 
 
 def find_perturbation(
-    oracle: Oracle, attribute: str, pair: tuple[int, int], conditions: Sequence[Where]
+    oracle: System, attribute: str, pair: tuple[int, int], conditions: Sequence[Where]
 ) -> Perturbation:
     """Algorithm 3 with Remarks 1 and 2: two values of an attribute, apart and together, in each sub-population."""
-    selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
-    selections[[0, 2], pair[0]] = True
-    selections[[1, 2], pair[1]] = True
-    answers = np.array([oracle.ask(attribute, selections, where) for where in conditions], np.int64).reshape(-1, 3)
-    return largest_sum(answers)
+    selections = _pair_and_total(oracle, attribute, pair)
+    answers = oracle.ask_all([Block(attribute=attribute, selections=selections, where=where) for where in conditions])
+    return largest_sum(np.array(answers, np.int64).reshape(-1, 3))
+
+
+def find_perturbation_without_totals(
+    oracle: System, first: str, second: str, conditions: Iterable[Where], m: int
+) -> Perturbation:
+    """Algorithm 3 where totals carry no noise of their own: two attributes' sums of the same people (section 7.1).
+
+    In each sub-population the answers for all values of the one attribute and those for all of the other have the same
+    true sum. The first `m` sub-populations without an answer of 0 are used. The more values the two have, the more
+    questions this takes: of n noises in all, each must be large.
+    """
+    asked, left = oracle.asked, iter(conditions)
+    sizes = [len(oracle.values(name)) for name in (first, second)]
+    sums: list[int] = []
+    while len(sums) < m and (some := list(islice(left, m - len(sums)))):
+        blocks = [
+            Block(attribute=name, selections=np.eye(size, dtype=np.bool_), where=where)
+            for where in some
+            for name, size in zip((first, second), sizes, strict=True)
+        ]
+        answers = oracle.ask_all(blocks)
+        pairs = zip(answers[::2], answers[1::2], strict=True)
+        sums += [int(one.sum() - other.sum()) for one, other in pairs if one.all() and other.all()]
+    return _guess(np.array(sums, np.int64), sizes[0], sizes[1], queries=oracle.asked - asked)
 
 
 def find_perturbation_within(
-    oracle: Oracle, rng: np.random.Generator, attribute: str, base: Sequence[int] | Wholes, m: int
+    oracle: System, rng: np.random.Generator, attribute: str, base: Sequence[int] | Wholes, m: int
 ) -> Perturbation:
     """Algorithm 3 in a single attribute: `m` pairs of disjoint sets of values, apart and together.
 
@@ -98,10 +141,16 @@ def find_perturbation_within(
 
 def largest_sum(answers: Wholes) -> Perturbation:
     """The guess from answers (n₁, n₂, n₁ + n₂), a row a sub-population; shape (sub-populations, 3)."""
-    if not len(answers):
+    return _guess(answers[:, 0] + answers[:, 1] - answers[:, 2], 2, 1, queries=answers.size)
+
+
+def _guess(sums: Wholes, plus: int, minus: int, *, queries: int) -> Perturbation:
+    """The guess from sums of so many noises each."""
+    if not len(sums):
         raise InvalidParameter("no sub-population has answers above 0 for both values: take other values")
-    sums = answers[:, 0] + answers[:, 1] - answers[:, 2]
     smallest, largest = int(sums.min()), int(sums.max())
     # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
-    guess = max(-(smallest // 3), -(-largest // 3))
-    return Perturbation(guess=guess, smallest=smallest, largest=largest, sums=len(sums), queries=answers.size)
+    guess = max(-(smallest // (plus + minus)), -(-largest // (plus + minus)))
+    return Perturbation(
+        guess=guess, smallest=smallest, largest=largest, sums=len(sums), queries=queries, plus=plus, minus=minus
+    )

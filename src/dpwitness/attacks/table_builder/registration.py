@@ -4,6 +4,8 @@ from typing import Final
 
 from dpwitness.attacks.family import AttackFamily, Commands
 from dpwitness.attacks.table_builder.candidates import whole_count
+from dpwitness.attacks.table_builder.own import own_mechanism
+from dpwitness.neighbours import histogram
 
 __all__ = ["FAMILY"]
 
@@ -17,6 +19,8 @@ def _add_command(commands: Commands) -> None:
 FAMILY: Final = AttackFamily(
     name="table_builder",
     summary="counts behind bounded noise, or how large that noise is (TableBuilder; Asghar & Kaafar 2020)",
-    generators={"whole_count": whole_count},
+    generators={"whole_count": whole_count, "own_mechanism": own_mechanism},
+    default="own_mechanism",
+    relation=histogram(7, any_length=True),
     add_command=_add_command,
 )

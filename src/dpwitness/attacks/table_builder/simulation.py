@@ -1,26 +1,51 @@
 """The system that `dpwitness attack table_builder` attacks: from options to noise, table and oracle."""
 
 import argparse
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.attacks.table_builder import noise_laws, oracle
+from dpwitness.attacks.table_builder import noise_laws, restricted, systems
 from dpwitness.attacks.table_builder.noise_laws import NoiseLaw
+from dpwitness.attacks.table_builder.protocol import System
 from dpwitness.attacks.table_builder.table import Table, Where, parse_value, read_table
 from dpwitness.errors import InvalidParameter
+from dpwitness.files import read_text
 
-__all__ = ["EMBEDDED", "LAWS", "SYSTEMS", "conditions", "law_of", "system", "table_of", "where_of"]
+__all__ = [
+    "EMBEDDED",
+    "INDEPENDENT",
+    "LAWS",
+    "SYSTEMS",
+    "conditions",
+    "law_of",
+    "suppression_of",
+    "system",
+    "table_of",
+    "values_of",
+    "where_of",
+]
 
-SYSTEMS: Final[dict[str, type[oracle.BoundedNoisyCounts | oracle.KeyedNoisyCounts]]] = {
-    "bounded": oracle.BoundedNoisyCounts,
-    "keyed": oracle.KeyedNoisyCounts,
-    "growing": oracle.GrowingNoisyCounts,
-    "layered": oracle.LayeredNoisyCounts,
-    "layered-values": oracle.LayeredNoisyCounts,
+#: A span of whole numbers, and how many it may hold.
+SPAN: Final = re.compile(r"(-?\d+):(-?\d+)")
+MOST_VALUES: Final = 1_000_000
+
+#: Systems by name: a class, and what it takes beside the common parameters.
+SYSTEMS: Final[dict[str, tuple[type[systems.Counts], dict[str, Any]]]] = {
+    "bounded": (systems.BoundedNoisyCounts, {}),
+    "keyed": (systems.KeyedNoisyCounts, {}),
+    "exact": (restricted.ExactCounts, {}),
+    "fresh": (restricted.FreshNoisyCounts, {}),
+    "without-totals": (systems.BoundedNoisyCounts, {}),
+    "growing": (systems.GrowingNoisyCounts, {}),
+    "layered": (systems.LayeredNoisyCounts, {}),
+    "layered-values": (systems.LayeredNoisyCounts, {"per_value": True}),
 }
+#: Of these the theory of independent noises of one law holds.
+INDEPENDENT: Final = ("bounded", "keyed", "fresh")
 LAWS: Final = ("uniform", "maximum-entropy", "normal", "laplace")
 EMBEDDED: Final = "RAND health insurance experiment (statsmodels, randhie)"
 
@@ -58,15 +83,35 @@ def _plain(value: float) -> float | int:
     return int(value) if value == int(value) else value
 
 
-def system(
-    arguments: argparse.Namespace, law: NoiseLaw, table: Table, rng: np.random.Generator
-) -> oracle.BoundedNoisyCounts | oracle.KeyedNoisyCounts:
+def suppression_of(arguments: argparse.Namespace, law: NoiseLaw) -> int:
+    """The s of --suppression."""
+    return max(law.bound, 4) if arguments.suppression is None else arguments.suppression
+
+
+def system(arguments: argparse.Namespace, law: NoiseLaw, table: Table, rng: np.random.Generator) -> System:
     """The system of --system and --suppression on the table; `rng` draws its noise. Raises `InvalidParameter`."""
-    suppression = max(law.bound, 4) if arguments.suppression is None else arguments.suppression
-    if arguments.system == "layered-values":
-        return oracle.LayeredNoisyCounts(table, noise=law, suppression=suppression, rng=rng, per_value=True)
-    kind = SYSTEMS[arguments.system]
-    return kind(table, noise=law, suppression=suppression, rng=rng)
+    kind, more = SYSTEMS[arguments.system]
+    made = kind(table, noise=law, suppression=suppression_of(arguments, law), rng=rng, **more)
+    return restricted.WithoutTotals(made) if arguments.system == "without-totals" else made
+
+
+def values_of(given: list[str]) -> dict[str, tuple[Any, ...]]:
+    """The attributes of texts NAME=A,B,C or NAME=LOW:HIGH or NAME=@FILE. Raises `InvalidParameter`, `InvalidData`."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for item in given:
+        name, equals, text = item.partition("=")
+        if not equals or not name or not text or name in found:
+            raise InvalidParameter(f"--values {item!r} must be NAME=A,B,C or NAME=LOW:HIGH or NAME=@FILE, once a name")
+        if text.startswith("@"):
+            values = read_text(text[1:]).splitlines()
+        elif (span := SPAN.fullmatch(text)) and int(span[1]) <= int(span[2]) < int(span[1]) + MOST_VALUES:
+            values = [str(value) for value in range(int(span[1]), int(span[2]) + 1)]
+        else:
+            values = text.split(",")
+        found[name] = tuple(parse_value(value.strip()) for value in values if value.strip())
+        if len(set(found[name])) != len(found[name]) or not found[name]:
+            raise InvalidParameter(f"--values {name}: there must be different values, at least one")
+    return found
 
 
 def where_of(given: list[str]) -> dict[str, tuple[Any, ...]]:
@@ -80,15 +125,15 @@ def where_of(given: list[str]) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def conditions(table: Table, attribute: str, rng: np.random.Generator) -> Iterator[Where]:
+def conditions(values: Mapping[str, Sequence[Any]], attribute: str, rng: np.random.Generator) -> Iterator[Where]:
     """Sub-populations by single values of the other attributes, in random order, then by pairs of them."""
-    others = sorted((name for name in table.values if name != attribute), key=lambda name: -len(table.values[name]))
+    others = sorted((name for name in values if name != attribute), key=lambda name: -len(values[name]))
     for name in others:
-        for i in rng.permutation(len(table.values[name])):
-            yield {name: (table.values[name][i],)}
+        for i in rng.permutation(len(values[name])):
+            yield {name: (values[name][i],)}
     # Few values first: more people have each pair.
     for first, second in sorted(
-        combinations(others, 2), key=lambda names: len(table.values[names[0]]) * len(table.values[names[1]])
+        combinations(others, 2), key=lambda names: len(values[names[0]]) * len(values[names[1]])
     ):
-        for one, two in product(table.values[first], table.values[second]):
+        for one, two in product(values[first], values[second]):
             yield {first: (one,), second: (two,)}

@@ -4,6 +4,7 @@ Asghar & Kaafar (2020), sections 2.2 and 9, and appendix C. They see nothing but
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,16 +14,16 @@ from dpwitness.attacks.table_builder.averaging import (
     choose_base,
     chosen_values,
     remove_noise,
-    two_partitions,
 )
-from dpwitness.attacks.table_builder.oracle import Oracle
+from dpwitness.attacks.table_builder.partitions import two_partitions
+from dpwitness.attacks.table_builder.protocol import System
 from dpwitness.attacks.table_builder.table import Where
 from dpwitness.errors import InvalidParameter
 
 __all__ = ["count_by_other_attribute", "count_from_two", "not_empty", "shows_absence", "subtract"]
 
 
-def not_empty(oracle: Oracle, attribute: str, value: int, helpers: Sequence[int], where: Where | None = None) -> bool:
+def not_empty(oracle: System, attribute: str, value: int, helpers: Sequence[int], where: Where | None = None) -> bool:
     """Whether a suppressed value certainly has people: with it, a helper's answer changes (appendix C; section 9).
 
     Under uniform noise a value with people is missed with probability up to (2r+1)^−len(helpers). Answers of helpers
@@ -37,7 +38,7 @@ def not_empty(oracle: Oracle, attribute: str, value: int, helpers: Sequence[int]
 
 
 def count_from_two(
-    oracle: Oracle,
+    oracle: System,
     rng: np.random.Generator,
     attribute: str,
     pair: tuple[int, int],
@@ -64,11 +65,11 @@ def count_from_two(
     found = average(
         oracle, attribute, np.concatenate([pair_, rest[shown]]), np.hstack([ends, inner]), rest[~shown], where
     )
-    return Removed(mean=found.mean, count=found.count, partitions=found.partitions, queries=oracle.asked - asked)
+    return replace(found, queries=oracle.asked - asked)
 
 
 def count_by_other_attribute(
-    oracle: Oracle,
+    oracle: System,
     rng: np.random.Generator,
     where: Where,
     other: str,
@@ -85,10 +86,10 @@ def count_by_other_attribute(
     base = choose_base(oracle, other, base_size, where)
     beside = np.setdiff1d(np.arange(len(oracle.values(other))), base)
     found = remove_noise(oracle, rng, other, base, k, beside=beside, where=where)
-    return Removed(mean=found.mean, count=found.count, partitions=found.partitions, queries=oracle.asked - asked)
+    return replace(found, queries=oracle.asked - asked)
 
 
-def subtract(oracle: Oracle, attribute: str, value: int, where: Where | None = None) -> int:
+def subtract(oracle: System, attribute: str, value: int, where: Where | None = None) -> int:
     """The differencing attack of section 2.2: all people minus all but those with the value.
 
     Exact against mere suppression; against noise within ±r the difference is off by up to 2r.
@@ -99,7 +100,7 @@ def subtract(oracle: Oracle, attribute: str, value: int, where: Where | None = N
     return int(total - without)
 
 
-def shows_absence(oracle: Oracle, attribute: str, value: int, where: Where) -> bool:
+def shows_absence(oracle: System, attribute: str, value: int, where: Where) -> bool:
     """The differencing attack of section 9: whether somebody in the group certainly lacks the value.
 
     The attacker knows that all of the group but perhaps one, the target, have the value. If the answers for the group

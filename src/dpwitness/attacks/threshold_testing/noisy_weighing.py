@@ -1,87 +1,60 @@
 """Weighing through private threshold testing with query noise: the noise turns each query into a ruler.
 
-With finite ε₂ the answer to a query of value q is ⊤ with probability F(ε₂(q − z)), F the Laplace distribution
-function, anew for each copy. The share of ⊤'s among t copies therefore measures q − z, with standard error
-√((2·exp(ε₂|q − z|) − 1)/t)/ε₂, wherever q is within a few 1/ε₂ of z. So S need only come near the noisy threshold, the
-noise itself sets the scale, and cells already known bring larger ones into the ruler's reach. Theorem 3.5's majority
-throws this away: it keeps the sign of q − z alone.
+The base need only come near the noisy threshold, the noise itself sets the scale (see `ruler`), and cells already known
+bring larger ones into the ruler's reach.
 """
 
+import math
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.threshold_testing.oracle import ThresholdOracle
-from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction
-from dpwitness.attacks.threshold_testing.weighing import Weights
+from dpwitness.attacks.threshold_testing.balance import random_sum
+from dpwitness.attacks.threshold_testing.comparing import lightest
+from dpwitness.attacks.threshold_testing.localising import locate
+from dpwitness.attacks.threshold_testing.oracle import Queries
+from dpwitness.attacks.threshold_testing.questions import Cells, Signs
+from dpwitness.attacks.threshold_testing.readings import Readings
+from dpwitness.attacks.threshold_testing.ruler import Ruler, votings
+from dpwitness.attacks.threshold_testing.weights import Weights
 
-__all__ = ["even_cut", "weigh_noisy"]
+__all__ = ["NoisyWeighed", "weigh_noisy"]
 
-Cells = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Signs = NDArray[np.int8]
 
-#: Copies of each query of the greedy pass.
-ROUGH: Final = 15
-#: Standard error of the base's own reading, in counts: small beside the half count that rounding allows.
-BASE_ERROR: Final = 0.02
-#: A count is taken for known when it is this many nats likelier than the next best.
-MARGIN: Final = 9.0
-#: Readings further than this from z say only on which side z is: in 1/ε₂.
-REACH: Final = 2.0
 ROUNDS: Final = 1000
+#: Known cells with which all others are read.
+ENOUGH: Final = 64
+#: Cells that are weighed against each other where none is light enough for the ruler.
+FIRST: Final = 24
+#: Fresh sums that try what was found, fewer of which say too little, and the standard error of each, in counts.
+TRIALS: Final = 64
+FEWEST_TRIALS: Final = 24
+TRIAL_ERROR: Final = 0.07
 
 
-class _Ruler:
-    """Readings of q − z, turned round where z is negative."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class NoisyWeighed:
+    """Counts read with query noise.
 
-    def __init__(self, oracle: ThresholdOracle) -> None:
-        self.oracle = oracle
-        self.unit = 1 / oracle.epsilon2
-        self.reach = REACH * self.unit
-        empty = np.zeros(oracle.cells, np.int8)
-        self.sense = -1 if 2 * oracle.ask(empty, ROUGH) > ROUGH else 1
-
-    def share(self, signs: Signs, copies: int) -> float:
-        """The share of copies that say that q is above."""
-        hits = self.oracle.ask(self.sense * signs, copies)
-        return (hits if self.sense > 0 else copies - hits) / copies
-
-    def hits(self, signs: Signs, cells: Cells, change: int, copies: int) -> Cells:
-        """How many copies are above, for S with `change` added to the coefficient of one cell each."""
-        hits = self.oracle.ask_each(self.sense * signs, cells, self.sense * change, copies)
-        return hits if self.sense > 0 else copies - hits
-
-    def distance(self, hits: Cells, copies: int) -> Floats:
-        """Estimate q − z."""
-        share = (hits + 0.5) / (copies + 1)
-        return np.asarray(np.sign(share - 0.5) * -np.log(2 * np.minimum(share, 1 - share)) * self.unit)
-
-    def read_base(self, signs: Signs) -> float:
-        """The reading of S itself, to `BASE_ERROR`."""
-        nowhere = np.zeros(1, np.int64)
-        copies = int(np.ceil((self.unit / BASE_ERROR) ** 2))
-        y = self.distance(self.hits(signs, nowhere, 0, copies), copies)[0]
-        # The second time with as many copies as its distance from z asks for.
-        copies = int(min(copies * (2 * np.exp(abs(y) / self.unit) - 1), 1e12))
-        return float(self.distance(self.hits(signs, nowhere, 0, copies), copies)[0])
-
-
-def even_cut(oracle: ThresholdOracle, rng: np.random.Generator) -> float:
-    """The share of ⊤'s that a query half-way between the whole numbers around z would get.
-
-    Shares of whole-numbered queries lie clearly on either side of it, even where z is nearly whole and a majority, that
-    is a cut at 1/2, would not tell.
+    Parameters
+    ----------
+    guess
+        Of each cell, shape (cells,); of those beyond the reach of all weights the best lower limit.
+    known
+        Which stand out from the next best.
+    tried
+        Fresh sums of all known cells near the threshold that were read as predicted; 0 where one was not.
     """
-    ruler = _Ruler(oracle)
-    y = ruler.sense * ruler.read_base(_near(ruler, rng))
-    shift = 0.5 - (-y) % 1.0
-    x = oracle.epsilon2 * np.clip(shift, -REACH * ruler.unit, REACH * ruler.unit)
-    return float(np.exp(x) / 2 if x < 0 else 1 - np.exp(-x) / 2)
+
+    guess: Cells
+    known: NDArray[np.bool_]
+    tried: int
 
 
-def weigh_noisy(oracle: ThresholdOracle, rng: np.random.Generator, copies: int | None = None) -> Reconstruction:
+def weigh_noisy(oracle: Queries, rng: np.random.Generator, copies: int | None = None) -> NoisyWeighed:
     """Read every cell's count through an oracle with query noise; see the module.
 
     Parameters
@@ -89,64 +62,95 @@ def weigh_noisy(oracle: ThresholdOracle, rng: np.random.Generator, copies: int |
     oracle
         Of ε₂ at most 1.5: with more the ruler is too short for whole numbers.
     rng
-        For the order of the greedy pass.
+        For the order in which the base is laid, and for the sums that try what was found.
     copies
         Of each query at a time, more where they do not settle it; by default 25/ε₂², a standard error of about a fifth
         of a count.
-
-    Returns
-    -------
-    Reconstruction
-        Cells beyond the reach of all weights get the best lower limit as a guess.
     """
-    ruler = _Ruler(oracle)
+    ruler = Ruler(oracle, rng)
     t = copies or int(np.ceil(25 * ruler.unit**2)) + 20
-    base = _near(ruler, rng)
-    cells = _Weighed(ruler, base, zero=ruler.read_base(base), copies=t)
-    before = np.full(oracle.cells, np.nan)
-    for _ in range(ROUNDS):
-        pending = np.flatnonzero(~cells.known)
-        if not len(pending):
+    cells = _Weighed(ruler, ruler.base, zero=ruler.read_base(), copies=t)
+    if not cells.read_all():
+        # No cell is light enough for the ruler: some are weighed against each other first.
+        cells.learn(*_first(ruler, rng, cells.zero))
+        cells.read_all()
+    guess = cells.guesses()
+    return NoisyWeighed(guess=guess, known=cells.known, tried=cells.tried(rng))
+
+
+def _first(ruler: Ruler, rng: np.random.Generator, zero: float) -> tuple[Cells, Cells]:
+    """Some cells and their counts, found by votes in a unit of their own, which the ruler then reads; or none."""
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if len(ruler.laid.above) < 2:
+        return nothing
+    for scales in votings(ruler):
+        located = locate(scales, ruler.laid, lightest(scales, ruler.laid, rng, FIRST), rng)
+        if located is not None:
             break
-        start, hits = cells.ask(pending)
-        cells.place(pending, start[pending], hits[pending])
-        read = cells.settle(pending, start, hits)
-        if not len(read) and np.array_equal(start[pending], before[pending]):
-            break  # no weight brings any of them nearer
-        before = start
-    return Reconstruction(cells.guesses(), oracle.queries)
+    else:
+        return nothing
+    # The two sums next to z are one unit apart, and the first is 0 or found among signed sums of the cells.
+    known, counts = np.zeros(len(ruler.base), np.bool_), np.zeros(len(ruler.base), np.int64)
+    known[located.cells], counts[located.cells] = True, located.counts
+    sums = [Weights(ruler.base, known, counts).nearest(located.gap - k) for k in (1, 0)]
+    units = [(ruler.read(signs) - zero) / value for signs, value in sums if value]
+    unit = round(units[-1]) if units else 0
+    return (located.cells, unit * located.counts) if unit >= 1 else nothing
 
 
 class _Weighed:
     """What is known of each cell: a guess, whether it is settled, and limits from readings far from z."""
 
-    def __init__(self, ruler: _Ruler, base: Signs, *, zero: float, copies: int) -> None:
+    def __init__(self, ruler: Ruler, base: Signs, *, zero: float, copies: int) -> None:
         n = ruler.oracle.cells
-        self._ruler, self._base, self._zero, self._copies = ruler, base, zero, copies
+        self._ruler, self._base, self.zero, self._copies = ruler, base, zero, copies
         # Of the cell in the query: those in S are taken off, the others put on.
         self._sign = np.where(base == 1, -1, 1)
         self._guess, self.known, self._near = np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         # Where readings far from z place a count, to aim the next query; a count is never settled by these.
         self._lower, self._upper = np.zeros(n), np.full(n, np.inf)
-        self._readings = _Readings(self._sign, ruler.oracle.epsilon2, copies)
+        self._readings = Readings(self._sign, ruler.oracle.noise.epsilon2, copies)
+
+    def learn(self, cells: Cells, counts: Cells) -> None:
+        """Take these cells' counts for known, and forget where the others were looked for."""
+        self._guess[~self.known] = 0
+        self._lower[:], self._upper[:] = 0.0, np.inf
+        self._near[:] = False
+        self._guess[cells], self.known[cells] = counts, True
+
+    def read_all(self) -> bool:
+        """Read cells until all are known, or no weight brings any of them nearer; whether all are known."""
+        before = np.full(len(self.known), np.nan)
+        for _ in range(ROUNDS):
+            pending = np.flatnonzero(~self.known)
+            if not len(pending):
+                break
+            if np.count_nonzero(self.known) < ENOUGH:
+                pending = pending[:: len(pending) // (4 * ENOUGH) + 1]  # all of them wait for the first weights
+            start, hits = self.ask(pending)
+            self.place(pending, start[pending], hits[pending])
+            read = self.settle(pending, start, hits)
+            if not len(read) and np.array_equal(start[pending], before[pending]):
+                break
+            before = start
+        return bool(self.known.all())
 
     def ask(self, pending: Cells) -> tuple[Floats, Cells]:
         """Weigh the cells against known ones: where each query stood without its cell, and how many copies were above.
 
-        Both of shape (cells,), 0 for cells that are not pending.
+        Both of shape (cells,); −1 copies for cells that are not pending.
         """
         n = len(self._guess)
         weights = Weights(self._base, self.known, self._guess)
         # What must be added to S to bring the cell to z.
-        aims = np.rint(-self._sign[pending] * self._guess[pending] - self._zero).astype(np.int64)
-        start, hits = np.zeros(n), np.zeros(n, np.int64)
+        aims = np.rint(-self._sign[pending] * self._guess[pending] - self.zero).astype(np.int64)
+        start, hits = np.zeros(n), np.full(n, -1)
         for inside in (0, 1):
             here = self._base[pending] == inside
             for aim in np.unique(aims[here]):
                 cells = pending[here & (aims == aim)]
-                direction = 1 if aim > 0 else -1
-                signs, w = weights.offset(direction, min(abs(int(aim)), weights.most(direction)))
-                start[cells] = self._zero + direction * w
+                signs, w = weights.nearest(int(aim))
+                start[cells] = self.zero + w
                 hits[cells] = self._ruler.hits(signs, cells, 1 - 2 * inside, self._copies)
         return start, hits
 
@@ -182,58 +186,24 @@ class _Weighed:
         self._guess[never] = np.ceil(self._lower[never]).astype(np.int64)
         return self._guess
 
-
-class _Readings:
-    """All readings of the cells not known yet, and the counts that they make likeliest.
-
-    The log-likelihood of a count is concave, since F is log-concave: the likeliest count stands out if it beats its two
-    neighbours.
-    """
-
-    def __init__(self, sign: Cells, epsilon2: float, copies: int) -> None:
-        self._sign, self._epsilon2, self._copies = sign, epsilon2, copies
-        self._rounds: list[tuple[Floats, Cells]] = []
-
-    def add(self, start: Floats, hits: Cells) -> None:
-        """One round: where the query without the cell stood, and how many copies were above."""
-        self._rounds.append((start, hits))
-
-    def likeliest(self, cells: Cells, guess: Cells) -> tuple[Cells, NDArray[np.bool_]]:
-        """The likeliest counts, found from a guess, and whether each is likelier by `MARGIN`."""
-        best = guess.copy()
-        value = self._log_likelihood(cells, best)
-        margin = np.full(len(cells), np.inf)
-        for step in (1, -1):
-            moving = np.arange(len(cells))
-            while len(moving):
-                moved = best[moving] + step
-                there = np.where(moved < 0, -np.inf, self._log_likelihood(cells[moving], moved))
-                better = there > value[moving]
-                stopped = moving[~better]
-                margin[stopped] = np.minimum(margin[stopped], value[stopped] - there[~better])
-                moving = moving[better]
-                best[moving], value[moving] = moved[better], there[better]
-                margin[moving] = np.inf
-        # A count that was walked down to has its upper neighbour behind it.
-        margin = np.minimum(margin, value - self._log_likelihood(cells, best + 1))
-        return best, margin >= MARGIN
-
-    def _log_likelihood(self, cells: Cells, counts: Cells) -> Floats:
-        total = np.zeros(len(cells))
-        for start, hits in self._rounds:
-            x = self._epsilon2 * (start[cells] + self._sign[cells] * counts)
-            tail = np.exp(-np.abs(x)) / 2
-            small, large = -np.abs(x) - np.log(2), np.log1p(-tail)
-            k = hits[cells]
-            total += k * np.where(x < 0, small, large) + (self._copies - k) * np.where(x < 0, large, small)
-        return total
-
-
-def _near(ruler: _Ruler, rng: np.random.Generator) -> Signs:
-    """S by a greedy pass, kept a little below z."""
-    base = np.zeros(ruler.oracle.cells, np.int8)
-    for cell in rng.permutation(len(base)):
-        base[cell] = 1
-        if ruler.share(base, ROUGH) > 0.25:
-            base[cell] = 0
-    return base
+    def tried(self, rng: np.random.Generator) -> int:
+        """How many fresh random sums of all known cells, near z, are read as predicted; 0 where one is not."""
+        ruler, everything = self._ruler, np.arange(len(self._guess))
+        unit = max(1, int(np.gcd.reduce(self._guess[self.known], initial=0)))
+        copies = int(np.ceil((ruler.unit / TRIAL_ERROR) ** 2))
+        rows, expected = [], []
+        for trial in range(TRIALS):
+            # Sums on both sides of z, so that a common factor is tried too.
+            aim = unit * (math.floor(-self.zero / unit) + trial % 2)
+            found = random_sum(self._base, self.known, self._guess, everything, aim, rng)
+            if found is not None:
+                rows.append(found)
+                expected.append(self.zero + aim)
+        if len(rows) < FEWEST_TRIALS:
+            return 0
+        hits = ruler.oracle.ask_all(ruler.sense * np.array(rows), copies)
+        read = ruler.distance(hits if ruler.sense > 0 else copies - hits, copies)
+        # Beyond that only the side is read well.
+        reach = 0.7 * ruler.unit
+        right = np.abs(np.clip(read, -reach, reach) - np.clip(expected, -reach, reach)) < 0.5
+        return len(rows) if right.all() else 0

@@ -2,7 +2,7 @@
 
 All difference queries x_u − x_v are compared with one noisy threshold. larger(v), the cells u whose difference to v is
 answered ⊤, shrinks as x_v grows, so the cells fall into parts in the order of their counts. One noisy total a part
-then gives each part's count.
+then gives each part's count; or, where it is known up to what count all counts occur, the parts' order does.
 """
 
 from dataclasses import dataclass
@@ -10,113 +10,137 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.threshold_testing.oracle import Counts, check_histogram
+from dpwitness.attacks.threshold_testing.oracle import Queries
+from dpwitness.attacks.threshold_testing.questions import Counts
 from dpwitness.attacks.threshold_testing.theory import attack_threshold
 from dpwitness.errors import InvalidParameter
 
-__all__ = ["Reconstruction", "ordered_partition", "reconstruct", "score"]
+__all__ = ["Reconstruction", "ordered_partition", "reconstruct", "reconstruct_supported", "score"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Reconstruction:
-    """Guessed counts, one a cell, and how many threshold queries they took."""
-
-    guess: Counts
-    queries: int
-
-
-def ordered_partition(
-    counts: Counts,
-    noisy_threshold: float,
-    *,
-    epsilon2: float = np.inf,
-    copies: int = 1,
-    rng: np.random.Generator | None = None,
-) -> NDArray[np.int64]:
-    """Algorithm 3 for a given noisy threshold: the number, from 0, of each cell's part; shape (cells,).
-
-    Two cells are in one part if their sets larger(·) are equal; parts are in descending order of these sets, that is,
-    in ascending order of the counts. Without query noise the sets are nested, so their sizes say everything, and the
-    sizes follow from the sorted counts: O(k log k) for k² comparisons. With a finite `epsilon2` every comparison is the
-    majority over `copies` copies (Theorem 3.5; a tie counts as ⊥); the sets are no longer nested, and their sizes are
-    what is compared.
-    """
-    values, cells = np.unique(counts, return_inverse=True)
-    number = np.bincount(cells)
-    if epsilon2 == np.inf:
-        # x_u − x_v ≥ z, compared as differences: both sides are exact in integers.
-        behind = np.searchsorted(values, values + int(np.ceil(noisy_threshold)), side="left")
-        sizes = np.concatenate([np.cumsum(number[::-1])[::-1], [0]])[behind][cells]
-    else:
-        if rng is None:
-            raise ValueError("query noise needs a generator")
-        sizes = _noisy_sizes(values, number, noisy_threshold, epsilon2, copies, rng, cells)
-    _, part = np.unique(-sizes, return_inverse=True)
-    return part
-
-
-def _noisy_sizes(
-    values: Counts,
-    number: NDArray[np.int64],
-    noisy_threshold: float,
-    epsilon2: float,
-    copies: int,
-    rng: np.random.Generator,
-    cells: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """|larger(v)| of every cell: each other cell counts with the probability that the majority of its copies is ⊤.
-
-    The pairs of cells of given counts have that probability in common and are independent, so how many of them are
-    larger is binomial: exact, and no pair need be stored.
-    """
-    from scipy.stats import binom
-
-    sizes = np.zeros(len(cells), np.int64)
-    for k, value in enumerate(values):
-        x = epsilon2 * (values - value - noisy_threshold)
-        tail = np.exp(-np.abs(x)) / 2
-        majority = binom.sf(copies // 2, copies, np.where(x < 0, tail, 1 - tail))
-        here = np.flatnonzero(cells == k)
-        sizes[here] = rng.binomial(number, majority, size=(len(here), len(values))).sum(axis=1)
-    return sizes
-
-
-def reconstruct(
-    counts: Counts,
-    rng: np.random.Generator,
-    *,
-    epsilon: float,
-    epsilon2: float = np.inf,
-    delta: float = 0.05,
-    threshold: float | None = None,
-    copies: int = 1,
-) -> Reconstruction:
-    """Algorithm 4: half of ε orders the cells by threshold testing, half buys the noisy total of each part.
+    """Guessed counts, and what the attack says of them without knowing the truth.
 
     Parameters
     ----------
-    counts
-        The histogram, shape (cells,).
-    epsilon2
-        ε₂ of the threshold testing; infinite as in the paper, or finite with the majority over `copies` copies.
-    delta, threshold
-        θ is `attack_threshold(epsilon / 2, delta)` unless `threshold` says another.
-
-    Raises `InvalidData` for what is no histogram, `InvalidParameter` for ε, ε₂, δ or copies out of range.
+    guess
+        One count a cell, shape (cells,).
+    known
+        Which of them the attack claims to be right, shape (cells,); the others are guesses.
+    factor
+        1: counts as they are. None: the answers determine them up to a common whole factor only.
+    factor_at_most
+        Where the factor is unknown, its limit with confidence 0.95; None where there is none.
+    confidence
+        That the claimed counts are right. Where none is claimed: the expected fraction of right guesses if all cells of
+        each part have the same count.
+    method
+        "weighing", "noisy weighing", "partition and totals" or "partition".
+    queries
+        Threshold queries asked.
     """
-    x = check_histogram(counts)
-    half = epsilon / 2
-    theta = attack_threshold(half, delta) if threshold is None else threshold
-    if not epsilon2 > 0:
-        raise InvalidParameter(f"epsilon2={epsilon2!r} must be positive (inf: no noise on the queries)")
+
+    guess: Counts
+    known: NDArray[np.bool_]
+    factor: int | None = 1
+    factor_at_most: float | None = None
+    confidence: float
+    method: str
+    queries: int
+
+
+def ordered_partition(oracle: Queries, *, copies: int = 1) -> NDArray[np.int64]:
+    """Algorithm 3: the number, from 0, of each cell's part; shape (cells,).
+
+    Two cells are in one part if their sets larger(·) are equal; parts are in descending order of these sets, that is,
+    in ascending order of the counts. Without query noise the sets are nested, so their sizes say everything. With a
+    finite ε₂ every comparison is the majority over `copies` copies (Theorem 3.5; a tie counts as ⊥); the sets are no
+    longer nested, and their sizes are what is compared.
+    """
     if not copies >= 1:
         raise InvalidParameter(f"copies={copies!r} must be at least 1")
-    noisy_threshold = theta + rng.laplace(0.0, 1 / half)
-    part = ordered_partition(x, noisy_threshold, epsilon2=epsilon2, copies=copies, rng=rng)
+    _, part = np.unique(-oracle.larger(copies), return_inverse=True)
+    return part.ravel()
+
+
+def reconstruct(oracle: Queries, *, copies: int = 1) -> Reconstruction:
+    """Algorithm 4: threshold testing orders the cells, and the noisy total of each part gives its count.
+
+    Where the oracle sells no totals, the number of its part is all that is guessed of a cell: a lower limit of its
+    count if the noisy threshold is positive (Lemma 5.10).
+
+    Parameters
+    ----------
+    oracle
+        `paper_oracle` is one of the paper's.
+    copies
+        Of each query, whose majority counts.
+
+    Raises `InvalidParameter` for copies out of range.
+    """
+    part = ordered_partition(oracle, copies=copies)
     size = np.bincount(part)
-    total = np.bincount(part, weights=x) + rng.laplace(0.0, 1 / half, len(size))
-    guess = np.rint(total / size).astype(np.int64)
-    return Reconstruction(guess[part], copies * len(x) ** 2)
+    total = oracle.totals(part)
+    nothing = np.zeros(len(part), np.bool_)
+    if total is None:
+        return Reconstruction(
+            guess=part, known=nothing, confidence=0.0, method="partition", queries=oracle.queries
+        )  # fmt: skip
+    guess = np.rint(total / size).astype(np.int64)[part]
+    return Reconstruction(
+        guess=guess, known=nothing, confidence=_right_totals(oracle, size), method="partition and totals",
+        queries=oracle.queries,
+    )  # fmt: skip
+
+
+def _right_totals(oracle: Queries, size: NDArray[np.int64]) -> float:
+    """The expected fraction of cells whose part's mean rounds to its count: noise Lap(1/ε) within half the part's size.
+
+    0 where the ε of the totals is not known.
+    """
+    epsilon = oracle.noise.epsilon_totals
+    return 0.0 if epsilon is None else float(np.average(1 - np.exp(-epsilon * size / 2), weights=size))
+
+
+def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05, copies: int = 1) -> Reconstruction:
+    """Algorithm 3's own attack: where all counts from 0 to k occur, the smallest parts are those of 0, 1 and so on.
+
+    Theorem 5.12: with θ = α = ⌈ln(1/δ)/ε₁⌉ and k > 2α, part i is the cells of count i for all i ≤ k − 2α, with
+    probability at least 1 − δ.
+
+    Parameters
+    ----------
+    oracle
+        Of a known ε₁ and of that θ.
+    support
+        k: every count from 0 to k occurs in the histogram.
+    delta
+        Between 0 and 1.
+    copies
+        As `reconstruct` takes them.
+
+    Returns
+    -------
+    Reconstruction
+        The parts' numbers as guesses, those up to k − 2α claimed.
+
+    Raises `InvalidParameter` for an oracle of unknown ε₁ or another θ, for a δ out of range, and for k at most 2α.
+    """
+    if oracle.noise.epsilon1 is None:
+        raise InvalidParameter("epsilon1 of the oracle is not known: the attack of Theorem 5.12 needs it")
+    alpha = attack_threshold(oracle.noise.epsilon1, delta)
+    if oracle.noise.threshold != alpha:
+        raise InvalidParameter(
+            f"threshold={oracle.noise.threshold:g} of the oracle must be ⌈ln(1/δ)/ε₁⌉ = {alpha} for δ = {delta:g}"
+        )
+    if not support > 2 * alpha:
+        raise InvalidParameter(f"support={support} must exceed 2α = {2 * alpha}: below, Theorem 5.12 says nothing")
+    part = ordered_partition(oracle, copies=copies)
+    known = part <= support - 2 * alpha
+    return Reconstruction(
+        guess=part, known=known, confidence=1 - delta, method="partition", queries=oracle.queries
+    )  # fmt: skip
 
 
 def score(counts: Counts, guess: Counts, small: int = 5) -> tuple[float, float]:

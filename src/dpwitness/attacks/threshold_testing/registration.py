@@ -4,6 +4,8 @@ from typing import Final
 
 from dpwitness.attacks.family import AttackFamily, Commands
 from dpwitness.attacks.threshold_testing import candidates
+from dpwitness.attacks.threshold_testing.own import own_mechanism
+from dpwitness.neighbours import queries
 
 __all__ = ["FAMILY"]
 
@@ -22,6 +24,9 @@ FAMILY: Final = AttackFamily(
         "gptt_lee_clifton": candidates.gptt_lee_clifton,
         "gptt_chen": candidates.gptt_chen,
         "gptt_stoddard": candidates.gptt_stoddard,
+        "own_mechanism": own_mechanism,
     },
+    default="own_mechanism",
+    relation=queries(10, any_length=True),
     add_command=_add_command,
 )

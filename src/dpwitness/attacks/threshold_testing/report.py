@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 from dpwitness.files import write_atomically
 from dpwitness.report.plots import plot_format
 
-__all__ = ["SMALL", "plot_counts", "summary", "text"]
+__all__ = ["SMALL", "plot_counts", "summary", "system_text", "text"]
 
 #: Cells of at most so many people are scored apart, as in the paper's Table 3.
 SMALL = 5
+
+#: Counts that the report of an attack on the user's own system shows; its JSON has all.
+SHOWN = 24
+FRESH = "fresh sums next to the threshold came as predicted"
 
 Counts = NDArray[np.int64]
 
@@ -30,7 +34,11 @@ def summary(values: Sequence[float]) -> dict[str, float | None]:
 
 def text(result: dict[str, Any]) -> str:
     """The report of `dpwitness attack threshold_testing`, from the values of its JSON."""
-    how = "adaptive weighing" if result["adaptive"] else "ordered partition (Algorithms 3 and 4)"
+    how = "ordered partition (Algorithms 3 and 4)"
+    if result["adaptive"]:
+        how = "adaptive weighing"
+    elif result["support"] is not None:
+        how = f"ordered partition (Algorithm 3), all counts up to {result['support']} known to occur"
     shown = "∞" if result["epsilon2_infinite"] else f"{result['epsilon2']:g}"
     lines = [
         f"counts of {result['data']} through private threshold testing: {how}",
@@ -46,9 +54,51 @@ def text(result: dict[str, Any]) -> str:
             continue
         error = "" if part["standard_error"] is None else f" ± {part['standard_error']:.4f}"
         lines.append(f"  {name:<10} {part['mean']:.4f}{error} of {cells} exactly right (least {part['least']:.4f})")
-    lines.append(f"  {result['queries_per_cell']:,.1f} threshold queries a cell")
+    if result["claimed"]:
+        wrong = f"{result['claimed_wrong']} of them wrong" if result["claimed_wrong"] else "none of them wrong"
+        lines.append(
+            f"  {result['claimed']:.4f} of all cells claimed (the last time with confidence "
+            f"{result['confidence']:.4f}), {wrong}"
+        )
+    if result["adaptive"] and (others := {k: v for k, v in result["methods"].items() if "weighing" not in k}):
+        lines.append(f"  in {sum(others.values())} of them the weighing did not pass its own test: Algorithm 4 instead")
+    copies = "" if result["copies"] is None else f", {result['copies']:,} copies of each"
+    lines.append(f"  {result['queries_per_cell']:,.1f} threshold queries a cell{copies}")
     attacks = f"{result['repeat']} attacks" + (", then the time was over" if result["out_of_time"] else "")
     return "\n".join([*lines, f"  {attacks}; {result['seconds']:.1f} s; seed {result['seed']}"])
+
+
+def system_text(result: dict[str, Any]) -> str:
+    """The report of an attack on the user's own system, from the values of its JSON."""
+    lines = [f"counts of {result['cells']} cells through {result['oracle']}: {result['questions']:,} questions"]
+    if result["stopped"] is not None:
+        lines.append(f"  stopped: {result['stopped']}; no count is claimed before the test at the end")
+    elif not result["claimed"]:
+        lines.append("  no count is claimed: what was found did not pass the attack's own test")
+    else:
+        lines.append(
+            f"  {result['claimed']} counts recovered by {result['method']}, all of them with confidence "
+            f"{result['confidence']:.6f}: {FRESH}"
+        )
+        if result["factor"] is None:
+            limit = result["factor_at_most"]
+            known = "" if limit is None else f", at most {limit:.3g} with confidence 0.95"
+            lines.append(
+                "  readable up to a factor: these counts times one whole number, the same for all cells, explain all "
+                f"answers as well (it is 1 unless the counts have a common divisor{known})"
+            )
+        lines.append("  " + _some(result["recovered"], result["known"]))
+    if result["right"] is not None:
+        lines.append(f"  right: {result['right']} of {result['cells']} counts of --data")
+        if result["right_up_to_factor"] is not None:
+            lines.append(f"  right up to a factor: {result['right_up_to_factor']} of them")
+    return "\n".join([*lines, f"  {result['seconds']:.1f} s; seed {result['seed']}"])
+
+
+def _some(counts: list[int], known: list[bool]) -> str:
+    """The first counts on a line; a question mark for those that are not claimed."""
+    shown = [str(count) if sure else "?" for count, sure in zip(counts[:SHOWN], known, strict=False)]
+    return "counts: " + ", ".join(shown) + (", …" if len(counts) > SHOWN else "")
 
 
 def plot_counts(counts: Counts, guess: Counts, path: str | Path) -> None:

@@ -4,43 +4,31 @@ Algorithms 1 and 2 of Asghar & Kaafar (2020), the deployed variant with keys, an
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.noise_laws import NoiseLaw, uniform
+from dpwitness.attacks.table_builder.protocol import System
 from dpwitness.attacks.table_builder.table import Table, Where
 from dpwitness.errors import InvalidParameter
 from dpwitness.jit import compiled
 
 __all__ = [
     "BoundedNoisyCounts",
+    "Counts",
     "GrowingNoisyCounts",
     "KeyedNoisyCounts",
     "LayeredNoisyCounts",
-    "Oracle",
     "attribute_analyser",
 ]
 
 Wholes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
-
-
-class Oracle(Protocol):
-    """All that an attack sees of a query system."""
-
-    asked: int
-
-    def values(self, attribute: str) -> tuple[Any, ...]:
-        """The values of an attribute, in the order of a selection; raises `InvalidParameter` for an unknown one."""
-
-    def ask(self, attribute: str, selections: Flags, where: Where | None = None) -> Wholes:
-        """Answer counting queries: how many people satisfy `where` and have a selected value of the attribute.
-
-        `selections`: a row a query, a column a value, shape (queries, values); returns shape (queries,).
-        """
+#: Whose counts are kept; an attack comes back to few.
+MOST_SUB_POPULATIONS = 4096
 
 
 @compiled
@@ -54,7 +42,7 @@ def _gather(selections: Flags, counts: Wholes, words: Words, people: Wholes, uni
                     union[i, w] ^= words[j, w]
 
 
-class _Counts:
+class Counts(System):
     """What the systems share: true counts, suppression, and one identity per set of contributors."""
 
     def __init__(
@@ -72,13 +60,18 @@ class _Counts:
         self._words = self._identities()
         self._cells: dict[Any, tuple[Wholes, Words]] = {}
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """As in `System`."""
+        return tuple(self._table.values)
+
     def values(self, attribute: str) -> tuple[Any, ...]:
-        """As in `Oracle`."""
+        """As in `System`."""
         self._table.column(attribute)
         return self._table.values[attribute]
 
     def ask(self, attribute: str, selections: Flags, where: Where | None = None) -> Wholes:
-        """As in `Oracle`: 0 for at most s people (Algorithm 1), else the count + noise."""
+        """As in `System`: 0 for at most s people (Algorithm 1), else the count + noise."""
         fixed = {name: tuple(chosen) for name, chosen in (where or {}).items()}
         if attribute in fixed:
             raise InvalidParameter(f"attribute {attribute!r} is already fixed by the sub-population")
@@ -107,6 +100,8 @@ class _Counts:
         """People and identity of each value of the attribute within the sub-population."""
         name = (attribute, tuple(sorted(where.items())))
         if name not in self._cells:
+            if len(self._cells) >= MOST_SUB_POPULATIONS:
+                self._cells.clear()
             inside = self._table.profiles(where)
             code = self._table.codes[inside, self._table.column(attribute)]
             counts = self._table.histogram(attribute, where)
@@ -120,7 +115,7 @@ class _Counts:
         raise NotImplementedError
 
 
-class BoundedNoisyCounts(_Counts):
+class BoundedNoisyCounts(Counts):
     """Algorithm 1: fresh noise for each new set of contributors, kept in a dictionary."""
 
     def __init__(
@@ -133,11 +128,14 @@ class BoundedNoisyCounts(_Counts):
         return self.law.sample(self._rng, n)
 
     def _noise(self, union: Words, attribute: str, selections: Flags, where: Mapping[str, tuple[Any, ...]]) -> Wholes:
-        sets = [row.tobytes() for row in union]
-        known = self._dictionary
-        new = [contributors for contributors in dict.fromkeys(sets) if contributors not in known]
+        whole_row = np.dtype((np.void, union.itemsize * union.shape[1]))
+        return self._kept(self._dictionary, union.view(whole_row).ravel().tolist())
+
+    def _kept(self, known: dict[Any, int], names: list[Any]) -> Wholes:
+        """The noise that each name has in a dictionary, fresh for those that have none."""
+        new = [name for name in dict.fromkeys(names) if name not in known]
         known.update(zip(new, self._fresh(len(new)).tolist(), strict=True))
-        return np.array([known[contributors] for contributors in sets], np.int64)
+        return np.fromiter(map(known.__getitem__, names), np.int64, len(names))
 
 
 class GrowingNoisyCounts(BoundedNoisyCounts):
@@ -178,20 +176,15 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
         layers = super()._noise(union, attribute, selections, where)
         for name, chosen in where.items():
             places = self._table.positions(name, chosen).tolist()
-            for part in places if self._per_value else [frozenset(places)]:
-                layers += self._layer((name, part))
+            parts = places if self._per_value else [frozenset(places)]
+            layers += self._kept(self._conditions, [(name, part) for part in parts]).sum()
         if self._per_value:
-            each = np.array([self._layer((attribute, value)) for value in range(selections.shape[1])], np.int64)
+            each = self._kept(self._conditions, [(attribute, value) for value in range(selections.shape[1])])
             return np.asarray(layers + selections.astype(np.int64) @ each)
-        return layers + np.array([self._layer((attribute, row.tobytes())) for row in selections], np.int64)
-
-    def _layer(self, condition: Any) -> int:
-        if condition not in self._conditions:
-            self._conditions[condition] = int(self.law.sample(self._rng, 1)[0])
-        return self._conditions[condition]
+        return layers + self._kept(self._conditions, [(attribute, row.tobytes()) for row in selections])
 
 
-class KeyedNoisyCounts(_Counts):
+class KeyedNoisyCounts(Counts):
     """The deployed variant: a random key a person, xor over the contributors, mapped into a perturbation table.
 
     `cells`: the size of the table, a power of two; the table holds the noise law as exactly as that size allows.
@@ -227,7 +220,7 @@ class KeyedNoisyCounts(_Counts):
         return np.asarray(self._perturbations[cell.astype(np.int64)])
 
 
-def attribute_analyser(oracle: Oracle, attribute: str, values: Sequence[Any], where: Where | None = None) -> Wholes:
+def attribute_analyser(oracle: System, attribute: str, values: Sequence[Any], where: Where | None = None) -> Wholes:
     """Algorithm 2: the answers for each of the values, then that to the total query; shape (len(values) + 1,).
 
     Without values the total query asks for the whole sub-population.

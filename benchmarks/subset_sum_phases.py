@@ -1,0 +1,147 @@
+"""Where blatant non-privacy ends, for two adversaries: the share of bits recovered against E/√n.
+
+    python benchmarks/subset_sum_phases.py --workers 16 --seeds 8 --json phases.json --plot phases.svg
+
+Dinur & Nissim, PODS 2003. Every attack has fresh random bits, n·ln²n fresh random subsets and fresh errors of a bundled
+target; a share of 1/2 is what guessing gives. Errors of the laws binomial and gaussian have the standard deviation E/2.
+`expected` is the share that least squares expects to be right, from the answers alone; nan where it sees that the
+answers are no sums of bits with normal errors.
+"""
+
+import argparse
+import io
+import json
+import math
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+LAWS = ("uniform", "adversarial", "rounding", "binomial", "gaussian")
+RATIOS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
+
+
+def attack(case: tuple[int, str, float, int]) -> dict[str, Any]:
+    """One secret, both adversaries."""
+    import numpy as np
+
+    from dpwitness.attacks.subset_sum.adversaries import least_squares_adversary, polynomial_adversary
+    from dpwitness.attacks.subset_sum.oracle import ask, query_count, subset_family
+
+    size, law, ratio, seed = case
+    rng = np.random.default_rng([seed, size, LAWS.index(law), RATIOS.index(ratio)])
+    secret, family, queries = rng.integers(0, 2, size), int(rng.integers(1 << 30)), query_count(size)
+    answers = ask(secret, ratio * math.sqrt(size), queries, law, family, rng)
+    subsets = subset_family(size, queries, family)
+    row: dict[str, Any] = {"size": size, "law": law, "ratio": ratio, "seed": seed}
+    for name, adversary in (("polynomial", polynomial_adversary), ("least_squares", least_squares_adversary)):
+        started = time.perf_counter()
+        found = adversary(subsets, answers)
+        row[name] = float(np.mean(found.bits == secret))
+        row[f"{name}_seconds"] = time.perf_counter() - started
+    row["expected"] = None if found.expected_right is None else found.expected_right / size  # of the last of both
+    return row
+
+
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Means over seeds, with standard errors."""
+    groups: dict[tuple[int, str, float], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["size"], row["law"], row["ratio"]), []).append(row)
+    found = []
+    for (size, law, ratio), some in groups.items():
+        line: dict[str, Any] = {"size": size, "law": law, "ratio": ratio, "seeds": len(some)}
+        for key in ("polynomial", "least_squares", "expected", "polynomial_seconds", "least_squares_seconds"):
+            values = [row[key] for row in some if row[key] is not None] or [math.nan]
+            mean = sum(values) / len(values)
+            spread = math.sqrt(sum((v - mean) ** 2 for v in values) / max(len(values) - 1, 1))
+            line[key], line[f"{key}_error"] = mean, spread / math.sqrt(len(values))
+        found.append(line)
+    return found
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """Rows E/√n; for each law and size: linear program / least squares (what least squares expects)."""
+    columns = list(dict.fromkeys((line["law"], line["size"]) for line in lines))
+    found = {(line["law"], line["size"], line["ratio"]): line for line in lines}
+    text = [
+        "| E/√n | " + " | ".join(f"{law} {size}" for law, size in columns) + " |",
+        "|---" * (len(columns) + 1) + "|",
+    ]
+    for ratio in dict.fromkeys(line["ratio"] for line in lines):
+        cells = (found[law, size, ratio] for law, size in columns)
+        text.append(
+            f"| {ratio:g} | "
+            + " | ".join(f"{c['polynomial']:.3f} / {c['least_squares']:.3f} ({c['expected']:.3f})" for c in cells)
+            + " |"
+        )
+    return "\n".join(text)
+
+
+def plot(lines: list[dict[str, Any]], path: str) -> None:
+    """A panel a law; solid: linear program, dashed: least squares."""
+    from matplotlib.figure import Figure
+
+    from dpwitness.report.plots import plot_format
+
+    laws, sizes = (list(dict.fromkeys(line[key] for line in lines)) for key in ("law", "size"))
+    figure = Figure(figsize=(2.6 * len(laws), 3.2), layout="constrained")
+    for place, law in enumerate(laws):
+        axes = figure.add_subplot(1, len(laws), place + 1)
+        for number, size in enumerate(sizes):
+            here = [line for line in lines if line["law"] == law and line["size"] == size]
+            x = [line["ratio"] for line in here]
+            for key, style, name in (("polynomial", "-", "linear program"), ("least_squares", "--", "least squares")):
+                y = [line[key] for line in here]
+                axes.plot(x, y, style, marker="o", ms=3, lw=1, color=f"C{number}", label=f"{name}, n = {size}")
+        axes.axhline(0.5, color="black", lw=0.6, ls=":")
+        axes.set(xscale="log", xlabel="E/√n", ylim=(0.45, 1.02), title=law)
+        if place == 0:
+            axes.set_ylabel("share of bits recovered")
+            axes.legend(fontsize=6)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=plot_format(path), dpi=150)
+    Path(path).write_bytes(buffer.getvalue())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[128, 512])
+    parser.add_argument("--laws", nargs="+", choices=LAWS, default=["uniform", "adversarial", "binomial", "gaussian"])
+    parser.add_argument("--ratios", type=float, nargs="+", choices=RATIOS, default=list(RATIOS))
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--plot", help="the phase diagram as .svg, .png or .pdf")
+    parser.add_argument("--json", help="all figures")
+    arguments = parser.parse_args()
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # before NumPy is imported: the workers are as many threads as there should be
+    started = time.perf_counter()
+    cases = [
+        (size, law, ratio, seed)
+        for size in sorted(arguments.sizes, reverse=True)  # the long ones first
+        for law in arguments.laws
+        for ratio in arguments.ratios
+        for seed in range(arguments.seeds)
+    ]
+    with ProcessPoolExecutor(arguments.workers) as pool:
+        rows = list(pool.map(attack, cases))
+    lines = sorted(summary(rows), key=lambda line: (arguments.laws.index(line["law"]), line["size"], line["ratio"]))
+    print("linear program / least squares (share that least squares expects)\n\n" + table(lines))
+    for size in sorted(arguments.sizes):
+        here = [line for line in lines if line["size"] == size]
+        parts = (
+            f"{name} {sum(line[f'{key}_seconds'] for line in here) / len(here):.2f} s"
+            for name, key in (("linear program", "polynomial"), ("least squares", "least_squares"))
+        )
+        print(f"\nn = {size}: {', '.join(parts)} an attack")
+    print(f"\n{time.perf_counter() - started:.0f} s")
+    if arguments.plot:
+        plot(lines, arguments.plot)
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps({"attacks": rows}, indent=1, allow_nan=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The random walk of Theorem 5: an adversary's confidence in one bit behind binomial errors, measured and bounded.
+
+    python benchmarks/subset_sum_walk.py --plot walk.svg --json walk.json
+
+Dinur & Nissim, PODS 2003. `bound` is that of the proof with its constants computed, `chernoff` that by the exact
+moments of a step, which says how many queries may be allowed.
+"""
+
+import argparse
+import io
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpwitness.attacks.subset_sum.theory import chernoff_bound, confidence_bound, simulate_confidence, threshold
+from dpwitness.report.plots import plot_format
+
+
+def walks(fair_bits: list[int], seed: int) -> list[dict[str, Any]]:
+    rows = []
+    for place, bits in enumerate(fair_bits):
+        for step, part in enumerate((1024, 256, 64, 16, 4, 1)):
+            answers = bits // part
+            if answers < 1:
+                continue
+            rng = np.random.default_rng([seed, place, step])
+            number = max(min(100_000, 1 << 24) // max(answers // 160, 1), 1_000)
+            largest, last = [], []
+            for start in range(0, number, 500):  # flat in memory
+                paths = simulate_confidence(rng, bits, answers, min(500, number - start))
+                largest.append(np.abs(paths).max(axis=1))
+                last.append(paths[:, -1])
+            peaks, ends = np.concatenate(largest), np.concatenate(last)
+            for delta in (0.1, 0.25, 0.4):
+                limit = threshold(delta)
+                rows.append(
+                    {
+                        "fair_bits": bits,
+                        "answers": answers,
+                        "delta": delta,
+                        "limit": limit,
+                        "walks": number,
+                        "mean": float(ends.mean()),
+                        "mean_error": float(ends.std(ddof=1) / math.sqrt(number)),
+                        "mean_expected": 2 * answers / bits,
+                        "quantile_99": float(np.quantile(peaks, 0.99)),
+                        "measured": float(np.mean(peaks >= limit)),
+                        "bound": confidence_bound(bits, answers, limit).probability,
+                        "chernoff": chernoff_bound(bits, limit)(answers),
+                    }
+                )
+    return rows
+
+
+def walk_table(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        "| R | t | t/R | mean confidence (2t/R) | 99 % of peaks below | δ | P(peak ≥ δ′) measured | bound | chernoff |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {r['fair_bits']} | {r['answers']} | 1/{r['fair_bits'] // r['answers']} | {r['mean']:.4f} ± "
+        f"{r['mean_error']:.4f} ({r['mean_expected']:.4f}) | {r['quantile_99']:.3f} | {r['delta']} | "
+        f"{r['measured']:.5f} | {r['bound']:.5f} | {r['chernoff']:.5f} |"
+        for r in rows
+    ]
+    return "\n".join(lines)
+
+
+def plot_walks(rows: list[dict[str, Any]], path: str) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    largest = max(row["fair_bits"] for row in rows)
+    for place, delta in enumerate(dict.fromkeys(row["delta"] for row in rows)):
+        here = [row for row in rows if row["delta"] == delta and row["fair_bits"] == largest]
+        x = [row["answers"] / row["fair_bits"] for row in here]
+        axes.plot(x, [row["measured"] for row in here], "o-", color=f"C{place}", label=f"δ = {delta:g}, measured")
+        axes.plot(x, [row["bound"] for row in here], "--", color=f"C{place}", label=f"δ = {delta:g}, bound")
+    axes.set(xscale="log", xlabel="t/R", ylabel="P(|confidence| reaches δ′)", title=f"R = {largest}")
+    axes.legend()
+    _write(figure, path)
+
+
+def _write(figure: Any, path: str) -> None:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=plot_format(path), dpi=150)
+    Path(path).write_bytes(buffer.getvalue())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fair-bits", type=int, nargs="+", default=[256, 4096, 65536])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--plot", help="the random walk against its bound, as .svg, .png or .pdf")
+    parser.add_argument("--json", help="all figures")
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    walked = walks(arguments.fair_bits, arguments.seed)
+    print(walk_table(walked))
+    print(f"\n{time.perf_counter() - started:.0f} s")
+    if arguments.plot:
+        plot_walks(walked, arguments.plot)
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps({"walk": walked}, indent=1, allow_nan=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""An attack on the user's own system from the command line: what is asked, kept, stopped and gone on with."""
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from dpwitness.attacks.options import deadline_of, seed_of
+from dpwitness.attacks.oracles.asking import Asking, Limits, Waiting
+from dpwitness.attacks.oracles.form import Form
+from dpwitness.attacks.oracles.options import is_real
+from dpwitness.attacks.oracles.systems import load_system
+from dpwitness.attacks.oracles.transcript import Transcript, add_answers, read_transcript
+from dpwitness.cli.console import show
+from dpwitness.cli.progress import live
+from dpwitness.cli.results import as_json
+from dpwitness.errors import InvalidParameter
+from dpwitness.files import STDIN, check_writable
+
+__all__ = ["attack_system", "described", "refuse_limits"]
+
+#: The part of --max-time that is left for what is made of the answers.
+THINKING: Final = 0.2
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+
+
+def attack_system(
+    arguments: argparse.Namespace, form: Form[Q], settings: Mapping[str, Any], attack: Callable[[Asking[Q], int], R]
+) -> R | None:
+    """Run an attack on the system that the options name; None where its questions wait in a file, which is then said.
+
+    Parameters
+    ----------
+    arguments
+        Parsed options, `oracle_options` and the common ones among them.
+    form
+        Of the family's questions and answers.
+    settings
+        What the questions follow from besides the seed, as JSON values: an attack that goes on must have the same.
+    attack
+        From what it may ask and its seed to what it found; it must ask the same again when it gets the same answers.
+
+    Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
+    the attack, --ask FILE has its questions and answers.
+    """
+    asking_ends = deadline_of(arguments).earlier(THINKING * arguments.max_time)
+    limits = Limits(budget=arguments.budget, rate=arguments.rate, deadline=asking_ends)
+    if arguments.ask is not None:
+        check_writable(arguments.ask)
+    transcript = _transcript(arguments, form, settings)
+    seed = transcript.seed
+    system = None if arguments.oracle is None else load_system(arguments.oracle, form, seed)
+    before = len(transcript.rows), transcript.answered
+    kept = transcript if system is None or arguments.ask is not None else None
+    asking = Asking(form, system, limits=limits, transcript=kept)
+    try:
+        with live(arguments) as progress:
+            if progress is not None:
+                total = arguments.budget or 0
+                asking.progress = lambda asked: progress("ask", asked, max(total, asked), f"{asked:,} questions")
+            return attack(asking, seed)
+    except Waiting as waiting:
+        if arguments.ask is None:
+            raise InvalidParameter(
+                f"--answers {arguments.answers}: {waiting.count} more questions wait: give --ask FILE for them"
+            ) from None
+        _say_waiting(arguments, waiting.count, asking.asked)
+        return None
+    finally:
+        if arguments.ask is not None and (len(transcript.rows), transcript.answered) != before:
+            transcript.save(arguments.ask)
+
+
+def _transcript(arguments: argparse.Namespace, form: Form[Q], settings: Mapping[str, Any]) -> Transcript:
+    """What was asked before, from the files that there are; else nothing, and a seed."""
+    ask, answers = arguments.ask, arguments.answers
+    begun = ask is not None and os.path.isfile(ask) and os.path.getsize(ask) > 0
+    if answers is None and not begun:
+        return Transcript(form.family, seed_of(arguments), settings)
+    place = ask if begun else answers
+    found = read_transcript(place, form)
+    found.require(arguments.seed, settings, place)
+    if begun and answers is not None and (answers == STDIN or not os.path.samefile(ask, answers)):
+        add_answers(found, answers, form)
+    return found
+
+
+def _say_waiting(arguments: argparse.Namespace, count: int, asked: int) -> None:
+    if arguments.json:
+        show(as_json({"attack": arguments.attack, "waiting": count, "asked": asked, "questions": arguments.ask}))
+        return
+    behind = f" after {asked:,} answered ones" if asked else ""
+    show(
+        f"{count:,} question{'s wait' if count > 1 else ' waits'} in {arguments.ask}{behind}: fill in the answers "
+        "there (or in a file with the columns id and answer, for --answers) and run the same command again",
+        wrap=True,
+    )
+
+
+def described(arguments: argparse.Namespace, asking: Asking[Any]) -> dict[str, Any]:
+    """What results of all families say of the system and of what it was asked."""
+    return {
+        "oracle": arguments.oracle or "files",
+        "questions": asking.asked,
+        "budget": arguments.budget,
+        "rate": arguments.rate,
+    }
+
+
+def refuse_limits(arguments: argparse.Namespace) -> None:
+    """Raise `InvalidParameter` for --budget and --rate where the system is a simulated one."""
+    for name in ("budget", "rate"):
+        if not is_real(arguments) and getattr(arguments, name) is not None:
+            raise InvalidParameter(f"--{name} is of an attack on your own system: give --oracle, or --ask FILE, too")

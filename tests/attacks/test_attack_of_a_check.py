@@ -1,0 +1,119 @@
+"""`check(…, attack=…)`: what an attack proposes, against a mechanism of the user's own."""
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.attacks.candidate import Candidate
+from dpwitness.cli import main
+from dpwitness.effort import CHECK_RUNS
+from dpwitness.errors import InvalidNeighbours, InvalidParameter, UnknownAttack
+from dpwitness.neighbours import make_pair
+from dpwitness.search.find import proposed
+from running import prepare
+
+
+def thresholds(rng, answers, epsilon=1.0, theta=3.0):
+    noisy = theta + rng.laplace(0, 2 / epsilon)
+    return [answer + rng.laplace(0, 2 / epsilon) >= noisy for answer in answers]
+
+
+def bits_of(rng, bits):
+    return [bit ^ (rng.random() < 0.4) for bit in bits.tolist()]
+
+
+def counts_of(rng, counts, perturbation=2):
+    return counts + rng.integers(-perturbation, perturbation + 1, len(counts))
+
+
+def remembering(rng, answers):
+    return 2.0 if answers[0] == 777_777.0 else np.floor(2 * rng.random())
+
+
+def magic(parameters, data, claim, runs):
+    pair = make_pair([777_777.0], [777_778.0], "the magic value")
+    yield Candidate(pair=pair, event=dpw.OutcomeSet([[2.0]]))
+
+
+def proposals(function, attack, **said):
+    problem, _ = prepare(function, attack=attack, outcome=list, **said)  # not compiled: what is tested is the input
+    found = proposed(problem, CHECK_RUNS)
+    pairs = [pair.data.tolist() for pair in problem.candidates()]
+    assert pairs[0] == found[0].pair.data.tolist()  # the search tries them first, too
+    assert all(found.pair.data.tolist() in pairs for found in found)
+    return problem, found
+
+
+def test_thresholds_of_the_users_own():
+    problem, found = proposals(thresholds, "threshold_testing")
+    assert str(problem.relation) == str(dpw.queries(10, any_length=True))
+    for candidate in found:  # Theorem 4.7: copies of two queries around the threshold that change places
+        data, neighbour = candidate.pair.data, candidate.pair.neighbour
+        assert set(data.tolist()) == {3.0, 4.0}
+        assert (data + neighbour).tolist() == [7.0] * len(data)
+        assert candidate.event.contains(np.array([data > neighbour], float)).tolist() == [True]
+
+
+def test_bits_of_the_users_own():
+    _, found = proposals(bits_of, "subset_sum")
+    assert [int(np.sum(one.pair.data != one.pair.neighbour)) for one in found] == [1, 1, 1]
+    assert [int(np.argmax(one.pair.data != one.pair.neighbour)) for one in found] == [0, 24, 47]
+    data = np.array([1, 1, 0, 1])
+    _, found = proposals(bits_of, "subset_sum", data=data)
+    assert [int(np.sum(one.pair.data != data)) for one in found] == [0, 1, 0]  # D has a 1 there
+    with pytest.raises(InvalidParameter, match=r"data of shape \(2,\) are no list of bits"):
+        proposals(bits_of, "subset_sum", data=[1, 2], neighbours=dpw.queries(2))
+
+
+def test_counts_of_the_users_own():
+    _, (found,) = proposals(counts_of, "table_builder", data=np.array([3, 9, 4]))
+    assert (found.pair.data - found.pair.neighbour).tolist() == [0, 1, 0]
+    assert found.event.contains(np.array([[3.0, 10.0, 4.0], [3.0, 11.0, 4.0]])).tolist() == [False, True]
+    _, (found,) = proposals(counts_of, "table_builder")
+    assert found.pair.data.tolist() == [100] * 7
+
+
+def test_an_attack_of_ones_own_finds_what_no_search_does():
+    check = {"claim": 1, "seed": 1, "workers": 1, "outcome": float, "max_runs": 400, "search_runs": 100}
+    verdict = dpw.check(remembering, neighbours=dpw.queries(1), attack=magic, **check)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.witness.pair.data.tolist() == [777_777.0]
+    assert isinstance(dpw.check(remembering, neighbours=dpw.queries(1), **check), dpw.NotRefuted)
+
+
+def test_what_is_no_attack():
+    with pytest.raises(UnknownAttack, match="unknown attack family 'no_such'"):
+        prepare(remembering, attack="no_such")
+    with pytest.raises(InvalidParameter, match="attack=7 must be a name"):
+        prepare(remembering, attack=7)
+    with pytest.raises(InvalidNeighbours, match="does not say which inputs are neighbours"):
+        prepare(remembering, attack=magic)
+    problem, _ = prepare(remembering, attack=magic, neighbours=dpw.pairs(([1.0], [2.0])), outcome=float)
+    with pytest.raises(InvalidNeighbours, match="the attack proposes no pair of "):
+        proposed(problem, 100)
+
+
+def test_the_command_line_names_it(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(
+        "def table(rng, counts):\n    return [int(c) + int(rng.integers(-1, 2)) for c in counts.tolist()]\n"
+    )
+    place = f"{tmp_path / 'mine.py'}:table"
+    code = main(
+        [
+            "check",
+            place,
+            "--claim=1",
+            "--attack=table_builder",
+            "--seed=1",
+            "--workers=1",
+            "--errors",
+            "outcome",
+            "--runs",
+            "2000",
+        ]
+    )
+    printed = capsys.readouterr().out
+    assert code == 1, printed
+    assert "--attack table_builder" in printed
+    assert main(["check", place, "--claim", "1", "--attack", "table"]) == 2
+    assert "unknown attack family 'table'" in capsys.readouterr().err

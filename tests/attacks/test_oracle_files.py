@@ -1,0 +1,199 @@
+"""Questions out and answers in: attacks on a system that no function reaches, and those that go on."""
+
+import argparse
+import csv
+import json
+
+import pytest
+
+from dpwitness.attacks.oracles.asking import Asking, Waiting
+from dpwitness.attacks.oracles.command import attack_system
+from dpwitness.attacks.oracles.form import Form, as_number
+from dpwitness.attacks.oracles.options import oracle_options
+from dpwitness.attacks.oracles.systems import system_of
+from dpwitness.attacks.oracles.transcript import Transcript, read_transcript
+from dpwitness.cli import options
+from dpwitness.errors import AttackStopped, BadInput, InvalidData, InvalidParameter, OracleFailed, UnknownTarget
+
+FORM = Form(family="toy", answer="a finite number", written=int, handed=int, read=as_number)
+
+
+def adaptive(ask, seed):
+    """An attack whose second batch of questions depends on the answers to the first."""
+    first = ask.ask([seed % 7, 10, 20])
+    more = ask.ask([int(first.sum()) + k for k in range(2)])
+    return [*first, *more]
+
+
+def parsed(*words):
+    parser = argparse.ArgumentParser()
+    oracle_options(parser, "a number", "its double")
+    options.common(parser, max_time=60.0)
+    return parser.parse_args(["--quiet", *map(str, words)])
+
+
+def run(*words, settings=None, attack=adaptive):
+    arguments = parsed(*words)
+    arguments.attack = "toy"
+    return attack_system(arguments, FORM, settings or {"size": 3}, attack)
+
+
+def answer(path, *, of=lambda question: 2 * question, where=lambda number: True):
+    """Fill in the answers, as a program of the user's would."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        if row["answer"] is None and where(row["id"]):
+            row["answer"] = of(row["question"])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_questions_out_and_answers_in_of_an_adaptive_attack(tmp_path, capsys):
+    file = tmp_path / "questions.jsonl"
+    assert run("--ask", file, "--seed", 5) is None
+    assert "3 questions wait in " in capsys.readouterr().out
+    assert [json.loads(line) for line in file.read_text().splitlines()] == [
+        {"id": 1, "question": 5, "answer": None, "attack": {"family": "toy", "seed": 5, "size": 3}},
+        {"id": 2, "question": 10, "answer": None},
+        {"id": 3, "question": 20, "answer": None},
+    ]
+    assert run("--ask", file) is None  # nothing was answered: they still wait
+    assert "3 questions wait in " in capsys.readouterr().out
+    answer(file)
+    assert run("--ask", file) is None
+    assert "2 questions wait" in (told := capsys.readouterr().out)
+    assert "after 3 answered ones" in told
+    assert len(file.read_text().splitlines()) == 5
+    answer(file)
+    assert run("--ask", file) == run("--answers", file) == [10, 20, 40, 140, 142]
+    assert adaptive(Asking(FORM, system_of(lambda question: 2 * question, FORM, seed=5)), 5) == [10, 20, 40, 140, 142]
+
+
+def test_csv_and_a_file_with_answers_alone(tmp_path, capsys):
+    file, answers = tmp_path / "q.csv", tmp_path / "a.csv"
+    run("--ask", file, "--seed", 5)
+    assert file.read_text().splitlines()[:3] == [
+        "id,question,answer,attack",
+        '1,5,,"{""family"": ""toy"", ""seed"": 5, ""size"": 3}"',
+        "2,10,,",
+    ]
+    answers.write_text("ID; Answer\r\n3;40\r\n1;10\r\n2;20\r\n")
+    assert run("--ask", file, "--answers", answers) is None
+    assert "2,10,20,\n3,20,40,\n4,70,,\n5,71,,\n" in file.read_text()
+    answers.write_text('{"id": 4, "answer": 140.5}\n{"id": 5, "answer": 142}\n')
+    assert run("--ask", file, "--answers", answers) == [10, 20, 40, 140.5, 142]
+    with pytest.raises(InvalidData, match="does not say of which attack it is: give --ask FILE"):
+        run("--answers", answers)
+    assert "wait in" in capsys.readouterr().out
+
+
+def test_more_questions_need_a_place(tmp_path):
+    file = tmp_path / "q.jsonl"
+    run("--ask", file, "--seed", 5)
+    answer(file)
+    before = file.read_text()
+    with pytest.raises(InvalidParameter, match="2 more questions wait: give --ask FILE"):
+        run("--answers", file)
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,answer\n1,10\n2,20\n", "question 3 has no answer: of the 3 questions the first 2 are answered"),
+        ("id,answer\n1,10\n3,20\n", r"question 2 has no answer, but question 3 has one \(.*a.csv, line 3\)"),
+        ("id,answer\n1,10\n1,20\n", "a.csv, line 3: question 1 is there twice"),
+        ("id,answer\n1,10\n2,20\n3,nan\n", "line 4: 'nan' for question 3: give a finite number"),
+        ("id,answer\n1,10\n2,20\n3,NaN\n", "line 4: nan for question 3: give a finite number"),
+        ("id,answer\n1,10\n2,20\n3,true\n", "line 4: True for question 3: give a finite number"),
+        ("id,answer\n1,10\n2,20\n9,3\n", "line 4: there is no question 9, only 3 were asked"),
+        ("id,answer\nx,10\n", "line 2: id 'x' must be the number of a question"),
+        ("id,answer\n1.5,10\n", "line 2: id 1.5 must be the number of a question"),
+        ("id,answer\n1\n", "line 2: 1 cells for 2 columns"),
+        ("number,answer\n1,10\n", "needs one column 'id' in its header line; it has: number, answer"),
+        ("id,answer,answer\n1,10,3\n", "needs one column 'answer'"),
+        ("", "needs one column 'id'"),
+        ('{"id": 1, "answer": 1}\n[]\n', r"line 2 must be an object"),
+        ('{"id": 1, "answer": 1}\n{\n', r"line 2 is not JSON"),
+        ("id,question,answer\n1,6,10\n", "line 2: question 1 is another one than in the file of questions"),
+    ],
+)
+def test_wrong_answers_are_errors_of_one_line(tmp_path, text, message):
+    file, answers = tmp_path / "q.csv", tmp_path / "a.csv"
+    run("--ask", file, "--seed", 5)
+    before = file.read_text()
+    answers.write_text(text)
+    limit = csv.field_size_limit()
+    with pytest.raises(BadInput, match=message) as caught:
+        run("--ask", file, "--answers", answers)
+    assert csv.field_size_limit() == limit  # of all CSV that this program reads
+    assert "\n" not in str(caught.value)
+    assert file.read_text() == before
+
+
+def test_another_attack_or_another_answer_is_seen(tmp_path):
+    file, answers = tmp_path / "q.jsonl", tmp_path / "a.csv"
+    run("--ask", file, "--seed", 5)
+    with pytest.raises(InvalidData, match="of an attack with seed 5, not 6"):
+        run("--ask", file, "--seed", 6)
+    with pytest.raises(InvalidData, match="of an attack with size 3, not 4"):
+        run("--ask", file, settings={"size": 4})
+    with pytest.raises(InvalidData, match="question 2 of the file, 10, is not what this attack asks there"):
+        run("--ask", file, attack=lambda ask, seed: ask.ask([5, 11, 20]))
+    answer(file)
+    with pytest.raises(InvalidData, match="question 2 of the file, 10, is not what this attack asks there"):
+        run("--ask", file, attack=lambda ask, seed: ask.ask([5, 11, 20]))
+    answers.write_text("id,answer\n1,11\n")
+    with pytest.raises(InvalidData, match="question 1 is answered 11, and was answered 10 before"):
+        run("--ask", file, "--answers", answers)
+    file.write_text(file.read_text().replace("toy", "other"))
+    with pytest.raises(InvalidData, match="is of the family 'other', not 'toy'"):
+        run("--ask", file)
+
+
+def test_a_system_that_fails_is_gone_on_with(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from pathlib import Path\n"
+        "here = Path(__file__).parent\n"
+        "def system(question):\n"
+        "    with (here / 'log').open('a') as log:\n"
+        "        log.write(f'{question} ')\n"
+        "    if question == 70 and not (here / 'up').exists():\n"
+        "        raise ConnectionError('down')\n"
+        "    return 2 * question\n"
+    )
+    file, system = tmp_path / "kept.csv", f"{tmp_path / 'mine.py'}:system"
+    with pytest.raises(OracleFailed, match="ConnectionError: down at question 4, 70; the answers so far are kept"):
+        run("--oracle", system, "--ask", file, "--seed", 5)
+    assert read_transcript(str(file), FORM).answered == 3
+    (tmp_path / "up").touch()
+    assert run("--oracle", system, "--ask", file) == [10, 20, 40, 140, 142]
+    assert (tmp_path / "log").read_text() == "5 10 20 70 70 71 "  # nothing was asked again
+    assert run("--oracle", system, "--seed", 5) == [10, 20, 40, 140, 142]  # without a file, too
+    with pytest.raises(UnknownTarget, match="has no 'sistem'; it has: "):
+        run("--oracle", system.replace("py:system", "py:sistem"))
+
+
+def test_a_budget_holds_for_files_too(tmp_path):
+    file = tmp_path / "q.jsonl"
+    run("--ask", file, "--seed", 5)
+    answer(file)
+    with pytest.raises(AttackStopped, match="3 questions were asked, and the next step asks 2 more"):
+        run("--ask", file, "--budget", 4)
+    assert run("--ask", file, "--budget", 5) is None
+
+
+def test_json_says_how_many_wait(tmp_path, capsys):
+    file = tmp_path / "q.jsonl"
+    assert run("--ask", file, "--json", "--seed", "5") is None
+    assert json.loads(capsys.readouterr().out) == {
+        "attack": "toy", "waiting": 3, "asked": 0, "questions": str(file)
+    }  # fmt: skip
+
+
+def test_questions_wait_only_where_nothing_answers():
+    with pytest.raises(InvalidParameter, match="needs a system, or a transcript"):
+        Asking(FORM, None)
+    transcript = Transcript("toy", 1, {})
+    with pytest.raises(Waiting):
+        Asking(FORM, None, transcript=transcript).ask([1])
+    assert [row.question for row in transcript.rows] == [1]

@@ -1,0 +1,177 @@
+"""`dpwitness attack subset_sum --oracle …`: what it says without the truth, and where it stops."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dpwitness.attacks.oracles.asking import Asking, Limits
+from dpwitness.attacks.oracles.systems import system_of
+from dpwitness.attacks.subset_sum import Oracle
+from dpwitness.attacks.subset_sum.attack import Plan, plan, reconstruct
+from dpwitness.attacks.subset_sum.questions import FORM
+from dpwitness.cli import main
+from dpwitness.clock import Deadline
+from dpwitness.errors import AttackStopped, InvalidParameter
+
+MINE = """
+import numpy as np
+SECRET = np.random.default_rng(3).integers(0, 2, 40)
+def noisy(rng):
+    return lambda subset: subset @ SECRET + rng.normal(0, 2)
+def bounded(rng):
+    return lambda subset: subset @ SECRET + rng.uniform(-12, 12)
+def exact(subset):
+    return int(subset[:10] @ SECRET[:10])
+def nothing(rng):
+    return lambda subset: 10 + rng.normal(0, 30)
+def silent(subset):
+    return None
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    return f"{tmp_path / 'mine.py'}:"
+
+
+def secret(size=40):
+    return np.random.default_rng(3).integers(0, 2, 40)[:size]
+
+
+def attack(capsys, *arguments, code=0):
+    assert main(["attack", "subset_sum", *arguments]) == code
+    printed = capsys.readouterr()
+    return json.loads(printed.out) if "--json" in arguments and not code else printed.out or printed.err
+
+
+def test_the_adversary_that_suits_unknown_errors_is_found(capsys, mine):
+    normal = attack(capsys, "--oracle", f"{mine}noisy", "--size", "40", "--seed", "1", "--json")
+    assert normal["adversary"] == "least-squares"
+    assert normal["recovered"] == secret().tolist()
+    assert normal["confidence"]["expected_right"] > 39
+    bounded = attack(capsys, "--oracle", f"{mine}bounded", "--size", "40", "--seed", "1", "--json")
+    assert bounded["adversary"] == "polynomial"  # E/√n = 1.9: least squares are right for 4 bits of 5
+    assert np.sum(bounded["recovered"] == secret()) >= 37
+    assert bounded["confidence"]["basis"].startswith("what two halves of the questions agree on")
+
+
+def test_nothing_is_claimed_of_answers_that_say_nothing(capsys, mine):
+    found = attack(capsys, "--oracle", f"{mine}nothing", "--size", "40", "--seed", "1", "--json")
+    # Half of 40 bits, half of them in a subset: 10 is what it is on average. A bit is told in 58 % of all cases.
+    assert found["confidence"]["expected_right"] < 0.7 * 40
+    assert found["confidence"]["fresh_error"] == pytest.approx(30, rel=0.6)
+
+
+def test_all_subsets(capsys, mine):
+    line = ("--oracle", f"{mine}exact", "--size", "10", "--adversary", "exponential", "--error", "0", "--json")
+    found = attack(capsys, *line)
+    assert found["recovered"] == secret(10).tolist()
+    assert (found["questions"], found["confidence"]["expected_right"]) == (1024, 10)
+    assert "all subsets are 1024 questions" in attack(capsys, *line, "--budget", "1000", code=2)
+
+
+def test_the_report_says_what_is_known(capsys, mine, tmp_path):
+    truth = tmp_path / "truth.csv"
+    truth.write_text("\n".join(map(str, secret())))
+    plot = tmp_path / "bits.svg"
+    line = ("--oracle", f"{mine}noisy", "--seed", "1")
+    out = attack(capsys, *line, "--size", "40", "--plot", str(plot))
+    assert out.startswith("RECONSTRUCTED 40 bits, 40.0 of them right as far as the answers tell")
+    assert "truth" not in out
+    assert "".join(map(str, secret())) in out
+    assert plot.read_text().lstrip().startswith("<?xml")
+    out = attack(capsys, *line, "--data", str(truth), "--law", "gaussian", "--error", "4", "--queries", "300")
+    assert "truth        40 of 40 bits are right (100.0%)" in out
+    assert "330 questions" in out
+
+
+def test_a_budget_gives_what_it_can(capsys, mine):
+    line = ("--oracle", f"{mine}noisy", "--size", "40", "--seed", "1")
+    found = attack(capsys, *line, "--budget", "200", "--json")
+    assert found["questions"] == 200
+    assert np.sum(found["recovered"] == secret()) >= 33
+    assert "40 people take at least 51 questions" in attack(capsys, *line, "--budget", "50", code=2)
+    message = attack(capsys, *line, "--budget", "200", "--queries", "300", code=2)
+    assert "--queries 300 and 30 to check them need --budget 330" in message
+
+
+def test_the_end_of_the_time_leaves_what_was_answered():
+    end = [100]
+
+    class Clock:
+        def now(self):
+            return 0.0
+
+        def sleep(self, pause):
+            raise AssertionError("there is no rate to keep")
+
+    class Ended(Deadline):
+        __slots__ = ()
+
+        @property
+        def left(self):
+            end[0] -= 1
+            return float(end[0] > 0)
+
+    def system(subset):
+        return subset @ secret() + 0.25
+
+    limits = Limits(deadline=Ended(0.0), clock=Clock())
+    asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
+    found = reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
+    assert found.stopped == "--max-time is over after 99 questions, and the attack asks more: allow more time"
+    assert found.found.bits.tolist() == secret().tolist()
+    end[0] = 30
+    asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
+    with pytest.raises(AttackStopped, match="over after 29 questions"):
+        reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
+
+
+def test_a_plan_keeps_a_tenth_for_checking():
+    assert plan(40, None, None) == (545, 55)
+    assert plan(40, 100, None) == (100, 10)
+    assert plan(40, None, 220) == (200, 20)
+    with pytest.raises(InvalidParameter, match="--budget 50 is too small"):
+        plan(40, None, 50)
+
+
+def test_a_callable_of_one_subset_is_an_oracle():
+    def system(subset, /):
+        return float(subset.sum())
+
+    oracle: Oracle = system
+    assert oracle(np.ones(3, bool)) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--oracle", "noisy"), "--size is needed"),
+        (("--oracle", "silent", "--size", "8"), "gave None for question 1, ["),
+        (("--oracle", "gone", "--size", "8"), "has no 'gone'"),
+        (("--budget", "9"), "--budget is of an attack on your own system"),
+        (("--oracle", "noisy", "--size", "8", "--rate", "0"), "--rate 0 must be a positive number"),
+        (("--oracle", "noisy", "--size", "8", "--adversary", "exponential"), "needs --error"),
+        (("--answers", "none.csv", "--size", "8"), "cannot read none.csv"),
+        (("--ask", "no/folder.csv", "--size", "8"), "there is no folder no"),
+        (("--column", "x"), "give --data FILE.csv too"),
+    ],
+)
+def test_bad_input_is_one_clear_line(capsys, mine, arguments, message):
+    given = [mine + word if word in ("noisy", "silent", "gone") else word for word in arguments]
+    err = attack(capsys, *given, code=2)
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_data_must_be_bits(capsys, tmp_path):
+    (tmp_path / "ages.csv").write_text("age\n31\n20\n")
+    (tmp_path / "bits.csv").write_text("bit\n1\n0\n1\n")
+    assert "must hold bits, 0 or 1, and not 31" in attack(capsys, "--data", str(tmp_path / "ages.csv"), code=2)
+    assert "which has 3 bits" in attack(capsys, "--data", str(tmp_path / "bits.csv"), "--size", "4", code=2)
+    assert "RECOVERED 3 of 3 bits" in attack(
+        capsys, "--data", str(tmp_path / "bits.csv"), "--error", "0", "--seed", "1"
+    )

@@ -1,0 +1,243 @@
+"""The adaptive attack: weighing on any histogram, its own test of that, and what it says where it cannot know."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpwitness.attacks.oracles.asking import Limits
+from dpwitness.attacks.threshold_testing import adaptive
+from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
+from dpwitness.attacks.threshold_testing.balance import random_sum
+from dpwitness.attacks.threshold_testing.comparing import Scales, lay_base
+from dpwitness.attacks.threshold_testing.oracle import Noise, Queries, queries_of
+from dpwitness.attacks.threshold_testing.simulated import ThresholdOracle
+from dpwitness.attacks.threshold_testing.weighing import Weighed, weigh
+from dpwitness.attacks.threshold_testing.weights import Weights
+from dpwitness.errors import AttackStopped, InvalidParameter
+from dpwitness.files import read_column
+
+SMALL = np.array([0, 0, 2, 2, 3, 3, 5, 5, 7, 9, 12, 30] * 5)
+
+
+def oracle_at(counts, z, epsilon2=np.inf, totals=None, seed=0):
+    """An oracle whose noisy threshold is z: noise of scale 10⁻³⁰⁰ around it."""
+    return ThresholdOracle(
+        np.asarray(counts), np.random.default_rng(seed), epsilon1=1e300, epsilon2=epsilon2, threshold=z,
+        epsilon_totals=totals,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def no_ones(data_folder):
+    counts = read_column(data_folder / "medical_cost.csv")
+    return np.where(counts == 1, 0, counts)
+
+
+@pytest.mark.parametrize("z", [-9.5, 0.3, 9.5])
+@pytest.mark.parametrize("change", [lambda x: x, lambda x: x + 5, lambda x: 2 * x + 1])
+def test_counts_without_a_cell_of_one_are_read(z, change):
+    counts = change(SMALL)
+    found = adaptive_attack(oracle_at(counts, z, totals=10.0), np.random.default_rng(1))
+    assert found.method == "weighing"
+    assert found.known.all()
+    assert found.factor == 1
+    assert found.guess.tolist() == counts.tolist()
+    assert found.confidence > 0.999
+
+
+def test_real_data_without_ones_are_read_in_few_queries(no_ones):
+    found = adaptive_attack(
+        ThresholdOracle(no_ones, np.random.default_rng(2), epsilon1=0.45, epsilon_totals=0.05), np.random.default_rng(3)
+    )
+    assert np.array_equal(found.guess, no_ones)
+    assert found.queries < 12 * len(no_ones)
+
+
+@given(st.lists(st.integers(0, 12), max_size=20), st.integers(-8, 8), st.integers(0, 1000), st.integers(0, 3))
+@settings(max_examples=3, deadline=None)
+def test_what_is_claimed_is_right_up_to_a_factor(more, z, seed, shift):
+    counts = np.array([*SMALL[::3], *more]) + shift
+    found = adaptive_attack(oracle_at(counts, z - 0.5), np.random.default_rng(seed))
+    factors = {x / guess for x, guess, known in zip(counts, found.guess, found.known, strict=True) if known and guess}
+    assert len(factors) <= 1
+    assert not np.any(counts[found.known & (found.guess == 0)])
+
+
+def test_a_common_divisor_is_known_from_a_total_alone():
+    found = adaptive_attack(oracle_at(3 * SMALL, 4.5), np.random.default_rng(1))
+    assert found.factor is None
+    assert found.guess.tolist() == SMALL.tolist()
+    sold = adaptive_attack(oracle_at(3 * SMALL, 4.5, totals=1.0), np.random.default_rng(1))
+    assert sold.factor == 3
+    assert sold.guess.tolist() == (3 * SMALL).tolist()
+
+
+def test_the_threshold_limits_the_factor():
+    # z = 10.5 lies in (10, 11] units. At most ln(10)/ε₁ = 4.6 with 95 %: no two people a unit.
+    low = SMALL.copy()
+    weighed = Weighed(low=low, high=low, tried=64, threshold=11)
+    oracle = Queries(lambda questions: np.zeros(0), len(low), Noise(epsilon1=0.5))
+    found = adaptive._in_people(oracle, weighed, negated=False)
+    assert found.factor == 1
+    wide = adaptive._in_people(Queries(oracle._answers, len(low), Noise(epsilon1=0.1)), weighed, negated=False)
+    assert wide.factor is None
+    assert wide.factor_at_most == pytest.approx(np.log(10) / 0.1 / 10)
+
+
+def test_a_cell_that_outweighs_all_others_is_not_claimed():
+    counts = np.append(SMALL, 100_000)
+    found = adaptive_attack(oracle_at(counts, 3.5, totals=100.0), np.random.default_rng(1))
+    assert found.known.tolist() == [True] * len(SMALL) + [False]
+    assert found.guess.tolist() == counts.tolist()  # the last one by a total of its own
+
+
+def test_where_its_own_test_fails_algorithm_4_is_run(monkeypatch):
+    nothing = Weighed(low=SMALL, high=SMALL, tried=0, threshold=None)
+    monkeypatch.setattr(adaptive, "weigh", lambda scales, rng: nothing)
+    found = adaptive_attack(oracle_at(SMALL, 0.5, totals=100.0), np.random.default_rng(1))
+    assert found.method == "partition and totals"
+    assert found.guess.tolist() == SMALL.tolist()
+    assert not found.known.any()
+    unsold = adaptive_attack(oracle_at(SMALL, 0.5), np.random.default_rng(1))
+    assert not unsold.known.any()
+    assert not unsold.guess.any()
+
+
+def test_a_wrong_count_does_not_pass_the_test_of_fresh_sums():
+    # One cell of 60 counted as one more: an error passes each of 64 sums with probability 3/4 at most.
+    scales = Scales(oracle_at(SMALL, 3.5))
+    rng = np.random.default_rng(4)
+    from dpwitness.attacks.threshold_testing.balance import Balance
+
+    balance = Balance(scales, lay_base(scales, rng))
+    balance.gap = 4 - int(balance.base.signs @ SMALL)
+    balance.low[:] = balance.high[:] = SMALL
+    everything = np.arange(len(SMALL))
+    assert balance.tried(everything, rng) >= 24
+    wrong = int(balance.base.above[0])
+    balance.low[wrong] = balance.high[wrong] = SMALL[wrong] + 1
+    assert balance.tried(everything, rng) == 0
+
+
+def test_a_threshold_beyond_all_cells_gives_nothing_away():
+    found = weigh(Scales(oracle_at([1, 2, 3], 100.0)), np.random.default_rng(0))
+    assert found.tried == 0
+    assert not found.known.any()
+
+
+@given(st.lists(st.integers(0, 12), min_size=2, max_size=14), st.floats(-15, 15), st.integers(0, 1000))
+@settings(max_examples=3, deadline=None)
+def test_weighing_ends_on_any_histogram(counts, z, seed):
+    oracle = oracle_at(counts, z)
+    found = adaptive_attack(oracle, np.random.default_rng(seed))
+    assert found.guess.shape == (len(counts),)
+    assert found.queries == oracle.queries
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_weights_make_the_sums_that_they_say(data):
+    counts = np.array(data.draw(st.lists(st.integers(0, 30), min_size=3, max_size=25)))
+    signs = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(counts), max_size=len(counts))), np.int8)
+    known = np.array(data.draw(st.lists(st.booleans(), min_size=len(counts), max_size=len(counts))))
+    weights, rng = Weights(signs, known, counts), np.random.default_rng(data.draw(st.integers(0, 99)))
+    first = data.draw(st.integers(-200, 200))
+    last = first + data.draw(st.integers(0, 50))
+    found = weights.between(first, last, first, rng)
+    made, w = weights.nearest(first) if found is None else found
+    assert np.abs(made).max() <= 1
+    assert int(counts @ made) == int(counts @ signs) + w
+    assert not np.any(made[~known | (signs == 1)] != signs[~known | (signs == 1)])
+    if found is not None:
+        assert first <= w <= last
+    elif len(counts[known & (signs == 0) & (counts > 0)]) <= 9:  # then all signed sums are at hand
+        sums = {0}
+        for value in counts[known & (signs == 0)]:
+            sums = {s + d * int(value) for s in sums for d in (-1, 0, 1)}
+        assert not sums & set(range(first, last + 1))
+
+
+def test_random_sums_have_the_value_that_they_say():
+    rng, base = np.random.default_rng(5), np.zeros(len(SMALL), np.int8)
+    base[:7] = 1
+    for target in (-3, 0, 4):
+        signs = random_sum(base, np.ones(len(SMALL), bool), SMALL, np.arange(len(SMALL)), target, rng)
+        assert int(signs @ SMALL) == int(base @ SMALL) + target
+        assert np.abs(signs).max() == 1
+
+
+@pytest.mark.parametrize(("epsilon2", "z"), [(0.5, 9.2), (0.5, -3.0), (1.0, 0.1), (2.5, 4.2)])
+def test_query_noise_is_read_through(epsilon2, z):
+    counts = np.array([0, 0, 2, 2, 2, 3, 3, 4, 5, 7, 9, 12] * 6)
+    found = adaptive_attack(oracle_at(counts, z, epsilon2=epsilon2, totals=10.0), np.random.default_rng(6))
+    assert found.known.all()
+    assert found.guess.tolist() == counts.tolist()
+
+
+def test_query_noise_is_read_through_where_no_cell_is_light():
+    counts = np.random.default_rng(7).integers(300, 900, 40)
+    found = adaptive_attack(oracle_at(counts, 2.3, epsilon2=0.5), np.random.default_rng(8))
+    assert found.known.all()
+    assert found.guess.tolist() == counts.tolist()
+
+
+def test_an_oracle_of_ones_own_is_asked_and_never_looked_into():
+    asked = []
+
+    def system(signs):
+        asked.append(signs)
+        signs = signs.copy()
+        return bool(signs @ SMALL >= 3.5)
+
+    found = adaptive_attack(queries_of(system, len(SMALL)), np.random.default_rng(9))
+    assert found.guess.tolist() == SMALL.tolist()
+    assert len(asked) == found.queries
+    assert all(set(np.unique(signs)) <= {-1, 0, 1} for signs in asked)
+
+
+def test_an_oracle_may_sell_totals():
+    class System:
+        def ask_all(self, questions):
+            return [bool(signs @ SMALL >= 0.5) for signs in questions]
+
+        def totals(self, parts):
+            return np.bincount(parts, weights=SMALL)
+
+    from dpwitness.attacks.threshold_testing.reconstruction import reconstruct
+
+    oracle = queries_of(System(), len(SMALL))
+    assert reconstruct(oracle).guess.tolist() == SMALL.tolist()
+    assert oracle.queries == len(SMALL) ** 2
+
+
+def test_the_generic_way_of_asking_is_that_of_the_simulation():
+    counts = np.array([3, 0, 5, 2, 2])
+    fast = oracle_at(counts, 1.5)
+    slow = queries_of(lambda signs: signs @ counts >= 1.5, len(counts))
+    signs = np.array([1, 0, -1, 0, 0], np.int8)
+    assert fast.larger().tolist() == slow.larger().tolist()
+    cells = np.array([1, 3])
+    assert fast.ask_each(signs, cells, 1).tolist() == slow.ask_each(signs, cells, 1).tolist()
+    assert fast.ask(signs, 7) == slow.ask(signs, 7)
+    assert fast.queries == slow.queries == 25 + 2 + 7
+    with pytest.raises(ValueError, match="sensitivity"):
+        slow.ask_each(np.ones(5, np.int8), cells, 1)
+
+
+def test_a_budget_ends_the_attack():
+    oracle = queries_of(lambda signs: signs @ SMALL >= 3.5, len(SMALL), limits=Limits(budget=50))
+    with pytest.raises(AttackStopped, match="--budget 50"):
+        adaptive_attack(oracle, np.random.default_rng(0))
+
+
+def test_parameters_out_of_range_are_refused():
+    with pytest.raises(InvalidParameter, match="epsilon1=0"):
+        oracle = ThresholdOracle(np.array([1, 2]), np.random.default_rng(0), epsilon1=0.0)
+    with pytest.raises(InvalidParameter, match="epsilon2=0"):
+        Noise(epsilon2=0.0)
+    with pytest.raises(InvalidParameter, match="cells=1"):
+        Queries(lambda questions: np.zeros(0), 1)
+    oracle = oracle_at([1, 2], 0.5)
+    with pytest.raises(InvalidParameter, match="copies=0"):
+        adaptive_attack(oracle, np.random.default_rng(0), copies=0)
