@@ -153,5 +153,5 @@ def _outcome_text(row: Rows, flags: bool, label: Label | None) -> str:
 
 def _exact_text(value: float) -> str:
     """A number with all of its digits; what is no number by its name."""
-    plain = math.isfinite(value) and NESTED < value and value not in TEXTS
+    plain = math.isfinite(value) and value > NESTED and value not in TEXTS
     return repr(value).removesuffix(".0").replace("-", "−") if plain and abs(value) < EXACT else number_text(value)
