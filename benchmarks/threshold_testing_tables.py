@@ -141,7 +141,7 @@ def medical_cost(counts: np.ndarray, repeat: int) -> None:
 
 def laplace_cdf(x: np.ndarray) -> np.ndarray:
     tail = np.exp(-np.abs(x)) / 2
-    return np.where(x < 0, tail, 1 - tail)
+    return np.asarray(np.where(x < 0, tail, 1 - tail))
 
 
 def query_noise(data: dict[str, np.ndarray], repeat: int) -> None:
