@@ -1,6 +1,5 @@
 """What a search proposes: a directed pair and an event, and how often each side was seen in it. Never evidence."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import Final
 

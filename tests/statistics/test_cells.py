@@ -217,7 +217,7 @@ def test_a_bound_by_cells_shows_nearly_all_of_a_gaussian(mechanism, claim, least
 def test_a_bound_of_a_large_order_rests_on_an_event_where_cells_overflow():
     """Two Gaussians: D_α = α/2, of which an event shows what the rarest runs tell."""
     found = bound(gaussian, claim=RenyiDP(1e6, 1.0), neighbours=ONE, runs=50_000, search_runs=30_000, seed=1, workers=1)
-    assert 1.5 < found.lower_bound
+    assert found.lower_bound > 1.5
     assert found.witness.estimate.cells is None
 
 
