@@ -1,10 +1,15 @@
 """What a search proposes: a directed pair and an event, and how often each side was seen in it. Never evidence."""
 
-import math
 from dataclasses import dataclass, replace
+from typing import Final
 
 from dpwitness.events import Event
 from dpwitness.neighbours import Pair
+
+#: Logarithms of ratios of probabilities, and parameters in nats, beyond which a double overflows; the largest order of
+#: a divergence that a claim is about.
+MOST_NATS: Final = 700.0
+MOST_ORDER: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +38,12 @@ class CellsEstimate:
             raise ValueError(f"a joint law of {len(self.log_ratios)} cells needs the square of it in probabilities")
         if not 0.99 <= sum(self.joint) <= 1.01:
             raise ValueError(f"the probabilities of all cells add up to {sum(self.joint)!r}, not to 1")
-        if not 0 <= self.against < math.inf:
-            raise ValueError(f"against={self.against!r} must be finite and not negative")
+        if not 0 <= self.against <= MOST_NATS:
+            raise ValueError(f"against={self.against!r} must lie between 0 and {MOST_NATS:g}")
+        if not 1 <= self.order <= MOST_ORDER:
+            raise ValueError(f"order={self.order!r} must lie between 1 and {MOST_ORDER:g}")
+        if len(self.log_ratios) < 2 or not all(abs(ratio) <= MOST_NATS for ratio in self.log_ratios):
+            raise ValueError(f"log_ratios must be at least two numbers between −{MOST_NATS:g} and {MOST_NATS:g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

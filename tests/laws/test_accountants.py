@@ -79,6 +79,14 @@ def test_one_that_states_nothing_is_refused():
         check(unit, claim=OfNothing(), **LIMITS)
 
 
+@pytest.mark.parametrize("name", ["get_epsilon", "get_delta"])
+def test_one_that_knows_of_no_runs_accuses_nobody(name):
+    """As Opacus' without a history, and dp-accounting's that nothing was composed with."""
+    accountant = type("Fresh", (), {name: lambda self, value: 0.0})()
+    with pytest.raises(InvalidClaim, match=r"^claim=Fresh: it states ε = 0 at δ = .* knows of no runs"):
+        claim_of(accountant)
+
+
 def dp_accounting(name):
     module, kind = {"rdp": ("rdp", "RdpAccountant"), "pld": ("pld", "PLDAccountant")}[name]
     library = pytest.importorskip("dp_accounting", reason="dp-accounting is not installed")

@@ -56,6 +56,14 @@ def test_it_comes_back_from_json_with_both(found):
     assert again.others[0].counts == found.others[0].counts
 
 
+def test_bounds_and_profiles_say_of_which_adjacency_they_are():
+    few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "epsilon": 1.0, "neighbours": EITHER}
+    for found in (dpw.bound(total, **few), dpw.profile(total, claim=dpw.PureDP(1.0), **few)):
+        assert re.search(r"note: these inputs are neighbours under records\(.*adjacency='replace-one'", str(found))
+    plain = dpw.bound(total, **few | {"neighbours": dpw.records(dpw.numbers(-1, 1), size=3, adjacency="replace-one")})
+    assert "these inputs are neighbours" not in str(plain)
+
+
 def test_a_pass_is_of_both():
     verdict = dpw.check(mean, claim=1.0, neighbours=EITHER, **FEW)
     assert isinstance(verdict, dpw.NotRefuted)

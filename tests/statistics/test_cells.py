@@ -213,6 +213,14 @@ def test_a_bound_by_cells_shows_nearly_all_of_a_gaussian(mechanism, claim, least
     assert "cells" in str(found)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_bound_of_a_large_order_rests_on_an_event_where_cells_overflow():
+    """Two Gaussians: D_α = α/2, of which an event shows what the rarest runs tell."""
+    found = bound(gaussian, claim=RenyiDP(1e6, 1.0), neighbours=ONE, runs=50_000, search_runs=30_000, seed=1, workers=1)
+    assert found.lower_bound > 1.5
+    assert found.witness.estimate.cells is None
+
+
 def test_a_claim_that_no_event_refutes_soon_is_refuted_by_cells_saved_and_replayed(tmp_path):
     claim = ZCDP(0.42)  # events of a Gaussian show 0.39 at most
     verdict = check(gaussian, claim=claim, neighbours=ONE, search_runs=60_000, max_runs=200_000, seed=2, workers=1)
@@ -231,7 +239,11 @@ def test_a_claim_that_no_event_refutes_soon_is_refuted_by_cells_saved_and_replay
 def test_a_damaged_bet_on_cells_is_refused(tmp_path):
     found = bound(gaussian, claim=ZCDP(0.5), neighbours=ONE, runs=50_000, search_runs=30_000, seed=1, workers=1)
     written = json.loads(json.dumps(found.witness.to_json()))
-    for key, value in (("joint", [0.5, 0.5]), ("log_ratios", [1.0]), ("against", -1), ("joint", ["x"])):
+    logs = written["estimate"]["cells"]["log_ratios"]
+    for key, value in (
+        ("joint", [0.5, 0.5]), ("log_ratios", [1.0]), ("against", -1), ("joint", ["x"]), ("order", 0.5),
+        ("order", 1e308), ("against", 1e308), ("log_ratios", [1e308, *logs[1:]]),
+    ):  # fmt: skip
         damaged = json.loads(json.dumps(written))
         damaged["estimate"]["cells"][key] = value
         with pytest.raises(InvalidWitness):

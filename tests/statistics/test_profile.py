@@ -17,6 +17,7 @@ import dpwitness as dpw
 from dpwitness.algorithms.gaussian_noise import gaussian_mechanism
 from dpwitness.algorithms.noise_addition import laplace_mechanism
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
+from dpwitness.errors import InvalidWitness
 from dpwitness.evidence import Counts, Estimate
 from dpwitness.evidence.mean_bounds import best_bets, lower_means
 from dpwitness.evidence.profile_band import BandLine, PlannedLine, ProfileBand, band_of
@@ -190,6 +191,13 @@ def test_a_profile_is_read_back_from_its_json(found):
     again = profile_from_json(json.loads(json.dumps(found.to_json())))
     assert again.to_json() == found.to_json()
     assert np.array_equal(again.delta(GRID), found.delta(GRID))
+
+
+def test_a_profile_without_a_witness_has_nothing_to_replay(found, tmp_path):
+    path = tmp_path / "passed.json"
+    path.write_text(json.dumps(found.to_json() | {"witness": None}))
+    with pytest.raises(InvalidWitness, match=r"passed\.json holds no witness: nothing was refuted there$"):
+        dpw.Witness.load(path)
 
 
 def test_a_profile_is_repeatable_and_a_claim_that_holds_is_not_refuted():

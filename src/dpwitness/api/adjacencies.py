@@ -9,12 +9,12 @@ from dpwitness.api.requirements import require_budget
 from dpwitness.clock import Deadline
 from dpwitness.effort import Effort
 from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, MechanismError, MixedKinds
-from dpwitness.neighbours import Relation, alternatives
+from dpwitness.neighbours import Pair, Relation, adjacent, alternatives
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Verdict, Violation
 from dpwitness.runs import Runner
 
-__all__ = ["check_each_adjacency"]
+__all__ = ["adjacency_note", "check_each_adjacency"]
 
 #: Errors after which what was proved before them is in doubt, too, or is to be proved again.
 DOUBTED: Final = (DependentRuns, CompiledDisagrees, MixedKinds)
@@ -54,6 +54,15 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             found[-1] = _noted(found[-1], f"not checked: {'; '.join(left)}") if left else found[-1]
             break
     return _joined(found)
+
+
+def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
+    """Of which adjacency a pair is, where the relation leaves that open: what it shows says nothing of the others."""
+    each = alternatives(problem.relation)
+    if len(each) < 2:
+        return ()
+    own = [str(relation)[:200] for relation in each if adjacent(relation, pair, problem.data)]
+    return (f"these inputs are neighbours under {' and '.join(own)}: only of that anything is said",) if own else ()
 
 
 def _possible(problem: Problem) -> tuple[Relation, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from dpwitness.api.adjacencies import adjacency_note
 from dpwitness.api.loop import believed, confirmed, prepared, result_fields
 from dpwitness.checks import number, whole
 from dpwitness.claims import Claim
@@ -106,5 +107,5 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
         epsilon_lower_bound=lower,
         search_runs=spent,
         seconds=runner.seconds,
-        notes=(*notes, *findings.of_counts(counts)),
+        notes=(*notes, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from dpwitness.api.adjacencies import adjacency_note
 from dpwitness.api.loop import confirmed, prepared, require_agreement, require_sound_pass, witness_of
 from dpwitness.candidate import Candidate
 from dpwitness.checks import whole
@@ -108,7 +109,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
         seed=runner.seed,
         reproducible=problem.mechanism.reproducible,
         seconds=runner.seconds,
-        notes=said,
+        notes=(*said, *adjacency_note(problem, found.pair)),
     )
 
 

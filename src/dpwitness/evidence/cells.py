@@ -166,7 +166,10 @@ def detectable_of_cells(
     n, cells = counts.runs, np.asarray(counts.cells)
     allowed = float(plane.allowed(claim.largest_divergence(bet.order, claim.parameter)))
     mean = float(cells @ values) / n
-    spread = math.sqrt(max(float(cells @ (values - mean) ** 2) / n, 1e-300))
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = math.sqrt(max(float(cells @ (values - mean) ** 2) / n, 1e-300))
+    if not math.isfinite(spread):
+        return math.inf
     bets, log_weights = bets[bets > 0], log_weights[bets > 0]
     needed = (math.log(1 / alpha) - log_weights + n * bets**2 * spread**2 / 2) / (n * bets) + margin * spread / n**0.5
     target = allowed + float(np.min(needed))

@@ -57,7 +57,7 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
     Raises
     ------
     InvalidClaim
-        Where it claims nothing at each of them.
+        Where it claims nothing at each of them, or perfect privacy, as those do that nothing was composed with.
     """
     ask: Callable[[float], Any] | None = getattr(accountant, "get_delta", None)
     at: tuple[float, ...] = EPSILONS
@@ -78,6 +78,12 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
         raise InvalidClaim(
             f"claim={type(accountant).__name__}: it states no (ε, δ) with ε up to {LARGEST:g} that claims anything"
             + because
+        )
+    epsilon, delta = kept[0]
+    if epsilon == 0 and delta <= DELTAS[-1]:
+        raise InvalidClaim(
+            f"claim={type(accountant).__name__}: it states ε = 0 at δ = {delta:g}, as an accountant does that knows of "
+            "no runs: let it account for the mechanism first, or give claim=0 if that is what you claim"
         )
     return PrivacyProfile(kept)
 

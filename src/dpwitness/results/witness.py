@@ -16,7 +16,7 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.evidence.cells import bet_on_cells, divergence_seen
-from dpwitness.files import write_atomically
+from dpwitness.files import shown, write_atomically
 from dpwitness.neighbours import Data, Pair, Relation, adjacent
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.results import codec
@@ -80,8 +80,10 @@ class Witness:
     def load(cls, path: str | Path) -> "Witness":
         """Read a witness, or the witness within a saved result. Raises `InvalidWitness` or `InvalidData`."""
         value = codec.read_json(path)
-        if isinstance(value, dict) and isinstance(value.get("witness"), dict):
+        if isinstance(value, dict) and "format" not in value and "witness" in value:
             value = value["witness"]
+            if value is None:
+                raise InvalidWitness(f"{shown(path)} holds no witness: nothing was refuted there")
         return cls.from_json(value)
 
     @classmethod

@@ -214,7 +214,10 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
     pays, costs = plane.sides()
     values = (pays[:, None] - costs).ravel()
     mean = float(joint @ values)
-    spread = math.sqrt(max(float(joint @ (values - mean) ** 2), 1e-300))
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = math.sqrt(max(float(joint @ (values - mean) ** 2), 1e-300))
+    if not math.isfinite(spread):  # of orders of hundreds: no number of runs would do
+        return 0.0, claim.parameter
     lower = mean - spread / math.sqrt(n)
     if not aim.of_bound:
         allowed = float(plane.allowed(scale))
