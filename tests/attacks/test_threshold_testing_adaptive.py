@@ -65,6 +65,7 @@ def test_what_is_claimed_is_right_up_to_a_factor(more, z, seed, shift):
     assert not np.any(counts[found.known & (found.guess == 0)])
 
 
+@pytest.mark.campaign
 def test_counts_that_the_answers_do_not_determine_are_not_claimed():
     # Of these eight cells a solution in units of a twelfth explained 60 answers, and all of 40 fresh ones.
     counts = np.array([3, 3, 4, 5, 5, 6, 7, 10])

@@ -127,6 +127,7 @@ def test_check_refutes_gptt_with_parameters_of_its_own():
     assert isinstance(verdict, dpw.Violation)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("file", "claim"),
     [
