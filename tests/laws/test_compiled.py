@@ -28,13 +28,13 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, generator
 from running import confirm, sample
-from samplers import SAMPLERS, geometric_or_coins, thousands_on_one_input
+from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
 PAIR = pairs(([0], [1])).given[0]
 
 
 #: Each takes seconds to compile: in the suite the two that were wrong once, half words and many draws on one side.
-SOON = [geometric_or_coins, thousands_on_one_input]
+SOON = [geometric_or_coins, coin_or_number, thousands_on_one_input]
 LATE = [sampler for sampler in SAMPLERS if sampler not in SOON]
 
 
