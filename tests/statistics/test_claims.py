@@ -209,3 +209,16 @@ def test_evidence_and_bounds_of_expected_counts(claim):
 def test_what_is_no_claim_is_refused(make, message):
     with pytest.raises(InvalidClaim, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("claim", "short"),
+    [
+        (ApproxDP(0.0, 0.9999999), "(0, 0.9999999)-DP"),  # every mechanism is (0, 1)-DP
+        (RenyiDP(1.0000001, 0.25), "(1.0000001, 0.25)-RDP"),
+        (ApproxDP(1.0, 1e-5), "(1, 1e-05)-DP"),
+        (ApproxDP(0.1 + 0.2), "0.3-DP"),
+    ],
+)
+def test_a_verdict_names_no_weaker_claim_than_was_tested(claim, short):
+    assert claim.short == short
