@@ -17,7 +17,7 @@ def in_range(claim: object, name: str, least: float, most: float, *, above: bool
 
 
 def shown(value: float) -> str:
-    """A number in six digits; in all of them where six say 1 of what is not 1, such as a δ that allows a little less."""
+    """A number in six digits; in all of them where six say 1 of what is not 1, such as a δ a little below."""
     digits = f"{value:g}"
     return repr(value) if digits == "1" and value != 1 else digits
 
