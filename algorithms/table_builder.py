@@ -21,7 +21,7 @@ Counts = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Transcript = NDArray[np.float64]
 
-RELATION = replace(histogram(7, any_length=True), noun="answer")
+RELATION = replace(histogram(7, any_length=True), noun="count")
 SOURCE = "Asghar & Kaafar 2020"
 ATTACK = "table_builder.whole_count"
 

@@ -51,6 +51,7 @@ def attacked(draw):
     return secret, sums + errors, error
 
 
+@pytest.mark.campaign
 @given(attacked())
 @settings(max_examples=300, deadline=None)
 def test_the_candidate_is_within_four_times_the_error_of_the_secret(case):

@@ -22,6 +22,7 @@ def test_bounded_sums_are_refuted(law):
     assert verdict.witness.counts.runs >= 44  # 13.8 nats at log(1 + 1/e) a run, which nothing can beat
 
 
+@pytest.mark.campaign
 def test_binomial_sums_with_little_noise_are_refuted():
     parameters = {"fair_bits": 4, "queries": 8}
     verdict = dpw.check(
@@ -45,6 +46,7 @@ def test_a_bad_parameter_of_a_target_is_a_named_error():
         dpw.check(bounded_subset_sums, epsilon=1, parameters={"error": -2.0}, seed=1)
 
 
+@pytest.mark.campaign
 def test_the_slow_reconstruction_is_refuted_after_tens_of_runs(monkeypatch):
     for check in (before_search, dependence, first_runs, new_process):
         monkeypatch.setattr(check, "SECONDS", 0.2)  # each takes all of its time where runs are slow
@@ -57,6 +59,7 @@ def test_the_slow_reconstruction_is_refuted_after_tens_of_runs(monkeypatch):
         parameters={"error": 1.0},
         outcome=float,  # numba is not asked: it takes seconds to refuse this
         seed=1,
+        workers=1,
         search_runs=32,
         max_time=300,
     )

@@ -134,6 +134,7 @@ def test_a_table_with_missing_values_is_refused(tmp_path, capsys, name):
     assert "line 3: the value of 'sex' is missing" in capsys.readouterr().err
 
 
+@pytest.mark.campaign
 def test_check_takes_a_claim_where_there_is_no_epsilon(capsys):
     assert main(["check", "bounded_noisy_counts", "--claim", "1", "--seed", "1", "--json", "--quiet"]) == 1
     assert json.loads(capsys.readouterr().out)["verdict"] == "violated"

@@ -39,6 +39,28 @@ def test_kappa_is_the_least_ratio_on_a_grid(epsilon1, epsilon2):
     assert least_odds_ratio(w, epsilon1, epsilon2) == pytest.approx(ratio.min(), rel=1e-9)
 
 
+@pytest.mark.parametrize(("threshold", "base"), [(0.5, 0.0), (7.25, 7.0), (-2.0, -2.0)])
+def test_theorem_4_7_holds_for_other_thresholds(threshold, base):
+    for t in (1, 5, 12):
+        v, w = mirrored_probabilities(t, 0.5, 0.75, threshold=threshold, base=base)
+        kappa = least_odds_ratio(w, 0.5, 0.75, threshold=threshold - base)
+        assert kappa > 1
+        assert v >= kappa**t / 2 * w
+
+
+def test_the_witness_says_kappa_and_what_d_is():
+    parameters = {"epsilon": 0.5, "threshold": 0.0, "sensitivity": 1.0}
+    first = next(iter(threshold.gptt_lee_clifton(parameters, None, ApproxDP(epsilon=0.5), 10**5)))
+    t = first.event.width // 2
+    _, w = mirrored_probabilities(t, 0.125, 0.375)
+    assert f"t = {t}, κ = {least_odds_ratio(w, 0.125, 0.375):.6g}: " in first.pair.label
+    data = np.repeat(np.arange(10), 2)
+    (on_data,) = threshold.gptt_stoddard(parameters, data, ApproxDP(epsilon=0.5), 10**5)
+    cell = int(on_data.pair.label.partition("differences of cell ")[2].partition(" ")[0])
+    assert f"count {data[cell - 1]}" in on_data.pair.label
+    assert len(on_data.event.rows) <= 8
+
+
 def test_v_is_the_integral_of_the_paper():
     epsilon1, epsilon2, t = 0.5, 1.0, 3
 
@@ -105,6 +127,7 @@ def test_check_refutes_gptt_with_parameters_of_its_own():
     assert isinstance(verdict, dpw.Violation)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("file", "claim"),
     [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpwitness.attacks.threshold_testing.command import visits
+from dpwitness.attacks.threshold_testing.theory import copies_for
 from dpwitness.cli import main
 
 
@@ -132,3 +133,116 @@ def test_real_files_are_read(capsys, data_folder):
     assert result["cells"] == 4096
     assert result["small_cells"] == 1153
     assert np.isclose(result["right"]["mean"], 1.0, atol=0.01)
+
+
+SYSTEM = """
+import sqlite3
+
+
+def system(rng):
+    people = sqlite3.connect(":memory:")
+    people.execute("create table people (cell integer)")
+    rows = [(cell,) for cell, count in enumerate(%s) for _ in range(count)]
+    people.executemany("insert into people values (?)", rows)
+    z = rng.laplace(0, 5)
+
+    def reaches(signs):
+        cases = " ".join(f"when {cell} then {sign}" for cell, sign in enumerate(signs) if sign)
+        if not cases:
+            return 0 >= z
+        return people.execute(f"select sum(case cell {cases} else 0 end) >= ? from people", (z,)).fetchone()[0]
+
+    return reaches
+"""
+COUNTS = [0, 2, 2, 3, 3, 5, 5, 7, 9, 12, 4, 4, 6, 2, 3, 0, 3, 8, 2, 5, 11, 2, 3, 4] * 3
+
+
+@pytest.fixture
+def database(tmp_path):
+    """An SQL database behind the noisy interface, and the true counts in a file."""
+    (tmp_path / "mine.py").write_text(SYSTEM % COUNTS)
+    (tmp_path / "truth.csv").write_text("\n".join(["count", *map(str, COUNTS)]))
+    return f"{tmp_path / 'mine.py'}:system", str(tmp_path / "truth.csv")
+
+
+def test_a_database_is_attacked(capsys, database):
+    oracle, truth = database
+    code, printed = run(capsys, "--oracle", oracle, "--cells", "72", "--seed", "2", "--json")
+    found = json.loads(printed.out)
+    assert code == 0
+    assert found["recovered"] == COUNTS  # up to a factor, and they have none in common
+    assert found["factor"] is None
+    assert found["right"] is None
+    assert found["claimed"] == 72
+    assert found["confidence"] > 0.99
+    compared = json.loads(run(capsys, "--oracle", oracle, "--data", truth, "--seed", "2", "--json")[1].out)
+    assert compared["right"] == compared["right_up_to_factor"] == 72
+    assert compared["questions"] == found["questions"]
+    assert "readable up to a factor" in run(capsys, "--oracle", oracle, "--cells", "72", "--seed", "2")[1].out
+
+
+@pytest.mark.campaign
+def test_questions_go_out_and_answers_come_in(capsys, tmp_path):
+    file = tmp_path / "questions.jsonl"
+    options = ["--cells", "72", "--ask", str(file)]
+    assert run(capsys, *options, "--seed", "3")[0] == 0
+    counts = np.array(COUNTS)
+    for _ in range(400):
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        for row in rows:
+            asked = row["question"]
+            row["answer"] = int(counts[asked["plus"]].sum() - counts[asked["minus"]].sum() >= 3.5)
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        code, printed = run(capsys, *options, "--json")
+        found = json.loads(printed.out)
+        if "waiting" not in found:
+            break
+    assert code == 0
+    assert found["recovered"] == COUNTS
+    assert found["questions"] == len(rows)
+
+
+def test_a_budget_that_is_too_small_claims_nothing(capsys, database):
+    oracle, _ = database
+    found = json.loads(
+        run(capsys, "--oracle", oracle, "--cells", "72", "--budget", "60", "--seed", "2", "--json")[1].out
+    )
+    assert found["claimed"] == 0
+    assert found["recovered"] is None
+    assert "--budget 60 is used up" in found["stopped"]
+
+
+def test_the_support_known(capsys):
+    options = ["--epsilon", "2", "--support", "20", "--repeat", "5", "--seed", "6", "--json"]
+    result = json.loads(run(capsys, *options)[1].out)
+    assert result["epsilon1"] == 2
+    assert result["support"] == 20
+    assert result["claimed"] > 0
+
+
+def test_copies_by_beta_and_the_share(capsys):
+    options = ["--epsilon", "1", "--epsilon2", "1", "--beta", "0.05", "--share", "0.25", "--repeat", "1", "--json"]
+    result = json.loads(run(capsys, *options)[1].out)
+    assert result["epsilon1"] == 0.25
+    assert result["copies"] == copies_for(0.05, 78**2, epsilon2=1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "--epsilon is needed"),
+        (["--ask", "q.csv"], "--cells is needed"),
+        (["--ask", "q.csv", "--cells", "4", "--epsilon", "1"], "--epsilon is of the simulated system"),
+        (["--epsilon", "1", "--cells", "4"], "--cells is of your own system"),
+        (["--epsilon", "1", "--budget", "4"], "--budget"),
+        (["--epsilon", "1", "--share", "1"], "--share 1 must"),
+        (["--epsilon", "1", "--support", "4", "--share", "0.5"], "--share has no meaning"),
+        (["--epsilon", "1", "--support", "4"], "support=4 must exceed"),
+        (["--epsilon", "1", "--adaptive", "--beta", "0.1"], "--beta is of Algorithms 3 and 4"),
+    ],
+)
+def test_options_that_do_not_fit_are_one_clear_line(capsys, options, message):
+    code, printed = run(capsys, *options)
+    assert code == 2
+    assert message in printed.err
+    assert printed.err.count("\n") == 1

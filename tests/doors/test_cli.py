@@ -156,6 +156,7 @@ def test_replay_of_a_users_own_function_asks_for_it(capsys, mine):
     assert run(capsys, "replay", "w.json", "--mechanism", "mine.py:noisy_sum")[0] == 1
 
 
+@pytest.mark.campaign
 def test_curve_plots_a_line_for_each_epsilon(capsys, tmp_path):
     command = ("curve", "histogram", "--epsilon", 0.7, "--claims", "0.1,0.9", "--runs", "2e4")
     code, out, _ = run(capsys, *command, "--epsilon", 0.2, 0.7, "--plot", tmp_path / "curve.svg")

@@ -1,6 +1,6 @@
 """Hostile arguments, files and Python values: an error is one line and one of the documented exit codes, never a crash.
 
-Seeded: case k is always the same, and `DPWITNESS_FUZZ_CASE=k` runs it alone. The suite runs 80 cases of each kind;
+Seeded: case k is always the same, and `DPWITNESS_FUZZ_CASE=k` runs it alone. The suite runs 40 cases of each kind;
 `DPWITNESS_FUZZ=3000 pytest tests/doors/test_hostile_inputs.py` runs a campaign,
 `DPWITNESS_FUZZ_FIRST=100000` one of other cases.
 """
@@ -23,7 +23,7 @@ from dpwitness.errors import DPWitnessError
 from dpwitness.mechanisms.catalog import load
 from dpwitness.plugin.database import Database
 
-CASES = int(os.environ.get("DPWITNESS_FUZZ", "80"))
+CASES = int(os.environ.get("DPWITNESS_FUZZ", "40"))
 FIRST = int(os.environ.get("DPWITNESS_FUZZ_FIRST", "0"))
 ONLY = os.environ.get("DPWITNESS_FUZZ_CASE")
 
@@ -301,8 +301,15 @@ def attack_line(rng, place):
         "subset_sum": {
             "--size": [["8", "16"], ["0", "-1", "x", "1.5", "1e9", "1e400"]],
             "--error": [["1", "4"], numbers],
-            "--law": [["uniform", "adversarial", "rounding", "binomial"], TEXTS],
-            "--adversary": [["polynomial", "exponential"], TEXTS],
+            "--law": [["uniform", "adversarial", "rounding", "binomial", "gaussian"], TEXTS],
+            "--adversary": [["polynomial", "least-squares", "exponential"], TEXTS],
+            "--allowed-queries": [["0.25"], numbers],
+            "--failure": [["0.05"], numbers],
+            "--oracle": [["mine.py:noisy", "no.py:f"], TEXTS],
+            "--ask": [["asked.csv", "folder", "counts.csv"], TEXTS],
+            "--answers": [["asked.csv", "damaged.csv", "counts.csv"], TEXTS],
+            "--budget": [["40"], ["0", "-1", "x"]],
+            "--rate": [["1e9"], ["0", "-1", "nan", "x"]],
             "--queries": [["20"], ["0", "-1", "x", "1e12"]],
             "--seed": [["1"], ["-1", "x", "9" * 60]],
             "--plot": [["saved.svg", "no/such.svg", "saved.gif"]],

@@ -175,6 +175,7 @@ def test_alpha_is_divided_over_all_dp_tests_before_any_deselection(project, tmp_
     assert alphas(report) == pytest.approx([1000 * share / 7] * 2)
 
 
+@pytest.mark.campaign
 def test_last_failed_keeps_the_shares(project, tmp_path):
     run = project(PASSES, FAILS, test_more="def test_more(assert_private): pass")
     report = tmp_path / "r.json"
@@ -608,6 +609,7 @@ COUNTED = """
 """
 
 
+@pytest.mark.campaign
 def test_a_witness_keeps_the_data_and_is_replayed_with_the_same_data_only(project, pytester):
     run = project(COUNTED)
     run().assert_outcomes(failed=1)

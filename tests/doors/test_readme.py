@@ -48,6 +48,7 @@ def test_programs(program, tmp_path, monkeypatch, capsys):
     assert "would have caught" in capsys.readouterr().out
 
 
+@pytest.mark.campaign
 def test_the_program_of_real_data_finds_the_pair(tmp_path):
     """It is a script: as `__main__` it checks, imported it defines the mechanism alone."""
     (tmp_path / "mean_age.py").write_text(next(p for p in PROGRAMS if p.startswith("# mean_age.py")))

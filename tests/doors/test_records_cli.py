@@ -83,6 +83,7 @@ def test_options_describe_a_relation(options, described):
     assert [record[0] for record in found.base] == [30, 41, 25]
 
 
+@pytest.mark.campaign
 def test_a_private_mechanism_is_not_refuted(capsys):
     code, out, _ = run(capsys, "check", "mine.py:private_count", "--epsilon", 1, "--records", "people.csv", *FAST)
     assert code == 0

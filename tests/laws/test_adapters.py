@@ -276,6 +276,7 @@ def slow_and_exact(data):
     return data[0]
 
 
+@pytest.mark.campaign
 @pytest.mark.new_process  # else its calls there would be counted too
 def test_a_slow_mechanism_stops_as_soon_as_it_is_refuted():
     CALLS.clear()

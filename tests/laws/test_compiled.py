@@ -214,6 +214,7 @@ def test_edited_code_is_compiled_anew_in_this_process(case, scales, package, mon
     assert answers == [scale + 1 for scale in scales]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("case", "scales"), EDITS)
 def test_edited_code_is_compiled_anew_in_the_next_process(case, scales, package, tmp_path, monkeypatch):
     answers = []
@@ -503,6 +504,7 @@ def wrong_where_it_matters(rng, data):
     return 0.0 if u < 0.5 else 0.5
 
 
+@pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 def test_nobody_is_accused_of_what_numba_made_of_a_rare_path():

@@ -124,6 +124,7 @@ def test_where_seeding_is_not_enough_nothing_is_seeded(function):
     assert not mechanism.draws_globally
 
 
+@pytest.mark.campaign
 def test_coupling_shows_a_small_difference_in_far_fewer_runs():
     """Noise of scale 20, a claim of .01, and a difference of 1: ε is .05."""
 

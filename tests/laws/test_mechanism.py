@@ -110,6 +110,7 @@ def test_outputs_become_rows_compiled_and_in_python_alike(function, expected):
     assert np.array_equal(rows, [expected] * 3, equal_nan=True)
 
 
+@pytest.mark.campaign
 def test_all_outputs_are_placed_by_compiled_code_as_by_python():
     """All of them in one compilation."""
     functions = [numba.njit(function) for function, _ in OUTPUTS]

@@ -124,6 +124,7 @@ def test_an_interruption_keeps_what_was_found(found):
     assert (verdict.ended, len(shares)) == ("interrupted", 1)
 
 
+@pytest.mark.campaign
 def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "values.csv").write_text("value\n" + "0.5\n" * 4)

@@ -172,6 +172,7 @@ def test_a_text_that_is_always_the_same_is_shown_as_the_text():
         checked(lambda rng, data: "none", max_runs=2_000)
 
 
+@pytest.mark.campaign
 def test_the_one_broken_pair_of_many_is_found():
     def mechanism(rng, data):
         return "yes" if (rng.random() < CLEAR) == (data[0] == 11) else "no"

@@ -64,6 +64,7 @@ def test_the_wrong_scale_is_refuted_where_it_is_less_private(epsilon, kind, seed
     assert isinstance(verdict, kind)
 
 
+@pytest.mark.campaign
 def test_bound_of_a_known_epsilon():
     result = dpw.bound(load("histogram_wrong_scale"), epsilon=1.5, runs=2_000_000, seed=1)
     assert 0.60 <= result.epsilon_lower_bound <= 1 / 1.5
@@ -114,6 +115,7 @@ def test_the_same_seed_gives_the_same_verdict_for_any_number_of_workers():
     assert one.reproducible
 
 
+@pytest.mark.campaign
 def test_real_counts(data_folder):
     from dpwitness.files import read_column
 
@@ -124,6 +126,7 @@ def test_real_counts(data_folder):
     assert isinstance(dpw.check(load("histogram"), **settings, max_runs=50_000), dpw.NotRefuted)
 
 
+@pytest.mark.campaign
 def test_curve_rises_at_the_true_epsilon():
     tests = (0.1, 0.56, 0.7, 0.9)
     line = dpw.curve(load("histogram"), epsilons=[0.7], claims=tests, runs=500_000, seed=3).lines[0]

@@ -130,6 +130,7 @@ def test_a_mechanism_that_takes_ten_answers_only_keeps_ten():
     assert np.count_nonzero(small.pair.data != small.pair.neighbour) == 1
 
 
+@pytest.mark.campaign
 def test_the_same_seed_gives_the_same_small_witness_and_no_run_twice():
     first = isvt2_refuted()
     one, two = (small.witness.to_json() for small in (isvt2_shrunk(), shrink(first, isvt2)))

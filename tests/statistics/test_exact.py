@@ -49,6 +49,7 @@ def test_relative_error_is_below_1e_8(seed):
     assert abs(found - truth) / truth < 1e-8
 
 
+@pytest.mark.campaign
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=3), st.floats(0.3, 20), st.sampled_from([0.0, 0.5, 4.0]))
 def test_the_probabilities_of_all_patterns_sum_to_one(queries, b, c):
     k = len(queries)

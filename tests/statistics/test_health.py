@@ -227,6 +227,7 @@ def test_constants_of_other_modules_count_and_our_own_do_not():
     assert constants(load("subset_sum_reconstruction")) is None  # its file holds numbers: they draw nothing
 
 
+@pytest.mark.campaign
 @pytest.mark.new_process
 def test_what_a_list_remembers_does_not_go_to_the_new_process():
     given = [0.0]
@@ -236,6 +237,7 @@ def test_what_a_list_remembers_does_not_go_to_the_new_process():
     assert given == [0.0]  # so a second check finds the same
 
 
+@pytest.mark.campaign
 @pytest.mark.new_process
 def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
     """numba compiles it and draws otherwise, so a copy runs in Python; a new process is asked for the original."""

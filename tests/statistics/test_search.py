@@ -78,6 +78,7 @@ def test_a_curve_spends_most_where_little_is_shown_and_least_where_nothing_is():
     assert most_runs(0.2) > most_runs(0.7) > most_runs(1.0) == most_runs(1.5) == CURVE_RUNS
 
 
+@pytest.mark.campaign
 def test_a_playoff_is_not_won_by_luck():
     """An event of half of the runs against 20 that are rare, of Laplace noise, where all have the ratio e^0.1.
 

@@ -163,8 +163,9 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         stop_value=min(20 * log_threshold / budget, fastest / 2),
     )
     candidate, spent = find(problem, runner, objective, planned=effort.max_runs, budget=budget)
-    candidate, more = refined(runner.searching(), candidate, objective, planned=effort.max_runs, budget=budget)
-    spent += more
+    if effort.search_runs is None:  # else the user has said how many
+        candidate, more = refined(runner.searching(), candidate, objective, planned=effort.max_runs, budget=budget)
+        spent += more
     if bounds_divergences(claim):
         aim = Aim(claim=claim, planned=effort.max_runs, log_threshold=log_threshold, of_bound=False)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)

@@ -1,15 +1,16 @@
 """Finitely many outcomes, one by one."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events.encoding import FALSE, TRUE, entry_from_json, entry_to_json, is_exception
+from dpwitness.events.encoding import FALSE, NESTED, TEXTS, TRUE, entry_from_json, entry_to_json, is_exception
 from dpwitness.events.event import Event, Label, Rows, widen
 from dpwitness.events.registry import register_event
-from dpwitness.events.writing import list_from_json, number_text
+from dpwitness.events.writing import EXACT, list_from_json, number_text
 
 __all__ = ["OutcomeSet"]
 
@@ -101,9 +102,9 @@ class OutcomeSet:
         return iter(())
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """As in `Event`: ⊥ and ⊤ for flags."""
-        # One number alone is a number, were it 0 or 1; several are answers.
-        signs = (0, 1, FALSE, TRUE) if self.width > 1 else (FALSE, TRUE)
+        """As in `Event`: ⊥ and ⊤ for flags, and all digits of numbers, which are compared exactly."""
+        # One number alone is a number, were it 0 or 1, and so are counts; several others are answers.
+        signs = (0, 1, FALSE, TRUE) if self.width > 1 and noun != "count" else (FALSE, TRUE)
         flags = bool(np.all(np.isnan(self.rows) | np.isin(self.rows, signs)))
         texts = [_outcome_text(row, flags, label) for row in self.rows[:LISTED]]
         if len(self.rows) == 1:
@@ -146,5 +147,11 @@ def _outcome_text(row: Rows, flags: bool, label: Label | None) -> str:
     entries = row[: present[-1] + 1]
     if flags:
         return "".join("·" if np.isnan(entry) else "⊤" if entry >= 1 else "⊥" for entry in entries)
-    texts = [(label(entry) if label else None) or ("·" if np.isnan(entry) else number_text(entry)) for entry in entries]
+    texts = [(label(e) if label else None) or ("·" if np.isnan(e) else _exact_text(float(e))) for e in entries]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _exact_text(value: float) -> str:
+    """A number with all of its digits; what is no number by its name."""
+    plain = math.isfinite(value) and value > NESTED and value not in TEXTS
+    return repr(value).removesuffix(".0").replace("-", "−") if plain and abs(value) < EXACT else number_text(value)

@@ -8,6 +8,7 @@ import numpy as np
 from dpwitness.events.encoding import NESTED, SYMBOL, TEXT, TEXTS, is_exception
 
 __all__ = [
+    "EXACT",
     "LARGEST",
     "Noun",
     "column_from_json",
@@ -22,6 +23,8 @@ __all__ = [
 
 #: The largest finite number.
 LARGEST = float(np.finfo(np.float64).max)
+#: Below this all whole numbers are exact.
+EXACT = 2.0**53
 INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
@@ -48,12 +51,13 @@ def place_text(coordinate: int, noun: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """A number to four digits; what is no number by its name."""
+    """A whole number in full, another to four digits; what is no number by its name."""
     if value <= NESTED and value not in TEXTS and value != -math.inf:
         if value > TEXT:
             return f"list of {round((value / NESTED - 1) * 2**32)}"
         return "another text" if value > SYMBOL else "an exception" if is_exception(value) else "another kind of value"
-    return TEXTS.get(value) or f"{value:.4g}".replace("-", "−")
+    whole = math.isfinite(value) and value == math.floor(value) and abs(value) < EXACT
+    return TEXTS.get(value) or (f"{value:.0f}" if whole else f"{value:.4g}").replace("-", "−")
 
 
 def number_to_json(value: float) -> float | str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.inputs import Data, as_finite_numbers, input_key, shown
+
+#: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
+ATTACK: Final = "attack: "
 
 
 @dataclass(frozen=True, slots=True, eq=False)

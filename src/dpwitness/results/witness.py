@@ -18,6 +18,7 @@ from dpwitness.evidence import Counts
 from dpwitness.evidence.cells import bet_on_cells, divergence_seen
 from dpwitness.files import shown, write_atomically
 from dpwitness.neighbours import Data, Pair, Relation, adjacent
+from dpwitness.neighbours.pair import ATTACK
 from dpwitness.results import codec
 from dpwitness.results.codec import Form, Key, Kind, optional
 from dpwitness.results.text import inputs, label, named, rate
@@ -114,9 +115,11 @@ class Witness:
         """Inputs, event, observed rates and what the claim allows, a line each."""
         counts, claim = self.counts, self.claim
         first, second = inputs(self.pair.data, self.pair.neighbour)
+        told = self.pair.label.removeprefix(ATTACK)
         lines = [
             label("input D", first),
             label("neighbour D′", second),
+            *([label("by an attack", told)] if told != self.pair.label else []),
             label("event", self.description),
             label("on D", rate(counts.hits, counts.runs)),
             label("on D′", rate(counts.neighbour_hits, counts.runs)),

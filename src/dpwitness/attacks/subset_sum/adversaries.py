@@ -25,6 +25,9 @@ Bits = NDArray[np.int64]
 ADVERSARIES: Final = ("polynomial", "least-squares", "exponential")
 #: Laws of the errors whose likelihood is that of least squares, or nearly.
 NORMAL: Final = ("binomial", "gaussian")
+#: Laws behind which a least-squares fit recovers more than the program. Adversarial errors are not normal, but pull
+#: the fitted values evenly to 1/2, not past it.
+FITTED: Final = (*NORMAL, "adversarial")
 #: Residuals are compared up to this, in counts.
 TOLERANCE: Final = 1e-6
 #: Residuals within so much of the largest are expected to bind in the next program.
@@ -63,8 +66,8 @@ class Reconstruction:
 
 
 def suited(law: str) -> str:
-    """The adversary that recovers more behind errors of a law: "least-squares" for normal ones, else "polynomial"."""
-    return "least-squares" if law in NORMAL else "polynomial"
+    """The adversary that recovers more behind errors of a law: "least-squares" or "polynomial"."""
+    return "least-squares" if law in FITTED else "polynomial"
 
 
 def least_squares_adversary(

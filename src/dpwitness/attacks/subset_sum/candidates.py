@@ -10,6 +10,7 @@ from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import OutcomeSet
 from dpwitness.neighbours import Data, make_pair
+from dpwitness.neighbours.pair import ATTACK
 
 __all__ = ["RECONSTRUCTED", "check_position", "flipped_bit"]
 
@@ -30,7 +31,9 @@ def flipped_bit(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
     check_position(position, len(base))
     one, zero = base.copy(), base.copy()
     one[position], zero[position] = 1, 0
-    pair = make_pair(one, zero, f"bit {position + 1} flipped")
+    whose = "alternating bits" if data is None else "the data"
+    label = f"{ATTACK}D: {whose}, with a 1 for person {position + 1}, and 0 on D′; the event: the attack recovers the 1"
+    pair = make_pair(one, zero, label)
     yield Candidate(pair=pair, event=OutcomeSet([[1.0]]))
 
 

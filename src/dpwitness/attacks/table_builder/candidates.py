@@ -9,6 +9,7 @@ from dpwitness.attacks.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.events import Interval
 from dpwitness.neighbours import Data, make_pair
+from dpwitness.neighbours.pair import ATTACK
 
 __all__ = ["whole_count"]
 
@@ -26,7 +27,12 @@ def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
         return
     fewer = table.copy()
     fewer[np.argmax(table)] -= 1
-    pair = make_pair(table, fewer, "one fewer in the fullest cell")
     people = float(table.sum())
     place = len(table) + 2 * int(parameters["partitions"])
+    whose = "people with each value" + ("" if data is None else ", as in the data")
+    label = (
+        f"{ATTACK}D: {whose}; D′: one person fewer with value {int(np.argmax(table)) + 1}; count {place + 1} is the "
+        f"attack's total of everybody, and the event that it is {people:.0f}, as on D"
+    )
+    pair = make_pair(table, fewer, label)
     yield Candidate(pair=pair, event=Interval(coordinate=place, low=people - 0.5, high=people + 0.5))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.threshold_testing.comparing import Scales
-from dpwitness.attacks.threshold_testing.noisy_weighing import weigh_noisy
+from dpwitness.attacks.threshold_testing.noisy_weighing import NoisyWeighed, weigh_noisy
 from dpwitness.attacks.threshold_testing.oracle import Queries
 from dpwitness.attacks.threshold_testing.questions import Counts
 from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction, reconstruct
@@ -21,6 +21,8 @@ VOTE_FROM: Final = 1.5
 #: An error in one cell passes a fresh sum next to the threshold with this probability at most: the cell is in it with
 #: probability 1/2, and with 1/2 on the side that shows the error.
 PASSES: Final = 0.75
+#: Where the ruler read fewer of the cells, they are weighed by votes as well.
+NEARLY_ALL: Final = 0.98
 #: With this confidence a factor is taken for known.
 SURE: Final = 0.95
 
@@ -46,24 +48,33 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
     if copies is not None and copies < 1:
         raise InvalidParameter(f"copies={copies!r} must be at least 1")
     epsilon2 = oracle.noise.epsilon2
-    if epsilon2 <= VOTE_FROM:
-        found = weigh_noisy(oracle, rng, copies)
-        if found.tried and found.known.any():
-            guess, _ = _totalled(oracle, found.guess, found.known)
-            return Reconstruction(
-                guess=guess, known=found.known, confidence=1 - PASSES**found.tried, method="noisy weighing",
-                queries=oracle.queries,
-            )  # fmt: skip
+    read = weigh_noisy(oracle, rng, copies) if epsilon2 <= VOTE_FROM else None
+    if read is not None and read.tried and read.known.mean() >= NEARLY_ALL:
+        return _as_read(oracle, read)
     for scales in [Scales(oracle)] if epsilon2 == np.inf else votings(Ruler(oracle, rng), copies):
         weighed = weigh(scales, rng)
         if weighed.tried:
             return _in_people(oracle, weighed, scales.negated)
+    if read is not None and read.tried and read.known.any():
+        return _as_read(oracle, read)
     if oracle.sells_totals:
         return reconstruct(oracle, copies=scales.copies)
     nothing = np.zeros(oracle.cells, np.int64)
     return Reconstruction(
         guess=nothing, known=nothing > 0, confidence=0.0, method="weighing", queries=oracle.queries
     )  # fmt: skip
+
+
+def _as_read(oracle: Queries, read: NoisyWeighed) -> Reconstruction:
+    """What query noise as a ruler gave, in people."""
+    guess, _ = _totalled(oracle, read.guess, read.known)
+    return Reconstruction(
+        guess=guess,
+        known=read.known,
+        confidence=1 - PASSES**read.tried,
+        method="noisy weighing",
+        queries=oracle.queries,
+    )
 
 
 def _in_people(oracle: Queries, weighed: Weighed, negated: bool) -> Reconstruction:

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.candidate import Attack, Candidate
-from dpwitness.attacks.threshold_testing.theory import mirrored_probabilities
+from dpwitness.attacks.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
 from dpwitness.claims import Claim
 from dpwitness.events import OutcomeSet
 from dpwitness.neighbours import Data, make_pair
+from dpwitness.neighbours.pair import ATTACK
 
 __all__ = [
     "gptt",
@@ -70,7 +71,7 @@ def _attack(budget: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attac
         epsilon1, epsilon2 = budget(parameters)
         threshold = float(parameters["threshold"]) / sensitivity
         base = float(np.floor(threshold))
-        label = "t copies of two queries that change places"
+        inputs = "D: the true answers to t copies of each of two queries, which change places on D′"
         if data is not None:
             if sensitivity != 1 or data.ndim != 1 or np.any(data < 0) or np.any(data != np.floor(data)):
                 return  # the data are no counts of people: nothing is known of what else may be asked about them
@@ -81,13 +82,26 @@ def _attack(budget: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attac
             cell = _mirror(counts, int(base))
             if cell is None:
                 return
-            label = f"differences to cell {cell + 1} of the data, one person fewer in it"
+            inputs = (
+                f"D: the true answers to t copies of each of two differences to cell {cell + 1} of the data; D′: one "
+                "person fewer in it"
+            )
         for t in promising_copies(epsilon1, epsilon2, threshold=threshold, base=base, claim=claim, runs=runs):
             answers = np.repeat([0.0, 1.0], t)
             first, second = (base + answers) * sensitivity, (base + 1 - answers) * sensitivity
-            yield Candidate(pair=make_pair(first, second, label), event=OutcomeSet(answers[None]))
+            told = f"{ATTACK}{inputs}; t = {t}" + _odds(t, epsilon1, epsilon2, threshold, base)
+            yield Candidate(pair=make_pair(first, second, told), event=OutcomeSet(answers[None]))
 
     return propose
+
+
+def _odds(copies: int, epsilon1: float, epsilon2: float, threshold: float, base: float) -> str:
+    """κ of Theorem 4.7 and what it says; nothing without query noise, where the event is impossible on D′."""
+    if epsilon2 == np.inf:
+        return ", and without query noise the event is impossible on D′ (Theorem 4.7)"
+    _, w = mirrored_probabilities(copies, epsilon1, epsilon2, threshold=threshold, base=base)
+    kappa = least_odds_ratio(w, epsilon1, epsilon2, threshold=threshold - base)
+    return f", κ = {kappa:.6g}: the event is at least κᵗ/2 = {kappa**copies / 2:.4g} times as likely on D (Theorem 4.7)"
 
 
 gptt = _attack(lambda p: (float(p["epsilon1"]), float(p["epsilon2"])))
@@ -142,7 +156,9 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
     rows = [answers >= c - reference for reference in ladder]  # ⌈z⌉ = c − r
     cell = int(first[place[c]]) + 1
     label = (
-        f"{len(ladder)} differences each of cell {cell}, count {c}, and of cells to compare it with; one person fewer"
+        f"{ATTACK}D: the differences of cell {cell} of the data, count {c}, and of {len(asked) - 1} other cells, to "
+        f"{len(ladder)} reference cells each; D′: one person fewer in cell {cell}; the event: the ordered partition "
+        f"(Algorithm 3) gives its count as {c}"
     )
     pair = make_pair(answers, neighbour, label)
     yield Candidate(pair=pair, event=OutcomeSet(np.array(rows, np.float64)))

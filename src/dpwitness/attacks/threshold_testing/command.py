@@ -48,8 +48,8 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     )
     parser = command(commands, family.name, summary=family.summary, run=run, examples=examples)
     parser.description = (
-        "Asks private threshold testing about a histogram and guesses every count from the answers: a simulated one, or "
-        "a system of your own."
+        "Asks private threshold testing about a histogram, simulated or of your own, and guesses every count from the "
+        "answers."
     )
     options.data(parser, "the histogram (default: visits to a doctor, `randhie`); with --oracle, to compare with")
     parser.add_argument("--epsilon", type=number, help="the whole budget ε of the simulated system")

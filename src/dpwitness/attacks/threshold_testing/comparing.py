@@ -14,8 +14,6 @@ __all__ = ["Base", "Scales", "lay_base", "lightest"]
 
 Flags = NDArray[np.bool_]
 
-#: Questions asked at once where each depends on the answers before: more of them, and fewer rounds.
-TOGETHER: Final = 8
 #: The lightest cells are looked for among so many times as many.
 SAMPLE: Final = 6
 #: Rounds without progress after which they are looked for no longer.
@@ -106,7 +104,7 @@ def _below(scales: Scales, signs: Signs, cells: Cells) -> int:
         above = scales.above(rows)
         high = int(tried[above].min(initial=high))
         low = int(tried[~above & (tried < high)].max(initial=low))
-        tried = np.unique(np.linspace(low, high, TOGETHER + 2).astype(np.int64)[1:-1])
+        tried = np.unique(np.linspace(low, high, scales.oracle.together + 2).astype(np.int64)[1:-1])
         tried = tried[(tried > low) & (tried < high)]
     return low
 

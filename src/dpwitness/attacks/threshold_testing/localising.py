@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.threshold_testing.belief import Belief
-from dpwitness.attacks.threshold_testing.comparing import TOGETHER, Base, Scales
+from dpwitness.attacks.threshold_testing.comparing import Base, Scales
 from dpwitness.attacks.threshold_testing.questions import Cells
 from dpwitness.attacks.threshold_testing.sums import PARTIALS, Sums, exact, near
 from dpwitness.attacks.threshold_testing.uniqueness import another_explanation
@@ -29,6 +29,7 @@ FRESH: Final = 40
 FEWEST_FRESH: Final = 20
 #: Other explanations that are ruled out one after the other.
 RIVALS: Final = 40
+SEPARATING: Final = 8
 #: Queries between two attempts at whole numbers.
 EACH: Final = 16
 
@@ -59,7 +60,7 @@ class Located:
             # Sums next to the gap on which the two differ.
             rows = np.vstack([exact(values, target, PARTIALS, rng) for target in (gap, gap - 1)])
             margin = (rows @ rival[0] - rival[1]) * np.where(rows.astype(np.int64) @ counts == gap, 1, -1)
-            split = np.argsort(margin)[:TOGETHER]
+            split = np.argsort(margin)[:SEPARATING]
             split = split[margin[split] < 0]
             if not len(split):
                 return False
@@ -83,10 +84,11 @@ def locate(
     else:
         belief = Belief(np.append(guess / guess[0], 0.5 / guess[0]), np.append(0.7 + 0.1 * guess, 0.6) / guess[0])
     belief.covariance[0, 0] = 0
-    for asked in range(TOGETHER, 36 * k + 200, TOGETHER):
-        signs = belief.questions(rng, TOGETHER)
+    together = min(scales.oracle.together, k)
+    for asked in range(together, 36 * k + 200, together):
+        signs = belief.questions(rng, together)
         belief.learn_all(signs, sums.ask(signs))
-        if asked % EACH == 0:
+        if asked % EACH < together:
             belief.relearn(sums)
             found = belief.whole(sums)
             if found is not None:

@@ -1,10 +1,7 @@
 """Weighing through private threshold testing with query noise: the noise turns each query into a ruler.
 
-With finite ε₂ the answer to a query of value q is ⊤ with probability F(ε₂(q − z)), F the Laplace distribution
-function, anew for each copy. The share of ⊤'s among t copies therefore measures q − z, with standard error
-√((2·exp(ε₂|q − z|) − 1)/t)/ε₂, wherever q is within a few 1/ε₂ of z. So S need only come near the noisy threshold, the
-noise itself sets the scale, and cells already known bring larger ones into the ruler's reach. Theorem 3.5's majority
-throws this away: it keeps the sign of q − z alone.
+The base need only come near the noisy threshold, the noise itself sets the scale (see `ruler`), and cells already known
+bring larger ones into the ruler's reach.
 """
 
 import math

@@ -95,6 +95,8 @@ class Queries:
         if not cells >= 2:
             raise InvalidParameter(f"cells={cells!r} must be at least 2: one cell has nothing to be compared with")
         self.cells, self.noise, self.queries = cells, noise or Noise(), 0
+        #: Questions asked at once where each depends on the answers before: more of them, and fewer rounds.
+        self.together = 8
         self._answers, self._totals = answers, totals
 
     def ask(self, signs: Signs, copies: int = 1) -> int:
@@ -112,6 +114,8 @@ class Queries:
     def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
         """Several such sets of questions, all asked at once."""
         check_changes(changes)
+        if not changes:
+            return []
         hits = self._hits(_each(changes), copies)
         return np.split(hits, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
 
@@ -141,7 +145,7 @@ class Queries:
     def _hits(self, questions: Iterator[Signs], copies: int) -> Cells:
         answers = self._answers(one for one in questions for _ in range(copies))
         self.queries += len(answers)
-        return np.asarray(answers, np.float64).astype(np.int64).reshape(-1, copies).sum(axis=1)
+        return np.asarray(np.asarray(answers).astype(np.int64).reshape(-1, copies).sum(axis=1))
 
 
 def check_changes(changes: Sequence[Change]) -> None:

@@ -1,4 +1,4 @@
-"""What is asked in private threshold testing: a signed sum of a histogram's cells → whether it reaches the threshold."""
+"""What is asked in private threshold testing: a signed sum of cells → whether it reaches the threshold."""
 
 from typing import Any, Final, Protocol
 
@@ -18,7 +18,7 @@ Signs = NDArray[np.int8]
 
 
 class Oracle(Protocol):
-    """A system under attack: one call of private threshold testing, the user's own behind `--oracle` or a simulated one.
+    """A system under attack: one call of private threshold testing, the user's own behind `--oracle` or simulated.
 
     All answers must be given under one noisy threshold. It may also be an object with `ask_all(questions)`, a list of
     questions → as many answers; and it may have `totals(parts)`, which Algorithm 4 buys: from the number of each cell's

@@ -104,7 +104,7 @@ def _right_totals(oracle: Queries, size: NDArray[np.int64]) -> float:
 
 
 def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05, copies: int = 1) -> Reconstruction:
-    """Algorithm 3's own attack: where all counts from 0 to k occur, the smallest parts are those of 0, 1, 2, …
+    """Algorithm 3's own attack: where all counts from 0 to k occur, the smallest parts are those of 0, 1 and so on.
 
     Theorem 5.12: with θ = α = ⌈ln(1/δ)/ε₁⌉ and k > 2α, part i is the cells of count i for all i ≤ k − 2α, with
     probability at least 1 − δ.

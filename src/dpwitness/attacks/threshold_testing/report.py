@@ -84,8 +84,8 @@ def system_text(result: dict[str, Any]) -> str:
             limit = result["factor_at_most"]
             known = "" if limit is None else f", at most {limit:.3g} with confidence 0.95"
             lines.append(
-                "  readable up to a factor: these counts times one whole number, the same for all cells, are as good an "
-                f"explanation of all answers (1 unless the counts have a common divisor{known})"
+                "  readable up to a factor: these counts times one whole number, the same for all cells, explain all "
+                f"answers as well (it is 1 unless the counts have a common divisor{known})"
             )
         lines.append("  " + _some(result["recovered"], result["known"]))
     if result["right"] is not None:

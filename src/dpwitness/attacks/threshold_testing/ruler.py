@@ -72,9 +72,9 @@ def votings(ruler: Ruler, copies: int | None = None) -> Iterator[Scales]:
     """Scales that take the query noise away, a vote among copies of each query; one of them does.
 
     A query counts as above where more copies say so than would for one half-way between the whole numbers around z.
-    Shares of whole-numbered queries lie clearly on either side of that, even where z is nearly whole and a majority, that
-    is a cut at 1/2, would not tell. Where the base is too far from z to be read, one of two cuts half a count apart is
-    at least a quarter of a count from all whole numbers.
+    Shares of whole-numbered queries lie clearly on either side of that, even where z is nearly whole and a majority,
+    that is a cut at 1/2, would not tell. Where the base is too far from z to be read, one of two cuts half a count
+    apart is at least a quarter of a count from all whole numbers.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 import argparse
 import math
 import time
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from dpwitness.files import read_column
 
 __all__ = ["run_system"]
 
+#: Questions at once where somebody carries them: a round more is dearer than a question more.
+ROUND: Final = 64
 #: Options of the simulated system alone.
 SIMULATED = ("epsilon", "share", "beta")
 
@@ -38,6 +40,8 @@ def run_system(arguments: argparse.Namespace) -> int:
     def attack(asking: Asking[Signs], seed: int) -> tuple[Reconstruction | None, str | None, int]:
         asked.append(asking)
         oracle = Queries(asking.ask, arguments.cells, noise)
+        if arguments.oracle is None:
+            oracle.together = ROUND
         try:
             if arguments.support is not None:
                 copies = arguments.copies or 1

@@ -41,12 +41,12 @@ def mirrored_probabilities(
     )
 
 
-def least_odds_ratio(v_neighbour: float, epsilon1: float, epsilon2: float) -> float:
-    """κ of Theorem 4.7, for θ = 0: the least ratio of the odds of F(z) and F(z − 1) within the bulk of the noise.
+def least_odds_ratio(v_neighbour: float, epsilon1: float, epsilon2: float, *, threshold: float = 0.0) -> float:
+    """κ of Theorem 4.7: the least ratio of the odds of F(z) and F(z − 1) within the bulk of the noise.
 
-    The bulk is |z| ≤ |F₁⁻¹(V′/4)|; F₁ and F are the distribution functions of Lap(1/ε₁) and Lap(1/ε₂). The log odds
-    of F rise fastest at 0 and symmetrically about it, so the least ratio stands at the end that is further from 1/2,
-    the lower one. Then V ≥ κᵗ/2 · V′.
+    The bulk is |z − θ| ≤ |F₁⁻¹(V′/4)|; F₁ and F are the distribution functions of Lap(1/ε₁) and Lap(1/ε₂). The log
+    odds of F rise fastest at 0 and symmetrically about it, so the least ratio stands at the end that is further from
+    1/2; for the paper's θ = 0, the lower one. Then V ≥ κᵗ/2 · V′.
 
     Parameters
     ----------
@@ -54,16 +54,23 @@ def least_odds_ratio(v_neighbour: float, epsilon1: float, epsilon2: float) -> fl
         V′, above 0.
     epsilon1, epsilon2
         In nats per unit of sensitivity, both finite.
+    threshold
+        θ − b, in counts.
 
     Returns
     -------
     float
         κ, above 1.
     """
-    z = np.log(v_neighbour / 2) / epsilon1  # F₁⁻¹(α) = ln(2α)/ε₁ for α ≤ 1/2
-    # Below 0, F = exp(ε₂ z)/2, so the odds are F/(1 − F).
-    here, shifted = (np.exp(epsilon2 * at) / 2 for at in (z, z - 1))
-    return float(here * (1 - shifted) / (shifted * (1 - here)))
+    reach = -np.log(v_neighbour / 2) / epsilon1  # F₁⁻¹(α) = ln(2α)/ε₁ for α ≤ 1/2
+    ends = [threshold - reach, threshold + reach]
+    return float(np.exp(min(_log_odds(epsilon2 * z) - _log_odds(epsilon2 * (z - 1)) for z in ends)))
+
+
+def _log_odds(x: float) -> float:
+    """Of F(x) for Lap(1)."""
+    odds = -abs(x) - np.log(2) - np.log1p(-np.exp(-abs(x)) / 2)
+    return float(odds if x < 0 else -odds)
 
 
 def attack_threshold(epsilon: float, delta: float) -> int:
@@ -94,8 +101,8 @@ def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 
     epsilon2
         In nats per unit of sensitivity, finite.
     distance
-        How far from the noisy threshold all queries are at least, in counts. The paper has no figure: t exists for every
-        distance above 0, and grows with 1/distance². Of a threshold drawn between two whole numbers, a quarter is
+        How far from the noisy threshold all queries are at least, in counts. The paper has no figure: t exists for
+        every distance above 0, and grows with 1/distance². Of a threshold drawn between two whole numbers, a quarter is
         what half of all draws exceed.
 
     Returns

@@ -46,6 +46,6 @@ def another_explanation(
     for direction in np.vstack([np.ones(k), signs]):
         for sense in (1.0, -1.0):
             found = linprog(np.append(sense * direction, 0.0), A_ub=limits, b_ub=np.zeros(len(limits)), bounds=bounds)
-            if found.status == 0 and np.max(np.abs(found.x[:-1] - counts)) >= NEAR:
-                return found.x[:-1], float(found.x[-1])
+            if found.x is not None and np.max(np.abs(found.x[:-1] - counts)) >= NEAR:
+                return np.asarray(found.x[:-1], np.float64), float(found.x[-1])
     return None

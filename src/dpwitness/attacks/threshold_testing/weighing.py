@@ -58,7 +58,7 @@ class Weighed:
     @property
     def known(self) -> NDArray[np.bool_]:
         """Which cells' counts were found."""
-        return self.low == self.high
+        return np.asarray(self.low == self.high)
 
 
 def weigh(scales: Scales, rng: np.random.Generator) -> Weighed:

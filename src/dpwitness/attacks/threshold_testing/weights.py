@@ -15,6 +15,8 @@ __all__ = ["Weights", "signings"]
 KEPT: Final = 9
 #: How often a sum is tried from other cells where it is not met.
 TRIES: Final = 24
+#: Ranges so wide have room for any sum near the one that is aimed at.
+WIDE: Final = 1 << 40
 
 
 @cache
@@ -91,9 +93,8 @@ class Weights:
         made = direction * (abs(amount) - left)
         place = int(np.searchsorted(self._sums, amount - made))
         options = [k for k in (place, place - 1) if 0 <= k < len(self._sums)]
-        best = min(
-            options, key=lambda k: (not first <= made + self._sums[k] <= last, abs(made + self._sums[k] - amount))
-        )
+        outside = [not first <= made + self._sums[k] <= last for k in options]
+        _, _, best = min((out, abs(made + self._sums[k] - amount), k) for out, k in zip(outside, options, strict=True))
         signs[self._light] = self._codes[best]
         return signs, made + int(self._sums[best])
 
