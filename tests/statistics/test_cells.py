@@ -192,7 +192,7 @@ def test_where_cells_could_never_win_an_event_is_confirmed():
     def much_noise(rng, data, size):
         return 0.2 * data[0] + rng.standard_normal(size)
 
-    found = check(much_noise, claim=ZCDP(2.0), neighbours=ONE, max_runs=50_000, search_runs=30_000, seed=1, workers=1)
+    found = check(much_noise, claim=ZCDP(2.0), neighbours=ONE, max_runs=30_000, search_runs=200_000, seed=1, workers=1)
     assert found.witness.estimate.cells is None
 
 
