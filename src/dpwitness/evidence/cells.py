@@ -153,6 +153,15 @@ def lower_bound_of_cells(counts: Counts, claim: DivergenceClaim, bet: CellsEstim
     return low
 
 
+def in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> CellsEstimate | None:
+    """The bet, where runs in cells that were seen can pay against the claim at all; else None."""
+    plane = Hyperplane(order=bet.order, log_ratios=bet.log_ratios)
+    pays, costs = plane.sides()
+    seen = np.reshape(bet.joint, (len(pays), len(pays))) > 0
+    most = np.max((pays[:, None] - costs)[seen])
+    return bet if most > plane.allowed(claim.largest_divergence(bet.order, claim.parameter)) else None
+
+
 def detectable_of_cells(
     counts: Counts, claim: DivergenceClaim, bet: CellsEstimate, *, alpha: float, margin: float
 ) -> float:

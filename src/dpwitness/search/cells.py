@@ -15,7 +15,7 @@ from dpwitness.candidate import Candidate, CellsEstimate, Tally
 from dpwitness.claims.hyperplane import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, ScoreThreshold, widen
-from dpwitness.evidence.cells import admissible, best_cell_bet
+from dpwitness.evidence.cells import admissible, best_cell_bet, in_reach
 from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import shrunken_log_ratio
@@ -114,20 +114,11 @@ def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, promised
     if bet is None and not aim.of_bound:
         # No evidence grows: what would show most of the parameter would have detected most.
         bet, shown = _best(tally, replace(aim, of_bound=True))
-        bet = bet and _in_reach(replace(bet, against=aim.claim.parameter), aim.claim)
+        bet = bet and in_reach(replace(bet, against=aim.claim.parameter), aim.claim)
         promise = min(shown - aim.claim.parameter, 0.0)
     if bet is None or promise <= max(promised * MARGIN, promised):
         return candidate
     return Candidate(pair=candidate.pair, event=event, estimate=replace(tally.estimate, cells=bet))
-
-
-def _in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> CellsEstimate | None:
-    """The bet, where runs in cells that were seen can pay against the claim at all; else None."""
-    plane = Hyperplane(order=bet.order, log_ratios=bet.log_ratios)
-    pays, costs = plane.sides()
-    seen = np.reshape(bet.joint, (len(pays), len(pays))) > 0
-    most = np.max((pays[:, None] - costs)[seen])
-    return bet if most > plane.allowed(claim.largest_divergence(bet.order, claim.parameter)) else None
 
 
 def _learned(x: Floats, y: Floats) -> Cells | None:
