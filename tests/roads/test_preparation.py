@@ -249,6 +249,11 @@ def test_whole_floats_are_whole_numbers():
         dpw.check(fixed, epsilon=1.0, neighbours=ONE, max_runs=2e1)
 
 
+def test_a_claim_that_no_test_can_refute_asks_for_no_number_of_runs():
+    with pytest.raises(BudgetTooSmall, match=r"^claim=ρ = 100: no test can refute it: .* more than 10\^18 runs$"):
+        dpw.check(fixed, claim=dpw.ZCDP(100.0), neighbours=ONE)
+
+
 @pytest.mark.parametrize("value", ["a", None, True, [1.0], 1j])
 def test_a_claim_holds_numbers(value):
     with pytest.raises(InvalidClaim, match="must be a number"):

@@ -178,6 +178,24 @@ def test_what_would_have_been_detected_is_refuted_as_often_as_said():
     assert caught >= stats.binom.isf(1 - 1e-6, 300, 0.93)
 
 
+def test_a_bet_that_nothing_can_win_does_not_say_what_it_would_have_caught():
+    """Likelihood ratios from e^−0.2 to e^0.2: X is at most 1.2 − e^−0.2 = 0.38, and ρ = 2 allows a mean of 2."""
+    bet = CellsEstimate(joint=(0.3, 0.2, 0.2, 0.3), order=1.0, log_ratios=(-0.2, 0.2), against=2.0)
+    counts = Counts(n11=30_000, n10=20_000, n01=20_000, n00=30_000, cells=(30_000, 20_000, 20_000, 30_000))
+    estimate = Estimate(p=0.5, q=0.5, cells=bet)
+    assert detectable_parameter(counts, ZCDP(2.0), alpha=1e-6, estimate=estimate) == math.inf
+
+
+def test_where_cells_could_never_win_an_event_is_confirmed():
+    """ρ = 0.02 against a claim of 2: the table of cells would only seem to say more."""
+
+    def much_noise(rng, data, size):
+        return 0.2 * data[0] + rng.standard_normal(size)
+
+    found = check(much_noise, claim=ZCDP(2.0), neighbours=ONE, max_runs=30_000, search_runs=200_000, seed=1, workers=1)
+    assert found.witness.estimate.cells is None
+
+
 def test_other_claims_take_the_event_of_the_cells():
     """Cells say nothing of (ε, δ), nor of orders above the claim's: the four counts do."""
     joint = joints()["independent"]

@@ -15,7 +15,7 @@ from dpwitness import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, Trade
 from dpwitness.claims import claim_from_json
 from dpwitness.claims.boundary import boundary_of
 from dpwitness.errors import InvalidClaim
-from dpwitness.evidence import Estimate, growth_rate, log_e_value, lower_bound
+from dpwitness.evidence import Estimate, detectable_at_best, growth_rate, log_e_value, lower_bound
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import gaussian_delta
 
@@ -209,3 +209,25 @@ def test_evidence_and_bounds_of_expected_counts(claim):
 def test_what_is_no_claim_is_refused(make, message):
     with pytest.raises(InvalidClaim, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("claim", "short"),
+    [
+        (ApproxDP(0.0, 0.9999999), "(0, 0.9999999)-DP"),  # every mechanism is (0, 1)-DP
+        (RenyiDP(1.0000001, 0.25), "(1.0000001, 0.25)-RDP"),
+        (ApproxDP(1.0, 1e-5), "(1, 1e-05)-DP"),
+        (ApproxDP(0.1 + 0.2), "0.3-DP"),
+    ],
+)
+def test_a_verdict_names_no_weaker_claim_than_was_tested(claim, short):
+    assert claim.short == short
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("claim", [ZCDP(2.0), GaussianDP(3.0), RenyiDP(1.0001, 4.2), ApproxDP(0.0, 0.9)])
+def test_a_strong_claim_can_be_refuted_by_the_runs_that_are_usual(claim):
+    """An event of p = 1/2 that D′ has at the rate allowed at less than twice the claim; of δ = 0.9, one of p = 0.95."""
+    caught = detectable_at_best(2_000_000, claim, alpha=1e-6)
+    assert claim.parameter < caught < max(1.2 * claim.parameter, 0.1)
+    assert detectable_at_best(2_000_000, ZCDP(100.0), alpha=1e-6) == math.inf

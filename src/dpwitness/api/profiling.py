@@ -15,6 +15,7 @@ from dpwitness.evidence.profile_band import ProfileBand, band_of
 from dpwitness.health import before_search
 from dpwitness.health.dependence import Shards
 from dpwitness.health.refutation import check_refutation
+from dpwitness.mechanisms.accountants import Accountant
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation
@@ -39,7 +40,7 @@ def profile(
     make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    claim: Claim | float | None = None,
+    claim: Claim | Accountant | float | None = None,
     d_in: Any = None,
     alpha: float = 0.001,
     runs: int = PROFILE_RUNS,

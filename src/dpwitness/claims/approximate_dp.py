@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpwitness.claims.claim import Floats, HalfPlane
+from dpwitness.claims.fields import shown
 from dpwitness.errors import InvalidClaim
 
 __all__ = ["ApproxDP", "PureDP"]
@@ -85,17 +86,18 @@ class ApproxDP:
 
     def __str__(self) -> str:
         """The claim in the signs of the field."""
-        return f"ε = {self.epsilon:g}" if self.delta == 0 else f"(ε = {self.epsilon:g}, δ = {self.delta:g})"
+        epsilon = f"ε = {shown(self.epsilon)}"
+        return epsilon if self.delta == 0 else f"({epsilon}, δ = {shown(self.delta)})"
 
     @property
     def short(self) -> str:
         """Such as "0.7-DP" or "(0.7, 1e-05)-DP"."""
-        return f"{self.epsilon:g}-DP" if self.delta == 0 else f"({self.epsilon:g}, {self.delta:g})-DP"
+        return f"{shown(self.epsilon)}-DP" if self.delta == 0 else f"({shown(self.epsilon)}, {shown(self.delta)})-DP"
 
     @property
     def condition(self) -> str:
         """What the family holds fixed."""
-        return f" at δ = {self.delta:g}" if self.delta else ""
+        return f" at δ = {shown(self.delta)}" if self.delta else ""
 
     def to_json(self) -> dict[str, Any]:
         """The kind, ε and δ."""

@@ -84,5 +84,10 @@ def planes_of(order: Any, epsilon: Any, x: Any, y: Any) -> HalfPlane:
         size = 1e-15 * (8 + order * (x - y) + less * epsilon)
         lost = 1e-15 * order * less * np.minimum(-y, 1 / np.maximum(less, 1e-300)) * np.exp(-less * x) / (order * steps)
     intercept = intercept * (1 + size) + lost
+    slope = slope * (1 + size)
     trivial = epsilon <= 0
-    return HalfPlane(np.where(trivial, 1.0, slope * (1 + size)), np.where(trivial, 0.0, intercept))
+    # Beyond the largest double nothing can be told: the half-plane of everything.
+    everything = ~trivial & ~(np.isfinite(slope) & np.isfinite(intercept))
+    return HalfPlane(
+        np.where(trivial | everything, 1.0, slope), np.where(trivial, 0.0, np.where(everything, 1.0, intercept))
+    )

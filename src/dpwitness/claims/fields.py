@@ -16,6 +16,12 @@ def in_range(claim: object, name: str, least: float, most: float, *, above: bool
     object.__setattr__(claim, name, value)  # a NumPy scalar is no JSON value
 
 
+def shown(value: float) -> str:
+    """A number in six digits; in all of them where six say 1 of what is not 1, such as a δ a little below."""
+    digits = f"{value:g}"
+    return repr(value) if digits == "1" and value != 1 else digits
+
+
 def from_fields(value: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
     """The fields of a claim's object, all of them there. Raises `InvalidClaim`."""
     for name in names:

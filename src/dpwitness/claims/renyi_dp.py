@@ -9,7 +9,7 @@ import numpy as np
 from dpwitness.claims.boundary import POINTS, Contacts, CurvedClaim
 from dpwitness.claims.claim import Floats, HalfPlane
 from dpwitness.claims.divergence import contacts_at, divergence, log_odds_below, planes_of
-from dpwitness.claims.fields import from_fields, in_range
+from dpwitness.claims.fields import from_fields, in_range, shown
 
 __all__ = ["RenyiDP"]
 
@@ -79,17 +79,17 @@ class RenyiDP(CurvedClaim):
 
     def __str__(self) -> str:
         """The claim in the signs of the field."""
-        return f"Rényi ε = {self.epsilon:g} at α = {self.alpha:g}"
+        return f"Rényi ε = {shown(self.epsilon)} at α = {shown(self.alpha)}"
 
     @property
     def short(self) -> str:
         """Such as "(8, 0.4)-RDP"."""
-        return f"({self.alpha:g}, {self.epsilon:g})-RDP"
+        return f"({shown(self.alpha)}, {shown(self.epsilon)})-RDP"
 
     @property
     def condition(self) -> str:
         """What the family holds fixed."""
-        return f" at α = {self.alpha:g}"
+        return f" at α = {shown(self.alpha)}"
 
     def to_json(self) -> dict[str, Any]:
         """The kind, α and ε."""

@@ -105,8 +105,19 @@ def detectable_parameter(
 
 
 def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
-    """`detectable_parameter` of an event that happens half of the time: what so many runs can detect at all."""
-    return detectable_parameter(Counts(n10=runs - runs // 2, n00=runs // 2), claim, alpha=alpha)
+    """`detectable_parameter` of an event that happens half of the time: what so many runs can detect at all.
+
+    Where the claim allows much of what D′ never does, of one half-way between that and certain. The bets are those
+    against an event that just exceeds twice the claim, or one nat more: a curved claim has another half-plane for each
+    event, and the usual one may lie above all with p = 1/2.
+    """
+    allowed = claim.largest(0.0)
+    share = 0.5 if allowed < 0.25 else (1 + allowed) / 2
+    hits, estimate = runs - int(runs * (1 - share)), None
+    if claim.curved:
+        exceeded = max(2 * claim.parameter, claim.parameter + 1)
+        estimate = Estimate(p=share, q=min(claim.smallest(share, exceeded), share))
+    return detectable_parameter(Counts(n10=hits, n00=runs - hits), claim, alpha=alpha, estimate=estimate)
 
 
 def rare_event(counts: Counts) -> bool:

@@ -153,6 +153,15 @@ def lower_bound_of_cells(counts: Counts, claim: DivergenceClaim, bet: CellsEstim
     return low
 
 
+def in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> CellsEstimate | None:
+    """The bet, where runs in cells that were seen can pay against the claim at all; else None."""
+    plane = Hyperplane(order=bet.order, log_ratios=bet.log_ratios)
+    pays, costs = plane.sides()
+    seen = np.reshape(bet.joint, (len(pays), len(pays))) > 0
+    most = np.max((pays[:, None] - costs)[seen])
+    return bet if most > plane.allowed(claim.largest_divergence(bet.order, claim.parameter)) else None
+
+
 def detectable_of_cells(
     counts: Counts, claim: DivergenceClaim, bet: CellsEstimate, *, alpha: float, margin: float
 ) -> float:
@@ -160,7 +169,8 @@ def detectable_of_cells(
 
     Meant for a mechanism whose X varies as observed and has the mean that the hyperplane gives to a mechanism which
     touches it at that parameter. The log e-value is taken as normal around its mean, of the bet λ: n·(λ·m − λ²·s²/2)
-    with a standard deviation of λ·s·√n, `margin` of which are kept clear.
+    with a standard deviation of λ·s·√n, `margin` of which are kept clear. Infinite, too, where no law over the cells
+    that were seen has that mean: a hyperplane for likelihood ratios near 1 is far from what a weak claim allows.
     """
     plane, values, bets, log_weights = _bets(claim, bet)
     n, cells = counts.runs, np.asarray(counts.cells)
@@ -173,6 +183,8 @@ def detectable_of_cells(
     bets, log_weights = bets[bets > 0], log_weights[bets > 0]
     needed = (math.log(1 / alpha) - log_weights + n * bets**2 * spread**2 / 2) / (n * bets) + margin * spread / n**0.5
     target = allowed + float(np.min(needed))
+    if target >= np.max(values[cells > 0]):  # no law over the cells that were seen has such a mean
+        return math.inf
 
     def reaches(parameter: float) -> bool:
         return float(plane.allowed(claim.largest_divergence(bet.order, parameter))) >= target

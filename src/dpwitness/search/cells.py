@@ -15,7 +15,7 @@ from dpwitness.candidate import Candidate, CellsEstimate, Tally
 from dpwitness.claims.hyperplane import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, ScoreThreshold, widen
-from dpwitness.evidence.cells import admissible, best_cell_bet
+from dpwitness.evidence.cells import admissible, best_cell_bet, in_reach
 from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import shrunken_log_ratio
@@ -114,7 +114,8 @@ def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, promised
     if bet is None and not aim.of_bound:
         # No evidence grows: what would show most of the parameter would have detected most.
         bet, shown = _best(tally, replace(aim, of_bound=True))
-        bet, promise = bet and replace(bet, against=aim.claim.parameter), min(shown - aim.claim.parameter, 0.0)
+        bet = bet and in_reach(replace(bet, against=aim.claim.parameter), aim.claim)
+        promise = min(shown - aim.claim.parameter, 0.0)
     if bet is None or promise <= max(promised * MARGIN, promised):
         return candidate
     return Candidate(pair=candidate.pair, event=event, estimate=replace(tally.estimate, cells=bet))
