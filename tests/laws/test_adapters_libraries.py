@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpwitness import NotRefuted, Violation, bound, check, numbers, pairs, records
-from dpwitness.claims import ZCDP, ApproxDP
+from dpwitness.claims import ZCDP, ApproxDP, GaussianDP
 from dpwitness.mechanisms.libraries import library_of
 
 LIMITS = {"max_runs": 400_000, "max_time": 20.0, "alpha": 1e-6, "seed": 7}
@@ -284,3 +284,19 @@ def test_a_tool_of_diffprivlib_needs_a_lambda_and_a_domain():
 
     assert isinstance(check(mean, claim=0.4, **settings), Violation)
     assert isinstance(check(mean, claim=1.0, **{**settings, "max_runs": 1_000}), NotRefuted)
+
+
+@pytest.mark.filterwarnings("default")  # it runs as plain Python, and says so
+def test_the_noise_generator_of_opacus():
+    """Its tensors are outcomes as they are; noise of standard deviation 1 on what moves by 1 is 1-GDP exactly."""
+    pytest.importorskip("opacus", reason="opacus is not installed: it needs torch")
+    import torch
+    from opacus.optimizers.optimizer import _generate_noise
+
+    def noisy(data):
+        gradient = torch.tensor(data, dtype=torch.float32)
+        return gradient + _generate_noise(std=1.0, reference=gradient)
+
+    settings = {**LIMITS, "max_time": 600.0, "neighbours": pairs(([0.0], [1.0])), "search_runs": 4_000, "workers": 1}
+    assert isinstance(check(noisy, claim=GaussianDP(0.5), **{**settings, "max_runs": 20_000}), Violation)
+    assert isinstance(check(noisy, claim=GaussianDP(1.0), **{**settings, "max_runs": 20_000}), NotRefuted)
