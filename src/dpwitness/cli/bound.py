@@ -38,15 +38,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Find the bound and print it."""
     import dpwitness as dpw
     from dpwitness.claims import ApproxDP
-    from dpwitness.cli.inputs import claim_of, given, loaded
+    from dpwitness.cli.inputs import given, loaded, stated_claim
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
 
     if arguments.confidence is None and not 0 < arguments.alpha < 1:
         raise InvalidParameter(f"--alpha {arguments.alpha:g} must lie between 0 and 1")
-    claim = claim_of(arguments)
-    if arguments.epsilon is None and claim is None:
-        raise InvalidParameter("bound needs --epsilon, or --claim for a mechanism without a parameter of that name")
+    claim = stated_claim(arguments)
     if isinstance(claim, float):
         claim = ApproxDP(claim)
     check_places(arguments)

@@ -6,7 +6,6 @@ from typing import Any
 from dpwitness.cli import options
 from dpwitness.cli.arguments import number
 from dpwitness.cli.parser import command
-from dpwitness.errors import BadInput
 
 ALPHA = 1e-6
 MAX_TIME = 60.0
@@ -50,13 +49,11 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check, print the verdict and the command that repeats it."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import claim_of, loaded
+    from dpwitness.cli.inputs import loaded, stated_claim
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
 
-    claimed = claim_of(arguments)
-    if arguments.epsilon is None and claimed is None:
-        raise BadInput("check needs --epsilon, or --claim for a mechanism without a parameter of that name")
+    claimed = stated_claim(arguments)
     check_places(arguments)
     function, shared = loaded(arguments)
     if arguments.runs is not None:

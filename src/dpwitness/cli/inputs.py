@@ -90,6 +90,16 @@ def claim_of(arguments: argparse.Namespace) -> Claim | float | None:
         raise BadInput(f"argument --claim: {error}") from error
 
 
+def stated_claim(arguments: argparse.Namespace) -> Claim | float | None:
+    """As `claim_of`, of a command that needs a claim, or the mechanism's ε to take for it. Raises `BadInput`."""
+    found = claim_of(arguments)
+    if arguments.epsilon is None and found is None:
+        raise BadInput(
+            f"{arguments.command} needs --epsilon, or --claim for a mechanism without a parameter of that name"
+        )
+    return found
+
+
 def places(arguments: argparse.Namespace) -> dict[str, Any]:
     """Where the runs are made. Raises `BadInput` for a number of workers of somebody else's cluster."""
     if arguments.cluster not in (None, "local") and arguments.workers is not None:

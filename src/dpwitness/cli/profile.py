@@ -6,7 +6,6 @@ from typing import Any
 from dpwitness.cli import options
 from dpwitness.cli.arguments import number
 from dpwitness.cli.parser import command
-from dpwitness.errors import InvalidParameter
 
 
 def add(subparsers: Any) -> None:
@@ -38,14 +37,12 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Find the band, print it and draw it."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import claim_of, given, loaded
+    from dpwitness.cli.inputs import given, loaded, stated_claim
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
     from dpwitness.report.profile_plot import plot_profile
 
-    claim = claim_of(arguments)
-    if arguments.epsilon is None and claim is None:
-        raise InvalidParameter("profile needs --epsilon, or --claim for a mechanism without a parameter of that name")
+    claim = stated_claim(arguments)
     check_places(arguments)
     function, shared = loaded(arguments)
     with live(arguments) as progress:
