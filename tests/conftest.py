@@ -1,6 +1,7 @@
 """Shared fixtures, and how many tests run at a time."""
 
 import os
+import signal
 from pathlib import Path
 
 # pytester drops what an inner run imports, and these can be loaded only once a process; numba imports them late, when
@@ -14,6 +15,9 @@ from hypothesis import settings
 from dpwitness.health import new_process
 
 pytest_plugins = ["pytester"]
+
+# Whoever starts the tests in the background may have Ctrl-C ignored, and what they start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
