@@ -13,7 +13,7 @@ from dpwitness.errors import InvalidParameter, MechanismRaised
 from dpwitness.health import before_search, dependence, first_runs, new_process
 
 
-@pytest.mark.parametrize("law", ["uniform", "rounding"])
+@pytest.mark.parametrize("law", [pytest.param("uniform", marks=pytest.mark.campaign), "rounding"])
 def test_bounded_sums_are_refuted(law):
     verdict = dpw.check(
         bounded_subset_sums, epsilon=1, claim=1, parameters={"law": law}, seed=1, workers=1, search_runs=2_000
@@ -31,6 +31,7 @@ def test_binomial_sums_with_little_noise_are_refuted():
     assert isinstance(verdict, dpw.Violation)
 
 
+@pytest.mark.campaign
 def test_binomial_sums_with_much_noise_are_not_refuted():
     # One answer with R = 4096 has ε ≤ log((R/2 + w + 1)/(R/2 − w)), 0.19 for w = 3√R, but for 2e-8 of the answers.
     parameters = {"fair_bits": 4096, "queries": 1}

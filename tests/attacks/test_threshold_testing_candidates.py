@@ -113,7 +113,8 @@ def test_candidates_violate_the_claim_they_are_made_for(name, at):
 
 
 @pytest.mark.parametrize(
-    "name", ["gptt_lee_clifton", pytest.param("gptt_chen", marks=pytest.mark.campaign), "gptt_stoddard"]
+    "name",
+    [*(pytest.param(name, marks=pytest.mark.campaign) for name in ("gptt_lee_clifton", "gptt_chen")), "gptt_stoddard"],
 )
 def test_check_refutes_the_instances_without_help(name):
     verdict = dpw.check(getattr(threshold_testing, name), epsilon=0.7, seed=1, search_runs=60_000)
@@ -179,6 +180,7 @@ def test_data_that_are_no_counts_get_no_candidates():
 BUDGET = {"search_runs": 300_000, "max_runs": 1_000_000}
 
 
+@pytest.mark.campaign
 def test_single_noise_svt_is_refuted_where_queries_move_against_each_other():
     verdict = dpw.check(svt_single_noise, epsilon=0.1, seed=4, **BUDGET)
     assert isinstance(verdict, dpw.Violation)

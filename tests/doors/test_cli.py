@@ -230,6 +230,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, mine, arguments, message)
     assert sorted(path.name for path in mine.iterdir() if path.name != "__pycache__") == ["mine.py"]
 
 
+@pytest.mark.campaign
 def test_as_a_process():
     """Standard error is no terminal: no progress there; a closed pipe is no error."""
     command = [sys.executable, "-m", "dpwitness", "check", "isvt1", "--epsilon", "0.7", "--seed", "1"]

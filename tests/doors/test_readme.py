@@ -16,6 +16,8 @@ from dpwitness.cli import main
 README = (Path(__file__).parents[2] / "README.md").read_text()
 COMMANDS = re.findall(r"^\$ (dpwitness .*)$", README, re.MULTILINE)
 TABLE = re.findall(r"^\| `(dpwitness .*?)` \|", README, re.MULTILINE)
+#: What takes seconds, which .ci/run runs.
+SLOW = ("--size 128", "--adaptive")
 PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -24,7 +26,10 @@ def test_the_first_screen_has_the_command_that_ci_runs():
     assert "$ pip install -e '.[test]' && pytest" in README
 
 
-@pytest.mark.parametrize("command", COMMANDS + TABLE)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(one, marks=[pytest.mark.campaign] * any(word in one for word in SLOW)) for one in COMMANDS + TABLE],
+)
 def test_commands(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for program in PROGRAMS:

@@ -39,7 +39,9 @@ def last(iterator):
     return item
 
 
-@pytest.mark.parametrize("target", ["svt", None], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize(
+    "target", [pytest.param("svt", marks=pytest.mark.campaign), None], ids=["compiled", "interpreted"]
+)
 def test_counts_rows_and_tallies_are_those_of_one_thread(target):
     pair = pairs((np.zeros(4), np.ones(4))).given[0]
     mechanism = as_mechanism(load("svt"), pair.data, epsilon=1.0) if target else python(elsewhere.noisy)

@@ -56,6 +56,7 @@ def test_it_comes_back_from_json_with_both(found):
     assert again.others[0].counts == found.others[0].counts
 
 
+@pytest.mark.campaign
 def test_bounds_and_profiles_say_of_which_adjacency_they_are():
     few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "epsilon": 1.0, "neighbours": EITHER}
     for found in (dpw.bound(total, **few), dpw.profile(total, claim=dpw.PureDP(1.0), **few)):

@@ -108,8 +108,8 @@ def found(outcome, keep, seed):
 
 #: What no learner of entries finds; of the others boxes and learned scores show a part.
 NEED_FEATURES = {"shared noise 1000", "shared noise 1000000", "equal", "place of largest", "residue", "grid"}
-#: Long outcomes take a second each, in the other learners.
-SLOW = {"count", "first place", "shared noise 1"}
+#: Long outcomes take a second each, in the other learners, and so does plain Python.
+SLOW = {"count", "first place", "shared noise 1", "length"}
 ALL = [*MECHANISMS.items(), ("length", "length")]
 SOON = [pytest.param(*case, id=case[0], marks=[pytest.mark.campaign] * (case[0] in SLOW)) for case in ALL]
 

@@ -210,6 +210,7 @@ def test_noise_that_is_remembered_is_found_by_a_new_process(name):
 
 
 @pytest.mark.new_process
+@pytest.mark.campaign
 def test_noise_that_was_compiled_in_is_found_by_a_new_process():
     with pytest.raises(DependentRuns, match="compiled_offset may remember its noise: a module-level number or array"):
         dpw.check(remembered.compiled_offset, seed=1, **LIMITS)

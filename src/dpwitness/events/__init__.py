@@ -6,7 +6,7 @@ from dpwitness.events.event import Counted, Event, widen
 from dpwitness.events.feature_event import FeatureEvent
 from dpwitness.events.features import FEATURES, Feature
 from dpwitness.events.interval import Interval
-from dpwitness.events.membership import cells_of
+from dpwitness.events.membership import cells_of, members_of
 from dpwitness.events.nested import Nested, around
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.outside import Outside
@@ -36,6 +36,7 @@ __all__ = [
     "cells_of",
     "event_from_json",
     "is_partition",
+    "members_of",
     "register_event",
     "thresholds_of",
     "widen",

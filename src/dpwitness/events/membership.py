@@ -10,7 +10,7 @@ from dpwitness.events.event import Event, Rows
 from dpwitness.events.interval import Interval
 from dpwitness.events.outside import Outside
 
-__all__ = ["cells_of"]
+__all__ = ["cells_of", "members_of"]
 
 #: Numbers that are compared at once; the memory of a count does not grow with the runs.
 BLOCK: Final = 1 << 18
@@ -26,13 +26,13 @@ def cells_of(events: Sequence[Event], x: Rows, y: Rows) -> NDArray[np.int64]:
         return total
     height = max(BLOCK // len(events), 1)
     for start in range(0, len(x), height):
-        a, b = (_membership(events, rows[start : start + height]) for rows in (x, y))
+        a, b = (members_of(events, rows[start : start + height]) for rows in (x, y))
         both, hits, others = (np.count_nonzero(flags, axis=1) for flags in (a & b, a, b))
         total += [hits - both, both, others - both, a.shape[1] - hits - others + both]
     return total
 
 
-def _membership(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
+def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
     """Whether each row lies in each event; shape (events, rows)."""
     found = np.empty((len(events), len(rows)), np.bool_)
     single: list[int] = []

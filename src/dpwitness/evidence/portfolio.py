@@ -5,6 +5,11 @@ w_k of the wealth, all of them fixed by earlier runs. With X_k = 1[M(D)∈S_k] �
 epoch multiplies the wealth by Σ_k w_k ∏(1 + λ_k X_k), whose expectation given the earlier runs is at most 1 under the
 claim, whatever the shares are. So the product over the epochs is a non-negative supermartingale: one may look at any
 time. No run is thrown away: runs of an epoch are evidence first, and choose the next portfolio then.
+
+Or the members make up one graded event, which gives each outcome a number in [0, 1]: every run then multiplies the
+wealth by 1 + Σ_k φ_k λ̄_k X_k, where λ̄_k = 0.999/(s + t) is the largest bet on S_k and the fractions φ_k add up to 1
+at most. Each factor is positive and has an expectation of at most 1 under the claim. Where likelihood ratios differ
+from outcome to outcome this grows faster than any one event: by a quarter for Gaussian noise against a claim of pure ε.
 """
 
 import math
@@ -41,28 +46,55 @@ class Stakes:
         Under D, under D′, and under both in one run.
     log_shares
         Logarithms of the shares; their sum is at most 1.
+    fractions
+        Where all of it is bet on the graded event that the k events make up: what part of the largest bet on each;
+        their sum is at most 1. None where each event has its share.
     """
 
     p: Floats
     q: Floats
     both: Floats
     log_shares: Floats
+    fractions: Floats | None = None
 
     def __post_init__(self) -> None:
-        if len(self.log_shares) and np.logaddexp.reduce(self.log_shares) > 1e-9:
+        if len(self.log_shares) and not np.logaddexp.reduce(self.log_shares) <= 1e-9:
             raise ValueError("the shares of a portfolio are more than its wealth")
+        fractions = np.zeros(0) if self.fractions is None else self.fractions
+        if not (fractions >= 0).all() or not fractions.sum() <= 1 + 1e-9:
+            raise ValueError("a run might lose more than a graded event can bet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Flags:
+    """In which of k events paired runs fell, on D and on D′; shape (m, k) each.
+
+    `times`: how many runs each of the m rows stands for.
+    """
+
+    hits: NDArray[np.bool_]
+    others: NDArray[np.bool_]
+    times: Floats
+
+    def payoffs(self, plane: HalfPlane) -> Floats:
+        """X of every row and event, shape (m, k)."""
+        paid: Floats = self.hits - plane.slope * self.others - plane.intercept
+        return paid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Epoch:
-    """Stakes, and what the runs made after they were fixed showed of each event."""
+    """Stakes, and what the runs made after they were fixed showed of each event; `flags` for a graded event alone."""
 
     stakes: Stakes
     counts: CountsTable
+    flags: Flags | None = None
 
     def __post_init__(self) -> None:
         if len(self.counts) != len(self.stakes.log_shares):
             raise ValueError(f"counts of {len(self.counts)} events for stakes on {len(self.stakes.log_shares)}")
+        if (self.flags is None) != (self.stakes.fractions is None):
+            raise ValueError("a graded event, and nothing else, needs to know which runs fell into which events")
 
 
 def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, betting: Claim | None = None) -> Floats:
@@ -71,8 +103,8 @@ def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, betting: Claim | None
     With `betting` the bets are those against that claim, wherever its half-plane has no smaller slope and intercept:
     they are admissible there, and no run pays less.
     """
-    found = np.zeros(len(epochs))
-    staked = [k for k, epoch in enumerate(epochs) if len(epoch.counts)]
+    found = np.array([_graded(epoch.stakes, epoch.flags, claim, betting) for epoch in epochs])
+    staked = [k for k, epoch in enumerate(epochs) if len(epoch.counts) and epoch.flags is None]
     if not staked:
         return found
     epochs = [epochs[k] for k in staked]
@@ -89,6 +121,20 @@ def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, betting: Claim | None
     with np.errstate(divide="ignore"):
         found[staked] = np.logaddexp(np.logaddexp.reduceat(grown, starts), np.log(kept))
     return found
+
+
+def largest_bet(plane: HalfPlane) -> Floats:
+    """The bets at which one run loses nearly everything."""
+    return np.asarray(0.999 / (plane.slope + plane.intercept))
+
+
+def _graded(stakes: Stakes, flags: Flags | None, claim: Claim, betting: Claim | None) -> float:
+    """The logarithm of what an epoch multiplies a wealth by that is bet on a graded event; 0.0 where none is."""
+    if flags is None or stakes.fractions is None:
+        return 0.0
+    plane = claim.half_plane(stakes.p, stakes.q)
+    most = largest_bet(plane if betting is None else _betting(plane, betting.half_plane(stakes.p, stakes.q)))
+    return float(flags.times @ np.log1p(flags.payoffs(plane) @ (stakes.fractions * most)))
 
 
 def _betting(plane: HalfPlane, other: HalfPlane) -> HalfPlane:

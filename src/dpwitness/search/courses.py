@@ -1,5 +1,7 @@
 """Courses of wealth: on each pair of inputs a careful and a bold portfolio, rebuilt from all runs before every epoch.
 
+The careful one bets on one graded event that its events make up, the bold one on each event by itself.
+
 The wealth of a check is spread evenly over a fixed number of pairs from the start, so their mean is an e-value, whoever
 gets the runs. The next epoch belongs to the pair whose wealth, less a charge for its runs or its time, is largest.
 """
@@ -8,7 +10,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -21,6 +23,7 @@ from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, log_e_values_of
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner, stack
+from dpwitness.search.graded import flags_of, graded
 from dpwitness.search.learners import Proposal
 from dpwitness.search.learners.learning import LEARNERS, learn
 from dpwitness.search.objectives import GrowthAt
@@ -65,7 +68,7 @@ FEW: Final = 16
 class Course:
     """A pair, the outcomes of its runs, and what was bet on it.
 
-    `epochs` has two lists, of the careful and of the bold portfolio.
+    `epochs` has two lists, of the careful portfolio, as one graded event, and of the bold one.
     """
 
     pair: Pair
@@ -126,7 +129,8 @@ class Course:
         made = []
         for chosen in self.portfolios:
             places = np.array([numbers[event] for event in chosen.events], np.int64)
-            made.append(Epoch(stakes=chosen.stakes, counts=counts.directed(places, chosen.swapped)))
+            flags = None if chosen.stakes.fractions is None else flags_of(chosen.events, chosen.swapped, x, y)
+            made.append(Epoch(stakes=chosen.stakes, counts=counts.directed(places, chosen.swapped), flags=flags))
         for epochs, epoch in zip(self.epochs, made, strict=True):
             epochs.append(epoch)
         self.log_wealth += log_e_values_of(made, claim)
@@ -134,8 +138,18 @@ class Course:
         self.numbers, self.seen = numbers, counts.plus(self.seen, places)
         self.x, self.y = (stack([self.x, x]), stack([self.y, y])) if self.runs else (x, y)
         families = self._families(claim, label) if self.runs else []
-        self.coming = [portfolio(families, claim, imagined) for imagined in (CAREFUL, BOLD)]
+        self.coming = [
+            self._graded(portfolio(families, claim, CAREFUL), claim, CAREFUL),
+            portfolio(families, claim, BOLD),
+        ]
         return len(x)
+
+    def _graded(self, chosen: Portfolio, claim: Claim, imagined: float) -> Portfolio:
+        """The same events as one graded event, where there are several."""
+        if len(chosen.events) < 2:
+            return chosen
+        flags = flags_of(chosen.events, chosen.swapped, self.x, self.y)
+        return replace(chosen, stakes=graded(chosen, flags, claim, imagined))
 
     def _families(self, claim: Claim, label: Callable[[float], str | None]) -> list[Family]:
         renewed = self.runs >= RENEWED * self.renewed_at

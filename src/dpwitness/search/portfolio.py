@@ -37,7 +37,7 @@ MOST: Final = 64
 class Portfolio:
     """Events, whether D′ plays D in each, and what is bet on them; `stakes` in their order.
 
-    `promise`: the logarithm of what these bets would have made of a wealth of 1 in the runs that they were chosen by.
+    `promise`: the logarithm of what bets on each event would have made of a wealth of 1 in the runs that chose them.
     """
 
     events: tuple[Event, ...]
