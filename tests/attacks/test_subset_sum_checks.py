@@ -13,7 +13,8 @@ from dpwitness.errors import InvalidParameter, MechanismRaised
 from dpwitness.health import before_search, dependence, first_runs, new_process
 
 
-@pytest.mark.parametrize("law", [pytest.param("uniform", marks=pytest.mark.campaign), "rounding"])
+@pytest.mark.campaign
+@pytest.mark.parametrize("law", ["uniform", "rounding"])
 def test_bounded_sums_are_refuted(law):
     verdict = dpw.check(
         bounded_subset_sums, epsilon=1, claim=1, parameters={"law": law}, seed=1, workers=1, search_runs=2_000

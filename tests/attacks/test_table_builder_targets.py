@@ -127,9 +127,8 @@ def test_mitigations_stop_the_count():
         assert law[-low] < 1 - 2 * norm.sf(0.5, scale=2 * np.sqrt(4 / 3))
 
 
-@pytest.mark.parametrize(
-    "function", [TARGETS[0], *(pytest.param(one, marks=pytest.mark.campaign) for one in TARGETS[1:])]
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize("function", TARGETS)
 def test_check_refutes(function):
     # Few search runs do where the attack's own candidate is what refutes; growing noise leaves less to see.
     search_runs = 10_000 if function is table_builder.growing_noisy_counts else 2_000

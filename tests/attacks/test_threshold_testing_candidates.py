@@ -186,6 +186,7 @@ def test_single_noise_svt_is_refuted_where_queries_move_against_each_other():
     assert isinstance(verdict, dpw.Violation)
 
 
+@pytest.mark.campaign
 def test_single_noise_svt_is_not_refuted_where_queries_move_together():
     up = dpw.queries(10, may_move="all", direction="up")
     verdict = dpw.check(svt_single_noise, epsilon=0.1, neighbours=up, seed=4, **BUDGET)

@@ -65,6 +65,7 @@ def test_bounds_and_profiles_say_of_which_adjacency_they_are():
     assert "these inputs are neighbours" not in str(plain)
 
 
+@pytest.mark.campaign
 def test_a_pass_is_of_both():
     verdict = dpw.check(mean, claim=1.0, neighbours=EITHER, **FEW)
     assert isinstance(verdict, dpw.NotRefuted)
