@@ -23,6 +23,8 @@ VOTE_FROM: Final = 1.5
 PASSES: Final = 0.75
 #: Where the ruler read fewer of the cells, they are weighed by votes as well.
 NEARLY_ALL: Final = 0.98
+#: Laplace noise of so many times its scale comes once in a million times.
+CONTRADICTED: Final = 13.8
 #: With this confidence a factor is taken for known.
 SURE: Final = 0.95
 
@@ -81,8 +83,11 @@ def _in_people(oracle: Queries, weighed: Weighed, negated: bool) -> Reconstructi
     """Counts in people from counts in the common unit, as far as totals or the threshold's noise tell the factor."""
     known = weighed.known
     guess, total = _totalled(oracle, weighed.low, known)
+    units = _units_a_person(weighed.low[known], total)
+    known = known & (weighed.low % units == 0)
+    counts = weighed.low // units
     limit = _factor_limit(oracle, weighed, negated)
-    weight = float(weighed.low[known].sum())
+    weight = float(counts[known].sum())
     factor, sure = 1, 0.0
     if weight == 0:
         sure = 1.0
@@ -90,7 +95,7 @@ def _in_people(oracle: Queries, weighed: Weighed, negated: bool) -> Reconstructi
         factor, sure = _likeliest_factor(total, weight, oracle.noise.epsilon_totals)
     elif limit is not None and limit < 2:
         sure = SURE
-    guess = np.where(known, factor * weighed.low, guess)
+    guess = np.where(known, factor * counts, guess)
     certain = sure >= SURE
     return Reconstruction(
         guess=guess, known=known, factor=factor if certain else None, factor_at_most=None if certain else limit,
@@ -112,11 +117,27 @@ def _totalled(oracle: Queries, counts: Counts, known: NDArray[np.bool_]) -> tupl
     return counts, None
 
 
+def _units_a_person(counts: Counts, total: float | None) -> int:
+    """How many units make one person, where the noisy total says so and nearly all counts are whole numbers of people.
+
+    A unit that suits all cells need not be the largest that does.
+    """
+    if total is None or not 0 < 1.5 * total <= counts.sum():
+        return 1
+    units = round(float(counts.sum()) / total)
+    return units if np.mean(counts % units == 0) >= NEARLY_ALL else 1
+
+
 def _likeliest_factor(total: float, weight: float, epsilon: float) -> tuple[int, float]:
-    """The whole factor that makes the noisy total likeliest, and its probability if all are alike beforehand."""
+    """The whole factor that makes the noisy total likeliest, and its probability if all are alike beforehand.
+
+    The probability is 0 where the total contradicts all of them.
+    """
     best = max(1, round(total / weight))
     factors = np.arange(max(1, best - 50), best + 51)
     misfit = epsilon * np.abs(total - factors * weight)
+    if misfit.min() > CONTRADICTED:
+        return best, 0.0
     chances = np.exp(misfit.min() - misfit)
     return best, float(chances[factors == best][0] / chances.sum())
 

@@ -1,5 +1,6 @@
 """Cells weighed on a base by cells that are known already, and what was found tried on fresh sums."""
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -10,7 +11,7 @@ from dpwitness.attacks.threshold_testing.localising import Located
 from dpwitness.attacks.threshold_testing.questions import Cells, Signs
 from dpwitness.attacks.threshold_testing.weights import Weights
 
-__all__ = ["Balance", "random_sum", "widen_split"]
+__all__ = ["Balance", "Weighed", "random_sum", "widen_split"]
 
 #: No upper limit known yet.
 OPEN: Final = np.iinfo(np.int64).max
@@ -20,6 +21,31 @@ TRIALS: Final = 64
 FEWEST_TRIALS: Final = 24
 #: How often a random sum next to the threshold is looked for, with signs for fewer and fewer cells.
 SHARES: Final = (0.5, 0.5, 0.2, 0.2, 0.05, 0.05)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Weighed:
+    """Counts up to a common factor.
+
+    Parameters
+    ----------
+    low, high
+        Limits of each cell in the common unit, shape (cells,); equal where the count was found.
+    tried
+        Fresh sums of all cells next to the threshold that were as predicted; 0 where one was not, and nothing is known.
+    threshold
+        ⌈z⌉ in the common unit, where the base's cells are all known; else None.
+    """
+
+    low: Cells
+    high: Cells
+    tried: int
+    threshold: int | None
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Which cells' counts were found."""
+        return np.asarray(self.low == self.high)
 
 
 class Balance:
@@ -45,6 +71,14 @@ class Balance:
         inside = np.flatnonzero(self.base.signs)
         known = np.array_equal(self.low[inside], self.high[inside])
         return int(self.low[inside].sum()) + self.gap if known else None
+
+    def weighed(self, tried: int) -> Weighed:
+        """What is known by now, after so many fresh sums that were as predicted."""
+        return Weighed(low=self.low.copy(), high=self.high.copy(), tried=tried, threshold=self.threshold())
+
+    def told_apart_by_none(self, cells: Cells) -> Cells:
+        """Those of the cells whose counts have limits that no sum of known cells lies between."""
+        return cells[(self.low[cells] < self.high[cells]) & (self.high[cells] < OPEN)]
 
     def weigh(self, cells: Cells, rng: np.random.Generator) -> None:
         """Weigh the cells until each is known, or until no weight can tell more."""

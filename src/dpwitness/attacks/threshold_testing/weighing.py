@@ -11,13 +11,11 @@ finer unit is looked for where they are not as predicted. (With constants as que
 this would be easy; nothing but sums of cells is used here.)
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpwitness.attacks.threshold_testing.balance import Balance
+from dpwitness.attacks.threshold_testing.balance import Balance, Weighed
 from dpwitness.attacks.threshold_testing.comparing import Scales, lay_base, lightest
 from dpwitness.attacks.threshold_testing.localising import locate
 from dpwitness.attacks.threshold_testing.questions import Cells
@@ -36,31 +34,6 @@ FEW: Final = 40
 EACH_COUNT: Final = (5, 2, 1)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Weighed:
-    """Counts up to a common factor.
-
-    Parameters
-    ----------
-    low, high
-        Limits of each cell in the common unit, shape (cells,); equal where the count was found.
-    tried
-        Fresh sums of all cells next to the threshold that were as predicted; 0 where one was not, and nothing is known.
-    threshold
-        ⌈z⌉ in the common unit, where the base's cells are all known; else None.
-    """
-
-    low: Cells
-    high: Cells
-    tried: int
-    threshold: int | None
-
-    @property
-    def known(self) -> NDArray[np.bool_]:
-        """Which cells' counts were found."""
-        return np.asarray(self.low == self.high)
-
-
 def weigh(scales: Scales, rng: np.random.Generator) -> Weighed:
     """Read every cell's count, up to a common factor; see the module.
 
@@ -75,6 +48,7 @@ def weigh(scales: Scales, rng: np.random.Generator) -> Weighed:
     """
     n = scales.oracle.cells
     everything = rng.permutation(n)
+    best = Weighed(low=np.zeros(n, np.int64), high=np.ones(n, np.int64), tried=0, threshold=None)
     for _ in range(BASES):
         balance = Balance(scales, lay_base(scales, rng))
         if not len(balance.base.above):
@@ -85,10 +59,20 @@ def weigh(scales: Scales, rng: np.random.Generator) -> Weighed:
                 break
             balance.weigh(everything, rng)
             tried = balance.tried(everything, rng)
-            if tried and (len(balance.base.above) > FEW or balance.alone(rng)):
-                return Weighed(low=balance.low, high=balance.high, tried=tried, threshold=balance.threshold())
-            tuned = not tried and _tune(balance, rng, everything)
-    return Weighed(low=np.zeros(n, np.int64), high=np.ones(n, np.int64), tried=0, threshold=None)
+            if not tried:
+                tuned = _tune(balance, rng, everything)
+                continue
+            if len(balance.base.above) <= FEW and not balance.alone(rng):
+                break
+            best = max(best, balance.weighed(tried), key=lambda found: int(found.known.sum()))
+            # Weights that are all even, say, leave two counts open: cells of such counts are located next.
+            rest = balance.told_apart_by_none(everything)
+            if not len(rest):
+                return best
+            tuned = _tune(balance, rng, rest)
+        if best.tried:
+            break
+    return best
 
 
 def _tune(balance: Balance, rng: np.random.Generator, weighed: Cells | None = None) -> bool:
