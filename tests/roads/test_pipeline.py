@@ -302,3 +302,8 @@ def test_a_pass_on_a_rare_event_says_so():
     again = dpw.replay(witness, rarely_responds, seed=5, max_runs=50_000)
     assert again.counts.hits < 0.01 * again.counts.runs
     assert any("the event is a rare tail" in note for note in again.notes)
+    # What happens nearly always on D′ may happen at any rate on D.
+    assert not any("allows any rate on D" in note for note in again.notes)
+    always = replace(told.witness, event=Interval(coordinate=0, high=1.5))
+    vacuous = dpw.replay(always, rarely_responds, seed=5, max_runs=50_000)
+    assert any("the claim allows any rate on D" in note for note in vacuous.notes)

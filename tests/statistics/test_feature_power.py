@@ -107,7 +107,7 @@ def found(outcome, keep, seed):
 
 
 #: What no learner of entries finds; of the others boxes and learned scores show a part.
-NEED_FEATURES = {"shared noise 1000", "shared noise 1000000", "equal", "place of largest", "residue", "grid"}
+NEED_FEATURES = {"shared noise 1000", "shared noise 1000000", "place of largest", "residue", "grid"}
 #: Long outcomes take a second each, in the other learners, and so does plain Python.
 SLOW = {"count", "first place", "shared noise 1", "length"}
 ALL = [*MECHANISMS.items(), ("length", "length")]

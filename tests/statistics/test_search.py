@@ -137,6 +137,13 @@ def test_where_nothing_grows_the_value_is_what_is_shown_less_what_is_detectable(
         assert value == pytest.approx(-excess, rel=0.25)
 
 
+def test_of_events_that_show_nothing_one_is_preferred_that_might():
+    """Where D′ falls into an event more often than in e^−ε of the runs, the claim allows D any rate."""
+    rates = np.array([0.998, 0.9, 0.5, 0.35, 0.1, 0.01])
+    values = GrowthAt(claim=ApproxDP(1.0))(rates, rates, 200_000)
+    assert rates[np.argmax(values)] == 0.35
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
 def test_of_events_at_the_claim_the_frequent_ones_are_preferred_but_not_the_empty_ones(epsilon, delta):
     """One that is always there detects the smallest excess, but shows no ε: it can't be the best."""

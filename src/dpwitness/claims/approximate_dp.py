@@ -38,7 +38,7 @@ class ApproxDP:
         for name in ("epsilon", "delta"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
-                raise InvalidClaim(f"{name}={value!r} must be a number")
+                raise InvalidClaim(f"{name}={value!r:.80} must be a number; other claims are objects, as ZCDP(0.5)")
             try:
                 object.__setattr__(self, name, float(value))  # a NumPy scalar is no JSON value
             except OverflowError as error:

@@ -36,7 +36,10 @@ def claim(text: str) -> float | Claim:
         return _of_file(kind, rest)
     if kind not in NUMBERS or (colon and not kind):
         raise argparse.ArgumentTypeError(f"{text!r} must be {FORMS}")
-    values = [number(part) for part in rest.split(",")]
+    try:
+        values = [number(part) for part in rest.split(",")]
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}; a claim is {FORMS}") from error
     most, make = NUMBERS[kind]
     if not kind and len(values) == 1:
         return values[0]
@@ -55,10 +58,11 @@ def _of_file(kind: str, path: str) -> Claim:
         if isinstance(error, BadInput):
             raise
         raise InvalidClaim(f"{shown(path)} is not JSON: {error}") from error
-    if isinstance(value, dict):
+    if isinstance(value, dict) and "verdict" not in value:
         return claim_from_json(value)
     if not isinstance(value, list):
         raise InvalidClaim(
-            f"{shown(path)} must hold a list of pairs of numbers in JSON, such as [[0.5, 0.01], [1, 1e-5]]"
+            f"{shown(path)} must hold a list of pairs of numbers in JSON, such as [[0.5, 0.01], [1, 1e-5]], "
+            "or a claim as a witness holds it; it is no result of dpwitness"
         )
     return FILES[kind](value)

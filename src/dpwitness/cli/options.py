@@ -68,7 +68,9 @@ def alpha(parser: argparse.ArgumentParser, default: float | None, help: str) -> 
 
 def claim(parser: argparse.ArgumentParser, help: str) -> None:
     """--claim: any claim, as a text that `dpwitness.cli.claims` reads once it is needed."""
-    parser.add_argument("--claim", metavar="CLAIM", help=f"{help}: 1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE")
+    parser.add_argument(
+        "--claim", metavar="CLAIM", help=f"{help}: 1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, tradeoff:FILE"
+    )
 
 
 def target(parser: argparse.ArgumentParser) -> None:

@@ -34,7 +34,8 @@ def load_registered(name: str) -> Callable[..., Any]:
         hint = f"did you mean {' or '.join(near)}?" if near else "`dpwitness list` shows the bundled ones."
         if ":" in name:
             hint = (
-                "it is not a registered target, so its code is not run unless you name it: give the mechanism yourself"
+                "it is not a registered target, so its code is not run unless you name it: give the mechanism "
+                "yourself (--mechanism FILE.py:FUNCTION)"
             )
         raise UnknownTarget(f"unknown target {name!r}: {hint}")
     point = points[name]

@@ -40,7 +40,8 @@ class GrowthAt:
     The excess is that of the privacy loss log(p / G(q)). Detectable with `planned` runs at level α, see
     `evidence.detectable_parameter`. An event that is always there would detect the smallest excess over ε, but shows 0;
     a rare one may seem to show ε, but detects little: neither is preferred to one that shows nearly ε and would detect
-    little more.
+    little more. An event at whose rate under D′ the claim allows any rate under D cannot show a violation: it is worth
+    less by log G(q), where G(q) is as much as would be allowed if there were rates above 1.
     """
 
     claim: Claim
@@ -64,7 +65,9 @@ class GrowthAt:
         values = (
             self._short_of(p, q, runs, standard_errors)
             if self.claim.curved
-            else np.log(np.maximum(lower, 1e-30) / allowed) - self._undetected(p, HalfPlane(s, t))
+            else np.log(np.maximum(lower, 1e-30) / allowed)
+            - np.log(np.maximum(allowed, 1.0))
+            - self._undetected(p, HalfPlane(s, t))
         )
         joint = np.minimum(joint, lower)
         values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s[grows], t[grows]), joint[grows])

@@ -63,6 +63,8 @@ def records(
         check_form(source, fields)
         read = FORMS[source].read(fields, base)
         if read is None:
-            raise InvalidNeighbours(f"base={brief(base)} holds records that are not of the domain {fields!s:.200}")
+            raise InvalidNeighbours(
+                f"base={brief(base)} holds records that are not of the domain (--domain): {fields!s:.200}"
+            )
         held = tuple(read)
     return Records(fields=fields, adjacency=adjacency, size=size, form=form, base=held)
