@@ -103,8 +103,10 @@ def told(low, total, known=True):
 
 
 def test_a_unit_finer_than_people_is_known_from_a_total():
-    found = told([30, 45, 60, 150], 19.2)
-    assert (found.guess.tolist(), found.factor, found.known.all()) == ([2, 3, 4, 10], 1, True)
+    for people in (1, 2):
+        found = told([30, 45, 60, 150], 19.2 * people)
+        assert found.known.all()
+        assert (found.guess.tolist(), found.factor) == ([2 * people, 3 * people, 4 * people, 10 * people], people)
 
 
 def test_a_total_that_contradicts_the_counts_gives_no_factor():

@@ -83,16 +83,17 @@ def _in_people(oracle: Queries, weighed: Weighed, negated: bool) -> Reconstructi
     """Counts in people from counts in the common unit, as far as totals or the threshold's noise tell the factor."""
     known = weighed.known
     guess, total = _totalled(oracle, weighed.low, known)
-    units = _units_a_person(weighed.low[known], total)
-    known = known & (weighed.low % units == 0)
-    counts = weighed.low // units
-    limit = _factor_limit(oracle, weighed, negated)
+    counts, limit = weighed.low, _factor_limit(oracle, weighed, negated)
     weight = float(counts[known].sum())
     factor, sure = 1, 0.0
     if weight == 0:
         sure = 1.0
     elif total is not None and oracle.noise.epsilon_totals is not None:
         factor, sure = _likeliest_factor(total, weight, oracle.noise.epsilon_totals)
+        if sure == 0 and (unit := _largest_unit(counts[known])) > 1:  # a unit that suits all need not be the largest
+            known = known & (counts % unit == 0)
+            counts = counts // unit
+            factor, sure = _likeliest_factor(total, float(counts[known].sum()), oracle.noise.epsilon_totals)
     elif limit is not None and limit < 2:
         sure = SURE
     guess = np.where(known, factor * counts, guess)
@@ -117,15 +118,11 @@ def _totalled(oracle: Queries, counts: Counts, known: NDArray[np.bool_]) -> tupl
     return counts, None
 
 
-def _units_a_person(counts: Counts, total: float | None) -> int:
-    """How many units make one person, where the noisy total says so and nearly all counts are whole numbers of people.
-
-    A unit that suits all cells need not be the largest that does.
-    """
-    if total is None or not 0 < 1.5 * total <= counts.sum():
-        return 1
-    units = round(float(counts.sum()) / total)
-    return units if np.mean(counts % units == 0) >= NEARLY_ALL else 1
+def _largest_unit(counts: Counts) -> int:
+    """The largest unit that nearly all counts are whole numbers of, by the first 2,000 that are not 0."""
+    some = counts[counts > 0][:2_000]
+    units = np.unique(np.gcd(some[1:], some[:-1]))
+    return int(max((unit for unit in units if np.mean(some % unit == 0) >= NEARLY_ALL), default=1))
 
 
 def _likeliest_factor(total: float, weight: float, epsilon: float) -> tuple[int, float]:
