@@ -266,6 +266,10 @@ def test_an_exception_is_told_with_its_run_and_its_traceback(at):
     assert "there.py" in caught.value.__cause__.__notes__[0]
 
 
+def test_floats_are_summarised_here(at):
+    assert rows_of(at("drawn"), outcome=lambda value: 0).tolist() == [[0.0]] * 4
+
+
 def test_exceptions_can_be_outcomes(at):
     rows = rows_of(at("raises"), n=9, errors="outcome")
     assert sorted(rows[:, 0]) == [exception_code("KeyError")] * 3 + [0.5] * 6
