@@ -3,6 +3,7 @@
 Statement + Effort → Problem + Runner → (search) → Candidate → `confirmed` → Counts → (evidence) → result
 """
 
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -49,13 +50,14 @@ def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runn
     """Make a problem ready and work on it.
 
     Once more in plain Python where compiled code gives other outcomes, and once more with rows that tell a sequence of
-    one entry from that entry alone where a mechanism returns both. Warns `CompiledDiffers`.
+    one entry from that entry alone where a mechanism returns both; in the time that is left. Warns `CompiledDiffers`.
     """
     refuse_inside()
-    how = How()
+    how, began, deadline = How(), time.monotonic(), None
     while True:
         try:
-            problem, runner = prepare(statement, effort, how)
+            problem, runner = prepare(statement, effort, how, began=began, deadline=deadline)
+            deadline = runner.deadline
             try:
                 return work(problem, runner)
             finally:

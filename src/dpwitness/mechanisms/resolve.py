@@ -61,8 +61,8 @@ def as_mechanism(
     Parameters
     ----------
     function
-        A function, another callable, or an object of a library (see `libraries`); a `Mechanism` is returned as it is, or
-        the one that it is compared with where `how` asks for plain Python.
+        A function, another callable, or an object of a library (see `libraries`); a `Mechanism` is returned as it is;
+        where `how` asks for plain Python, the one that it is compared with.
     data, neighbour
         The inputs that it is tried on; `neighbour` is `data` by default.
     parameters
