@@ -376,17 +376,18 @@ def test_an_index_out_of_bounds_is_an_error_not_the_neighbours_data():
         as_mechanism(off_by_one, np.array([1.0, 2.0]))
 
 
-def test_a_difference_in_the_runs_that_are_evidence_is_found():
+@pytest.mark.parametrize("coupled", [True, False])
+def test_a_difference_in_the_runs_that_are_evidence_is_found(coupled):
     mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
     mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 1)), 0)
     plain = PythonMechanism(mechanism.signature)
     streams = (generator(1, Role.CONFIRM, k) for k in range(4))
     event = Interval(coordinate=0, low=-1e30, high=0.002)
-    difference = difference_in_event(mechanism, plain, PAIR, event.contains, streams)
+    difference = difference_in_event(mechanism, plain, PAIR, event.contains, streams, coupled=coupled)
     assert "rarely_wrong runs as plain Python" in difference
     agreed = Interval(coordinate=0, low=0.5, high=0.502)
     streams = (generator(1, Role.CONFIRM, k) for k in range(4))
-    assert difference_in_event(mechanism, plain, PAIR, agreed.contains, streams) is None
+    assert difference_in_event(mechanism, plain, PAIR, agreed.contains, streams, coupled=coupled) is None
 
 
 @pytest.mark.parametrize("samplers", [SOON, pytest.param(LATE, marks=pytest.mark.campaign)])

@@ -58,6 +58,12 @@ def test_it_comes_back_from_json_with_both(found):
     assert again.others[0].counts == found.others[0].counts
 
 
+def test_a_curve_says_of_which_adjacency_it_is():
+    few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "neighbours": EITHER}
+    (note,) = dpw.curve(total, epsilons=[1.0], claims=[0.5], **few).notes
+    assert re.fullmatch(r"these inputs are neighbours under records\(.*only of that anything is said", note)
+
+
 @pytest.mark.campaign
 def test_bounds_and_profiles_say_of_which_adjacency_they_are():
     few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "epsilon": 1.0, "neighbours": EITHER}

@@ -149,10 +149,11 @@ def require_sound_pass(runner: Runner, pair: Pair, shards: Shards) -> None:
         _refuse(first_difference(compiled, plain, pair, rng, runs=1 << 20, seconds=PASS_SECONDS))
 
 
-def require_agreement(runner: Runner, pair: Pair, event: Event | None = None) -> None:
+def require_agreement(runner: Runner, pair: Pair, event: Event | None = None, *, coupled: bool = True) -> None:
     """Compare compiled code with Python on a pair: in its first runs, or in confirm runs that fell into an event.
 
-    Raises `CompiledDisagrees` where an outcome differs. Nothing to do for mechanisms that run as Python.
+    `coupled` as in `confirmed`. Raises `CompiledDisagrees` where an outcome differs. Nothing to do for mechanisms that
+    run as Python.
     """
     compiled, plain = runner.mechanism, runner.mechanism.plain
     if plain is None:
@@ -161,7 +162,7 @@ def require_agreement(runner: Runner, pair: Pair, event: Event | None = None) ->
         _refuse(first_difference(compiled, plain, pair))
     else:
         streams = (generator(runner.seed, Role.CONFIRM, shard) for shard in range(COMPARED_SHARDS))
-        _refuse(difference_in_event(compiled, plain, pair, event.contains, streams))
+        _refuse(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
 
 
 def _refuse(difference: str | None) -> None:

@@ -71,15 +71,17 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
         return candidate, 0
     width = max(runner.mechanism.width, 1)
     learning = max(min(budget // 3, ROOM // (2 * width)), 16)
+    left, spent = max(budget - learning, 16), 0
     try:
-        event = _learned(*runner.sample(candidate.pair, learning, Role.CELLS, 0))
+        x, y = runner.sample(candidate.pair, learning, Role.CELLS, 0)
+        spent = learning
+        event = _learned(x, y)
         if event is None:
-            return candidate, learning
-        left = max(budget - learning, 16)
+            return candidate, spent
         tally = runner.tally(candidate.pair, event, left, Role.CELLS, 1)
     except MechanismTimeout:
-        return candidate, 0
-    return _chosen(candidate, event, tally, aim, promised), learning + left
+        return candidate, spent
+    return _chosen(candidate, event, tally, aim, promised), spent + left
 
 
 def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:

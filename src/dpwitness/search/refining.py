@@ -42,15 +42,16 @@ def refined(
         return candidate, 0
     if _value(estimate, objective, budget) >= objective.stop_value:
         return candidate, 0
-    runs = min(planned // PART, MOST_RUNS)
+    runs, spent = min(planned // PART, MOST_RUNS), 0
     try:
         rows, _ = runner.sample(candidate.pair, SEEN, Role.REFINEMENT, 0)
+        spent = SEEN
         nested = Nested(tuple(around(event, rows, FACTORS)))
         if not nested.events:
-            return candidate, SEEN
+            return candidate, spent
         tally = runner.tally(candidate.pair, nested, runs, Role.REFINEMENT, 1)
     except MechanismTimeout:
-        return candidate, 0
+        return candidate, spent
     estimates = _estimates(tally, len(nested.events))
     values = [_value(found, objective, runs) for found in estimates]
     best = int(np.argmax(values))
