@@ -66,8 +66,8 @@ def bound(
         mechanism=mechanism, make=make, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in, neighbours=neighbours,
         data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
-    if not 0 < number("confidence", confidence) < 1:
-        raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
+    if not (0 < number("confidence", confidence) < 1 and 1 - confidence < 1):
+        raise InvalidParameter(f"confidence={confidence!r:.80} must lie between 0 and 1, and not within 1e-16 of them")
     effort = Effort(
         alpha=1 - confidence, max_runs=whole("runs", runs, 1, error=BudgetTooSmall), max_time=max_time,
         search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress,

@@ -72,7 +72,7 @@ def curve(
         max_time=max_time, search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress
     )
     if not isinstance(method, str) or method not in METHODS:
-        raise InvalidParameter(f"method={method!r} must be one of {', '.join(METHODS)}")
+        raise InvalidParameter(f"method={method!r:.80} must be one of {', '.join(METHODS)}")
     statements = [
         Statement(
             mechanism=mechanism, make=make, epsilon=epsilon, claim=claim, delta=delta, neighbours=neighbours, data=data,
