@@ -1,4 +1,4 @@
-"""What check, bound, curve, replay and shrink share: preparing, and confirming a candidate that is fixed.
+"""What check, bound, curve, profile, replay and shrink share: preparing, and confirming a candidate that is fixed.
 
 Statement + Effort → Problem + Runner → (search) → Candidate → `confirmed` → Counts → (evidence) → result
 """

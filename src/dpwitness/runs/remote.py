@@ -52,11 +52,6 @@ class Remote:
         """Whether runs are made in other processes now."""
         return not self._refused and (self._place.eager or self._parcel is not None)
 
-    @property
-    def answered(self) -> int:
-        """How many processes have done something."""
-        return len(self._first_runs)
-
     def map(self, work: Work[T], count: int, deadline: Deadline | None = None) -> Iterator[T | None]:
         """Yield the results in order; see `Executor`."""
         first = 0

@@ -17,7 +17,7 @@ from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, ScoreThreshold, widen
 from dpwitness.evidence.cells import admissible, best_cell_bet, in_reach
 from dpwitness.runs import Role, Runner
-from dpwitness.search.objectives import Objective
+from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import shrunken_log_ratio
 
 __all__ = ["Aim", "better", "better_by_rows"]
@@ -106,8 +106,7 @@ def _promised(candidate: Candidate, objective: Objective) -> float:
     """What an event alone promises."""
     estimate = candidate.estimate
     assert estimate is not None  # of a search
-    both = None if estimate.both is None else np.array([estimate.both])
-    return float(objective(np.array([estimate.p]), np.array([estimate.q]), 1 << 40, 1.0, both)[0])
+    return value_of(estimate, objective, 1 << 40)
 
 
 def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, promised: float) -> Candidate:

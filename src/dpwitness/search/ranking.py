@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from dpwitness.candidate import Tally
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, Runner
 from dpwitness.search.learners import RatedEvent, tolerance
-from dpwitness.search.objectives import Objective
+from dpwitness.search.objectives import Objective, value_of
 
 #: By how many standard errors a value in the playoff is lowered: the largest of some 24 noisy values is partly noise.
 STANDARD_ERRORS: Final = 1.0
@@ -93,6 +91,5 @@ def playoff(
 def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEvent:
     """An event with the estimate and the value of a tally."""
     estimate = tally.estimate
-    p, q, both = (np.array([rate]) for rate in (estimate.p, estimate.q, estimate.both))
-    value, lower = (float(objective(p, q, tally.runs, errors, both)[0]) for errors in (STANDARD_ERRORS, 3.0))
+    value, lower = (value_of(estimate, objective, tally.runs, errors) for errors in (STANDARD_ERRORS, 3.0))
     return replace(found, estimate=estimate, value=value, lower_value=lower)
