@@ -63,7 +63,8 @@ SESSION = pytest.StashKey[Session]()
 OPTIONS = {
     "alpha": "probability of a false alarm in the whole session (default 1e-6)",
     "max-runs": "paired confirm runs of one assertion (default: of the profile)",
-    "max-time": "seconds of one assertion (default: of the profile)",
+    "max-time": "seconds for the check of an assertion (default: of the profile); replaying a saved witness, or "
+    "making a new one smaller, may take as many again",
     "seed": "seed of the session (default: a new one, shown in the header)",
     "profile": "dev (1e6 runs, 10 s), ci (4e6 runs, 60 s; chosen when CI is set) or nightly (1e8 runs, 600 s)",
     "report": "write all verdicts to this JSON file",

@@ -71,8 +71,8 @@ class Estimate:
 class Tally:
     """How many of n paired search runs had (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0).
 
-    It may choose a candidate and never proves one: evidence takes `Counts`, which confirm runs alone make. `cells`: how
-    many had cell i on D and cell j on D′, at i·k + j, where the event is made of k cells.
+    It may choose a candidate and never proves one: evidence takes `Counts`, which `confirm` and `epoch` alone make.
+    `cells`: how many had cell i on D and cell j on D′, at i·k + j, where the event is made of k cells.
     """
 
     n10: int = 0

@@ -36,11 +36,13 @@ class Effort:
 
     def __post_init__(self) -> None:
         if self.progress is not None and not callable(self.progress):
-            raise InvalidParameter(f"progress={self.progress!r} must be a function of a stage, two numbers and a note")
+            raise InvalidParameter(
+                f"progress={self.progress!r:.80} must be a function of a stage, two numbers and a note"
+            )
         if not 0 < number("alpha", self.alpha) < 1:
-            raise InvalidParameter(f"alpha={self.alpha!r} must lie between 0 and 1")
+            raise InvalidParameter(f"alpha={self.alpha!r:.80} must lie between 0 and 1")
         if not number("max_time", self.max_time) > 0:
-            raise InvalidParameter(f"max_time={self.max_time!r} must be a positive number of seconds")
+            raise InvalidParameter(f"max_time={self.max_time!r:.80} must be a positive number of seconds")
         self._check_cluster()
         settled = {
             "max_runs": whole("max_runs", self.max_runs, 1, error=BudgetTooSmall),

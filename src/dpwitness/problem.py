@@ -120,13 +120,21 @@ class Problem:
         return event.describe(Noun(self.relation.noun, self.mechanism.places), self.mechanism.label)
 
 
-def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tuple[Problem, Runner]:
+def prepare(
+    statement: Statement,
+    effort: Effort,
+    how: How | None = None,
+    *,
+    began: float | None = None,
+    deadline: Deadline | None = None,
+) -> tuple[Problem, Runner]:
     """Match function, parameters, relation and data; compile; set the clock.
 
-    The one preparation of everything that runs a mechanism. `how`: what an earlier one has shown. Raises `BadInput`
-    for what cannot be used, `MechanismError` when the mechanism misbehaves on its first run.
+    The one preparation of everything that runs a mechanism. `how`: what an earlier one has shown; `began`, `deadline`:
+    when it began, and until when there is time. Raises `BadInput` for what cannot be used, `MechanismError` when the
+    mechanism misbehaves on its first run.
     """
-    began = time.monotonic()
+    began = time.monotonic() if began is None else began
     stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
     _check_types(statement)
     user = example_of(plain_function(function))
@@ -163,7 +171,7 @@ def prepare(statement: Statement, effort: Effort, how: How | None = None) -> tup
     runner = Runner(
         mechanism=mechanism, seed=effort.seed, workers=effort.workers, pool=_pool(mechanism, effort),
         # From here on: what it took to read, compile and try out the mechanism is not taken from its runs.
-        deadline=Deadline(time.monotonic() + effort.max_time),
+        deadline=deadline or Deadline(time.monotonic() + effort.max_time),
         max_time=effort.max_time,
         began=began,
         progress=effort.progress,

@@ -9,7 +9,9 @@ from dpwitness.cli import main
 from dpwitness.effort import CHECK_RUNS
 from dpwitness.errors import InvalidNeighbours, InvalidParameter, UnknownAttack
 from dpwitness.neighbours import make_pair
-from dpwitness.search.find import proposed
+from dpwitness.runs import Role, Runner
+from dpwitness.search.find import find, proposed
+from dpwitness.search.objectives import GrowthAt
 from running import prepare
 
 
@@ -79,6 +81,20 @@ def test_an_attack_of_ones_own_finds_what_no_search_does():
     assert isinstance(verdict, dpw.Violation)
     assert verdict.witness.pair.data.tolist() == [777_777.0]
     assert isinstance(dpw.check(remembering, neighbours=dpw.queries(1), **check), dpw.NotRefuted)
+
+
+def test_what_an_attack_proposes_is_never_judged_by_the_runs_that_chose_it(monkeypatch):
+    problem, runner = prepare(remembering, neighbours=dpw.queries(1), attack=magic, outcome=float)
+    streams, tally = [], Runner.tally
+
+    def counted(self, pair, event, n, *stream):
+        streams.append(stream)
+        return tally(self, pair, event, n, *stream)
+
+    monkeypatch.setattr(Runner, "tally", counted)
+    find(problem, runner, GrowthAt(claim=problem.claim), planned=1_000, budget=1_000)
+    assert sum(stream[0] is Role.PLAYOFF for stream in streams) > 1
+    assert len(set(streams)) == len(streams)
 
 
 def test_what_is_no_attack():

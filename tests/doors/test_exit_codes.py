@@ -312,7 +312,7 @@ def test_ctrl_c_in_the_users_code_is_130(capsys, mine):
 
 def test_ctrl_c_while_a_result_is_written(give, capsys, tmp_path, monkeypatch):
     arguments = give("passed")
-    monkeypatch.setattr("dpwitness.cli.results.write_atomically", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr("dpwitness.cli.results.write_atomically", lambda *_: signal.raise_signal(signal.SIGINT))
     code, out, err = run(capsys, *arguments, "--save", tmp_path / "result.json")
     assert code == 130
     assert out.startswith("NOT REFUTED")

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from dpwitness import NotRefuted, Violation, bound, check, pairs
+from dpwitness.api.loop import prepared
 from dpwitness.cache import cache_folder, only_ours, private_folder
-from dpwitness.errors import CompiledDiffers, MechanismRaised
+from dpwitness.effort import Effort
+from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.jit import compiled
 from dpwitness.mechanisms.compiled.compare import difference_in_event
@@ -26,6 +28,7 @@ from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
+from dpwitness.problem import Statement
 from dpwitness.runs import Role, generator
 from running import confirm, sample
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
@@ -373,17 +376,18 @@ def test_an_index_out_of_bounds_is_an_error_not_the_neighbours_data():
         as_mechanism(off_by_one, np.array([1.0, 2.0]))
 
 
-def test_a_difference_in_the_runs_that_are_evidence_is_found():
+@pytest.mark.parametrize("coupled", [True, False])
+def test_a_difference_in_the_runs_that_are_evidence_is_found(coupled):
     mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
     mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 1)), 0)
     plain = PythonMechanism(mechanism.signature)
     streams = (generator(1, Role.CONFIRM, k) for k in range(4))
     event = Interval(coordinate=0, low=-1e30, high=0.002)
-    difference = difference_in_event(mechanism, plain, PAIR, event.contains, streams)
+    difference = difference_in_event(mechanism, plain, PAIR, event.contains, streams, coupled=coupled)
     assert "rarely_wrong runs as plain Python" in difference
     agreed = Interval(coordinate=0, low=0.5, high=0.502)
     streams = (generator(1, Role.CONFIRM, k) for k in range(4))
-    assert difference_in_event(mechanism, plain, PAIR, agreed.contains, streams) is None
+    assert difference_in_event(mechanism, plain, PAIR, agreed.contains, streams, coupled=coupled) is None
 
 
 @pytest.mark.parametrize("samplers", [SOON, pytest.param(LATE, marks=pytest.mark.campaign)])
@@ -516,6 +520,26 @@ def test_nobody_is_accused_of_what_numba_made_of_a_rare_path():
     with pytest.warns(CompiledDiffers, match="wrong_where_it_matters runs as plain Python"):
         verdict = check(wrong_where_it_matters, claim=0.5, alpha=1e-3, **settings)
     assert isinstance(verdict, NotRefuted)
+
+
+def test_a_given_mechanism_runs_as_python_where_its_code_disagrees():
+    def noisy(rng, data):
+        return data[0] + rng.laplace(0.0, 1.0)
+
+    tried = []
+
+    def work(problem, runner):
+        tried.append(problem.mechanism)
+        if problem.mechanism.compiled and len(tried) < 3:
+            raise CompiledDisagrees("noisy runs as plain Python")
+        return problem.mechanism.cost
+
+    given = as_mechanism(noisy, PAIR.data)
+    statement = Statement(mechanism=given, claim=1.0, neighbours=pairs(([0.0], [1.0])))
+    with pytest.warns(CompiledDiffers):
+        cost = prepared(statement, Effort(workers=1), work)
+    assert tried == [given, given.plain]
+    assert cost.seconds_per_run > 0
 
 
 def test_own_randomness_is_not_what_numba_draws():

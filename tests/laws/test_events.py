@@ -145,6 +145,7 @@ def test_events_in_plain_english(event, text):
         ({"kind": "interval", "coordinate": 0, "low": 0, "high": "-inf"}, "finite number"),
         ({"kind": "interval", "coordinate": 0, "low": ["inf"], "high": None}, "finite number"),
         ({"kind": "score", "coordinates": [0], "edges": [["inf"] * 2], "weights": [[0] * 4], "threshold": 0}, "edges"),
+        ({"kind": "interval", "coordinate": 0, "low": 10**400, "high": None}, "damaged"),
         ({"kind": "box", "sides": []}, "at least one side"),
         ({"kind": "outcomes", "rows": []}, "at least one outcome"),
         ({"kind": "outcomes"}, "damaged"),

@@ -189,6 +189,7 @@ def event(name, *columns, number=math.nan, low=-np.inf, high=np.inf, values=None
         (event("count", 4, number=TRUE, low=2, high=3), "number of the first 5 values equal to ⊤ is 2"),
         (event("count", 4, number=2, low=1.5, high=4), "number of the first 5 values equal to 2 from 2 to 3"),
         (event("place of largest", 4, values=[1, 3]), "place of the largest of the first 5 values one of 1, 3"),
+        (event("sum of two", 0, 1, low=np.inf), "first value + second value is ∞"),
         (event("low bits", 0, number=2, values=[3]), "last 2 bits of first value is 3"),
     ],
 )

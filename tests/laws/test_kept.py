@@ -15,7 +15,7 @@ from running import runner
 PAIR = Pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]))
 
 
-def made(kind):
+def made(kind, errors="raise"):
     """A mechanism with a generator of its own that counts its runs; one in eight outcomes is longer than all before."""
     own, calls = np.random.default_rng(3), []
 
@@ -30,14 +30,15 @@ def made(kind):
         return [output() for _ in range(size)]
 
     function = in_calls if kind is VectorisedMechanism else one_by_one
-    mechanism = kind(Signature.of(function, {}))
+    mechanism = kind(Signature.of(function, {}), errors=errors)
     mechanism.shard = 16
     return mechanism, calls
 
 
+@pytest.mark.parametrize("errors", ["raise", "outcome"])
 @pytest.mark.parametrize("kind", [PythonMechanism, VectorisedMechanism])
-def test_no_run_is_made_twice_for_wider_rows(kind):
-    mechanism, calls = made(kind)
+def test_no_run_is_made_twice_for_wider_rows(kind, errors):
+    mechanism, calls = made(kind, errors)
     x, y = runner(mechanism).sample(PAIR, 64, Role.SEARCH)
     assert len(calls) == 2 * 64
     lengths = (~np.isnan(np.stack([x, y]))).sum(axis=2)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import elsewhere
-from dpwitness.errors import MechanismCrashed, MechanismRaised, MixedKinds
+from dpwitness.errors import MechanismCrashed, MechanismRaised, MechanismTimeout, MixedKinds
 from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.mechanism import Learned
@@ -20,7 +20,7 @@ from dpwitness.neighbours import pairs
 from dpwitness.runs import Role
 from dpwitness.runs.paying import PAYS, START, Paying
 from dpwitness.runs.processes import Processes
-from dpwitness.runs.remote import TRIES
+from dpwitness.runs.remote import TRIES, Remote
 from dpwitness.runs.sending import CannotSend, _is_installed, dumped, loaded, parcel, sent
 from dpwitness.runs.worker import execute
 from elsewhere import Elsewhere, away
@@ -124,6 +124,22 @@ def test_a_mechanism_that_changes_while_it_runs_stays_here_and_says_so(name):
     assert there.notes == (
         f"{name} ran on one core alone: it changes while it runs, so that it would not be the same in each process",
     )
+
+
+def test_what_is_made_again_here_keeps_the_deadline(monkeypatch):
+    both, deadlines = Learned(bare=frozenset({False}), single=frozenset({False})), []
+
+    def here(self, work, first, count, deadline):
+        deadlines.append(deadline)
+        yield None  # the time is over
+
+    monkeypatch.setattr(Remote, "_do_here", here)
+    mechanism = python(elsewhere.noisy)
+    said = {"learned": lambda number, found: both, "first_runs": lambda number, found: found.first_runs}
+    there = away(mechanism, Deceiving(**said), deadline=time.monotonic() + 60)
+    with pytest.raises(MechanismTimeout):
+        last(there.confirm(PAIR, EVENTS, 1_000))
+    assert deadlines == [there.deadline]
 
 
 def test_what_cannot_be_sent_stays_here_and_says_so():
@@ -243,7 +259,7 @@ def test_real_processes_give_the_same_counts_and_repeat_nobody_s_stream(place):
     mechanism = python(elsewhere.slow)
     there = away(mechanism, place)
     assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
-    assert there.pool.answered == 2  # both have done something
+    assert len(there.pool._first_runs) == 2  # both have done something
     for function in (elsewhere.global_numpy, elsewhere.global_random):
         mechanism = python(function)
         x, y = away(mechanism, place).sample(PAIR, 2_000, Role.SEARCH)

@@ -1,9 +1,12 @@
 """What numba refuses is told with what to do about it, in numba's own words of today."""
 
+import numba
 import numpy as np
 import pytest
 
+from dpwitness.errors import MechanismRaised
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.refusals import refusal
 from dpwitness.mechanisms.signature import Signature
 
@@ -74,3 +77,19 @@ def test_colours_in_numba_s_message_hide_nothing():
         "\x1b[1m\x1b[1mCannot determine Numba type of <class 'function'>\x1b[0m\x1b[0m"
     )
     assert refusal(coloured) == refusal(plain)
+
+
+def test_what_numba_says_of_a_call_within_a_run_is_told_without_its_pipeline():
+    @numba.njit
+    def least(value):
+        return min(value, 2) < value
+
+    def calls(rng, data, base):
+        return least(base)
+
+    mechanism = PythonMechanism(Signature.of(calls, {"base": "x"}))
+    with pytest.raises(
+        MechanismRaised, match=r"raised TypingError \(No implementation of function .*unicode_type"
+    ) as told:
+        mechanism.fill(np.ones(1), np.random.default_rng(0), np.empty((1, 1)), 0)
+    assert "pipeline" not in str(told.value)

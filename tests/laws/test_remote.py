@@ -244,6 +244,11 @@ def test_tables_pass(at):
     frame = pd.DataFrame({"a": [1, 2], "t": ["x", "y"]}, index=["r", "s"])
     passed = at("frame", sys.executable)(frame)
     assert passed.to_dict() == {**frame.to_dict(), "b": {"r": 1, "s": 1}}
+    counted = pd.DataFrame({"a": range(5)})
+    for rows in (counted[::2], counted[2:], counted):
+        assert at("frame", sys.executable)(rows)["a"].to_dict() == rows["a"].to_dict()
+    named = connection.unpacked(wire.packed(counted.rename_axis("id")))
+    assert row(named) != row(connection.unpacked(wire.packed(counted)))
 
 
 def test_each_run_has_an_input_of_its_own(at):
@@ -264,6 +269,10 @@ def test_an_exception_is_told_with_its_run_and_its_traceback(at):
     ) as caught:
         mechanism.fill(DATA, np.random.default_rng(0), np.empty((4, 2)), 10)
     assert "there.py" in caught.value.__cause__.__notes__[0]
+
+
+def test_floats_are_summarised_here(at):
+    assert rows_of(at("drawn"), outcome=lambda value: 0).tolist() == [[0.0]] * 4
 
 
 def test_exceptions_can_be_outcomes(at):
@@ -394,6 +403,15 @@ data = st.recursive(
 def test_values_survive_a_message(value):
     again = connection.unpacked(wire.packed(value))
     assert repr(again) == repr(value)  # NaN included, and types
+
+
+@pytest.mark.parametrize("kind", [np.longdouble, np.clongdouble])
+def test_numbers_that_no_float_holds_are_told_apart(kind):
+    third, nearest = kind(1) / 3, kind(float(np.longdouble(1) / 3))
+    rows = [row(connection.unpacked(wire.packed(value))) for value in (third, nearest, third, np.array([third])[0])]
+    assert rows[0] == rows[2] == rows[3]
+    assert (rows[0] != rows[1]) == (third != nearest)  # on some machines it is a float
+    assert len(connection.unpacked(wire.packed(np.array([third, nearest])))) == 2
 
 
 @given(st.binary(max_size=40), data)

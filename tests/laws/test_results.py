@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import dpwitness as dpw
@@ -13,6 +14,7 @@ from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate
 from dpwitness.evidence.profile_band import BandLine
 from dpwitness.neighbours import Pair, as_finite_numbers, queries
+from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import PValueCurve, curve_from_json
 from dpwitness.results.profile import BandEvent, profile_from_json
@@ -149,6 +151,23 @@ def test_texts_of_results():
         "  runs: 20 search, 10 confirm; 1.2 s; seed 7",
     ]
     assert str(RESULTS["bound"]).startswith("ε ≥ 0.75 at δ = 0.1 with confidence 0.99: f(")
+
+
+def test_a_curve_has_lines_of_the_same_tests():
+    written = RESULTS["curve"].to_json()
+    first, second = written["lines"]
+    for lines in ([], [first, {**second, "tests": second["tests"][:1]}]):
+        with pytest.raises(InvalidWitness, match=r"lines=.* must hold at least one line, and the same tests in each"):
+            curve_from_json({**written, "lines": lines})
+
+
+def test_entries_that_are_missing_on_both_sides_are_no_difference():
+    data = np.arange(20.0)
+    data[3] = np.nan
+    neighbour = data.copy()
+    neighbour[7] = np.nan
+    assert text.inputs(data, neighbour)[1] == "the same but for entry 8: 7 → nan"
+    assert text.inputs(np.arange(20), np.arange(20) + (np.arange(20) == 4))[1] == "the same but for entry 5: 4 → 5"
 
 
 @pytest.mark.parametrize("value", [*RESULTS.values(), WITNESS])

@@ -10,9 +10,11 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.api.adjacencies import check_each_adjacency
+from dpwitness.candidate import Candidate
 from dpwitness.cli import main
 from dpwitness.effort import Effort
-from dpwitness.errors import ClusterLost, DependentRuns, MechanismRaised
+from dpwitness.errors import ClusterLost, DependentRuns, InvalidNeighbours, MechanismRaised
+from dpwitness.events import Interval
 from dpwitness.problem import Statement, prepare
 from dpwitness.results.verdict import verdict_from_json
 
@@ -54,6 +56,12 @@ def test_it_comes_back_from_json_with_both(found):
     seconds = re.compile(r"[\d.]+ s;")  # a file holds them to the millisecond
     assert seconds.sub("", str(again)) == seconds.sub("", str(found))
     assert again.others[0].counts == found.others[0].counts
+
+
+def test_a_curve_says_of_which_adjacency_it_is():
+    few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "neighbours": EITHER}
+    (note,) = dpw.curve(total, epsilons=[1.0], claims=[0.5], **few).notes
+    assert re.fullmatch(r"these inputs are neighbours under records\(.*only of that anything is said", note)
 
 
 @pytest.mark.campaign
@@ -103,7 +111,7 @@ def test_each_has_half_of_alpha_and_what_time_is_left(found):
     assert 58 < shares[1][1] <= 60  # the first took none of it
 
 
-@pytest.mark.parametrize("error", [MechanismRaised("no luck"), ClusterLost("gone")])
+@pytest.mark.parametrize("error", [MechanismRaised("no luck"), ClusterLost("gone"), InvalidNeighbours("no pair")])
 def test_a_violation_is_not_lost_to_an_error_under_the_other_adjacency(found, error):
     alone = replace(found, others=())
     verdict, _ = outcomes_of(alone, error)
@@ -111,6 +119,22 @@ def test_a_violation_is_not_lost_to_an_error_under_the_other_adjacency(found, er
     assert str(error) in verdict.notes[-1]
     with pytest.raises(type(error)):
         outcomes_of(found.others[0], error)
+
+
+def test_an_adjacency_of_which_an_attack_proposes_no_pair_is_left_out():
+    def attack(parameters, data, claim, planned):
+        pair = next(iter(replace(EITHER, adjacency="add-remove").candidates(data)))
+        return [Candidate(pair=pair, event=Interval(coordinate=0, low=len(pair.data) - 0.5), estimate=None)]
+
+    def leaks(rng, data, size):
+        return len(data) + rng.laplace(0, 0.2, size)
+
+    verdict = dpw.check(leaks, claim=1.0, neighbours=EITHER, attack=attack, **FEW)
+    assert isinstance(verdict, dpw.Violation)
+    assert (verdict.witness.relation.adjacency, verdict.alpha, verdict.others) == ("add-remove", 1e-6, ())
+    assert re.search(
+        r"not checked: records\(.*'replace-one'.*, of which the attack proposes no pair", verdict.notes[-1]
+    )
 
 
 def test_dependent_runs_are_never_a_violation(found):

@@ -10,16 +10,20 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness import clock
+from dpwitness.api.loop import prepared
 from dpwitness.claims import ApproxDP
 from dpwitness.clock import COMPILING, Deadline, Stopwatch
-from dpwitness.errors import MechanismTimeout
+from dpwitness.effort import Effort
+from dpwitness.errors import CompiledDisagrees, MechanismTimeout, MixedKinds
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
+from dpwitness.problem import Statement
 from dpwitness.runs.processes import processes
 from dpwitness.search.objectives import GrowthAt
 from running import ordered, sample, search
 
 PAIR = pairs((0.0, 1.0)).given[0]
+PAIRS = pairs(([0.0], [1.0]))
 LAST = 3600.0  # so long that nothing here waits for it
 
 
@@ -204,6 +208,34 @@ def test_nobody_waits_for_what_hangs_longer_than_its_time():
     looks.close()
     assert not free.is_set()
     free.set()
+
+
+def test_nobody_waits_longer_than_the_time_for_what_runs_beside_a_task_that_raises():
+    free = threading.Event()
+    threading.Timer(5, free.set).start()  # a join without an end would wait for this
+
+    def raises():
+        raise OSError("no luck")
+
+    with pytest.raises(OSError, match="no luck"):
+        list(ordered([raises, lambda: free.wait(LAST)], 2, time.monotonic() + 0.3))
+    assert not free.is_set()
+    free.set()
+
+
+@pytest.mark.parametrize("error", [CompiledDisagrees("noisy differs"), MixedKinds("1 and [1]")])
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
+def test_a_second_attempt_has_the_time_that_the_first_left(error):
+    clocks = []
+
+    def work(problem, runner):
+        clocks.append((runner.began, runner.deadline))
+        if len(clocks) < 2:
+            raise error
+
+    statement = Statement(mechanism=lambda rng, q, size: q[0] + rng.laplace(size=size), claim=1.0, neighbours=PAIRS)
+    prepared(statement, Effort(workers=1), work)
+    assert clocks[0] == clocks[1]
 
 
 def test_an_infinite_time_is_a_long_one():

@@ -5,12 +5,15 @@ import json
 import math
 import random
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import dpwitness as dpw
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
+from dpwitness.evidence import runs_needed
+from dpwitness.health import findings
 from dpwitness.mechanisms.catalog import load
 from dpwitness.results.verdict import verdict_from_json
 
@@ -90,6 +93,7 @@ def test_a_pass_says_what_its_second_half_would_have_caught():
     assert isinstance(verdict, dpw.NotRefuted)
     assert (verdict.epoch_runs, verdict.counts.runs, verdict.ended) == (1_000, 1_000, "runs")
     assert 1.0 < verdict.detectable_epsilon < 2.5
+    assert verdict.runs_made == 2_000
     assert verdict.epsilon_lower_bound <= 1.0
     told = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
     assert verdict_from_json(told).to_json() == verdict.to_json()
@@ -105,6 +109,7 @@ def test_an_interrupt_keeps_what_was_bet(stage):
     assert isinstance(verdict, dpw.NotRefuted)
     assert verdict.ended == "interrupted"
     assert verdict.epoch_runs == (500 if stage == "confirm" else pytest.approx(60, abs=10))
+    assert verdict.runs_made == verdict.epoch_runs + (verdict.counts.runs if stage == "confirm" else 0)
 
 
 def slow(rng, data):
@@ -117,6 +122,15 @@ def test_time_runs_out_within_an_epoch():
     assert isinstance(verdict, dpw.NotRefuted)
     assert verdict.ended == "time"
     assert 0 < verdict.epoch_runs < 600
+
+
+def test_a_pass_that_was_too_slow_says_how_many_runs_there_were():
+    verdict = replace(checked(honest, max_runs=200), ended="time", seconds=10.0)
+    assert (verdict.epoch_runs, verdict.counts.runs) == (100, 100)
+    needed = 10 * runs_needed(verdict.claim, verdict.alpha)
+    told = findings.of_verdict(verdict)[0].text
+    assert told.startswith(f"honest made 200 runs in 10 s; at least {needed} are needed")
+    assert f"about {needed / 20:.0f} s" in told
 
 
 def stuck(rng, data):

@@ -284,6 +284,29 @@ def test_a_curve_asks_for_independent_sides_for_its_exact_test():
     assert abs(counts.n10 / runs - p * (1 - q)) < 5 * math.sqrt(p * (1 - p) * q * (1 - q) / runs)
 
 
+def test_a_curve_compares_with_python_the_runs_that_it_counted(monkeypatch):
+    """Those of the pair as it was confirmed, whichever side of it an event is likelier on."""
+    confirmed, compared = [], []
+    confirm = Runner.confirm
+
+    def confirms(self, pair, *given, coupled):
+        confirmed.append((pair.key, coupled))
+        return confirm(self, pair, *given, coupled=coupled)
+
+    def compares(compiled, plain, pair, contains, streams, *, coupled):
+        compared.append((pair.key, coupled))
+
+    monkeypatch.setattr(Runner, "confirm", confirms)
+    monkeypatch.setattr("dpwitness.api.loop.difference_in_event", compares)
+    pair = dpw.pairs(([1.0], [0.0]))
+    dpw.curve(one_answer, epsilons=[1.0], claims=[0.2, 0.9], neighbours=pair, seed=1, runs=2_000, search_runs=2_000)
+    assert set(compared) == set(confirmed) == {(confirmed[0][0], False)}
+
+
+def one_answer(rng, data, epsilon):
+    return data[0] + rng.laplace(0, 1 / epsilon)
+
+
 def rarely_responds(rng, data):
     if rng.random() >= 0.004:
         return 0

@@ -240,6 +240,12 @@ def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_confidence():
         dpw.curve(fixed, epsilons=[1.0], claims=[1.0], neighbours=ONE, method="fisher")
     with pytest.raises(InvalidParameter, match="confidence='high' must be a number"):
         dpw.bound(fixed, epsilon=1.0, neighbours=ONE, confidence="high")
+    with pytest.raises(InvalidParameter, match="confidence=1e-20 must lie between 0 and 1, and not within 1e-16"):
+        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, confidence=1e-20)
+    with pytest.raises(InvalidParameter, match=r"^method='x{79} must be"):
+        dpw.curve(fixed, epsilons=[1.0], claims=[1.0], neighbours=ONE, method="x" * 999)
+    with pytest.raises(InvalidParameter, match=r"^progress='x{79} must be"):
+        dpw.check(fixed, epsilon=1.0, neighbours=ONE, progress="x" * 999)
     with pytest.raises(InvalidParameter, match=r"runs=1\.5 must be a whole number"):
         dpw.bound(fixed, epsilon=1.0, neighbours=ONE, runs=1.5)
 

@@ -30,7 +30,7 @@ from dpwitness.api.replaying import replay
 from dpwitness.api.shrinking import shrink
 from dpwitness.claims import ApproxDP, HalfPlane
 from dpwitness.effort import Effort
-from dpwitness.errors import InvalidNeighbours, MechanismRaised
+from dpwitness.errors import InvalidNeighbours, MechanismRaised, MixedKinds
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
@@ -269,6 +269,21 @@ def test_a_violation_outlives_a_mechanism_that_fails_while_it_is_shrunk():
     assert note.startswith("it could not be made smaller: Breaks raised OSError (disk gone)")
     trial = shrink(first, Breaks(OSError("disk gone"), 0))
     assert trial.notes == ("it could not be made smaller: " + str(_raised(first)),)
+
+
+def test_shrinking_begins_again_where_a_check_would(monkeypatch):
+    first = refuted(([7.0, 7.5], [8.0, 8.5]), queries(2))
+    tried = []
+
+    def smallest(problem, runner, effort, pair, event):
+        tried.append(problem.mechanism.marked)
+        if len(tried) == 1:
+            raise MixedKinds("1 and [1]")
+        return None, 0
+
+    monkeypatch.setattr("dpwitness.api.shrinking.smallest", smallest)
+    assert shrink(first, leaks_the_sum) is first
+    assert tried == [False, True]
 
 
 def _raised(first):

@@ -3,6 +3,7 @@
 import json
 import math
 from itertools import pairwise, product
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -15,7 +16,7 @@ import dpwitness as dpw
 from dpwitness import ZCDP, RenyiDP, Violation, Witness, bound, check, replay
 from dpwitness.candidate import Candidate, CellsEstimate, Estimate, Tally
 from dpwitness.claims.hyperplane import Hyperplane
-from dpwitness.errors import InvalidWitness
+from dpwitness.errors import InvalidWitness, MechanismTimeout
 from dpwitness.events import Cells, Interval, Nested, ScoreThreshold, around, event_from_json
 from dpwitness.evidence import detectable_parameter, log_e_value, lower_bound
 from dpwitness.evidence.cells import divergence_seen
@@ -23,6 +24,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
+from dpwitness.search.cells import Aim, better
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.refining import refined
 
@@ -344,3 +346,29 @@ def test_a_cut_is_placed_where_it_promises_most(lower):
     z = -found.event.high if lower else found.event.low - 1
     assert promise(np.array([0.5])) < 0 < 0.8 * promise(np.linspace(1, 4, 300)).max() < promise(np.array([z]))
     assert spent == 3_000_000
+
+
+class Late:
+    """A runner whose time is over when what it has learned is to be counted."""
+
+    mechanism = SimpleNamespace(width=1, cost=SimpleNamespace(compiled=True))
+
+    def sample(self, pair, n, *stream):
+        rng = np.random.default_rng(1)
+        return tuple(rng.normal(side, size=(min(n, 20_000), 1)) for side in (1, 0))
+
+    def tally(self, *asked):
+        raise MechanismTimeout("late")
+
+
+def test_search_runs_are_told_though_the_time_was_over():
+    claim = dpw.ZCDP(0.01)
+    candidate = Candidate(
+        pair=Pair(np.array([1.0]), np.array([0.0])),
+        event=Interval(coordinate=0, low=0.5),
+        estimate=Estimate(p=0.69, q=0.31),
+    )
+    objective = GrowthAt(claim=claim, planned=20_000_000)
+    assert refined(Late(), candidate, objective, planned=20_000_000, budget=30_000) == (candidate, 1_000_000)
+    aim = Aim(claim=claim, planned=20_000_000, log_threshold=7.0, of_bound=False)
+    assert better(Late(), candidate, aim, objective, 30_000) == (candidate, 10_000)

@@ -15,7 +15,6 @@ from dpwitness.evidence import (
     growth_rate,
     holm,
     log_e_value,
-    log_mean_e_value,
     lower_bound,
     p_value,
     rare_event,
@@ -543,11 +542,15 @@ def test_runs_needed_is_the_smallest_number_that_can_refute():
 
 def test_several_claims():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert log_mean_e_value([math.log(2), math.log(4)]) == pytest.approx(math.log(3))
-    with pytest.raises(ValueError, match="at least one"):
-        log_mean_e_value([])
 
 
 def test_unknown_method_is_refused():
     with pytest.raises(ValueError, match="method='magic' must be"):
         p_value(Counts(n00=1), ApproxDP(epsilon=1.0), method="magic")
+
+
+@pytest.mark.parametrize("epsilon", [360.0, 700.0])
+def test_where_a_slope_is_huge_nothing_grows_and_nobody_is_warned(epsilon):
+    steep = ApproxDP(epsilon=epsilon).half_plane()
+    assert growth_rate(0.9, 0.5, steep) == 0.0
+    assert best_bet(0.9, 0.0, steep) == pytest.approx(0.999 / steep.slope)

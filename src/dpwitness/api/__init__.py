@@ -1,1 +1,1 @@
-"""check, bound, curve, replay and shrink: the only rooms where search and confirm runs meet."""
+"""check, bound, curve, profile, replay and shrink: the only modules where search and confirm runs meet."""

@@ -7,8 +7,16 @@ from typing import Final
 
 from dpwitness.api.requirements import require_budget
 from dpwitness.clock import Deadline
-from dpwitness.effort import Effort
-from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, MechanismError, MixedKinds
+from dpwitness.effort import CHECK_RUNS, Effort
+from dpwitness.errors import (
+    BadInput,
+    ClusterLost,
+    CompiledDisagrees,
+    DependentRuns,
+    InvalidNeighbours,
+    MechanismError,
+    MixedKinds,
+)
 from dpwitness.neighbours import Pair, Relation, adjacent, alternatives
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Verdict, Violation
@@ -30,9 +38,10 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
     have detected least; the other verdicts are its `others`. What was found is not lost to an error or an interruption
     that comes after it.
     """
-    relations = _possible(problem)
-    if len(relations) < 2:
+    relations, left_out = _possible(problem)
+    if not left_out and len(relations) < 2:
         return check(problem, runner, effort)
+    notes = tuple(f"not checked: {str(left)[:200]}, of which the attack proposes no pair" for left in left_out)
     effort = replace(effort, alpha=effort.alpha / len(relations))
     require_budget(problem.claim, effort)
     found: list[Verdict] = []
@@ -44,7 +53,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             if not found:
                 raise
             found[-1] = replace(found[-1], ended="interrupted")
-        except (MechanismError, ClusterLost) as error:
+        except (BadInput, MechanismError, ClusterLost) as error:
             if isinstance(error, DOUBTED) or not any(isinstance(verdict, Violation) for verdict in found):
                 raise
             found[-1] = _noted(found[-1], f"under {relation!s:.200} nothing was found out: {error}")
@@ -53,7 +62,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             left = [str(other)[:200] for other in relations[len(found) :]]
             found[-1] = _noted(found[-1], f"not checked: {'; '.join(left)}") if left else found[-1]
             break
-    return _joined(found)
+    return _noted(_joined(found), *notes)
 
 
 def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
@@ -65,10 +74,29 @@ def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
     return (f"these inputs are neighbours under {' and '.join(own)}: only of that anything is said",) if own else ()
 
 
-def _possible(problem: Problem) -> tuple[Relation, ...]:
-    """The relations, one for each adjacency, that have any pair: a single record cannot be removed."""
-    each = alternatives(problem.relation)
-    return tuple(relation for relation in each if next(iter(relation.candidates(problem.data)), None) is not None)
+def _possible(problem: Problem) -> tuple[list[Relation], list[Relation]]:
+    """The relations, one for each adjacency, that have any pair: a single record cannot be removed.
+
+    Apart from them those of which the user's attack proposes none, as long as it does of another.
+    """
+    all_of_them = alternatives(problem.relation)
+    each = [relation for relation in all_of_them if next(iter(relation.candidates(problem.data)), None) is not None]
+    kept: list[Relation] = []
+    left: list[Relation] = []
+    for relation in each:
+        (kept if len(each) < 2 or _attacked(problem, relation) else left).append(relation)
+    return (kept, left) if kept else (each, [])
+
+
+def _attacked(problem: Problem, relation: Relation) -> bool:
+    """Whether the attack that the user names, if any, proposes a pair of a relation."""
+    if problem.attack is None:
+        return True
+    try:
+        replace(problem, relation=relation).proposals(problem.attack, CHECK_RUNS)
+    except InvalidNeighbours:
+        return False
+    return True
 
 
 def _with_share(runner: Runner, shares: int, *, first: bool) -> Runner:
@@ -80,8 +108,8 @@ def _with_share(runner: Runner, shares: int, *, first: bool) -> Runner:
     return replace(runner, began=began, deadline=Deadline(now + share), max_time=max(share, 1e-9))
 
 
-def _noted(verdict: Verdict, note: str) -> Verdict:
-    return replace(verdict, notes=(*verdict.notes, note))
+def _noted(verdict: Verdict, *notes: str) -> Verdict:
+    return replace(verdict, notes=(*verdict.notes, *notes))
 
 
 def _joined(found: list[Verdict]) -> Verdict:

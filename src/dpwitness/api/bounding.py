@@ -57,16 +57,17 @@ def bound(
     """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with the given confidence.
 
     Searches for the event whose lower bound promises most at `runs` paired confirm runs, then spends all of them on it.
-    `epsilon` is the mechanism's own parameter. `claim`: bounds the parameter of its family instead, in its unit, as ρ
-    for `ZCDP(0.5)` or ε at α = 8 for `RenyiDP(8, 0.4)`; what it states of the parameter plays no part. `PrivacyProfile`
-    and `TradeOff` bound the ε by which they are exceeded. Other parameters and errors as in `check`.
+    `epsilon` is the mechanism's own parameter; one without it, which carries no claim either, needs `claim`. `claim`:
+    bounds the parameter of its family instead, in its unit, as ε for `PureDP(1)`, ρ for `ZCDP(0.5)` or ε at α = 8 for
+    `RenyiDP(8, 0.4)`; what it states of the parameter plays no part. `PrivacyProfile` and `TradeOff` bound the ε by
+    which they are exceeded. Other parameters and errors as in `check`.
     """
     statement = Statement(
         mechanism=mechanism, make=make, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in, neighbours=neighbours,
         data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
-    if not 0 < number("confidence", confidence) < 1:
-        raise InvalidParameter(f"confidence={confidence!r} must lie between 0 and 1")
+    if not (0 < number("confidence", confidence) < 1 and 1 - confidence < 1):
+        raise InvalidParameter(f"confidence={confidence!r:.80} must lie between 0 and 1, and not within 1e-16 of them")
     effort = Effort(
         alpha=1 - confidence, max_runs=whole("runs", runs, 1, error=BudgetTooSmall), max_time=max_time,
         search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress,

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from dpwitness.api.adjacencies import adjacency_note
 from dpwitness.api.curve_tests import CurveTests, pool_of
 from dpwitness.api.loop import Totals, confirmed, prepared, require_agreement
 from dpwitness.checks import number, whole
@@ -71,7 +72,7 @@ def curve(
         max_time=max_time, search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress
     )
     if not isinstance(method, str) or method not in METHODS:
-        raise InvalidParameter(f"method={method!r} must be one of {', '.join(METHODS)}")
+        raise InvalidParameter(f"method={method!r:.80} must be one of {', '.join(METHODS)}")
     statements = [
         Statement(
             mechanism=mechanism, make=make, epsilon=epsilon, claim=claim, delta=delta, neighbours=neighbours, data=data,
@@ -143,7 +144,7 @@ def _line(
             f"{problem.mechanism.name} did not finish {planned} runs in {runner.max_time:g} s: give fewer, or more time"
         )
     for k in set(chosen):
-        require_agreement(runner, pair.swapped() if pool[k].swapped else pair, pool[k].event)
+        require_agreement(runner, pair, pool[k].event, coupled=False)
     counts = [done.totals[k].swapped() if pool[k].swapped else done.totals[k] for k in chosen]
     values = [
         p_value(c, test, method=method, seed=runner.seed + i)
@@ -161,7 +162,7 @@ def _line(
         pair_label=pair.label,
         search_runs=spent,
     )
-    return line, (*notes, *runner.notes)
+    return line, (*notes, *adjacency_note(problem, pair), *runner.notes)
 
 
 def _tests(claims: Any, stated: Claim, method: str, *, of_family: bool) -> CurveTests:

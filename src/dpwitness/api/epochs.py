@@ -192,7 +192,8 @@ def _ended(
     done = Confirmed(totals=(epochs.best.counts(candidate),), ended=epochs.ended, lost=epochs.lost)
     shards = Shards()
     shards.add(done.totals)
-    return verdict_of(problem, runner, effort, epochs.tested(candidate, done, shards, epochs.wealth), notes)
+    tested = replace(epochs.tested(candidate, done, shards, epochs.wealth), of_epochs=True)
+    return verdict_of(problem, runner, effort, tested, notes)
 
 
 def _confirmed(

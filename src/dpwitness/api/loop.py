@@ -1,8 +1,9 @@
-"""What check, bound, curve, replay and shrink share: preparing, and confirming a candidate that is fixed.
+"""What check, bound, curve, profile, replay and shrink share: preparing, and confirming a candidate that is fixed.
 
 Statement + Effort → Problem + Runner → (search) → Candidate → `confirmed` → Counts → (evidence) → result
 """
 
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -49,13 +50,14 @@ def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runn
     """Make a problem ready and work on it.
 
     Once more in plain Python where compiled code gives other outcomes, and once more with rows that tell a sequence of
-    one entry from that entry alone where a mechanism returns both. Warns `CompiledDiffers`.
+    one entry from that entry alone where a mechanism returns both; in the time that is left. Warns `CompiledDiffers`.
     """
     refuse_inside()
-    how = How()
+    how, began, deadline = How(), time.monotonic(), None
     while True:
         try:
-            problem, runner = prepare(statement, effort, how)
+            problem, runner = prepare(statement, effort, how, began=began, deadline=deadline)
+            deadline = runner.deadline
             try:
                 return work(problem, runner)
             finally:
@@ -147,10 +149,11 @@ def require_sound_pass(runner: Runner, pair: Pair, shards: Shards) -> None:
         _refuse(first_difference(compiled, plain, pair, rng, runs=1 << 20, seconds=PASS_SECONDS))
 
 
-def require_agreement(runner: Runner, pair: Pair, event: Event | None = None) -> None:
+def require_agreement(runner: Runner, pair: Pair, event: Event | None = None, *, coupled: bool = True) -> None:
     """Compare compiled code with Python on a pair: in its first runs, or in confirm runs that fell into an event.
 
-    Raises `CompiledDisagrees` where an outcome differs. Nothing to do for mechanisms that run as Python.
+    `coupled` as in `confirmed`. Raises `CompiledDisagrees` where an outcome differs. Nothing to do for mechanisms that
+    run as Python.
     """
     compiled, plain = runner.mechanism, runner.mechanism.plain
     if plain is None:
@@ -159,7 +162,7 @@ def require_agreement(runner: Runner, pair: Pair, event: Event | None = None) ->
         _refuse(first_difference(compiled, plain, pair))
     else:
         streams = (generator(runner.seed, Role.CONFIRM, shard) for shard in range(COMPARED_SHARDS))
-        _refuse(difference_in_event(compiled, plain, pair, event.contains, streams))
+        _refuse(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
 
 
 def _refuse(difference: str | None) -> None:

@@ -66,8 +66,9 @@ def profile(
     which is the largest over all pairs: what lies above the band is not excluded. Valid at any stopping time; which
     inequalities, see `evidence.profile_band`.
 
-    `epsilon` is the mechanism's own parameter. A `claim` of any kind that lies outside the band is refuted, and the
-    result has a witness; without one the curve alone is found. Other parameters and errors as in `check`.
+    `epsilon` is the mechanism's own parameter; one without it, which carries no claim either, needs `claim`. A `claim`
+    of any kind that lies outside the band is refuted, and the result has a witness; where `epsilon` alone is given the
+    curve alone is found. Other parameters and errors as in `check`.
     """
     statement = Statement(
         mechanism=mechanism, make=make, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in, neighbours=neighbours,

@@ -66,7 +66,7 @@ def replay(
         Paired runs; by default ten times those that the witness took, and at least 100,000.
     seed
         Not the witness's own, whose runs would only be repeated.
-    outcome, errors, max_time, workers, progress
+    make, outcome, errors, max_time, workers, cluster, progress
         As in `check`.
 
     Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism

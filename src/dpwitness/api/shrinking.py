@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.api.checking import confirm_candidate
+from dpwitness.api.loop import prepared
 from dpwitness.api.witnessed import about, relation_of, statement_of
 from dpwitness.effort import CHECK_RUNS, Effort
 from dpwitness.errors import MechanismError, MechanismTimeout
@@ -14,8 +15,9 @@ from dpwitness.mechanisms.made import given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.neighbours import Relation, require_adjacent
-from dpwitness.problem import prepare
-from dpwitness.results.verdict import Violation
+from dpwitness.problem import Problem
+from dpwitness.results.verdict import Verdict, Violation
+from dpwitness.runs import Runner
 from dpwitness.search.shrinking import smallest
 
 SHRINK_TIME: Final = 10.0
@@ -49,24 +51,25 @@ def shrink(
     statement = statement_of(
         old, mechanism, claim=violation.claim, parameters=old.parameters, reference=None, outcome=outcome, errors=errors
     )
-    try:
-        problem, runner = prepare(statement, effort)
+
+    def work(problem: Problem, runner: Runner) -> Verdict | None:
         problem = about(problem, relation, given)
         small, spent = smallest(problem, runner, effort, old.pair, old.event)
-        if small is None:
-            return violation
-        verdict = confirm_candidate(problem, runner, effort, small, spent=spent)
+        return None if small is None else confirm_candidate(problem, runner, effort, small, spent=spent)
+
+    try:
+        verdict = prepared(statement, effort, work)
     except MechanismTimeout:
         return violation  # what was proved stands, whatever the time for making it smaller was
     except MechanismError as error:
         return replace(violation, notes=(*violation.notes, f"it could not be made smaller: {error}"))
-    if verdict.ended == "interrupted":
+    if verdict is not None and verdict.ended == "interrupted":
         raise KeyboardInterrupt
     if not isinstance(verdict, Violation):
         return violation
     return replace(
         verdict,
-        search_runs=violation.search_runs + violation.counts.runs + spent,
+        search_runs=violation.search_runs + violation.counts.runs + verdict.search_runs,
         seconds=violation.seconds + verdict.seconds,
         notes=violation.notes,
         others=violation.others,

@@ -23,7 +23,8 @@ __all__ = ["Tested", "until_refuted", "verdict_of"]
 class Tested:
     """A candidate, its counts, and the evidence; `lower_bound` and `detectable` are computed where they are said.
 
-    `search_runs` and `epoch_runs`: what was spent before; `pass_notes`: what to say of a pass alone.
+    `search_runs` and `epoch_runs`: what was spent before; `of_epochs`: whether the counts are of these; `pass_notes`:
+    what to say of a pass alone.
     """
 
     candidate: Candidate
@@ -34,6 +35,7 @@ class Tested:
     detectable: Callable[[], float]
     search_runs: int = 0
     epoch_runs: int = 0
+    of_epochs: bool = False
     pass_notes: tuple[str, ...] = ()
 
 
@@ -67,6 +69,7 @@ def verdict_of(problem: Problem, runner: Runner, effort: Effort, tested: Tested,
         "epsilon_lower_bound": tested.lower_bound(),
         "search_runs": tested.search_runs,
         "epoch_runs": tested.epoch_runs,
+        "runs_made": tested.epoch_runs + (0 if tested.of_epochs else counts.runs),
     }
     if refuted:
         return Violation(**common, notes=notes, seconds=runner.seconds)

@@ -48,7 +48,7 @@ def data_of(arguments: argparse.Namespace) -> Data | None:
 
 
 def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """The function, and the settings that check, bound and curve take alike."""
+    """The function, and the settings that check, bound, curve and profile take alike."""
     function, outcome = mechanism_of(arguments, arguments.target), outcome_of(arguments)
     neighbours, data = relation(arguments), data_of(arguments)
     if data is not None and neighbours is None and target_of(function) is None:

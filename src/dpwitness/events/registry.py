@@ -29,7 +29,7 @@ def register_event(kind: Kind) -> Kind:
 def event_from_json(value: object) -> Event:
     """Build an event from parsed JSON that nobody has checked; raises `InvalidWitness`."""
     if not isinstance(value, Mapping):
-        raise InvalidWitness(f"event {value!r} must be an object with a 'kind'")
+        raise InvalidWitness(f"event {value!r:.80} must be an object with a 'kind'")
     name = value.get("kind")
     kind = _kinds.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -38,6 +38,6 @@ def event_from_json(value: object) -> Event:
         )
     try:
         return kind.from_json(value)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
         raise InvalidWitness(f"event of kind {name!r} is damaged: {what}") from error

@@ -57,7 +57,7 @@ def number_text(value: float) -> str:
             return f"list of {round((value / NESTED - 1) * 2**32)}"
         return "another text" if value > SYMBOL else "an exception" if is_exception(value) else "another kind of value"
     whole = math.isfinite(value) and value == math.floor(value) and abs(value) < EXACT
-    return TEXTS.get(value) or (f"{value:.0f}" if whole else f"{value:.4g}").replace("-", "−")
+    return TEXTS.get(value) or (f"{value:.0f}" if whole else f"{value:.4g}").replace("-", "−").replace("inf", "∞")
 
 
 def number_to_json(value: float) -> float | str:

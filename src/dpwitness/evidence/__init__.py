@@ -1,13 +1,13 @@
 """Pure functions of counts: e-values, lower bounds, p-values, what would have been detected.
 
-Only `Counts` go in, which confirm runs alone make. What search runs suggest has the type `Estimate`; it may place a
-bet, it is never evidence. Nothing here knows of mechanisms or generators.
+Only `Counts` go in, which `confirm` and `epoch` of a `Runner` alone make. What search runs suggest has the type
+`Estimate`; it may place a bet, it is never evidence. Nothing here knows of mechanisms or generators.
 """
 
 from dpwitness.candidate import Estimate
 from dpwitness.evidence.bounds import detectable_at_best, detectable_parameter, lower_bound, rare_event
 from dpwitness.evidence.counts import Counts
-from dpwitness.evidence.e_value import log_e_value, log_mean_e_value, runs_needed
+from dpwitness.evidence.e_value import log_e_value, runs_needed
 from dpwitness.evidence.growth import best_bet, growth_rate
 from dpwitness.evidence.p_value import holm, p_value
 
@@ -20,7 +20,6 @@ __all__ = [
     "growth_rate",
     "holm",
     "log_e_value",
-    "log_mean_e_value",
     "lower_bound",
     "p_value",
     "rare_event",

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many of n paired confirm runs had (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0).
+    """How many of n paired runs of evidence had (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0).
 
-    Only `runs.confirm` makes them (and `witness` reads them back): the pair and the event were fixed before the
-    first of these runs was drawn. Estimates from search runs have another type, `evidence.Estimate`.
+    Only `confirm` and `epoch` of a `Runner` make them (and `witness` reads them back): the pair and the event were
+    fixed before the first of these runs was drawn. Estimates from search runs have another type, `evidence.Estimate`.
 
     `cells`: where the event is made of k cells of a partition, how many runs had cell i on D and cell j on D′, at
     i·k + j; empty where not, or where there were no runs. Raises `ValueError` for counts that cannot be.

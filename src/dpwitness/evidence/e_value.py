@@ -11,7 +11,6 @@ less, and the evidence of a small difference is many times stronger.
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -83,13 +82,6 @@ def _log_wealth(counts: Counts, bets: Floats, planes: HalfPlane) -> Floats:
     """Log ∏(1+λX_i) for each bet."""
     cells = (counts.n10, counts.n11, counts.n01, counts.n00)
     return np.asarray(sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(planes), strict=True) if n))
-
-
-def log_mean_e_value(log_e_values: Sequence[float]) -> float:
-    """Log of the average of e-values, itself an e-value: several candidates confirmed together, no correction."""
-    if not len(log_e_values):
-        raise ValueError("an average needs at least one e-value")
-    return float(np.logaddexp.reduce(np.asarray(log_e_values, np.float64)) - math.log(len(log_e_values)))
 
 
 def runs_needed(claim: Claim, alpha: float) -> int:

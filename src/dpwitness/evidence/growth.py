@@ -51,7 +51,9 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: ArrayLike | Non
         terms = [x / (1 + bet * x) for x in values]
         rise = sum(c * t for c, t in zip(cells, terms, strict=True))
         low, high = np.where(rise > 0, bet, low), np.where(rise > 0, high, bet)
-        step = bet + rise / np.maximum(sum(c * t * t for c, t in zip(cells, terms, strict=True)), 1e-300)
+        with np.errstate(over="ignore"):  # of slopes from e³⁵⁰ on, where nothing grows
+            fall = sum(c * t * t for c, t in zip(cells, terms, strict=True))
+        step = bet + rise / np.maximum(fall, 1e-300)
         before, bet = bet, np.where((step >= low) & (step <= high), step, (low + high) / 2)
         if np.all(np.abs(bet - before) * (slope + intercept) <= 1e-13):
             break

@@ -15,8 +15,9 @@ def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 
     "exact", for claims p ≤ s·q as ε-DP: the D side is thinned once by Binomial(hits, 1/s), seeded, then Fisher's exact
     test, one-sided (Ding et al. 2018, section 4). "exact", for all others: the smallest level at which two one-sided
     Clopper–Pearson bounds, half of it each, refute the claim: p from below and q from above exceed one of its
-    half-planes. "score": statsmodels' score test, a quick look, not exact; for δ > 0 on the difference of the thinned
-    rates. Raises `ValueError` for another method, and for "score" where the claim is not one half-plane, as (ε, δ) is.
+    half-planes. "score": statsmodels' score test, a quick look, not exact; for δ > 0 on the difference of the rates, of
+    which D's is thinned. Raises `ValueError` for another method, and for "score" where the claim is not one half-plane,
+    as (ε, δ) is.
     """
     if method not in ("exact", "score"):
         raise ValueError(f"method={method!r} must be 'exact' or 'score'")

@@ -1,7 +1,7 @@
 """Health checks before the search.
 
-`check`, `bound` and `curve` refuse what would be a false alarm and note the rest; the pytest plugin refuses all, and
-lets each be suppressed by name.
+`check`, `bound`, `curve` and `profile` refuse what would be a false alarm and note the rest; the pytest plugin refuses
+all, and lets each be suppressed by name.
 """
 
 import time
@@ -35,7 +35,7 @@ ROOM: Final = 1 << 17
 
 
 def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
-    """Do what check, bound and curve do before the search; notes for people.
+    """Do what check, bound, curve and profile do before the search; notes for people.
 
     Raises `InvalidNeighbours` where nothing could be found and `DependentRuns` where anything found would be no
     evidence.

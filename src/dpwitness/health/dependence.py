@@ -109,7 +109,8 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event]) -> Fu
 def refuse_dependent(name: str, events: int, shards: Shards, seen: Sequence[FurtherCalls]) -> None:
     """Raise `DependentRuns` where hits cluster in calls, or in pairs of rows.
 
-    Of a mechanism of independent runs that happens with probability `LEVEL` at most.
+    Of a mechanism of independent runs that happens with probability `LEVEL` at most, where the number of runs was fixed
+    before.
 
     Parameters
     ----------

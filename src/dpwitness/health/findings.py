@@ -60,14 +60,15 @@ def of_pass(verdict: NotRefuted) -> tuple[str, ...]:
 def of_verdict(verdict: NotRefuted) -> list[Finding]:
     """Return `too_slow` or `low_power`, or both, for a pass that says next to nothing."""
     claim, runs = verdict.claim, max(verdict.counts.runs, verdict.epoch_runs)
+    made = verdict.runs_made or runs
     needed = 10 * runs_needed(claim, verdict.alpha)
-    seconds = needed * verdict.seconds / max(runs, 1)
+    seconds = needed * verdict.seconds / max(made, 1)
     findings = []
-    if verdict.ended == "time" and runs < needed:
+    if verdict.ended == "time" and made < needed:
         findings.append(
             Finding(
                 name="too_slow",
-                text=f"{verdict.mechanism} made {runs} runs in {verdict.seconds:.0f} s; at least {needed} are needed "
+                text=f"{verdict.mechanism} made {made} runs in {verdict.seconds:.0f} s; at least {needed} are needed "
                 f"to see anything but the clearest violation, about {seconds:.0f} s: give max_time=… "
                 "or make it faster",
             )

@@ -45,7 +45,8 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     ------
     DependentRuns
         Where the runs of a call depend on each other, or where noise is remembered; of a mechanism of independent runs
-        with probability `LEVEL` at most for the one and for the other.
+        with probability `LEVEL` at most for the one and for the other, of a number of runs that was fixed before: the
+        tests are exact for one look, and a stopping time may come of many.
     """
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import MechanismError, MechanismRaised
+from dpwitness.mechanisms.refusals import reason
 from dpwitness.neighbours import Data, Pair, shown
 
 #: Runs of each input, and seconds for them, to see whether only one of the two raises.
@@ -22,6 +23,8 @@ Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
 def raised(name: str, error: Exception, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
     """Make the error for a mechanism of that name that raised, with the run's number and the input."""
     text = str(error).splitlines()[0] if str(error) else "no message"
+    if type(error).__module__.partition(".")[0] == "numba":  # whose first line says in which step of numba's, not why
+        text = reason(str(error))
     told = f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}"
     if used_up:
         told += (

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["refusal"]
+__all__ = ["reason", "refusal"]
 
 LONGEST: Final = 160
 #: Lines of numba's messages that say where, not why.
@@ -45,6 +45,13 @@ def refusal(message: str) -> str:
         if found:
             return f"{why}; to make it fast: {found.expand(mend)}"
     return f"{why}; to make it fast: {_USUAL}"
+
+
+def reason(message: str) -> str:
+    """Why alone, on one line, with the call that numba has no code for."""
+    why = _why(message)
+    call = re.search(r"^\s*>>> (.+)$", message, re.MULTILINE)
+    return f"{why} {call[1]}" if call and why.endswith(":") else why
 
 
 def _why(message: str) -> str:

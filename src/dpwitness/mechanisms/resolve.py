@@ -61,7 +61,8 @@ def as_mechanism(
     Parameters
     ----------
     function
-        A function, another callable, or an object of a library (see `libraries`); a `Mechanism` is returned as it is.
+        A function, another callable, or an object of a library (see `libraries`); a `Mechanism` is returned as it is;
+        where `how` asks for plain Python, the one that it is compared with.
     data, neighbour
         The inputs that it is tried on; `neighbour` is `data` by default.
     parameters
@@ -89,12 +90,14 @@ def as_mechanism(
     CompiledDiffers
         Where numba makes something else of it.
     """
+    pair = Pair(data, data if neighbour is None else neighbour)
     if isinstance(function, Mechanism):
+        if how.interpreted and function.plain is not None:
+            return _measured(function.plain, pair, how)
         function.marked |= how.marked
         return function
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
-    pair = Pair(data, data if neighbour is None else neighbour)
     if signature.size is not None:
         return _measured(_tried(VectorisedMechanism(signature, outcome, errors=errors), pair), pair, how)
     reason, interpreted = None, how.interpreted

@@ -1,10 +1,13 @@
 """A function that makes many runs a call."""
 
+from typing import Any
+
 import numpy as np
 
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import array_rows
 from dpwitness.mechanisms.draws import Draws
+from dpwitness.mechanisms.kept import Raised
 from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.raising import raised
@@ -17,19 +20,13 @@ class VectorisedMechanism(PythonMechanism):
     shard = 16_384
 
     def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
-        """Make all runs in one call; as in `Mechanism`.
-
-        Where exceptions are outcomes, one run a call: one of several would end the others, which are no outcomes then.
-        """
+        """Make all runs in one call; as in `Mechanism`."""
         n = len(rows)
-        if self.errors == "outcome" and n > 1:
-            rng = draws.of_run(0)
-            return max(self.fill(data, rng, rows[i : i + 1], start + i) for i in range(n))
+        if self.errors == "outcome":
+            return self._run_singly(data, draws, rows, start)
         try:
             output = self.signature.function(**self.signature.bind(self.handing.of(data)(), draws.of_run(0), n))
         except Exception as error:
-            if self.errors == "outcome":
-                return self._write_exception(type(error).__qualname__, rows[0])
             raise raised(self.name, error, start, data) from error
         if not self.reproducible and hasattr(output, "__len__") and len(output) == n:
             self._kept.keep(data, start, output)
@@ -45,8 +42,31 @@ class VectorisedMechanism(PythonMechanism):
                 rows[:, :width] = values[:, :width]
                 rows[:, width:] = np.nan
                 return self.check_length(values.shape[1], start)
+        self._require_each(output, n, start)
+        return self.check_length(max(self._write(output[i], rows[i], start + i) for i in range(n)), start)
+
+    def _run_singly(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
+        """One run a call, where exceptions are outcomes: one of several runs would end the others."""
+        rng, n = draws.of_run(0), len(rows)
+        outputs: list[Any] = []
+        for i in range(n):
+            own = rng if n == 1 else self._draws(rng, 1).of_run(0)
+            try:
+                output = self.signature.function(**self.signature.bind(self.handing.of(data)(), own, 1))
+            except Exception as error:
+                outputs.append(Raised(type(error).__qualname__))
+            else:
+                self._require_each(output, 1, start + i)
+                outputs.append(output[0])
+        if not self.reproducible:
+            self._kept.keep(data, start, outputs)
+        return self.check_length(
+            max(self._placed(output, rows[i], start + i) for i, output in enumerate(outputs)), start
+        )
+
+    def _require_each(self, output: Any, n: int, start: int) -> None:
+        """Raise `InvalidOutcome` for what is not one outcome for each run."""
         if not hasattr(output, "__len__") or len(output) != n:
             raise InvalidOutcome(
                 f"{self.name} returned {output!r:.80} for {n} runs from {start} on: return one for each"
             )
-        return self.check_length(max(self._write(output[i], rows[i], start + i) for i in range(n)), start)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dpwitness.checks import brief
 from dpwitness.claims import Claim
 from dpwitness.errors import InvalidWitness
 from dpwitness.evidence.counts import Counts
@@ -74,6 +75,14 @@ def curve_from_json(value: Any) -> Curve:
     return codec.from_json(_FORM, value, "curve")
 
 
+def _lines(name: str, value: Any) -> tuple[PValueCurve, ...]:
+    """Lines of the same tests, one at least."""
+    found: tuple[PValueCurve, ...] = many(as_kind(_LINE)).read(name, value)
+    if len({line.test_epsilons for line in found}) != 1:
+        raise InvalidWitness(f"{name}={brief(value)} must hold at least one line, and the same tests in each")
+    return found
+
+
 def _tests(line: PValueCurve) -> list[tuple[Any, ...]]:
     columns = (line.test_epsilons, line.p_values, line.adjusted, line.events, line.counts)
     return list(zip(*columns, strict=True))
@@ -132,7 +141,7 @@ _FORM: Final[Form[Curve]] = Form(
         "claim": _FAMILY,
         "parameter": Key(kind=codec.TEXT, derived=True),
         "method": codec.TEXT,
-        "lines": many(as_kind(_LINE)),
+        "lines": Kind(many(as_kind(_LINE)).write, _lines),
         **TAIL,
         **NOTES,
     },

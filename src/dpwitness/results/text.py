@@ -4,6 +4,8 @@ import io
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from dpwitness.neighbours import Data, Relation, as_array, shown
 
 __all__ = ["confidence", "inputs", "label", "named", "notes", "parameters", "rate", "relation_text", "short", "table"]
@@ -25,7 +27,8 @@ def inputs(data: Data, neighbour: Data) -> tuple[str, str]:
     if first is None or second is None or first.shape != second.shape or first.size <= LONGEST:
         return short(data), short(neighbour)
     data, neighbour = first, second
-    places = [tuple(map(int, place)) for place in zip(*(data != neighbour).nonzero(), strict=True)]
+    differs = (data != neighbour) & ~(np.isnan(data) & np.isnan(neighbour))
+    places = [tuple(map(int, place)) for place in zip(*differs.nonzero(), strict=True)]
     listed = ", ".join(
         f"entry {_place(place)}: {_number(data[place])} → {_number(neighbour[place])}" for place in places[:LONGEST]
     )

@@ -4,7 +4,7 @@ import math
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dpwitness.checks import brief
@@ -26,12 +26,14 @@ class CheckResult(WitnessedResult, ABC):
 
     `epsilon_lower_bound` is the same number; of a claim in another unit it is a bound of that parameter.
     `others`: where the claim leaves the adjacency open, the verdicts under the other ones, each at its own alpha.
+    `runs_made`: paired runs of epochs and confirm together, none twice; 0 where it comes from a file, which has both.
     """
 
     claim: Claim
     alpha: float
     log_e_value: float
     others: "tuple[Verdict, ...]" = ()
+    runs_made: int = field(default=0, compare=False)
 
     @property
     def p_value(self) -> float:

@@ -154,6 +154,7 @@ def _in_threads(tasks: Iterator[Callable[[], T]], workers: int, deadline: Deadli
                 return
             boxes.popleft()
             if error is not None:
+                patience = math.inf if deadline is None else deadline.left
                 raise error
             yield result
     except KeyboardInterrupt:

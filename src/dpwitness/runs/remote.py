@@ -52,11 +52,6 @@ class Remote:
         """Whether runs are made in other processes now."""
         return not self._refused and (self._place.eager or self._parcel is not None)
 
-    @property
-    def answered(self) -> int:
-        """How many processes have done something."""
-        return len(self._first_runs)
-
     def map(self, work: Work[T], count: int, deadline: Deadline | None = None) -> Iterator[T | None]:
         """Yield the results in order; see `Executor`."""
         first = 0
@@ -199,7 +194,11 @@ class Remote:
                     sending.drop()
                     yield from self._do_here(work, portion.first, count, deadline)
                     return
-                yield from self._results(work, portion, answer)
+                for result in self._results(work, portion, answer, deadline):
+                    yield result
+                    if result is None:
+                        over = True
+                        return
                 sending.done(answer.seconds, self._place.task_seconds)
         except KeyboardInterrupt:
             over = True
@@ -231,8 +230,8 @@ class Remote:
             if answer is not None or (deadline is not None and deadline.left <= 0):
                 return answer
 
-    def _results(self, work: Work[Any], portion: Portion, answer: Answer) -> Iterator[Any]:
-        """What a process found, as if it had been found here; raises what was raised there."""
+    def _results(self, work: Work[Any], portion: Portion, answer: Answer, deadline: Deadline | None) -> Iterator[Any]:
+        """What a process found, as if it had been found here, None at the deadline; raises what was raised there."""
         mechanism = self._mechanism
         with self._lock:
             learned = answer.learned
@@ -240,7 +239,10 @@ class Remote:
             if learned is not None and agrees:
                 mechanism.learn(learned)
         if not agrees:  # here it raises in the run that does not go with those before
-            yield from self._do_here(work, portion.first, portion.end, None)
+            for result in self._do_here(work, portion.first, portion.end, deadline):
+                yield result
+                if result is None:
+                    return
             first = portion.first * work.size
             raise MixedKinds(f"{mechanism.name} returned another kind of output in a run from {first} on than before")
         yield from answer.results

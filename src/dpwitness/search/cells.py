@@ -17,7 +17,7 @@ from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, ScoreThreshold, widen
 from dpwitness.evidence.cells import admissible, best_cell_bet, in_reach
 from dpwitness.runs import Role, Runner
-from dpwitness.search.objectives import Objective
+from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import shrunken_log_ratio
 
 __all__ = ["Aim", "better", "better_by_rows"]
@@ -71,15 +71,17 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
         return candidate, 0
     width = max(runner.mechanism.width, 1)
     learning = max(min(budget // 3, ROOM // (2 * width)), 16)
+    left, spent = max(budget - learning, 16), 0
     try:
-        event = _learned(*runner.sample(candidate.pair, learning, Role.CELLS, 0))
+        x, y = runner.sample(candidate.pair, learning, Role.CELLS, 0)
+        spent = learning
+        event = _learned(x, y)
         if event is None:
-            return candidate, learning
-        left = max(budget - learning, 16)
+            return candidate, spent
         tally = runner.tally(candidate.pair, event, left, Role.CELLS, 1)
     except MechanismTimeout:
-        return candidate, 0
-    return _chosen(candidate, event, tally, aim, promised), learning + left
+        return candidate, spent
+    return _chosen(candidate, event, tally, aim, promised), spent + left
 
 
 def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:
@@ -104,8 +106,7 @@ def _promised(candidate: Candidate, objective: Objective) -> float:
     """What an event alone promises."""
     estimate = candidate.estimate
     assert estimate is not None  # of a search
-    both = None if estimate.both is None else np.array([estimate.both])
-    return float(objective(np.array([estimate.p]), np.array([estimate.q]), 1 << 40, 1.0, both)[0])
+    return value_of(estimate, objective, 1 << 40)
 
 
 def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, promised: float) -> Candidate:

@@ -29,7 +29,7 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
         found = RatedEvent(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
         entries.append(Entry(candidate.pair, found))
     if entries:  # at least two, so that all are counted
-        best, spent = playoff(runner, [*entries, entries[0]], objective, budget // 4)
+        best, spent = playoff(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
         if best.found.lower_value >= objective.stop_value:
             return _candidate(best), spent
         entries = [best]

@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.evidence import growth_rate
 
@@ -31,6 +32,13 @@ class Objective(Protocol):
 
     def for_repeating_outcomes(self) -> "Objective":
         """The objective to use where outcomes repeat, so that few events compete to be the luckiest."""
+
+
+def value_of(estimate: Estimate, objective: Objective, runs: int, standard_errors: float = 1.0) -> float:
+    """What one event promises; `runs` and `standard_errors` as in `Objective`."""
+    p, q = np.array([estimate.p]), np.array([estimate.q])
+    both = None if estimate.both is None else np.array([estimate.both])
+    return float(objective(p, q, runs, standard_errors, both)[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

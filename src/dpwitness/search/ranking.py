@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from dpwitness.candidate import Tally
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role, Runner
 from dpwitness.search.learners import RatedEvent, tolerance
-from dpwitness.search.objectives import Objective
+from dpwitness.search.objectives import Objective, value_of
 
 #: By how many standard errors a value in the playoff is lowered: the largest of some 24 noisy values is partly noise.
 STANDARD_ERRORS: Final = 1.0
@@ -40,12 +38,13 @@ class _Playoff:
     objective: Objective
     latest: list[Entry]
     tallies: list[Tally]
+    role: Role
     spent: int = 0
 
     def count(self, number: int, turn: int, n: int) -> None:
         """Count an entry's event on n more runs, and value it anew."""
         entry = self.latest[number]
-        self.tallies[number] += self.runner.tally(entry.directed, entry.found.event, n, Role.PLAYOFF, number, turn)
+        self.tallies[number] += self.runner.tally(entry.directed, entry.found.event, n, self.role, number, turn)
         self.spent += n
         found = revalued(entry.found, self.tallies[number], self.objective)
         self.latest[number] = replace(entry, found=found)
@@ -55,15 +54,18 @@ class _Playoff:
         return self.latest[number].found.value
 
 
-def playoff(runner: Runner, entries: Sequence[Entry], objective: Objective, budget: int) -> tuple[Entry, int]:
+def playoff(
+    runner: Runner, entries: Sequence[Entry], objective: Objective, budget: int, role: Role = Role.PLAYOFF
+) -> tuple[Entry, int]:
     """The best of several pairs with events, each counted on search runs of its own; halving again.
 
     Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
     estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good. A winner that
     promises something, but not three standard errors lower, is counted once more; if that was luck, another one wins.
+    `role`: of streams that none of the entries was chosen by.
     """
     rounds = max(len(entries) - 1, 0).bit_length()
-    state = _Playoff(runner, objective, list(entries), [Tally() for _ in entries])
+    state = _Playoff(runner, objective, list(entries), [Tally() for _ in entries], role)
     alive = list(range(len(entries)))
     for turn in range(rounds):
         n = max(budget // (rounds * len(alive)), 8)
@@ -89,6 +91,5 @@ def playoff(runner: Runner, entries: Sequence[Entry], objective: Objective, budg
 def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEvent:
     """An event with the estimate and the value of a tally."""
     estimate = tally.estimate
-    p, q, both = (np.array([rate]) for rate in (estimate.p, estimate.q, estimate.both))
-    value, lower = (float(objective(p, q, tally.runs, errors, both)[0]) for errors in (STANDARD_ERRORS, 3.0))
+    value, lower = (value_of(estimate, objective, tally.runs, errors) for errors in (STANDARD_ERRORS, 3.0))
     return replace(found, estimate=estimate, value=value, lower_value=lower)

@@ -14,7 +14,7 @@ from dpwitness.candidate import Candidate, Estimate, Tally
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Nested, around, thresholds_of
 from dpwitness.runs import Role, Runner
-from dpwitness.search.objectives import Objective
+from dpwitness.search.objectives import Objective, value_of
 
 __all__ = ["refined"]
 
@@ -40,30 +40,24 @@ def refined(
     assert estimate is not None  # of a search
     if planned < MANY * budget or not runner.mechanism.cost.compiled or not thresholds_of(event):
         return candidate, 0
-    if _value(estimate, objective, budget) >= objective.stop_value:
+    if value_of(estimate, objective, budget) >= objective.stop_value:
         return candidate, 0
-    runs = min(planned // PART, MOST_RUNS)
+    runs, spent = min(planned // PART, MOST_RUNS), 0
     try:
         rows, _ = runner.sample(candidate.pair, SEEN, Role.REFINEMENT, 0)
+        spent = SEEN
         nested = Nested(tuple(around(event, rows, FACTORS)))
         if not nested.events:
-            return candidate, SEEN
+            return candidate, spent
         tally = runner.tally(candidate.pair, nested, runs, Role.REFINEMENT, 1)
     except MechanismTimeout:
-        return candidate, 0
+        return candidate, spent
     estimates = _estimates(tally, len(nested.events))
-    values = [_value(found, objective, runs) for found in estimates]
+    values = [value_of(found, objective, runs) for found in estimates]
     best = int(np.argmax(values))
-    if values[best] <= _value(estimate, objective, budget):
+    if values[best] <= value_of(estimate, objective, budget):
         return candidate, SEEN + runs
     return replace(candidate, event=nested.events[best], estimate=estimates[best]), SEEN + runs
-
-
-def _value(estimate: Estimate, objective: Objective, runs: int) -> float:
-    """What an event promises, lowered by one standard error of so many runs."""
-    p, q = np.array([estimate.p]), np.array([estimate.q])
-    both = None if estimate.both is None else np.array([estimate.both])
-    return float(objective(p, q, runs, 1.0, both)[0])
 
 
 def _estimates(tally: Tally, events: int) -> list[Estimate]:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.clock import Deadline
 from dpwitness.effort import Effort
@@ -23,7 +21,7 @@ from dpwitness.neighbours import smaller as smaller_pairs
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner
 from dpwitness.search.learners import learn_events
-from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.objectives import GrowthAt, value_of
 
 #: Paired search runs of one step: of compiled or vectorised code, and of plain Python at most.
 COMPILED_RUNS: Final = 200_000
@@ -68,8 +66,7 @@ class _Shrinker:
     def value(self, pair: Pair, event: Event) -> tuple[float, Estimate]:
         """The growth rate of an event in nats a run, and its rates, on runs of its own."""
         estimate = self._running.tally(pair, event, self.runs, Role.SHRINK, self._step()).estimate
-        p, q, both = (np.array([rate]) for rate in (estimate.p, estimate.q, estimate.both))
-        return float(self.objective(p, q, self.runs, 1.0, both)[0]), estimate
+        return value_of(estimate, self.objective, self.runs), estimate
 
     def outcomes(self, pair: Pair) -> tuple[Rows, Rows]:
         """Fresh search runs of a pair."""

@@ -58,8 +58,10 @@ def difference_in_event(
     pair: Pair,
     contains: Callable[[Rows], NDArray[np.bool_]],
     streams: Iterable[np.random.Generator],
+    *,
+    coupled: bool = True,
 ) -> str | None:
-    """Compare runs that fell into an event, found at the beginning of coupled streams; as `first_difference`.
+    """Compare runs that fell into an event, found at the beginning of streams of paired runs; as `first_difference`.
 
     Compiled code that is wrong on rare paths alone is caught where it matters: in the runs that are evidence.
     """
@@ -67,11 +69,12 @@ def difference_in_event(
     for rng in streams:
         start = rng.bit_generator.state
         n = min(compiled.shard, max(ROOM // max(compiled.width, 1), EACH))
-        rows = compiled.pair_outcomes(pair, rng, n, coupled=True)
+        rows = compiled.pair_outcomes(pair, rng, n, coupled=coupled)
         here, there = contains(rows[0]), contains(rows[1])
         chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
         rng.bit_generator.state = start
-        if difference := _difference_in_runs(compiled, plain, pair, rng, sorted(chosen), began + SECONDS):
+        difference = _difference_in_runs(compiled, plain, pair, rng, sorted(chosen), began + SECONDS, coupled=coupled)
+        if difference is not None:
             return difference
         if chosen or time.perf_counter() - began > SECONDS:
             break
@@ -85,18 +88,21 @@ def _difference_in_runs(
     rng: np.random.Generator,
     runs: Sequence[int],
     deadline: float,
+    *,
+    coupled: bool,
 ) -> str | None:
-    """Compare the runs of these numbers in the coupled stream of `rng`."""
+    """Compare the runs of these numbers in the stream of `rng`."""
     own = np.random.Generator(np.random.SFC64())
     done = 0
     for run in runs:
         if run > done:
-            compiled.pair_outcomes(pair, rng, run - done, coupled=True)
-        state = rng.bit_generator.state
-        rows = compiled.pair_outcomes(pair, rng, 1, coupled=True)
+            compiled.pair_outcomes(pair, rng, run - done, coupled=coupled)
+        own.bit_generator.state = state = rng.bit_generator.state
+        rows = compiled.pair_outcomes(pair, rng, 1, coupled=coupled)
         done = run + 1
         for side, given in enumerate(pair.sides):
-            own.bit_generator.state = state  # both sides of a coupled run begin alike
+            if coupled:  # both sides begin alike; else D′ draws behind D
+                own.bit_generator.state = state
             if difference := _difference(compiled, plain, given, own, rows[side], run):
                 return difference
         if time.perf_counter() > deadline:

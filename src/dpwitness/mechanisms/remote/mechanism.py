@@ -76,6 +76,8 @@ class RemoteMechanism(PythonMechanism):
             raise raised(self.name, error, start + error.run, data) from error
         except (MechanismCrashed, MechanismTimeout) as error:
             raise type(error)(f"{self.name} on runs from {start} on: {error}") from error
+        if isinstance(outputs, np.ndarray) and self._summary() is not None:
+            outputs = outputs.tolist()
         if isinstance(outputs, np.ndarray):
             self._note_kind(float(outputs[0]), outputs[0], Row(), start)
             values = array_rows(outputs.reshape(-1, 1))

@@ -86,9 +86,10 @@ def _pack_object(value: Any, out: bytearray) -> None:
     if family == "numpy" and hasattr(value, "dtype"):
         _pack_numpy(value, out)
     elif family == "pandas" and hasattr(value, "columns"):
-        counted = type(value.index).__name__ == "RangeIndex" and value.index.start == 0
+        index = value.index
+        counted = type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == (0, 1, None)
         columns = [value.iloc[:, k].tolist() for k in range(len(value.columns))]
-        pack(Tagged(TABLE, [list(value.columns), columns, None if counted else value.index.tolist()]), out)
+        pack(Tagged(TABLE, [list(value.columns), columns, None if counted else index.tolist()]), out)
     elif family == "pandas" and hasattr(value, "tolist"):
         index = value.index.tolist() if hasattr(value, "iloc") else None
         pack(Tagged("pandas " + name, [index, value.tolist()]), out)
@@ -133,6 +134,9 @@ def _pack_numpy(value: Any, out: bytearray) -> None:
         pack(Tagged("numpy " + value.dtype.str, value.astype("int64").tolist()), out)
     elif value.dtype.names:
         pack(Tagged("records " + repr(value.dtype.names), value.tolist()), out)
+    elif value.dtype.char in ("g", "G") and not value.ndim:  # longer than a float: what tolist() returns is the same
+        near = float(value) if value.dtype.char == "g" else complex(value)
+        pack(Tagged("numpy " + value.dtype.name, [near, str(value)]), out)
     else:
         pack(value.tolist(), out)
 
