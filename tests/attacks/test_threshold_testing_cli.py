@@ -202,6 +202,14 @@ def test_questions_go_out_and_answers_come_in(capsys, tmp_path):
     assert found["questions"] == len(rows)
 
 
+def test_a_file_begun_with_an_oracle_is_gone_on_with_without_it(capsys, database, tmp_path):
+    kept = ["--cells", "72", "--ask", str(tmp_path / "kept.jsonl"), "--json"]
+    asked = json.loads(run(capsys, *kept, "--oracle", database[0], "--seed", "2")[1].out)
+    code, printed = run(capsys, *kept)
+    assert code == 0
+    assert json.loads(printed.out)["recovered"] == asked["recovered"] == COUNTS
+
+
 def test_a_budget_that_is_too_small_claims_nothing(capsys, database):
     oracle, _ = database
     found = json.loads(

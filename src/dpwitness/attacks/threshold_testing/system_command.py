@@ -40,7 +40,7 @@ def run_system(arguments: argparse.Namespace) -> int:
     def attack(asking: Asking[Signs], seed: int) -> tuple[Reconstruction | None, str | None, int]:
         asked.append(asking)
         oracle = Queries(asking.ask, arguments.cells, noise)
-        if arguments.oracle is None:
+        if arguments.ask is not None or arguments.answers is not None:  # the same questions with --oracle and without
             oracle.together = ROUND
         try:
             if arguments.support is not None:
