@@ -16,7 +16,7 @@ from dpwitness.cli.console import show
 from dpwitness.cli.progress import live
 from dpwitness.cli.results import as_json
 from dpwitness.errors import InvalidParameter
-from dpwitness.files import STDIN, check_writable
+from dpwitness.files import STDIN, STREAMS, check_writable
 
 __all__ = ["attack_system", "described", "refuse_limits"]
 
@@ -56,7 +56,7 @@ def attack_system(
     before = len(transcript.rows), transcript.answered
     kept = None if arguments.ask is None and arguments.answers is None else transcript
     save = None if arguments.ask is None else partial(transcript.save, arguments.ask)
-    asking = Asking(form, system, limits=limits, transcript=kept, save=save)
+    asking = Asking(form, system, limits=limits, transcript=kept, save=save if _replaceable(arguments.ask) else None)
     try:
         with live(arguments) as progress:
             if progress is not None:
@@ -73,6 +73,11 @@ def attack_system(
     finally:
         if save is not None and (len(transcript.rows), transcript.answered) != before:
             save()
+
+
+def _replaceable(ask: str | None) -> bool:
+    """Whether a file there is written anew each time: to a pipe or a device everything would be appended again."""
+    return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask)) and not ask.startswith(STREAMS)
 
 
 def _transcript(arguments: argparse.Namespace, form: Form[Q], settings: Mapping[str, Any]) -> Transcript:
