@@ -19,6 +19,8 @@ __all__ = ["Asking", "Clock", "Limits", "Waiting"]
 
 Q = TypeVar("Q")
 
+#: Questions that wait in a file at most.
+MOST_WAITING: Final = 10_000_000
 #: Seconds between two writings of the answers so far, at least.
 SAVE_EVERY: Final = 3.0
 
@@ -137,7 +139,12 @@ class Asking(Generic[Q]):
             answers.extend(self._known(questions, self.transcript))
         if self.system is None:
             assert self.transcript is not None
-            if left := list(self._allowed(questions)):
+            if left := list(islice(self._allowed(questions), MOST_WAITING + 1)):
+                if len(left) > MOST_WAITING:
+                    raise InvalidParameter(
+                        f"the attack asks more than {MOST_WAITING:,} questions at once, too many for a file: give "
+                        "--budget, or a system by --oracle"
+                    )
                 raise Waiting(self.transcript.wait(map(self.form.written, left), answered=len(answers)))
             return
         size = self._at_once(self.system)

@@ -10,7 +10,7 @@ from dpwitness.attacks.threshold_testing.localising import Located
 from dpwitness.attacks.threshold_testing.questions import Cells, Signs
 from dpwitness.attacks.threshold_testing.weights import Weights
 
-__all__ = ["Balance", "random_sum", "widen_split"]
+__all__ = ["OPEN", "Balance", "random_sum", "widen_split"]
 
 #: No upper limit known yet.
 OPEN: Final = np.iinfo(np.int64).max

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.threshold_testing.balance import Balance
+from dpwitness.attacks.threshold_testing.balance import OPEN, Balance
 from dpwitness.attacks.threshold_testing.comparing import Scales, lay_base, lightest
 from dpwitness.attacks.threshold_testing.localising import locate
 from dpwitness.attacks.threshold_testing.questions import Cells
@@ -86,9 +86,18 @@ def weigh(scales: Scales, rng: np.random.Generator) -> Weighed:
             balance.weigh(everything, rng)
             tried = balance.tried(everything, rng)
             if tried and (len(balance.base.above) > FEW or balance.alone(rng)):
-                return Weighed(low=balance.low, high=balance.high, tried=tried, threshold=balance.threshold())
+                return in_largest_unit(balance.low, balance.high, tried, balance.threshold())
             tuned = not tried and _tune(balance, rng, everything)
     return Weighed(low=np.zeros(n, np.int64), high=np.ones(n, np.int64), tried=0, threshold=None)
+
+
+def in_largest_unit(low: Cells, high: Cells, tried: int, threshold: int | None) -> Weighed:
+    """Counts without a common divisor: sums next to the threshold do not see it, and a factor is a whole number."""
+    divisor = max(1, int(np.gcd.reduce(low[low == high], initial=0)))
+    if threshold is not None:
+        threshold = (threshold - 1) // divisor + 1  # z is above threshold − 1
+    high = np.where(high == OPEN, OPEN, high // divisor)
+    return Weighed(low=-(-low // divisor), high=high, tried=tried, threshold=threshold)
 
 
 def _tune(balance: Balance, rng: np.random.Generator, weighed: Cells | None = None) -> bool:
