@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import binom, laplace
 
 import dpwitness as dpw
-from dpwitness.algorithms import threshold_testing
+from dpwitness.algorithms import sparse_vector, threshold_testing
 from dpwitness.algorithms.sparse_vector import svt_single_noise
 from dpwitness.attacks.threshold_testing import candidates as threshold
 from dpwitness.attacks.threshold_testing.candidates import promising_copies
@@ -181,6 +181,12 @@ def test_data_that_are_no_counts_get_no_candidates():
     parameters = {"epsilon": 0.5, "threshold": 0.5, "sensitivity": 1.0}
     assert not list(threshold.gptt_stoddard(parameters, np.array([0.5, 1.0]), ApproxDP(epsilon=1.0), 1000))
     assert not list(threshold.gptt_chen(parameters, np.array([7, 7, 7]), ApproxDP(epsilon=1.0), 1000))
+
+
+@pytest.mark.parametrize("name", ["svt", "svt_single_noise", "isvt3", "isvt4"])
+def test_a_cutoff_that_leaves_queries_without_noise_is_refused(name):
+    with pytest.raises(ValueError, match="cutoff must be at least 1"):
+        getattr(sparse_vector, name)(np.random.default_rng(1), np.zeros(3), 1.0, cutoff=0)
 
 
 #: Of both tests below: with it the one refutes, so that the other says something.
