@@ -17,7 +17,7 @@ from dpwitness.attacks.oracles.command import attack_system, described
 from dpwitness.attacks.oracles.options import is_real
 from dpwitness.attacks.table_builder import options, outcome, simulation
 from dpwitness.attacks.table_builder.averaging import choose_base
-from dpwitness.attacks.table_builder.goal import Goal
+from dpwitness.attacks.table_builder.goal_command import Goal
 from dpwitness.attacks.table_builder.perturbation import (
     Perturbation,
     find_perturbation_within,
