@@ -87,8 +87,8 @@ def analytic_gaussian(
     true_epsilon="ρ = ε²/2",
 )
 def discrete_gaussian(rng: np.random.Generator, queries: Counts, epsilon: float, sensitivity: float = 1.0) -> float:
-    """One whole number + discrete Gaussian noise of scale Δ/ε: ½ε²-zCDP."""
-    sigma = sensitivity / epsilon
+    """One whole number + discrete Gaussian noise of scale ⌈Δ⌉/ε, as rounded answers move by ⌈Δ⌉: ½ε²-zCDP."""
+    sigma = math.ceil(sensitivity) / epsilon
     scale = math.floor(sigma) + 1.0
     while True:
         noise = geometric(rng, scale)

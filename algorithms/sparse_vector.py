@@ -7,9 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.noise import laplace
-from dpwitness.targets import queries, target
+from dpwitness.targets import helper, queries, target
 
 Answers = NDArray[np.float64]
+
+
+@helper
+def _check(cutoff: int) -> None:
+    """Refuse a cutoff that leaves queries without noise."""
+    if cutoff < 1:
+        raise ValueError("cutoff must be at least 1")
 
 
 @target(
@@ -27,6 +34,7 @@ def svt(
     sensitivity: float = 1.0,
 ) -> Answers:
     """Sparse vector technique: ⊤ or ⊥ for each query until `cutoff` ⊤'s."""
+    _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
     count = 0
@@ -98,6 +106,7 @@ def isvt3(
     sensitivity: float = 1.0,
 ) -> Answers:
     """Noise that does not grow with the bound on the number of ⊤'s."""
+    _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 4 * sensitivity / epsilon)
     count = 0
@@ -128,6 +137,7 @@ def isvt4(
     sensitivity: float = 1.0,
 ) -> Answers:
     """Releases the noisy answer instead of ⊤."""
+    _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
     count = 0
@@ -158,6 +168,7 @@ def svt_single_noise(
     sensitivity: float = 1.0,
 ) -> Answers:
     """Query noise of half the scale that queries of either direction need."""
+    _check(cutoff)
     answers = np.empty(len(queries))
     noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
     count = 0

@@ -232,7 +232,7 @@ def growing_noisy_counts(
     """A mitigation: noise uniform within ±⌈r·√t⌉ for t questions, so that averaging gains nothing."""
     _check(perturbation, suppression, base, partitions)
     chosen = _choose_base(counts, suppression, base)
-    questions = len(counts) + 2 * min(partitions, (1 << len(chosen)) >> 1)
+    questions = len(counts) + 2 * min(partitions, ((1 << len(chosen)) - 1) >> 1)
     bound = int(np.ceil(perturbation * np.sqrt(questions)))
     noise = _uniform(rng, bound, 2 << base)
     own = _uniform(rng, bound, len(counts))

@@ -5,6 +5,8 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.attacks.candidate import Candidate
+from dpwitness.attacks.registry import attack_named
+from dpwitness.claims import ApproxDP
 from dpwitness.cli import main
 from dpwitness.effort import CHECK_RUNS
 from dpwitness.errors import InvalidNeighbours, InvalidParameter, UnknownAttack
@@ -73,6 +75,18 @@ def test_counts_of_the_users_own():
     assert found.event.contains(np.array([[3.0, 10.0, 4.0], [3.0, 11.0, 4.0]])).tolist() == [False, True]
     _, (found,) = proposals(counts_of, "table_builder")
     assert found.pair.data.tolist() == [100] * 7
+
+
+@pytest.mark.parametrize("attack", ["threshold_testing", "table_builder", "table_builder.whole_count"])
+def test_data_that_are_no_numbers_get_no_candidates(attack):
+    parameters = {"suppression": 4, "base": 7, "partitions": 63, "epsilon": 1.0}
+    for data in (["a", "b"], [{"age": 3}], [[1, 2], [3]], np.array([1.0, np.nan])):
+        assert not list(attack_named(attack)(parameters, data, ApproxDP(epsilon=1.0), 1000))
+
+
+def test_nobody_has_no_bits():
+    with pytest.raises(InvalidParameter, match=r"data of shape \(0,\) are no list of bits"):
+        list(attack_named("subset_sum")({}, np.array([]), ApproxDP(epsilon=1.0), 1000))
 
 
 def test_an_attack_of_ones_own_finds_what_no_search_does():

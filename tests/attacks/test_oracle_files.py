@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dpwitness.attacks.oracles.asking import Asking, Waiting
+from dpwitness.attacks.oracles.asking import Asking, Clock, Limits, Waiting
 from dpwitness.attacks.oracles.command import attack_system
 from dpwitness.attacks.oracles.form import Form, as_number
 from dpwitness.attacks.oracles.options import oracle_options
@@ -130,6 +130,13 @@ def test_wrong_answers_are_errors_of_one_line(tmp_path, text, message):
     assert file.read_text() == before
 
 
+def test_answers_that_are_not_there(tmp_path):
+    file = tmp_path / "q.csv"
+    run("--ask", file, "--seed", 5)
+    with pytest.raises(InvalidData, match=r"cannot read .*missing\.csv"):
+        run("--ask", file, "--answers", tmp_path / "missing.csv")
+
+
 def test_another_attack_or_another_answer_is_seen(tmp_path):
     file, answers = tmp_path / "q.jsonl", tmp_path / "a.csv"
     run("--ask", file, "--seed", 5)
@@ -168,9 +175,27 @@ def test_a_system_that_fails_is_gone_on_with(tmp_path):
     (tmp_path / "up").touch()
     assert run("--oracle", system, "--ask", file) == [10, 20, 40, 140, 142]
     assert (tmp_path / "log").read_text() == "5 10 20 70 70 71 "  # nothing was asked again
+    assert run("--oracle", system, "--answers", file) == [10, 20, 40, 140, 142]
+    assert (tmp_path / "log").read_text() == "5 10 20 70 70 71 "
     assert run("--oracle", system, "--seed", 5) == [10, 20, 40, 140, 142]  # without a file, too
     with pytest.raises(UnknownTarget, match="has no 'sistem'; it has: "):
         run("--oracle", system.replace("py:system", "py:sistem"))
+
+
+def test_the_answers_so_far_are_written_every_few_seconds():
+    saved, seconds = [], [0.0]
+
+    def system(question):
+        seconds[0] += 1
+        return question
+
+    asking = Asking(
+        FORM, system_of(system, FORM, seed=1), transcript=Transcript("toy", 1, {}),
+        limits=Limits(clock=Clock(now=lambda: seconds[0])), save=lambda: saved.append(asking.asked),
+    )  # fmt: skip
+    for question in range(8):
+        asking.ask([question])
+    assert saved == [3, 6]  # before a kill, not only at the end
 
 
 def test_a_budget_holds_for_files_too(tmp_path):

@@ -201,3 +201,11 @@ def test_allowed_queries_on_the_command_line(capsys, tmp_path):
     assert "ALLOWED 236 queries that hold one bit" in capsys.readouterr().out
     assert main([*arguments, "--law", "uniform"]) == 2
     assert "bounded errors protect no number of queries" in capsys.readouterr().err
+
+
+def test_the_report_says_how_far_walks_were_simulated_and_of_how_many_fair_bits(capsys):
+    line = ["attack", "subset_sum", "--seed", "1", "--quiet"]
+    assert main([*line, "--allowed-queries", "0.25", "--error", "5000", "--law", "gaussian"]) == 0
+    assert " of them reach it within 262,144 queries; more than 262,144 queries" in capsys.readouterr().out
+    assert main([*line, "--error", "0.7", "--law", "binomial", "--size", "16"]) == 0  # round(0.49) fair bits: none
+    assert "binomial errors of standard deviation 0;" in capsys.readouterr().out

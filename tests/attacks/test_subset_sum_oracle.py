@@ -130,6 +130,13 @@ def test_the_end_of_the_time_leaves_what_was_answered():
         reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
 
 
+def test_too_few_answers_to_reconstruct_from_say_what_stopped_them():
+    """Of 215 answers 19 are kept for checking: 196 do not tell 200 bits."""
+    asking = Asking(FORM, system_of(lambda subset: float(subset.sum()), FORM, seed=1), limits=Limits(budget=215))
+    with pytest.raises(AttackStopped, match="--budget 215 is used up"):
+        reconstruct(asking, 1, Plan(size=200, used=5000, fresh=500), Deadline(math.inf))
+
+
 def test_a_plan_keeps_a_tenth_for_checking():
     assert plan(40, None, None) == (545, 55)
     assert plan(40, 100, None) == (100, 10)
@@ -152,6 +159,23 @@ def test_a_callable_of_one_subset_is_an_oracle():
         (("--oracle", "noisy"), "--size is needed"),
         (("--oracle", "silent", "--size", "8"), "gave None for question 1, ["),
         (("--oracle", "gone", "--size", "8"), "has no 'gone'"),
+        (
+            ("--oracle", "noisy", "--size", "64", "--queries", "20"),
+            "--queries 20 are too few: 64 people take at least 65",
+        ),
+        (("--oracle", "noisy", "--size", "8", "--error", "3"), "--error says nothing of errors of an unknown law"),
+        (("--failure", "0.1"), "--failure says how --allowed-queries is meant"),
+        *(
+            (("--allowed-queries", "0.25", option, "9"), f"{option} is of an attack")
+            for option in ("--oracle", "--size", "--queries", "--data", "--budget")
+        ),
+        (("--law", "binomial", "--error", "1e200"), "error=1e+200 must be a finite number of at least 0 and at most"),
+        (("--law", "binomial", "--error", "1e10"), "error=10000000000.0 must be"),
+        (
+            ("--allowed-queries", "0.25", "--error", "1e200"),
+            "error=1e+200 must be at least 1 and at most 1000; gaussian",
+        ),
+        (("--allowed-queries", "0.25", "--error", "3e4"), "error=30000.0 must be at least 1 and at most 1000"),
         (("--budget", "9"), "--budget is of an attack on your own system"),
         (("--oracle", "noisy", "--size", "8", "--rate", "0"), "--rate 0 must be a positive number"),
         (("--oracle", "noisy", "--size", "8", "--adversary", "exponential"), "needs --error"),

@@ -107,6 +107,15 @@ def test_the_truth_says_how_much_is_right(mine, capsys):
     assert "system       mine.py:Counts\n" in text
 
 
+def test_the_truth_is_found_by_value(mine, capsys):
+    few = ["--oracle", "mine.py:Counts", "--data", "true.csv", "--partitions", "200"]
+    backwards = ",".join(map(str, [*range(31, 19, -1), 99]))  # in an order of its own, and one that nobody has
+    found = attack(capsys, *few, "--values", f"age={backwards}")
+    assert found["true"] == found["recovered"] == [*TRUE[11::-1], 0]
+    assert found["right"] == 13
+    assert attack(capsys, *few, "--values", "age=20,28,25", "--value", "28")["true"] == [TRUE[8]]
+
+
 def test_files_of_questions_and_answers(mine, capsys):
     options = ["--values", "age=20:31", "--value", "23", "--partitions", "60"]
     command = ["attack", "table_builder", *options, "--ask", "ask.csv", "--quiet"]
@@ -179,6 +188,14 @@ def test_the_parameter_of_ones_own_system(mine, capsys):
         ),
         (["--oracle", "mine.py:Counts", "--where", "age=20"], "--where age=…: this is the attacked attribute"),
         (["--oracle", "mine.py:Counts", "--system", "keyed"], "--system describes a simulated system"),
+        (["--oracle", "mine.py:Counts", "--where", "sex=X"], "--where sex=X: there is no such value"),
+        (
+            ["--oracle", "mine.py:Counts", "--values", "age=1,2", "--data", "true.csv"],
+            "--data has none of the values of 'age', which are 1, 2; it has 20, 21, 22, 23, 24, 25, 26, 27, …",
+        ),
+        (["--ask", "q.jsonl", "--values", "age=nan,1,2"], "--values age: nan is no finite number"),
+        (["--defences", "--recover", "perturbation", "--sums", "5"], "--recover perturbation says nothing of --defen"),
+        (["--defences", "--budget", "3"], "--budget says nothing of --defences"),
         (["--values", "age=1:3"], "--values is of an attack on your own system"),
         (["--defences", "--value", "3"], "--value says nothing of --defences"),
     ],

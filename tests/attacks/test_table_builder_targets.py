@@ -127,6 +127,11 @@ def test_mitigations_stop_the_count():
         assert law[-low] < 1 - 2 * norm.sf(0.5, scale=2 * np.sqrt(4 / 3))
 
 
+def test_growing_noise_counts_the_questions_that_there_are():
+    rows = runs_of(table_builder.growing_noisy_counts, [40, 40], 300, base=2, partitions=63)
+    assert np.abs(rows[:, :2] - 40).max() == 4  # two values and one two-partition of them: 4 questions, ±2·√4
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("function", TARGETS)
 def test_check_refutes(function):

@@ -1,5 +1,6 @@
 """How often averaging attacks succeed: formulas against enumeration, closed forms and simulation."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -12,6 +13,7 @@ from scipy.stats import binom
 
 from dpwitness.attacks.table_builder import theory
 from dpwitness.attacks.table_builder.averaging import nearest
+from dpwitness.attacks.table_builder.histogram import recover_histogram
 from dpwitness.attacks.table_builder.noise_laws import (
     NoiseLaw,
     maximum_entropy,
@@ -19,7 +21,11 @@ from dpwitness.attacks.table_builder.noise_laws import (
     truncated_normal,
     uniform,
 )
+from dpwitness.attacks.table_builder.outcome import predicted
 from dpwitness.attacks.table_builder.perturbation import largest_sum
+from dpwitness.attacks.table_builder.plan import Plan
+from dpwitness.attacks.table_builder.systems import BoundedNoisyCounts
+from dpwitness.attacks.table_builder.table import Table
 from dpwitness.errors import InvalidParameter
 
 
@@ -212,3 +218,23 @@ def test_impossible_laws_and_numbers_are_refused(call):
 @pytest.mark.parametrize(("mean", "count"), [(0.5, 1), (2.5, 3), (-0.5, 0), (2.49, 2), (-2.51, -3), (3.0, 3)])
 def test_halves_go_up(mean, count):
     assert nearest(mean) == count
+
+
+def test_two_removals_are_paired_without_the_table_of_all_pairs():
+    law = uniform(3)
+    for k, base in ((((2, 2),), ((2, 40),)), (((2, 40),), ((2, 3),)), (((2, 7), (3, 5)), ((2, 9),))):
+        low, first = theory.rounded_error_law(law, k)
+        base_low, second = theory.rounded_error_law(law, base)
+        pairs = [(low + i - base_low - j, p * q) for i, p in enumerate(first) for j, q in enumerate(second)]
+        exact, cut_off = (sum(p for d, p in pairs if d == 0), sum(p for d, p in pairs if d <= 0))
+        assert theory.expected_right_of(law, base, [k, k], [False, True]) == pytest.approx(exact + cut_off, rel=1e-13)
+    # 40,001 errors each: all pairs would take 12 GiB.
+    assert 0 < theory.expected_right_of(uniform(10_000), ((2, 100),), [((2, 100),)], [False]) < 1e-3
+
+
+def test_a_count_without_a_sum_has_no_theory():
+    oracle = BoundedNoisyCounts(Table.from_counts([60 + i for i in range(9)]), noise=2, rng=np.random.default_rng(1))
+    found = recover_histogram(oracle, np.random.default_rng(2), "value", Plan(partitions=5))
+    assert predicted(uniform(2), found, [60] * 9)["expected_right"] is not None
+    none = replace(found, kinds=((), *found.kinds[1:]))
+    assert predicted(uniform(2), none, [60] * 9) == {"all_right_at_least": None, "expected_right": None}

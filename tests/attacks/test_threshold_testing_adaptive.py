@@ -9,11 +9,11 @@ from statsmodels.datasets import nile
 from dpwitness.attacks.oracles.asking import Limits
 from dpwitness.attacks.threshold_testing import adaptive
 from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
-from dpwitness.attacks.threshold_testing.balance import random_sum
+from dpwitness.attacks.threshold_testing.balance import OPEN, Weighed, in_largest_unit, random_sum
 from dpwitness.attacks.threshold_testing.comparing import Scales, lay_base
 from dpwitness.attacks.threshold_testing.oracle import Noise, Queries, queries_of
 from dpwitness.attacks.threshold_testing.simulated import ThresholdOracle
-from dpwitness.attacks.threshold_testing.weighing import Weighed, weigh
+from dpwitness.attacks.threshold_testing.weighing import weigh
 from dpwitness.attacks.threshold_testing.weights import Weights
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import read_column
@@ -122,7 +122,7 @@ def test_the_threshold_limits_the_factor():
     oracle = Queries(lambda questions: np.zeros(0), len(low), Noise(epsilon1=0.5))
     found = adaptive._in_people(oracle, weighed, negated=False)
     assert found.factor == 1
-    wide = adaptive._in_people(Queries(oracle._answers, len(low), Noise(epsilon1=0.1)), weighed, negated=False)
+    wide = adaptive._in_people(Queries(None, len(low), Noise(epsilon1=0.1)), weighed, negated=False)
     assert wide.factor is None
     assert wide.factor_at_most == pytest.approx(np.log(10) / 0.1 / 10)
 
@@ -215,6 +215,30 @@ def test_query_noise_is_read_through(epsilon2, z):
     found = adaptive_attack(oracle_at(counts, z, epsilon2=epsilon2, totals=10.0), np.random.default_rng(6))
     assert found.known.all()
     assert found.guess.tolist() == counts.tolist()
+
+
+@pytest.mark.parametrize(("epsilon2", "z"), [(5.0, 3.0), (50.0, 4.9999), (1000.0, 7.5), (1e9, 2.0)])
+def test_little_query_noise_takes_few_copies(epsilon2, z):
+    counts = np.array([0, 0, 2, 2, 2, 3, 3, 4, 5, 7, 9, 12] * 6)
+    oracle = oracle_at(counts, z, epsilon2=epsilon2, totals=10.0)
+    found = adaptive_attack(oracle, np.random.default_rng(6))
+    assert found.known.all()
+    assert found.guess.tolist() == counts.tolist()
+    assert oracle.queries < 100 * 576 * len(counts)
+
+
+def test_a_common_divisor_is_no_part_of_the_counts():
+    weighed = in_largest_unit(np.array([6, 0, 9, 4, 11]), np.array([6, 0, 9, OPEN, 12]), 40, 7)
+    assert (weighed.low.tolist(), weighed.high.tolist(), weighed.threshold) == ([2, 0, 3, 1, 3], [2, 0, 3, OPEN, 4], 3)
+    assert weighed.known.tolist() == [True, True, True, False, False]  # 11 or 12 may be 11
+
+
+@pytest.mark.parametrize(("epsilon2", "copies"), [(1e-9, None), (1e-300, None), (5e-324, 3)])
+def test_noise_that_takes_too_many_copies_is_refused_before_anything_is_asked(epsilon2, copies):
+    oracle = oracle_at([1, 2, 3], 0.5, epsilon2=epsilon2)
+    with pytest.raises(InvalidParameter, match=f"epsilon2={epsilon2:g} is too small"):
+        adaptive_attack(oracle, np.random.default_rng(0), copies=copies)
+    assert oracle.queries == 0
 
 
 def test_query_noise_is_read_through_where_no_cell_is_light():

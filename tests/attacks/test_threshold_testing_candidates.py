@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import binom, laplace
 
 import dpwitness as dpw
-from dpwitness.algorithms import threshold_testing
+from dpwitness.algorithms import sparse_vector, threshold_testing
 from dpwitness.algorithms.sparse_vector import svt_single_noise
 from dpwitness.attacks.threshold_testing import candidates as threshold
 from dpwitness.attacks.threshold_testing.candidates import promising_copies
@@ -83,6 +83,13 @@ def test_larger_claims_and_budgets_ask_for_more_copies():
     few = promising_copies(0.025, 0.075, **settings, claim=ApproxDP(epsilon=0.1), runs=10**6)
     many = promising_copies(0.025, 0.075, **settings, claim=ApproxDP(epsilon=0.6), runs=10**9)
     assert max(many) > max(few)
+
+
+def test_an_event_that_underflows_on_the_neighbour_is_taken_at_once():
+    assert promising_copies(1.0, 5000.0, threshold=0.0, base=0.0, claim=ApproxDP(epsilon=1.0), runs=10**5) == [1]
+    parameters = {"epsilon1": 1.0, "epsilon2": 5000.0, "threshold": 0.0, "sensitivity": 1.0}
+    (found,) = threshold.gptt(parameters, None, ApproxDP(epsilon=1.0), 10**5)
+    assert "all but impossible on D′" in found.pair.label
 
 
 def test_the_copies_chosen_promise_most():
@@ -174,6 +181,12 @@ def test_data_that_are_no_counts_get_no_candidates():
     parameters = {"epsilon": 0.5, "threshold": 0.5, "sensitivity": 1.0}
     assert not list(threshold.gptt_stoddard(parameters, np.array([0.5, 1.0]), ApproxDP(epsilon=1.0), 1000))
     assert not list(threshold.gptt_chen(parameters, np.array([7, 7, 7]), ApproxDP(epsilon=1.0), 1000))
+
+
+@pytest.mark.parametrize("name", ["svt", "svt_single_noise", "isvt3", "isvt4"])
+def test_a_cutoff_that_leaves_queries_without_noise_is_refused(name):
+    with pytest.raises(ValueError, match="cutoff must be at least 1"):
+        getattr(sparse_vector, name)(np.random.default_rng(1), np.zeros(3), 1.0, cutoff=0)
 
 
 #: Of both tests below: with it the one refutes, so that the other says something.

@@ -202,6 +202,14 @@ def test_questions_go_out_and_answers_come_in(capsys, tmp_path):
     assert found["questions"] == len(rows)
 
 
+def test_a_file_begun_with_an_oracle_is_gone_on_with_without_it(capsys, database, tmp_path):
+    kept = ["--cells", "72", "--ask", str(tmp_path / "kept.jsonl"), "--json"]
+    asked = json.loads(run(capsys, *kept, "--oracle", database[0], "--seed", "2")[1].out)
+    code, printed = run(capsys, *kept)
+    assert code == 0
+    assert json.loads(printed.out)["recovered"] == asked["recovered"] == COUNTS
+
+
 def test_a_budget_that_is_too_small_claims_nothing(capsys, database):
     oracle, _ = database
     found = json.loads(
@@ -218,6 +226,18 @@ def test_the_support_known(capsys):
     assert result["epsilon1"] == 2
     assert result["support"] == 20
     assert result["claimed"] > 0
+
+
+def test_the_support_known_of_a_system_of_ones_own(capsys, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\nCOUNTS = np.arange(24).repeat(2)\n"
+        "def system(rng):\n    z = 3 + rng.laplace()\n    return lambda signs: signs @ COUNTS >= z\n"
+    )
+    options = ["--oracle", f"{tmp_path / 'mine.py'}:system", "--cells", "48", "--support", "23", "--epsilon1", "1"]
+    code, printed = run(capsys, *options, "--seed", "1")
+    assert code == 0
+    assert "fresh sums" not in printed.out
+    assert "Theorem 5.12, if every count up to 23 occurs and ε₁ is right" in printed.out
 
 
 def test_copies_by_beta_and_the_share(capsys):
@@ -239,9 +259,20 @@ def test_copies_by_beta_and_the_share(capsys):
         (["--epsilon", "1", "--support", "4", "--share", "0.5"], "--share has no meaning"),
         (["--epsilon", "1", "--support", "4"], "support=4 must exceed"),
         (["--epsilon", "1", "--adaptive", "--beta", "0.1"], "--beta is of Algorithms 3 and 4"),
+        (["--epsilon", "1", "--adaptive", "--delta", "0.1"], "--delta is of Algorithms 3 and 4"),
+        (["--epsilon", "1", "--adaptive", "--copies", "3"], "--copies says nothing where queries have no noise"),
+        (["--epsilon", "1", "--adaptive", "--epsilon2", "1e-9"], "epsilon2=1e-09 is too small"),
+        (["--epsilon", "1", "--beta", "0.05", "--epsilon2", "1e-12"], "beta=0.05 takes more than 10^12 copies"),
+        (["--ask", "q.csv", "--cells", "4", "--epsilon2", "1e-300"], "--epsilon2 1e-300 must be at least 1e-12"),
+        (["--ask", "q.csv", "--cells", "4", "--epsilon2", "1e-3"], "more than 10,000,000 questions at once"),
+        (["--ask", "q.csv", "--cells", "1e13"], "--cells 10000000000000 must be from 2 to 10000000"),
+        (["--ask", "q.csv", "--cells", "4", "--repeat", "7"], "--repeat is of the simulated system"),
+        (["--ask", "q.csv", "--cells", "4", "--copies", "0"], "--copies 0 must be from 1 to 10^12"),
+        (["--ask", "q.csv", "--cells", "4", "--delta", "7"], "--delta is of Algorithms 3 and 4"),
     ],
 )
-def test_options_that_do_not_fit_are_one_clear_line(capsys, options, message):
+def test_options_that_do_not_fit_are_one_clear_line(capsys, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
     code, printed = run(capsys, *options)
     assert code == 2
     assert message in printed.err

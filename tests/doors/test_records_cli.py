@@ -105,6 +105,7 @@ def test_a_private_mechanism_is_not_refuted(capsys):
         (["--records", "people.csv", "--domain", "age=3"], "--domain 'age=3': categories (3,): give at least two"),
         (["--records", "people.csv", "--domain", "age=5:1"], "--domain 'age=5:1': integers from low=5"),
         (["--records", "people.csv", "--size", 0], "size=0"),
+        (["--size", 0], "--size says more of --records: give --records FILE.csv too"),
         (["--records", "people.csv", "--size", 10**60], "give at most 1000000 records"),
         (["--records", "names.csv", "--form", "array"], "column 'name' of names.csv holds text"),
         (["--records", "header.csv", "--form", "frame"], "invalid choice"),

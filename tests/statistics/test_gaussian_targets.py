@@ -53,6 +53,12 @@ def test_the_discrete_gaussian_has_its_law_and_its_claim():
     )  # at such a scale the whole numbers are as good as all
 
 
+def test_a_rounded_answer_moves_by_a_whole_number():
+    """A query of sensitivity 1/2, from 2.75 to 3.25, moves by 1 where it is rounded."""
+    half, one = (noise(targets.discrete_gaussian, [3.25], 500, epsilon=0.5, sensitivity=by) for by in (0.5, 1.0))
+    assert half.tolist() == one.tolist()
+
+
 def test_truncated_laplace_noise_reaches_its_bound_and_has_its_delta():
     found = np.abs(noise(targets.truncated_laplace, [0.0], epsilon=1.0, delta=0.05))
     bound = math.log(1 + math.expm1(1.0) / 0.1)

@@ -16,7 +16,7 @@ _OPTIONS: Final = ("adjacency", "form", "size", "domain")
 
 def relation_of_records(arguments: argparse.Namespace) -> Relation | None:
     """The relation that --records describes; None where it was not given. Raises `BadInput`."""
-    given = [name for name in _OPTIONS if getattr(arguments, name)]
+    given = [name for name in _OPTIONS if getattr(arguments, name) not in (None, [])]
     if arguments.records is None:
         if given:
             raise BadInput(f"--{given[0]} says more of --records: give --records FILE.csv too")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,11 @@ from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 __all__ = ["Asking", "Clock", "Limits", "Waiting"]
 
 Q = TypeVar("Q")
+
+#: Questions that wait in a file at most.
+MOST_WAITING: Final = 10_000_000
+#: Seconds between two writings of the answers so far, at least.
+SAVE_EVERY: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +77,8 @@ class Asking(Generic[Q]):
         On all questions, those of the transcript included.
     transcript
         Gets all questions and answers; None: they are not kept.
+    save
+        Writes the transcript; called every few seconds, and by the caller at the end. None: it is not written.
     """
 
     def __init__(
@@ -81,6 +88,7 @@ class Asking(Generic[Q]):
         *,
         limits: Limits | None = None,
         transcript: Transcript | None = None,
+        save: Callable[[], None] | None = None,
     ) -> None:
         if system is None and transcript is None:
             raise InvalidParameter("an attack needs a system, or a transcript that its questions are written to")
@@ -88,6 +96,7 @@ class Asking(Generic[Q]):
         self.progress: Callable[[int], None] | None = None
         self.asked = 0
         self._next = -np.inf
+        self._save, self._saved, self._between = save, self.limits.clock.now(), SAVE_EVERY
 
     @property
     def left(self) -> float:
@@ -130,7 +139,12 @@ class Asking(Generic[Q]):
             answers.extend(self._known(questions, self.transcript))
         if self.system is None:
             assert self.transcript is not None
-            if left := list(self._allowed(questions)):
+            if left := list(islice(self._allowed(questions), MOST_WAITING + 1)):
+                if len(left) > MOST_WAITING:
+                    raise InvalidParameter(
+                        f"the attack asks more than {MOST_WAITING:,} questions at once, too many for a file: give "
+                        "--budget, or a system by --oracle"
+                    )
                 raise Waiting(self.transcript.wait(map(self.form.written, left), answered=len(answers)))
             return
         size = self._at_once(self.system)
@@ -167,7 +181,7 @@ class Asking(Generic[Q]):
     def _answered(self, batch: list[Q], system: System[Q]) -> list[float]:
         """Ask the system: wait as the rate demands, check, keep."""
         self._wait(len(batch))
-        kept = "" if self.transcript is None else "; the answers so far are kept"
+        kept = "" if self._save is None else "; the answers so far are kept"
         try:
             given = system.answers(batch)
         except WrongNumber as error:
@@ -189,9 +203,19 @@ class Asking(Generic[Q]):
             if self.transcript is not None:
                 self.transcript.add(self.form.written(batch[place]), answer)
             self.asked += 1
+        self._keep()
         if self.progress is not None:
             self.progress(self.asked)
         return [answer for answer in answers if answer is not None]
+
+    def _keep(self) -> None:
+        """Write the answers where the last time is long ago, against a kill; a long file less often."""
+        now = self.limits.clock.now
+        if self._save is not None and now() - self._saved >= self._between:
+            started = now()
+            self._save()
+            self._saved = now()
+            self._between = max(SAVE_EVERY, 20 * (self._saved - started))
 
     def _told(self, batch: Sequence[Q]) -> str:
         """The next question for a message: its number, from 1, and its text."""

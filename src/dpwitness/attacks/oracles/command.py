@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from dpwitness.attacks.options import deadline_of, seed_of
@@ -15,7 +16,7 @@ from dpwitness.cli.console import show
 from dpwitness.cli.progress import live
 from dpwitness.cli.results import as_json
 from dpwitness.errors import InvalidParameter
-from dpwitness.files import STDIN, check_writable
+from dpwitness.files import STDIN, STREAMS, check_writable
 
 __all__ = ["attack_system", "described", "refuse_limits"]
 
@@ -43,7 +44,7 @@ def attack_system(
         From what it may ask and its seed to what it found; it must ask the same again when it gets the same answers.
 
     Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
-    the attack, --ask FILE has its questions and answers.
+    the attack, --ask FILE has its questions and answers; where the process is killed, those of some seconds before.
     """
     asking_ends = deadline_of(arguments).earlier(THINKING * arguments.max_time)
     limits = Limits(budget=arguments.budget, rate=arguments.rate, deadline=asking_ends)
@@ -53,8 +54,9 @@ def attack_system(
     seed = transcript.seed
     system = None if arguments.oracle is None else load_system(arguments.oracle, form, seed)
     before = len(transcript.rows), transcript.answered
-    kept = transcript if system is None or arguments.ask is not None else None
-    asking = Asking(form, system, limits=limits, transcript=kept)
+    kept = None if arguments.ask is None and arguments.answers is None else transcript
+    save = None if arguments.ask is None else partial(transcript.save, arguments.ask)
+    asking = Asking(form, system, limits=limits, transcript=kept, save=save if _replaceable(arguments.ask) else None)
     try:
         with live(arguments) as progress:
             if progress is not None:
@@ -69,8 +71,13 @@ def attack_system(
         _say_waiting(arguments, waiting.count, asking.asked)
         return None
     finally:
-        if arguments.ask is not None and (len(transcript.rows), transcript.answered) != before:
-            transcript.save(arguments.ask)
+        if save is not None and (len(transcript.rows), transcript.answered) != before:
+            save()
+
+
+def _replaceable(ask: str | None) -> bool:
+    """Whether a file there is written anew each time: to a pipe or a device everything would be appended again."""
+    return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask)) and not ask.startswith(STREAMS)
 
 
 def _transcript(arguments: argparse.Namespace, form: Form[Q], settings: Mapping[str, Any]) -> Transcript:
@@ -82,8 +89,10 @@ def _transcript(arguments: argparse.Namespace, form: Form[Q], settings: Mapping[
     place = ask if begun else answers
     found = read_transcript(place, form)
     found.require(arguments.seed, settings, place)
-    if begun and answers is not None and (answers == STDIN or not os.path.samefile(ask, answers)):
-        add_answers(found, answers, form)
+    if begun and answers is not None:
+        same = answers != STDIN and os.path.exists(answers) and os.path.samefile(ask, answers)
+        if not same:
+            add_answers(found, answers, form)
     return found
 
 

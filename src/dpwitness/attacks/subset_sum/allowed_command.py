@@ -22,6 +22,8 @@ from dpwitness.errors import InvalidParameter
 
 __all__ = ["add_allowed", "run_allowed"]
 
+#: Options that say nothing of how many queries are allowed.
+OF_AN_ATTACK: Final = ("oracle", "ask", "answers", "budget", "rate", "data", "column", "size", "adversary", "queries")
 #: Of the simulated walks: how many, how far beyond the allowed number of queries, and steps in all that are drawn.
 WALKS: Final = 2000
 BEYOND: Final = 4
@@ -43,6 +45,11 @@ def add_allowed(parser: argparse.ArgumentParser) -> None:
 
 def run_allowed(arguments: argparse.Namespace) -> int:
     """Say how many queries are allowed, and what a simulated adversary makes of them."""
+    for name in OF_AN_ATTACK:
+        if getattr(arguments, name) is not None:
+            raise InvalidParameter(
+                f"--{name} is of an attack, and --allowed-queries asks nothing: leave one of them out"
+            )
     law, error = arguments.law or "binomial", 64.0 if arguments.error is None else arguments.error
     failure = 0.05 if arguments.failure is None else arguments.failure
     if law not in NORMAL:
@@ -71,6 +78,7 @@ def run_allowed(arguments: argparse.Namespace) -> int:
         "allowed_queries": allowed,
         "walks": number_of_walks,
         "told": float(told[min(allowed, length) - 1]) if allowed else 0.0,
+        "told_at": min(allowed, length),
         "walk_allows": int(later[0]) if len(later) else None,
         "walk_length": length,
         "seed": seed,

@@ -79,6 +79,8 @@ def plan(size: int, queries: int | None, budget: int | None) -> tuple[int, int]:
     """
     used = query_count(size) if queries is None else queries
     check_queries(size, used)
+    if used <= size:
+        raise InvalidParameter(f"--queries {queries} are too few: {size} people take at least {size + 1}")
     fresh = max(math.ceil(used / (CHECKED - 1)), LEAST_CHECKED)
     if budget is not None and used + fresh > budget:
         if queries is not None:
@@ -100,10 +102,10 @@ def reconstruct(asking: Asking[Subset], seed: int, plan: Plan, deadline: Deadlin
         return _of_all(asking, plan)
     subsets = Subsets.drawn(np.random.default_rng([seed, STREAM]), plan.used + plan.fresh, plan.size)
     answers, stopped = _answers(asking, subsets)
-    if len(answers) <= plan.size + LEAST_CHECKED:
+    fresh = min(plan.fresh, max(len(answers) // CHECKED, LEAST_CHECKED))
+    if len(answers) - fresh <= plan.size:
         assert stopped is not None  # the plan has more
         raise stopped
-    fresh = min(plan.fresh, max(len(answers) // CHECKED, LEAST_CHECKED))
     used = len(answers) - fresh
     asked, given = subsets.part(slice(0, used)), answers[:used]
     check, expected = subsets.part(slice(used, len(answers))), answers[used:]

@@ -79,10 +79,12 @@ class _Attack:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
-    refuse_limits(arguments)
     check_places(arguments)  # before the work, not after it
     if arguments.allowed_queries is not None:
         return run_allowed(arguments)
+    if arguments.failure is not None:
+        raise InvalidParameter("--failure says how --allowed-queries is meant: give --allowed-queries DELTA too")
+    refuse_limits(arguments)
     if is_real(arguments):
         return run_system(arguments)
     truth = truth_of(arguments)

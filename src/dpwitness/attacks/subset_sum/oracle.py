@@ -28,6 +28,8 @@ LAWS: Final = ("uniform", "adversarial", "rounding", "binomial", "gaussian")
 #: Matrices of n × n numbers, 128 MB each, are what the adversaries need for 4096 people; subsets are kept as bits.
 LARGEST_SIZE: Final = 4096
 LARGEST_MATRIX: Final = 1 << 31
+#: E² fair bits of binomial errors fit into 64 bits.
+LARGEST_ERROR: Final = 10**6
 
 
 def query_count(size: int) -> int:
@@ -114,9 +116,9 @@ def _compiled(name: str) -> Callable[..., Floats]:
 
 
 def check_error(error: float) -> None:
-    """Raise `InvalidParameter` for an error that is negative or not finite."""
-    if not 0 <= error < math.inf:
-        raise InvalidParameter(f"error={error!r} must be a finite number of at least 0")
+    """Raise `InvalidParameter` for an error that is negative or above a million, beside which no sum shows."""
+    if not 0 <= error <= LARGEST_ERROR:
+        raise InvalidParameter(f"error={error!r} must be a finite number of at least 0 and at most {LARGEST_ERROR}")
 
 
 def check_queries(size: int, queries: int) -> None:

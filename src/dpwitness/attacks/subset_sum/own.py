@@ -23,7 +23,7 @@ def own_mechanism(parameters: Mapping[str, Any], data: Data | None, claim: Claim
     for data that are no list of bits.
     """
     base = np.arange(RECONSTRUCTED) % 2 if data is None else np.asarray(data)
-    if base.ndim != 1 or not np.isin(base, (0, 1)).all():
+    if base.ndim != 1 or not len(base) or not np.isin(base, (0, 1)).all():
         raise InvalidParameter(f"data of shape {base.shape} are no list of bits")
     for position in dict.fromkeys((0, len(base) // 2, len(base) - 1)):
         one, zero = base.astype(np.int64), base.astype(np.int64)

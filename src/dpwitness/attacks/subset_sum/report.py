@@ -22,7 +22,9 @@ def text(result: dict[str, Any]) -> str:
     asked = f"all {number}" if result["adversary"] == "exponential" else f"{number} random"
     ratio = f"E/√n = {result['error_over_root_size']:.3g}"
     if result["law"] in ("binomial", "gaussian"):
-        errors = f"{result['law']} errors of standard deviation {result['error'] / 2:g}; {ratio}"
+        binomial = result["law"] == "binomial"  # of a whole number of fair bits
+        deviation = (round(result["error"] ** 2) ** 0.5 if binomial else result["error"]) / 2
+        errors = f"{result['law']} errors of standard deviation {deviation:g}; {ratio}"
     else:
         errors = f"wrong by at most {result['error']:g} ({result['law']}); {ratio}"
     lines = [
@@ -70,13 +72,14 @@ def allowed_text(result: dict[str, Any]) -> str:
     """The report of --allowed-queries, from the values of its JSON."""
     probability, later = 0.5 + result["delta"], result["walk_allows"]
     walk = f"more than {result['walk_length']:,}" if later is None else f"{later:,}"
+    then = "by then" if result["told_at"] == result["allowed_queries"] else f"within {result['told_at']:,} queries"
     return "\n".join(
         [
             f"ALLOWED {result['allowed_queries']:,} queries that hold one bit",
             f"  errors       {result['law']}, standard deviation {result['standard_deviation']:g}",
             f"  until then   an adversary who knows all other bits tells it with a probability below {probability:g}, "
             f"but for {result['failure']:g} of all runs (Theorem 5)",
-            f"  simulated    {result['walks']:,} walks: {result['told']:.4f} of them reach it by then; "
+            f"  simulated    {result['walks']:,} walks: {result['told']:.4f} of them reach it {then}; "
             f"{walk} queries keep it below {result['failure']:g}",
             f"  {result['seconds']:.1f} s; seed {result['seed']}",
         ]

@@ -88,6 +88,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         if arguments.budget is not None and arguments.budget < 1 << size:
             raise InvalidParameter(f"--budget {arguments.budget} is too small: all subsets are {1 << size} questions")
         return Plan(size=size, used=1 << size, fresh=0, every=True, adversary=arguments.adversary, error=error)
+    if error is not None and law is None:
+        raise InvalidParameter("--error says nothing of errors of an unknown law: give --law too, or leave it out")
     used, fresh = plan(size, arguments.queries, arguments.budget)
     variance = None
     if law is not None and error is not None:  # of uniform errors E²/3; of rounded ones about that, too

@@ -33,6 +33,9 @@ Floats = NDArray[np.float64]
 
 #: Numbers of queries beyond this are not told apart.
 MOST_QUERIES: Final = 1 << 40
+#: E of normal errors at most; of binomial ones, whose bound takes 800 sums over all E² fair bits, half a minute.
+MOST_ERROR: Final = 10**6
+MOST_BINOMIAL_ERROR: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,13 +195,14 @@ def allowed_queries(law: str, error: float, delta: float, failure: float) -> int
         raise InvalidParameter(f"failure={failure!r} must lie between 0 and 1")
     if law not in ("binomial", "gaussian"):
         raise InvalidParameter(f"law={law!r} must be binomial or gaussian: bounded errors protect no number of queries")
-    bits = round(error**2)
-    if not (0 < error < math.inf and bits >= 1):
-        raise InvalidParameter(f"error={error!r} must be at least 1")
+    most = MOST_ERROR if law == "gaussian" else MOST_BINOMIAL_ERROR
+    if not (0 < error <= most and round(error**2) >= 1):
+        more = "" if law == "gaussian" else "; gaussian errors of the same deviation may be larger"
+        raise InvalidParameter(f"error={error!r} must be at least 1 and at most {most}{more}")
 
     if law == "gaussian":
         return _last(lambda answers: normal_confidence_bound(error / 2, answers, limit) <= failure)
-    bound = chernoff_bound(bits, limit)
+    bound = chernoff_bound(round(error**2), limit)
     return _last(lambda answers: bound(answers) <= failure)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness.attacks.candidate import Candidate
+from dpwitness.attacks.candidate import Candidate, as_numbers
 from dpwitness.claims import Claim
 from dpwitness.events import Interval
 from dpwitness.neighbours import Data, make_pair
@@ -22,7 +22,10 @@ def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
     times the suppression in each of `base` cells. No candidate for a table on which the attack cannot run.
     """
     suppression, base = int(parameters["suppression"]), int(parameters["base"])
-    table = np.full(base, 10 * suppression) if data is None else np.asarray(data).astype(np.int64)
+    given = np.full(base, 10 * suppression) if data is None else as_numbers(data)
+    if given is None:
+        return
+    table = given.astype(np.int64)
     if table.ndim != 1 or np.count_nonzero(table > suppression) < 2:
         return
     fewer = table.copy()

@@ -17,6 +17,7 @@ from dpwitness.attacks.oracles.command import attack_system, described
 from dpwitness.attacks.oracles.options import is_real
 from dpwitness.attacks.table_builder import options, outcome, simulation
 from dpwitness.attacks.table_builder.averaging import choose_base
+from dpwitness.attacks.table_builder.goal_command import Goal
 from dpwitness.attacks.table_builder.perturbation import (
     Perturbation,
     find_perturbation_within,
@@ -24,7 +25,6 @@ from dpwitness.attacks.table_builder.perturbation import (
     largest_sum,
     usable_conditions,
 )
-from dpwitness.attacks.table_builder.plan import BASE_SIZE, Plan
 from dpwitness.attacks.table_builder.protocol import System
 from dpwitness.attacks.table_builder.report import (
     defences_text,
@@ -33,7 +33,7 @@ from dpwitness.attacks.table_builder.report import (
     plot_histogram,
     plot_parameter,
 )
-from dpwitness.attacks.table_builder.table import Table, parse_value
+from dpwitness.attacks.table_builder.table import Table
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.progress import live
 from dpwitness.cli.results import check_places, hand_over
@@ -87,11 +87,11 @@ def _attack_simulated(arguments: argparse.Namespace) -> Result:
         found = _find_parameter(arguments, system, choices)
         result = outcome.found_parameter(found, known) | {"right": found.guess == law.bound}
         return about | {"attribute": _attribute(arguments, system)} | result | {"queries": system.asked}
-    goal = _Goal(arguments, table.values)
+    goal = Goal(arguments, table.values)
     if arguments.system != "without-totals" and goal.needs_no_other(table, suppression):
         table = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
     system = simulation.system(arguments, law, table, noise)
-    return about | goal.recover(system, choices) | goal.compare(table, known, suppression)
+    return about | goal.recover(system, choices) | goal.compare(goal.true(table), known, suppression)
 
 
 def _attack_own(arguments: argparse.Namespace) -> Result | None:
@@ -101,7 +101,8 @@ def _attack_own(arguments: argparse.Namespace) -> Result | None:
 
     table = simulation.table_of(arguments) if arguments.data else None
     values = _own_values(arguments, table)
-    goal = _Goal(arguments, values) if arguments.recover == "histogram" else None
+    goal = Goal(arguments, values) if arguments.recover == "histogram" else None
+    true = None if goal is None or table is None else goal.true(table)
     names = ("recover", "column", "where", "value", "partitions", "base", "base_partitions", "sums", "budget")
     settings = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     settings["values"] = {name: list(given) for name, given in values.items()}
@@ -115,7 +116,7 @@ def _attack_own(arguments: argparse.Namespace) -> Result | None:
             found = outcome.found_parameter(_find_parameter(arguments, system, rng), None)
             return about | found | {"attribute": attribute, "questions": asking.asked, "queries": asking.asked}
         result = about | goal.recover(system, rng) | {"questions": asking.asked}
-        return result | (goal.compare(table, None, None) if table else {"right": None, "true": None})
+        return result | ({"right": None, "true": None} if true is None else goal.compare(true, None, None))
 
     return attack_system(arguments, FORM, settings, attack)
 
@@ -133,63 +134,6 @@ def _own_values(arguments: argparse.Namespace, table: Table | None) -> Mapping[s
     if values is None:
         raise InvalidParameter("the attack must know which values to ask for: give --values NAME=A,B,C, or --data")
     return values
-
-
-class _Goal:
-    """Which counts are wanted, by which plan: from the options, whose system it does not know."""
-
-    def __init__(self, arguments: argparse.Namespace, values: Mapping[str, Sequence[Any]]) -> None:
-        self.arguments, self.deadline = arguments, deadline_of(arguments)
-        self.where = simulation.where_of(arguments.where or [])
-        self.attribute = arguments.column or next(iter(values))
-        for name in (self.attribute, *self.where):
-            if name not in values:
-                raise InvalidParameter(f"there is no attribute {name!r}; the attributes are {', '.join(values)}")
-        if self.attribute in self.where:
-            raise InvalidParameter(f"--where {self.attribute}=…: this is the attacked attribute; give another --column")
-        known = list(values[self.attribute])
-        self.targets = None if arguments.value is None else tuple(_place(known, text) for text in arguments.value)
-        more = {} if arguments.base is None else {"base": arguments.base}
-        self.plan = Plan(
-            targets=self.targets,
-            partitions=arguments.partitions,
-            base_partitions=arguments.base_partitions,
-            questions=arguments.budget,
-            **more,
-        )
-
-    def needs_no_other(self, table: Table, suppression: int) -> bool:
-        """Whether so many values are not suppressed that the attack partitions no other attribute in any case."""
-        base = self.plan.base if isinstance(self.plan.base, int) else 0
-        return min(base, int(np.sum(table.histogram(self.attribute, self.where) > suppression)) - 1) >= BASE_SIZE
-
-    def recover(self, system: System, rng: np.random.Generator) -> Result:
-        """What the attack finds."""
-        from dpwitness.attacks.table_builder.without_totals import recover
-
-        with live(self.arguments) as progress:
-
-            def done(values: int, of: int) -> None:
-                require_time(self.arguments, self.deadline, "--partitions")
-                if progress is not None and not is_real(self.arguments):  # there the questions are shown
-                    progress("recover", values, of, f"{system.asked} queries")
-
-            self.found = recover(system, rng, self.attribute, self.plan, where=self.where, progress=done)
-        return {"where": {name: list(v) for name, v in self.where.items()}, **outcome.found_histogram(self.found)}
-
-    def compare(self, table: Table, law: Any, suppression: int | None) -> Result:
-        """How much of it is right."""
-        true = table.histogram(self.attribute, self.where)
-        wanted = (true if self.targets is None else true[list(self.targets)]).tolist()
-        return outcome.compared(wanted, self.found, suppression) | outcome.predicted(law, self.found, wanted)
-
-
-def _place(known: list[Any], text: str) -> int:
-    """The position of a value that --value names."""
-    for value in (parse_value(text), text):
-        if value in known:
-            return known.index(value)
-    raise InvalidParameter(f"--value {text!r} is no value of the attribute; it has {', '.join(map(str, known[:8]))}, …")
 
 
 def _attribute(arguments: argparse.Namespace, system: System) -> str:

@@ -121,6 +121,31 @@ def _adding_up(system: System, rng: np.random.Generator, targets: Wholes) -> Fou
     return found.counts, lambda law: sum(noise_removed(law, kinds, ties="half") for kinds in known)
 
 
+def _averaged(name: str, source: str, kind: type[Counts], law: NoiseLaw) -> Defence:
+    """A system of independent noises of one law, which two-partitions average away."""
+    return Defence(
+        name=name, answer="two-partitions", source=source, system=_simple(kind, law), attack=averaging(), law=law
+    )
+
+
+def _capped(cap: int) -> Defence:
+    """So many questions, and no more."""
+    return Defence(
+        name=f"a cap of {cap:,} questions, ±2",
+        answer="fewer two-partitions",
+        source="section 7",
+        system=_behind(lambda inner: CappedCounts(inner, cap)),
+        attack=averaging(Plan(questions=cap)),
+        law=uniform(2),
+    )
+
+
+def _unanswered(name: str, source: str, system: Callable[..., System], k: int) -> Defence:
+    """A system that two-partitions, k a value, do not average away."""
+    answer = "none known here: two-partitions fail"
+    return Defence(name=name, answer=answer, source=source, system=system, attack=averaging(Plan(partitions=k)))
+
+
 ROWS: Final = (
     Defence(
         name="counts of at most 4 suppressed, no noise",
@@ -137,62 +162,13 @@ ROWS: Final = (
         attack=_repeating,
         law=uniform(2),
     ),
-    Defence(
-        name="the same people get the same noise, ±2 (Algorithm 1)",
-        answer="two-partitions",
-        source="section 4.2",
-        system=_simple(BoundedNoisyCounts),
-        attack=averaging(),
-        law=uniform(2),
-    ),
-    Defence(
-        name="the same by keys (as deployed), ±2",
-        answer="two-partitions",
-        source="section 5.1",
-        system=_simple(KeyedNoisyCounts),
-        attack=averaging(),
-        law=uniform(2),
-    ),
-    Defence(
-        name="another admissible law: normal within ±2",
-        answer="two-partitions",
-        source="section 6",
-        system=_simple(BoundedNoisyCounts, truncated_normal(2, 1.0)),
-        attack=averaging(),
-        law=truncated_normal(2, 1.0),
-    ),
-    Defence(
-        name="more noise, ±5",
-        answer="two-partitions",
-        source="section 6",
-        system=_simple(BoundedNoisyCounts, 5),
-        attack=averaging(),
-        law=uniform(5),
-    ),
-    Defence(
-        name="more noise, ±10",
-        answer="two-partitions",
-        source="section 6",
-        system=_simple(BoundedNoisyCounts, 10),
-        attack=averaging(),
-        law=uniform(10),
-    ),
-    Defence(
-        name="a cap of 500 questions, ±2",
-        answer="fewer two-partitions",
-        source="section 7",
-        system=_behind(lambda inner: CappedCounts(inner, 500)),
-        attack=averaging(Plan(questions=500)),
-        law=uniform(2),
-    ),
-    Defence(
-        name="a cap of 2,000 questions, ±2",
-        answer="fewer two-partitions",
-        source="section 7",
-        system=_behind(lambda inner: CappedCounts(inner, 2000)),
-        attack=averaging(Plan(questions=2000)),
-        law=uniform(2),
-    ),
+    _averaged("the same people get the same noise, ±2 (Algorithm 1)", "section 4.2", BoundedNoisyCounts, uniform(2)),
+    _averaged("the same by keys (as deployed), ±2", "section 5.1", KeyedNoisyCounts, uniform(2)),
+    _averaged("another admissible law: normal within ±2", "section 6", BoundedNoisyCounts, truncated_normal(2, 1.0)),
+    _averaged("more noise, ±5", "section 6", BoundedNoisyCounts, uniform(5)),
+    _averaged("more noise, ±10", "section 6", BoundedNoisyCounts, uniform(10)),
+    _capped(500),
+    _capped(2000),
     Defence(
         name="an audit: at most 50 two-partitions of a set, ±2",
         answer="three-partitions",
@@ -217,18 +193,11 @@ ROWS: Final = (
         attack=_adding_up,
         law=uniform(2),
     ),
-    Defence(
-        name="the t-th noise within ±2·√t",
-        answer="none known here: two-partitions fail",
-        source="section 6",
-        system=_simple(GrowingNoisyCounts),
-        attack=averaging(Plan(partitions=200)),
-    ),
-    Defence(
-        name="one more noise for each value named (layers), ±2",
-        answer="none known here: two-partitions fail",
-        source="section 9",
-        system=_simple(LayeredNoisyCounts, per_value=True),
-        attack=averaging(Plan(partitions=400)),
+    _unanswered("the t-th noise within ±2·√t", "section 6", _simple(GrowingNoisyCounts), 200),
+    _unanswered(
+        "one more noise for each value named (layers), ±2",
+        "section 9",
+        _simple(LayeredNoisyCounts, per_value=True),
+        400,
     ),
 )

@@ -77,7 +77,10 @@ def check(arguments: argparse.Namespace) -> None:
     other = OF_PARAMETER if arguments.recover == "histogram" else OF_HISTOGRAM
     _refuse(arguments, other, f"says nothing of --recover {arguments.recover}")
     if arguments.defences:
-        names = (*OF_HISTOGRAM, *OF_SIMULATION, *OF_REAL, "data", "column", "oracle", "ask", "answers", "plot")
+        if arguments.recover != "histogram":
+            raise InvalidParameter(f"--recover {arguments.recover} says nothing of --defences: leave one of them out")
+        more = ("budget", "data", "column", "oracle", "ask", "answers", "plot")
+        names = (*OF_HISTOGRAM, *OF_SIMULATION, *OF_REAL, *more)
         _refuse(arguments, names, "says nothing of --defences")
     if is_real(arguments):
         _refuse(arguments, OF_SIMULATION, "describes a simulated system")

@@ -47,12 +47,13 @@ def compared(true: Sequence[int], found: Histogram, suppression: int | None) -> 
 
 
 def predicted(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> dict[str, Any]:
-    """What the theory says of such a run: null where the noise's law is not known, or follows the questions.
+    """What the theory says of such a run: null where the noise's law is not known, or a count has no sum at all.
 
     `all_right_at_least`: the union bound, often 0; `expected_right`: the exact expectation.
     """
     kinds = {*found.kinds, found.base_kinds}
-    if law is None or max(sum(parts * k for parts, k in one) for one in kinds) * 2 * law.bound > LARGEST_LAW:
+    noises = max(sum(parts * k for parts, k in one) for one in kinds)
+    if law is None or () in kinds or noises * 2 * law.bound > LARGEST_LAW:
         return {"all_right_at_least": None, "expected_right": None}
     fewest = min(kinds, key=lambda one: sum(k / parts for parts, k in one))
     return {

@@ -1,5 +1,6 @@
 """What is asked of a system that publishes counts: a condition → how many people satisfy it, with noise."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -46,6 +47,8 @@ def _plain(value: Any) -> Any:
     plain = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, int | float | str):
         raise InvalidParameter(f"value {value!r} of type {type(value).__name__} must be a number, a flag or a text")
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise InvalidParameter(f"value {plain!r} must be finite: leave it out")
     return plain
 
 

@@ -1,6 +1,7 @@
 """The system that `dpwitness attack table_builder` attacks: from options to noise, table and oracle."""
 
 import argparse
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
@@ -109,6 +110,9 @@ def values_of(given: list[str]) -> dict[str, tuple[Any, ...]]:
         else:
             values = text.split(",")
         found[name] = tuple(parse_value(value.strip()) for value in values if value.strip())
+        for value in found[name]:
+            if isinstance(value, float) and not math.isfinite(value):
+                raise InvalidParameter(f"--values {name}: {value} is no finite number: leave it out")
         if len(set(found[name])) != len(found[name]) or not found[name]:
             raise InvalidParameter(f"--values {name}: there must be different values, at least one")
     return found

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from dpwitness.files import read_rows, shown
 __all__ = ["Table", "parse_value", "read_table"]
 
 Where = Mapping[str, Collection[Any]]
+
+#: Above this a count, or a sum of 10³ of them, would no longer be exact.
+LARGEST: Final = 1 << 40
 
 
 class Table:
@@ -55,9 +58,9 @@ class Table:
         array = np.asarray(counts)
         if array.ndim != 1 or not array.size or array.dtype.kind not in "biuf":
             raise InvalidData("a histogram is a list of at least one count")
-        bad = array[~((array >= 0) & (array == np.floor(array)) & np.isfinite(array))]
+        bad = array[~((array >= 0) & (array == np.floor(array)) & (array <= LARGEST))]
         if len(bad):
-            raise InvalidData(f"a histogram holds whole counts of at least 0, not {bad[0]:g}")
+            raise InvalidData(f"a histogram holds whole counts from 0 to 2^40, not {bad[0]:g}")
         labels = tuple(range(len(array))) if values is None else tuple(values)
         if len(set(labels)) != len(array):
             raise InvalidData(f"{len(array)} counts need as many different values, not {len(set(labels))}")
@@ -149,8 +152,8 @@ def read_table(path: str | Path) -> Table:
         return Table.from_columns(columns)
     counts = columns.pop("count")
     for (number, _), count in zip(rows[1:], counts, strict=True):
-        if not isinstance(count, int) or count < 0:
-            raise InvalidData(f"{place}, line {number}: count {count!r} must be a whole number of at least 0")
+        if not isinstance(count, int) or not 0 <= count <= LARGEST:
+            raise InvalidData(f"{place}, line {number}: count {count!r} must be a whole number from 0 to 2^40")
     if not columns:
         return Table.from_counts(counts)
     return Table.from_columns(columns, counts)

@@ -158,9 +158,11 @@ def _pair_right(law: NoiseLaw, k: Kinds, base: Kinds) -> tuple[float, float]:
     """How often two removals have the same error, and how often the first has no larger one."""
     low, first = rounded_error_law(law, k)
     base_low, second = rounded_error_law(law, base)
-    differences = np.add.outer(low + np.arange(len(first)), -(base_low + np.arange(len(second))))
-    joint = np.outer(first, second)
-    return float(joint[differences == 0].sum()), float(joint[differences <= 0].sum())
+    # Where in `second` each error of `first` stands; before its beginning and beyond its end there is a 0.
+    places = np.clip(np.arange(len(first)) + low - base_low, -1, len(second))
+    same = np.append(second, 0.0)
+    tail = np.append(np.cumsum(second[::-1])[::-1], 0.0)
+    return float(first @ same[places]), float(first @ tail[np.maximum(places, 0)])
 
 
 def value_bound(noise: NoiseLaw | int, k: int | Kinds) -> float:

@@ -11,7 +11,7 @@ from dpwitness.attacks.threshold_testing.localising import Located
 from dpwitness.attacks.threshold_testing.questions import Cells, Signs
 from dpwitness.attacks.threshold_testing.weights import Weights
 
-__all__ = ["Balance", "Weighed", "random_sum", "widen_split"]
+__all__ = ["OPEN", "Balance", "Weighed", "in_largest_unit", "random_sum", "widen_split"]
 
 #: No upper limit known yet.
 OPEN: Final = np.iinfo(np.int64).max
@@ -48,6 +48,18 @@ class Weighed:
         return np.asarray(self.low == self.high)
 
 
+def in_largest_unit(low: Cells, high: Cells, tried: int, threshold: int | None) -> Weighed:
+    """Known counts without a common divisor: sums next to the threshold do not see it, and a factor is whole.
+
+    What is not known need not be a whole number of the larger unit: its limits are rounded outwards.
+    """
+    divisor = max(1, int(np.gcd.reduce(low[low == high], initial=0)))
+    if threshold is not None:
+        threshold = (threshold - 1) // divisor + 1  # z is above threshold − 1
+    high = np.where(high == OPEN, OPEN, -(-high // divisor))
+    return Weighed(low=low // divisor, high=high, tried=tried, threshold=threshold)
+
+
 class Balance:
     """The base, the gap above it, and limits of each cell's count in the unit of the located cells, shape (cells,)."""
 
@@ -74,7 +86,7 @@ class Balance:
 
     def weighed(self, tried: int) -> Weighed:
         """What is known by now, after so many fresh sums that were as predicted."""
-        return Weighed(low=self.low.copy(), high=self.high.copy(), tried=tried, threshold=self.threshold())
+        return in_largest_unit(self.low, self.high, tried, self.threshold())
 
     def told_apart_by_none(self, cells: Cells) -> Cells:
         """Those of the cells whose counts have limits that no sum of known cells lies between."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.candidate import Attack, Candidate
+from dpwitness.attacks.candidate import Attack, Candidate, as_numbers
 from dpwitness.attacks.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
 from dpwitness.claims import Claim
 from dpwitness.events import OutcomeSet
@@ -56,6 +56,8 @@ def promising_copies(
         v, w = mirrored_probabilities(t, epsilon1, epsilon2, threshold=threshold, base=base)
         if t > 1 and v * runs < FEWEST_HITS:
             break
+        if not w > 0:  # too small for a double: the event is impossible on D′, as without query noise
+            return [t]
         # The drift of X = 1[D] − slope·1[D′] − intercept in standard deviations, and log(V/V′) less its noise.
         evidence.append((v - plane.slope * w - plane.intercept) / np.sqrt(v + plane.slope**2 * w))
         bound.append(np.log(v / w) - np.sqrt(2 * LOG_LEVEL / runs * (1 / v + 1 / w)))
@@ -73,9 +75,10 @@ def _attack(budget: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attac
         base = float(np.floor(threshold))
         inputs = "D: the true answers to t copies of each of two queries, which change places on D′"
         if data is not None:
-            if sensitivity != 1 or data.ndim != 1 or np.any(data < 0) or np.any(data != np.floor(data)):
+            people = as_numbers(data)
+            if sensitivity != 1 or people is None or not _is_histogram(people):
                 return  # the data are no counts of people: nothing is known of what else may be asked about them
-            counts = data.astype(np.int64)
+            counts = people.astype(np.int64)
             if epsilon2 == np.inf:
                 yield from _reconstructions(counts, threshold, epsilon1)
                 return
@@ -100,6 +103,8 @@ def _odds(copies: int, epsilon1: float, epsilon2: float, threshold: float, base:
     if epsilon2 == np.inf:
         return ", and without query noise the event is impossible on D′ (Theorem 4.7)"
     _, w = mirrored_probabilities(copies, epsilon1, epsilon2, threshold=threshold, base=base)
+    if not w > 0:
+        return ", and the event is all but impossible on D′ (Theorem 4.7)"
     kappa = least_odds_ratio(w, epsilon1, epsilon2, threshold=threshold - base)
     return f", κ = {kappa:.6g}: the event is at least κᵗ/2 = {kappa**copies / 2:.4g} times as likely on D (Theorem 4.7)"
 
@@ -108,6 +113,11 @@ gptt = _attack(lambda p: (float(p["epsilon1"]), float(p["epsilon2"])))
 gptt_lee_clifton = _attack(lambda p: (float(p["epsilon"]) / 4, 3 * float(p["epsilon"]) / 4))
 gptt_chen = _attack(lambda p: (float(p["epsilon"]) / 2, float(p["epsilon"]) / 2))
 gptt_stoddard = _attack(lambda p: (float(p["epsilon"]), np.inf))
+
+
+def _is_histogram(values: NDArray[Any]) -> bool:
+    """Whether these are people in each of some cells."""
+    return values.ndim == 1 and not np.any(values < 0) and not np.any(values != np.floor(values))
 
 
 def _mirror(counts: NDArray[np.int64], base: int) -> int | None:

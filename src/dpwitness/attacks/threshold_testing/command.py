@@ -14,6 +14,7 @@ from dpwitness.attacks.options import MAX_TIME, deadline_of, seed_of
 from dpwitness.attacks.oracles.command import refuse_limits
 from dpwitness.attacks.oracles.options import is_real, oracle_options
 from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
+from dpwitness.attacks.threshold_testing.checks import check_simulated
 from dpwitness.attacks.threshold_testing.oracle import check_histogram
 from dpwitness.attacks.threshold_testing.reconstruction import (
     Reconstruction,
@@ -31,11 +32,9 @@ from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.parser import command
 from dpwitness.cli.progress import live
 from dpwitness.cli.results import check_places, hand_over
-from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.errors import InvalidData
 from dpwitness.files import read_column
 from dpwitness.neighbours import Data
-
-SMALLEST_EPSILON = 1e-12  # the noise of a smaller one does not fit into whole numbers of 64 bits
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -70,11 +69,11 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     votes.add_argument(
         "--beta", type=number, help="as many copies as make all majorities right with probability 1 − β (Theorem 3.5)"
     )
-    parser.add_argument("--delta", type=number, default=0.05, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)")
+    parser.add_argument("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)")
     parser.add_argument(
         "--share", type=number, help="of ε for the threshold, the rest for noisy totals (default 0.5; adaptive: 0.9)"
     )
-    parser.add_argument("--repeat", type=whole, default=10, help="how many attacks (default 10)")
+    parser.add_argument("--repeat", type=whole, help="how many attacks (default 10)")
     oracle_options(parser, "an int8 array, −1, 0 or +1 a cell,", "True where that sum of cells reaches the threshold")
     parser.add_argument(
         "--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"
@@ -105,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_places(arguments)  # before the attacks, not after them
     if is_real(arguments):
         return run_system(arguments)
-    _check(arguments)
+    check_simulated(arguments)
     counts = check_histogram(read_column(arguments.data, arguments.column) if arguments.data else visits())
     seed = seed_of(arguments)
     _set_copies(arguments, len(counts))
@@ -147,30 +146,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    """Raise for options out of range."""
-    if arguments.epsilon is None:
-        raise InvalidParameter("--epsilon is needed: the budget of the simulated system (or give --oracle)")
-    for name in ("cells", "epsilon1"):
-        if getattr(arguments, name) is not None:
-            raise InvalidParameter(f"--{name} is of your own system: give --oracle, or --ask FILE, too")
-    if not arguments.epsilon >= SMALLEST_EPSILON:
-        raise InvalidParameter(f"--epsilon {arguments.epsilon:g} must be at least {SMALLEST_EPSILON:g}")
-    if not arguments.epsilon2 >= SMALLEST_EPSILON:
-        raise InvalidParameter(
-            f"--epsilon2 {arguments.epsilon2:g} must be at least {SMALLEST_EPSILON:g}, "
-            "or inf for no noise on the queries"
-        )
-    if not 1 <= arguments.repeat <= 1_000_000:
-        raise InvalidParameter(f"--repeat {arguments.repeat} must be from 1 to 1000000")
-    if arguments.copies is not None and not 1 <= arguments.copies <= 10**12:
-        raise InvalidParameter(f"--copies {arguments.copies} must be from 1 to 10^12")
-    if arguments.share is not None and not 0 < arguments.share < 1:
-        raise InvalidParameter(f"--share {arguments.share:g} must lie between 0 and 1")
-    if arguments.share is not None and arguments.support is not None:
-        raise InvalidParameter("--share has no meaning with --support, which buys no totals: leave it out")
-
-
 def _share(arguments: argparse.Namespace) -> float:
     """The threshold's share of ε."""
     if arguments.support is not None:
@@ -179,11 +154,9 @@ def _share(arguments: argparse.Namespace) -> float:
 
 
 def _set_copies(arguments: argparse.Namespace, cells: int) -> None:
-    """Put the copies that --beta asks for into --copies. Raises `InvalidParameter` for what does not fit."""
+    """Put the copies that --beta asks for into --copies. Raises `InvalidParameter` for a β out of range."""
     if arguments.beta is None:
         return
-    if arguments.adaptive:
-        raise InvalidParameter("--beta is of Algorithms 3 and 4: the adaptive attack chooses its copies by ε₂")
     arguments.copies = copies_for(arguments.beta, cells**2, epsilon2=arguments.epsilon2)
 
 

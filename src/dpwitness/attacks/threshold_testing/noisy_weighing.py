@@ -33,6 +33,8 @@ FIRST: Final = 24
 TRIALS: Final = 64
 FEWEST_TRIALS: Final = 24
 TRIAL_ERROR: Final = 0.07
+#: Standard error of a cell's first reading.
+WEIGHED_ERROR: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -68,7 +70,7 @@ def weigh_noisy(oracle: Queries, rng: np.random.Generator, copies: int | None = 
         of a count.
     """
     ruler = Ruler(oracle, rng)
-    t = copies or int(np.ceil(25 * ruler.unit**2)) + 20
+    t = copies or ruler.copies(WEIGHED_ERROR) + 20
     cells = _Weighed(ruler, ruler.base, zero=ruler.read_base(), copies=t)
     if not cells.read_all():
         # No cell is light enough for the ruler: some are weighed against each other first.
@@ -190,7 +192,7 @@ class _Weighed:
         """How many fresh random sums of all known cells, near z, are read as predicted; 0 where one is not."""
         ruler, everything = self._ruler, np.arange(len(self._guess))
         unit = max(1, int(np.gcd.reduce(self._guess[self.known], initial=0)))
-        copies = int(np.ceil((ruler.unit / TRIAL_ERROR) ** 2))
+        copies = ruler.copies(TRIAL_ERROR)
         rows, expected = [], []
         for trial in range(TRIALS):
             # Sums on both sides of z, so that a common factor is tried too.

@@ -74,7 +74,7 @@ class Queries:
     ----------
     answers
         From questions, each of shape (cells,), to as many answers, 1 for ⊤ and 0 for ⊥; all of them may be asked at
-        once. `Asking.ask` is one.
+        once. `Asking.ask` is one. None: a subclass answers `ask_all` and `ask_changes` itself.
     cells
         How many cells the histogram has; at least 2.
     noise
@@ -87,7 +87,7 @@ class Queries:
 
     def __init__(
         self,
-        answers: Callable[[Iterable[Signs]], NDArray[np.float64]],
+        answers: Callable[[Iterable[Signs]], NDArray[np.float64]] | None,
         cells: int,
         noise: Noise | None = None,
         totals: Totals | None = None,
@@ -143,6 +143,7 @@ class Queries:
         return None if self._totals is None else np.asarray(self._totals(parts), np.float64)
 
     def _hits(self, questions: Iterator[Signs], copies: int) -> Cells:
+        assert self._answers is not None
         answers = self._answers(one for one in questions for _ in range(copies))
         self.queries += len(answers)
         return np.asarray(np.asarray(answers).astype(np.int64).reshape(-1, copies).sum(axis=1))

@@ -20,6 +20,7 @@ SMALL = 5
 #: Counts that the report of an attack on the user's own system shows; its JSON has all.
 SHOWN = 24
 FRESH = "fresh sums next to the threshold came as predicted"
+PROVED = "Theorem 5.12, if every count up to {} occurs and ε₁ is right"
 
 Counts = NDArray[np.int64]
 
@@ -76,9 +77,10 @@ def system_text(result: dict[str, Any]) -> str:
     elif not result["claimed"]:
         lines.append("  no count is claimed: what was found did not pass the attack's own test")
     else:
+        fresh = "weighing" in result["method"]  # the ordered partition asks no fresh sums
         lines.append(
             f"  {result['claimed']} counts recovered by {result['method']}, all of them with confidence "
-            f"{result['confidence']:.6f}: {FRESH}"
+            f"{result['confidence']:.6f}: {FRESH if fresh else PROVED.format(result['support'])}"
         )
         if result["factor"] is None:
             limit = result["factor_at_most"]

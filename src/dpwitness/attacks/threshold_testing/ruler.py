@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from dpwitness.attacks.threshold_testing.comparing import Scales, lay_base
 from dpwitness.attacks.threshold_testing.oracle import Queries
 from dpwitness.attacks.threshold_testing.questions import Cells, Signs
+from dpwitness.attacks.threshold_testing.theory import MOST_COPIES
+from dpwitness.errors import InvalidParameter
 
 __all__ = ["REACH", "Ruler", "votings"]
 
@@ -28,6 +30,10 @@ BASE_ERROR: Final = 0.02
 SENSE_ERROR: Final = 0.05
 #: Readings further than this from z say only on which side z is: in 1/ε₂.
 REACH: Final = 2.0
+#: From this ε₂ on, ln 2/ε₂, by which F falls from 1/2 to 1/4, is at most a quarter of a count.
+SHARP: Final = 4 * float(np.log(2))
+#: With so many, shares that differ by 1/8 from the cut stand 6 standard errors from it.
+SHARP_COPIES: Final = 576
 
 
 class Ruler:
@@ -37,11 +43,25 @@ class Ruler:
         self.oracle = oracle
         self.unit = 1 / oracle.noise.epsilon2
         self.reach = REACH * self.unit
+        self.copies(BASE_ERROR)  # refused before anything is asked, not after it
         # In a sense in which z is positive, or about 0; the base is kept a little below.
-        negated = Scales(oracle, copies=int(np.ceil((self.unit / SENSE_ERROR) ** 2))).negated
+        negated = Scales(oracle, copies=self.copies(SENSE_ERROR)).negated
         self.sense = -1 if negated else 1
         self.laid = lay_base(Scales(oracle, copies=ROUGH, cut=0.25, negated=negated), rng)
         self.base = self.laid.signs
+
+    def copies(self, error: float) -> int:
+        """How many copies read a query at z with that standard error, in counts.
+
+        Raises `InvalidParameter` for more than 10^12.
+        """
+        ratio = self.unit / error
+        if not ratio * ratio <= MOST_COPIES:
+            raise InvalidParameter(
+                f"epsilon2={self.oracle.noise.epsilon2:g} is too small: to read a query takes {ratio * ratio:.2g} "
+                "copies of it, more than 10^12; give a larger one"
+            )
+        return int(np.ceil(ratio * ratio))
 
     def hits(self, signs: Signs, cells: Cells, change: int, copies: int) -> Cells:
         """How many copies are above, for S with `change` added to the coefficient of one cell each."""
@@ -55,16 +75,16 @@ class Ruler:
 
     def read(self, signs: Signs) -> float:
         """The reading of a sum, to `BASE_ERROR` where it is near z."""
-        copies = int(np.ceil((self.unit / BASE_ERROR) ** 2))
+        copies = self.copies(BASE_ERROR)
         return float(self.distance(self.hits(signs, np.zeros(1, np.int64), 0, copies), copies)[0])
 
     def read_base(self) -> float:
         """The reading of S itself, to `BASE_ERROR`."""
         nowhere = np.zeros(1, np.int64)
-        copies = int(np.ceil((self.unit / BASE_ERROR) ** 2))
+        copies = self.copies(BASE_ERROR)
         y = self.distance(self.hits(self.base, nowhere, 0, copies), copies)[0]
         # The second time with as many copies as its distance from z asks for.
-        copies = int(min(copies * (2 * np.exp(abs(y) / self.unit) - 1), 1e12))
+        copies = int(min(copies * (2 * np.exp(abs(y) / self.unit) - 1), MOST_COPIES))
         return float(self.distance(self.hits(self.base, nowhere, 0, copies), copies)[0])
 
 
@@ -74,7 +94,8 @@ def votings(ruler: Ruler, copies: int | None = None) -> Iterator[Scales]:
     A query counts as above where more copies say so than would for one half-way between the whole numbers around z.
     Shares of whole-numbered queries lie clearly on either side of that, even where z is nearly whole and a majority,
     that is a cut at 1/2, would not tell. Where the base is too far from z to be read, one of two cuts half a count
-    apart is at least a quarter of a count from all whole numbers.
+    apart is at least a quarter of a count from all whole numbers. From ε₂ = 4·ln 2 on, F rises from 1/4 to 3/4 within
+    half a count, and of cuts there one has a whole number nowhere between 1/8 and 1/2, or 1/2 and 7/8.
 
     Parameters
     ----------
@@ -84,6 +105,10 @@ def votings(ruler: Ruler, copies: int | None = None) -> Iterator[Scales]:
         By default so many that whole numbers stand 6 standard errors from the cut.
     """
     epsilon2 = ruler.oracle.noise.epsilon2
+    if epsilon2 >= SHARP:  # the noise is so small that copies that tell two places in it apart grow with exp(ε₂)
+        for cut in (0.25, 0.75):
+            yield Scales(ruler.oracle, copies=copies or SHARP_COPIES, cut=cut, negated=ruler.sense < 0)
+        return
     y = ruler.read_base()
     near = abs(y) <= REACH * ruler.unit
     # The base counts as below, even where it was laid a little above.

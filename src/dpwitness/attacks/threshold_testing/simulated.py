@@ -1,6 +1,6 @@
 """One call of private threshold testing, simulated on a histogram whose counts are known."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class ThresholdOracle(Queries):
         self._values = self._counts.astype(np.float64)  # exact below 2⁵³
         noise = Noise(epsilon1=epsilon1, epsilon2=epsilon2, threshold=threshold, epsilon_totals=epsilon_totals)
         sold = None if epsilon_totals is None else self._total_all
-        super().__init__(self._answer_all, len(self._counts), noise, sold)
+        super().__init__(None, len(self._counts), noise, sold)
         self._rng = rng
         self._z = threshold + rng.laplace(0.0, 1 / epsilon1)
 
@@ -92,9 +92,6 @@ class ThresholdOracle(Queries):
             here = np.flatnonzero(cells == k)
             sizes[here] = self._rng.binomial(number, majority, size=(len(here), len(values))).sum(axis=1)
         return sizes
-
-    def _answer_all(self, questions: Iterable[Signs]) -> NDArray[np.float64]:
-        return np.concatenate([self._answer(np.array([one @ self._values]), 1) for one in questions]).astype(np.float64)
 
     def _chance(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The probability of ⊤ for queries of these values."""

@@ -10,6 +10,7 @@ import numpy as np
 from dpwitness.attacks.oracles.asking import Asking
 from dpwitness.attacks.oracles.command import attack_system, described
 from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
+from dpwitness.attacks.threshold_testing.checks import check_own
 from dpwitness.attacks.threshold_testing.oracle import Noise, Queries, check_histogram
 from dpwitness.attacks.threshold_testing.questions import FORM, Counts, Signs
 from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction, reconstruct_supported
@@ -24,15 +25,11 @@ __all__ = ["run_system"]
 
 #: Questions at once where somebody carries them: a round more is dearer than a question more.
 ROUND: Final = 64
-#: Options of the simulated system alone.
-SIMULATED = ("epsilon", "share", "beta")
 
 
 def run_system(arguments: argparse.Namespace) -> int:
     """Attack the user's system; the exit code is 0, or 2 for bad input, which raises."""
-    for name in SIMULATED:
-        if getattr(arguments, name) is not None:
-            raise InvalidParameter(f"--{name} is of the simulated system: leave it out where you attack your own")
+    check_own(arguments)
     truth = _truth(arguments)
     noise = Noise(epsilon1=arguments.epsilon1, epsilon2=arguments.epsilon2, threshold=_theta(arguments))
     asked: list[Asking[Signs]] = []
@@ -40,7 +37,7 @@ def run_system(arguments: argparse.Namespace) -> int:
     def attack(asking: Asking[Signs], seed: int) -> tuple[Reconstruction | None, str | None, int]:
         asked.append(asking)
         oracle = Queries(asking.ask, arguments.cells, noise)
-        if arguments.oracle is None:
+        if arguments.ask is not None or arguments.answers is not None:  # the same questions with --oracle and without
             oracle.together = ROUND
         try:
             if arguments.support is not None:
@@ -105,6 +102,7 @@ def _result(arguments: argparse.Namespace, found: Reconstruction | None, truth: 
     result: dict[str, Any] = {
         "attack": arguments.attack,
         "cells": arguments.cells,
+        "support": arguments.support,
         "claimed": 0,
         "recovered": None,
         "known": None,

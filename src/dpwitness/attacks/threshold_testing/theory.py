@@ -5,12 +5,18 @@ The noisy threshold is shared by all answers, so many copies find out on which s
 V/V′ grows with t.
 """
 
+from typing import Final
+
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.exact import pattern_probability
 
-__all__ = ["attack_threshold", "copies_for", "least_odds_ratio", "mirrored_probabilities"]
+__all__ = ["MOST_COPIES", "attack_threshold", "copies_for", "least_odds_ratio", "mirrored_probabilities"]
+
+
+#: Copies of a query at most: the hits of more of them, over all cells, would not fit into 64 bits.
+MOST_COPIES: Final = 10**12
 
 
 def mirrored_probabilities(
@@ -128,8 +134,13 @@ def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 
         return bool(binom.logsf(half, 2 * half + 1, wrong) <= np.log(beta) - np.log(queries))
 
     # Hoeffding's bound: exp(−2t(1/2 − p)²) is small enough.
-    most = int(np.ceil((np.log(queries) - np.log(beta)) / (2 * (0.5 - wrong) ** 2))) + 1
-    low, high = -1, most
+    gap = -float(np.expm1(-epsilon2 * distance)) / 2
+    bound = (float(np.log(queries)) - float(np.log(beta))) / 2
+    largest = (MOST_COPIES - 1) // 2
+    most = int(np.ceil(bound / gap / gap)) + 1 if bound <= largest * gap * gap else largest
+    if most >= largest and not enough(largest):
+        raise InvalidParameter(f"epsilon2={epsilon2:g} is too small: {beta=:g} takes more than 10^12 copies of a query")
+    low, high = -1, min(most, largest)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
