@@ -64,7 +64,8 @@ def records(
         read = FORMS[source].read(fields, base)
         if read is None:
             raise InvalidNeighbours(
-                f"base={brief(base)} holds records that are not of the domain (--domain): {fields!s:.200}"
+                f"base={brief(base)} holds records that are not of the domain {fields!s:.200}: "
+                "give a wider one (--domain)"
             )
         held = tuple(read)
     return Records(fields=fields, adjacency=adjacency, size=size, form=form, base=held)
