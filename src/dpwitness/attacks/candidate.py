@@ -10,7 +10,7 @@ from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.neighbours import Data
 
-__all__ = ["Attack", "Candidate", "as_numbers"]
+__all__ = ["Attack", "Candidate", "as_numbers", "is_histogram"]
 
 #: A generator of candidates: from the mechanism's parameters, D if the user gave one, the claim and the planned paired
 #: runs. It draws nothing at random and runs nothing; what it proposes is tried beside what the search finds.
@@ -24,3 +24,8 @@ def as_numbers(data: object) -> NDArray[Any] | None:
     except ValueError:  # lists of several lengths
         return None
     return array if array.dtype.kind in "biuf" and np.isfinite(array).all() else None
+
+
+def is_histogram(values: NDArray[Any]) -> bool:
+    """Whether these are whole numbers of people, of shape (cells,)."""
+    return values.ndim == 1 and not np.any(values < 0) and not np.any(values != np.floor(values))

@@ -138,18 +138,16 @@ class Course:
         self.numbers, self.seen = numbers, counts.plus(self.seen, places)
         self.x, self.y = (stack([self.x, x]), stack([self.y, y])) if self.runs else (x, y)
         families = self._families(claim, label) if self.runs else []
-        self.coming = [
-            self._graded(portfolio(families, claim, CAREFUL), claim, CAREFUL),
-            portfolio(families, claim, BOLD),
-        ]
+        self.coming = [self._careful(families, claim), portfolio(families, claim, BOLD)]
         return len(x)
 
-    def _graded(self, chosen: Portfolio, claim: Claim, imagined: float) -> Portfolio:
-        """The same events as one graded event, where there are several."""
+    def _careful(self, families: Sequence[Family], claim: Claim) -> Portfolio:
+        """The careful portfolio; where it has several events, all of it on the graded event that they make up."""
+        chosen = portfolio(families, claim, CAREFUL)
         if len(chosen.events) < 2:
             return chosen
         flags = flags_of(chosen.events, chosen.swapped, self.x, self.y)
-        return replace(chosen, stakes=graded(chosen, flags, claim, imagined))
+        return replace(chosen, stakes=graded(chosen, flags, claim, CAREFUL))
 
     def _families(self, claim: Claim, label: Callable[[float], str | None]) -> list[Family]:
         renewed = self.runs >= RENEWED * self.renewed_at

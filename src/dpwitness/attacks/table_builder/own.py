@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.attacks.candidate import Candidate, as_numbers
+from dpwitness.attacks.candidate import Candidate, as_numbers, is_histogram
 from dpwitness.attacks.table_builder.candidates import whole_count
 from dpwitness.claims import Claim
 from dpwitness.events import Interval
@@ -31,9 +31,7 @@ def own_mechanism(parameters: Mapping[str, Any], data: Data | None, claim: Claim
     if all(name in parameters for name in ASKED):
         yield from whole_count(parameters, data, claim, runs)
     table = np.full(CELLS, PEOPLE) if data is None else as_numbers(data)
-    if table is None:
-        return
-    if table.ndim != 1 or not len(table) or np.any((table < 0) | (table != np.floor(table))) or not table.any():
+    if table is None or not is_histogram(table) or not table.any():
         return
     bound = parameters.get("perturbation", 0)
     place, fewer = int(np.argmax(table)), table.astype(np.int64)

@@ -88,7 +88,7 @@ class Balance:
         """What is known by now, after so many fresh sums that were as predicted."""
         return in_largest_unit(self.low, self.high, tried, self.threshold())
 
-    def told_apart_by_none(self, cells: Cells) -> Cells:
+    def undetermined(self, cells: Cells) -> Cells:
         """Those of the cells whose counts have limits that no sum of known cells lies between."""
         return cells[(self.low[cells] < self.high[cells]) & (self.high[cells] < OPEN)]
 

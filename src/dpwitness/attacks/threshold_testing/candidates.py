@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.candidate import Attack, Candidate, as_numbers
+from dpwitness.attacks.candidate import Attack, Candidate, as_numbers, is_histogram
 from dpwitness.attacks.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
 from dpwitness.claims import Claim
 from dpwitness.events import OutcomeSet
@@ -76,7 +76,7 @@ def _attack(budget: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attac
         inputs = "D: the true answers to t copies of each of two queries, which change places on D′"
         if data is not None:
             people = as_numbers(data)
-            if sensitivity != 1 or people is None or not _is_histogram(people):
+            if sensitivity != 1 or people is None or not is_histogram(people):
                 return  # the data are no counts of people: nothing is known of what else may be asked about them
             counts = people.astype(np.int64)
             if epsilon2 == np.inf:
@@ -113,11 +113,6 @@ gptt = _attack(lambda p: (float(p["epsilon1"]), float(p["epsilon2"])))
 gptt_lee_clifton = _attack(lambda p: (float(p["epsilon"]) / 4, 3 * float(p["epsilon"]) / 4))
 gptt_chen = _attack(lambda p: (float(p["epsilon"]) / 2, float(p["epsilon"]) / 2))
 gptt_stoddard = _attack(lambda p: (float(p["epsilon"]), np.inf))
-
-
-def _is_histogram(values: NDArray[Any]) -> bool:
-    """Whether these are people in each of some cells."""
-    return values.ndim == 1 and not np.any(values < 0) and not np.any(values != np.floor(values))
 
 
 def _mirror(counts: NDArray[np.int64], base: int) -> int | None:

@@ -66,7 +66,7 @@ def weigh(scales: Scales, rng: np.random.Generator) -> Weighed:
                 break
             best = max(best, balance.weighed(tried), key=lambda found: int(found.known.sum()))
             # Weights that are all even, say, leave two counts open: cells of such counts are located next.
-            rest = balance.told_apart_by_none(everything)
+            rest = balance.undetermined(everything)
             if not len(rest):
                 return best
             tuned = _tune(balance, rng, rest)
