@@ -29,7 +29,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Statement
-from dpwitness.runs import Role, generator
+from dpwitness.runs import Role, generator, order
 from running import confirm, sample
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
@@ -381,12 +381,12 @@ def test_a_difference_in_the_runs_that_are_evidence_is_found(coupled):
     mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
     mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 1)), 0)
     plain = PythonMechanism(mechanism.signature)
-    streams = (generator(1, Role.CONFIRM, k) for k in range(4))
+    streams = ((generator(1, Role.CONFIRM, k), order(1, Role.CONFIRM, k, runs=16_384)) for k in range(4))
     event = Interval(coordinate=0, low=-1e30, high=0.002)
     difference = difference_in_event(mechanism, plain, PAIR, event.contains, streams, coupled=coupled)
     assert "rarely_wrong runs as plain Python" in difference
     agreed = Interval(coordinate=0, low=0.5, high=0.502)
-    streams = (generator(1, Role.CONFIRM, k) for k in range(4))
+    streams = ((generator(1, Role.CONFIRM, k), order(1, Role.CONFIRM, k, runs=16_384)) for k in range(4))
     assert difference_in_event(mechanism, plain, PAIR, agreed.contains, streams, coupled=coupled) is None
 
 

@@ -253,7 +253,9 @@ def test_tables_pass(at):
 
 def test_each_run_has_an_input_of_its_own(at):
     function = at("spoils")
-    call = Call(data=wire.packed([5]), parameters=wire.packed({}), names=("data", None), runs=3, words=bytes(32))
+    call = Call(
+        data=(wire.packed([5]),), parameters=wire.packed({}), names=("data", None), order=bytes(3), words=(bytes(32),)
+    )
     with function.connection() as connection:
         assert function.asked(connection, call) == [[5, 1]] * 3
 

@@ -151,7 +151,7 @@ class Recorded(Mechanism):
     def fill(self, data, rng, rows, start):
         raise NotImplementedError
 
-    def fill_pair(self, pair, rng, rows, start, *, coupled):
+    def fill_pair(self, pair, rng, rows, start, *, coupled, order=None):
         self.blocks.append((start, rows.shape[1]))
         rows[:] = 1.0
         return self.width
@@ -174,7 +174,7 @@ def test_runs_are_counted_in_blocks_of_limited_memory_and_numbered_on(width, run
 class Widening(Recorded):
     """Returns three numbers a run, whatever its width was thought to be."""
 
-    def fill_pair(self, pair, rng, rows, start, *, coupled):
+    def fill_pair(self, pair, rng, rows, start, *, coupled, order=None):
         self.blocks.append((start, rows.shape[2]))
         rows[:] = rng.random((2, rows.shape[1], 3))[:, :, : rows.shape[2]]
         return 3
@@ -200,7 +200,7 @@ def test_a_last_block_that_is_shorter_may_be_too_narrow_too():
     class Late(Widening):
         shard = runs
 
-        def fill_pair(self, pair, rng, rows, start, *, coupled):
+        def fill_pair(self, pair, rng, rows, start, *, coupled, order=None):
             if start > BLOCK:
                 return super().fill_pair(pair, rng, rows, start, coupled=coupled)
             self.blocks.append((start, rows.shape[2]))

@@ -100,7 +100,8 @@ def test_each_run_takes_the_memory_that_the_run_before_it_took():
     runs, data = 7, np.array([1.0, 2.0])
     mechanism = CompiledMechanism(Signature.of(three_arrays, {}))
     rng, position, memory = generator(3, Role.SEARCH), np.array([-1, SIZE]), np.full(SIZE, 5.0)
-    mechanism._fill(rng, sfc64_state(rng), True, data, data, (), np.empty((2 * runs, 12)), position, memory)
+    order, rows = np.zeros(runs, np.uint8), np.empty((2 * runs, 12))
+    mechanism._fill(rng, sfc64_state(rng), True, order, data, data, (), rows, position, memory)
     assert position.tolist() == [2 * runs - 1, 8]  # the number of the last run: those of D′ follow those of D
     assert np.all(memory[:8] != 5)
     assert np.all(memory[8:] == 5)

@@ -142,7 +142,7 @@ def test_a_pass_of_dependent_runs_is_refused_too():
         total += Counts(n10=400, n00=600) if k % 2 else Counts(n10=600, n00=400)
         shards.add((total,))
     with pytest.raises(DependentRuns, match=r"in 40\.000% of one call's runs and in 60\.000%"):
-        check_pass(job(remembered.noisy)[1], shards)
+        check_pass(job(remembered.noisy)[1], PAIR.given[0], [POSITIVE], shards)
 
 
 def test_shards_are_kept_by_their_number_and_sum_up():

@@ -206,7 +206,7 @@ class Told:
     def epoch(self, pair, events, n, *key, coupled=True):
         runs = [self.outcomes.pop(0) for _ in range(n)]
         x, y = (np.array([[run[side]] for run in runs], np.float64) for side in (0, 1))
-        return CountsTable(cells_of(events, x, y)), x, y
+        return CountsTable(cells_of(events, x, y)), x, y, np.empty((3, 0), np.int64)
 
 
 def after(course, claim, *outcomes):

@@ -25,7 +25,7 @@ from dpwitness.events import Interval
 from dpwitness.evidence import Estimate, detectable_parameter, runs_needed
 from dpwitness.evidence.portfolio import Wealth, lower_bound_of
 from dpwitness.health import before_search
-from dpwitness.health.dependence import Shards
+from dpwitness.health.dependence import Series, Shards, series_of
 from dpwitness.mechanisms.cost import Cost
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Problem
@@ -85,6 +85,11 @@ class _Epochs:
     def candidate(self) -> Candidate | None:
         """What to test in the runs that are left."""
         return self.best.candidate(self.problem.claim, max(self.effort.max_runs - self.runs, 1))
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """All runs in the order of time."""
+        return series_of((course.pair, course.x, course.y, course.turns) for course in self.courses)
 
     def bet(self, most: int) -> None:
         """Go on until the claim is refuted, so many runs were made in all, or half of the time is over."""
@@ -190,7 +195,7 @@ def _ended(
     """The verdict where the epochs were all there was: the claim is refuted, or somebody interrupted."""
     candidate = candidate or _anything(epochs.best)
     done = Confirmed(totals=(epochs.best.counts(candidate),), ended=epochs.ended, lost=epochs.lost)
-    shards = Shards()
+    shards = Shards(series=epochs.series)
     shards.add(done.totals)
     tested = replace(epochs.tested(candidate, done, shards, epochs.wealth), of_epochs=True)
     return verdict_of(problem, runner, effort, tested, notes)
@@ -208,6 +213,7 @@ def _confirmed(
     except MechanismTimeout:  # not one run more: what was bet until then is the evidence
         epochs.ended = "time"
         return _ended(problem, runner, effort, epochs, candidate, notes)
+    shards.series = epochs.series
     wealth = replace(wealth, last=done.totals[0], estimate=tested.estimate)
     return verdict_of(problem, runner, effort, epochs.tested(tested, done, shards, wealth), notes)
 

@@ -22,7 +22,7 @@ from dpwitness.mechanisms.resolve import How
 from dpwitness.neighbours import Pair, Pairs, adjacent
 from dpwitness.problem import Problem, Statement, prepare
 from dpwitness.results.witness import Witness
-from dpwitness.runs import Role, Runner, generator
+from dpwitness.runs import Role, Runner, generator, order
 from dpwitness.values import shown
 
 T = TypeVar("T")
@@ -109,7 +109,7 @@ def believed(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards
     """Ask what has to be asked of counts that speak `against` a mechanism, or of a pass; notes for people."""
     if against:
         return (*require_evidence(runner, pair, events, shards), *runner.notes)
-    require_sound_pass(runner, pair, shards)
+    require_sound_pass(runner, pair, events, shards)
     return runner.notes
 
 
@@ -140,9 +140,9 @@ def require_evidence(runner: Runner, pair: Pair, events: Sequence[Event], shards
     return check_refutation(runner, pair, events, shards)
 
 
-def require_sound_pass(runner: Runner, pair: Pair, shards: Shards) -> None:
+def require_sound_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
     """Ask whether the runs of a pass were independent, and the code the user's. Raises as `require_evidence`."""
-    check_pass(runner, shards)
+    check_pass(runner, pair, events, shards)
     compiled, plain = runner.mechanism, runner.mechanism.plain
     if plain is not None:
         rng = generator(runner.seed, Role.CONFIRM)
@@ -161,7 +161,8 @@ def require_agreement(runner: Runner, pair: Pair, event: Event | None = None, *,
     if event is None:
         _refuse(first_difference(compiled, plain, pair))
     else:
-        streams = (generator(runner.seed, Role.CONFIRM, shard) for shard in range(COMPARED_SHARDS))
+        keys = ((runner.seed, Role.CONFIRM, shard) for shard in range(COMPARED_SHARDS))
+        streams = ((generator(*key), order(*key, runs=compiled.shard)) for key in keys)
         _refuse(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
 
 

@@ -135,7 +135,7 @@ def _believed(
 ) -> tuple[str, ...]:
     """Ask what has to be asked of counts that speak against a mechanism, or of those that show nothing; notes."""
     if band.delta(0.0) <= 0 and witness is None:
-        require_sound_pass(runner, found.pair, shards)
+        require_sound_pass(runner, found.pair, found.events, shards)
         return runner.notes
     # Of nested events the outermost and the innermost, and the one that is to be believed most.
     asked = [found.events[0], found.events[-1], *([] if witness is None else [witness.event])]

@@ -36,6 +36,12 @@ class Outcomes:
         return tuple(self._first[0].tolist()) if self._same and self._first is not None else None
 
 
+def outcome_key(row: Rows) -> bytes:
+    """An outcome without what is absent behind its end; equal ones are the same bytes in every process."""
+    present = np.flatnonzero(~np.isnan(row))
+    return row[: present[-1] + 1 if len(present) else 0].tobytes()
+
+
 def shown(outcome: tuple[float, ...] | None) -> str:
     """Write an outcome on one line."""
     entries = [number_text(value) if value < LEAST_NUMBER else f"{value:.6g}" for value in (outcome or ())[:6]]

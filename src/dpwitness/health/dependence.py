@@ -1,35 +1,53 @@
 """Whether runs of one call depend on each other, by what events show call by call; exact tests, see `independence`."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.clock import Deadline
 from dpwitness.errors import DependentRuns
-from dpwitness.events import Event
+from dpwitness.events import Event, widen
 from dpwitness.evidence import Counts
-from dpwitness.health.common import ADVICE, SECONDS, Outcomes
-from dpwitness.health.independence import LEVEL, calls_p_value, pairs_p_value
-from dpwitness.neighbours import Data, Pair
-from dpwitness.runs import Role, Runner, Threads, generator
+from dpwitness.health.common import ADVICE, SECONDS, Outcomes, outcome_key
+from dpwitness.health.independence import (
+    LEVEL,
+    calls_p_value,
+    lags_p_value,
+    pairs_p_value,
+    parity_p_value,
+    repeats_p_value,
+)
+from dpwitness.mechanisms.mechanism import Rows, Turns
+from dpwitness.neighbours import Data, Pair, input_key, shown
+from dpwitness.runs import Role, Runner, Threads, generator, stack
 
 #: Further calls on each input, of a mechanism that makes many runs a call and of one that makes one; and shards of the
 #: confirm runs, which are calls too, that are looked at beside them.
 CALLS: Final = 32
 CALLS_ONE_BY_ONE: Final = 8
 SHARDS: Final = 64
+#: Runs that are made beyond these calls, where that takes less than so many seconds: a pool of noise is found once it
+#: comes again.
+MORE_RUNS: Final = 1 << 14
+MORE_SECONDS: Final = 0.25
+#: Runs of one input that are looked at in the order of time, the series of how many inputs, and runs that it takes.
+RUNS_IN_ORDER: Final = 1 << 15
+SERIES: Final = 4
+FEWEST: Final = 16
 #: Rows of the first call; the others are as long as fits in the time.
 ROWS: Final = 64
 #: Seconds for all of it at most.
 MOST_SECONDS: Final = 10.0
 
 Hits = NDArray[np.bool_]
+Whole = NDArray[np.int64]
 Shard = tuple[int, int, int]  # hits on D, hits on D′, paired runs
 
 
@@ -44,6 +62,7 @@ class Shards:
     kept: list[tuple[Shard, ...]] = field(default_factory=list)
     stride: int = 1
     count: int = 0
+    series: "tuple[Series, ...]" = ()  # runs whose outcomes are known, as those of epochs
 
     def add(self, totals: tuple[Counts, ...]) -> None:
         """Take the counts of every event after one more shard."""
@@ -60,12 +79,106 @@ class Shards:
         self.totals, self.count = totals, self.count + 1
 
 
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Runs of one input in one process, in the order of time: their outcomes, and their numbers among its runs."""
+
+    data: Data
+    rows: Rows
+    places: Whole
+
+    @property
+    def outcomes(self) -> tuple[bytes, ...]:
+        """The outcomes, equal ones by the same bytes in every process."""
+        return tuple(map(outcome_key, self.rows))
+
+
+def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, ...]:
+    """The longest series of paired runs of several pairs; an input that stands in several pairs is one.
+
+    `runs`: of each pair the outcomes on D, those on D′, and the turns, of no runs where nothing is kept between them.
+    """
+    found: dict[Any, list[Series]] = {}
+    for pair, x, y, turns in runs:
+        for data, rows, places in zip(pair.sides, (x, y), turns[1:], strict=True):
+            for process in np.unique(turns[0]):
+                there = turns[0] == process
+                found.setdefault((input_key(data), process), []).append(Series(data, rows[there], places[there]))
+    longest = sorted(found.values(), key=lambda parts: -sum(len(part.rows) for part in parts))[:SERIES]
+    made = []
+    for parts in longest:
+        rows, places = stack([part.rows for part in parts]), np.concatenate([part.places for part in parts])
+        order = np.argsort(places)[-RUNS_IN_ORDER:]
+        if len(order) >= FEWEST:
+            made.append(Series(parts[0].data, rows[order], places[order]))
+    return tuple(made)
+
+
+def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) -> None:
+    """Raise `DependentRuns` where outcomes hang on those before them, as `refuse_dependent` does.
+
+    Looked at are exact repeats of whole outcomes, odd against even runs, and all distances in time: of each event, and
+    of the first number of the outcomes, above its median and far from it.
+    """
+    tests = len(series) * (1 + 2 * (len(events) + 2))
+    for one in series:
+        keys = one.outcomes
+        numbers = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+        if repeats_p_value([numbers[key] for key in keys], one.places.tolist()) < LEVEL / tests:
+            distance = _usual_distance(keys, one.places)
+            raise DependentRuns(
+                f"the runs of {name} are not independent: on {shown(one.data)} the same outcome came again {distance} "
+                f"{'run' if distance == 1 else 'runs'} later, more often than by chance: {ADVICE}"
+            )
+        for what, flags in _flags(one.rows, events):
+            if parity_p_value(flags, one.places) < LEVEL / tests:
+                odd = one.places % 2 == 1
+                (a, n), (b, m) = ((int(flags[part].sum()), int(part.sum())) for part in (odd, ~odd))
+                raise DependentRuns(
+                    f"the runs of {name} are not independent: on {shown(one.data)} {what} in {a} of {n} odd runs and "
+                    f"in {b} of {m} even ones: {ADVICE}"
+                )
+            p, lag = lags_p_value(flags, one.places)
+            if p < LEVEL / tests:
+                raise DependentRuns(
+                    f"the runs of {name} are not independent: on {shown(one.data)} whether {what} depends on the run "
+                    f"{lag} before: {ADVICE}"
+                )
+
+
+def _usual_distance(keys: Sequence[bytes], places: Whole) -> int:
+    """The distance at which outcomes most often come again."""
+    last: dict[bytes, int] = {}
+    distances: Counter[int] = Counter()
+    for key, place in zip(keys, places.tolist(), strict=True):
+        if key in last:
+            distances[place - last[key]] += 1
+        last[key] = place
+    return distances.most_common(1)[0][0]
+
+
+def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Hits]]:
+    """What is followed through the runs; the median is the same in whatever order they come."""
+    for event in events:
+        yield "the event happened", event.contains(widen(rows, event.width))
+    first = rows[:, 0]
+    if not np.isnan(first).all():
+        middle = np.nanmedian(first)
+        yield "the outcome was above its median", first > middle
+        away = np.abs(first - middle)
+        yield "the outcome was far from its median", away > np.nanmedian(away)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherCalls:
-    """Further calls on one input: the hits of each event call by call, and the outcome if it was always the same."""
+    """Further calls on one input.
+
+    The hits of each event call by call, the outcome if it was always the same, and the last runs one by one.
+    """
 
     hits: list[list[Hits]]  # [event][call], one flag a row
     always: tuple[float, ...] | None
+    series: Series | None = None
 
     @property
     def runs(self) -> int:
@@ -73,37 +186,49 @@ class FurtherCalls:
         return sum(len(flags) for flags in self.hits[0])
 
 
-def further_calls(runner: Runner, pair: Pair, events: Sequence[Event]) -> list[FurtherCalls] | None:
-    """Call the mechanism again on D and on D′, from streams of their own; None where that takes too long."""
-    task: Callable[[], list[FurtherCalls]] = partial(_both_sides, runner, pair, events)
+def further_calls(
+    runner: Runner, pair: Pair, events: Sequence[Event], *, seconds: float = SECONDS
+) -> list[FurtherCalls] | None:
+    """Call the mechanism again on D and on D′, from streams of their own; None where that takes too long.
+
+    `seconds`: how long it should take on each.
+    """
+    task: Callable[[], list[FurtherCalls]] = partial(_both_sides, runner, pair, events, seconds)
     return next(Threads(1).ordered([task], Deadline(time.monotonic() + MOST_SECONDS)))
 
 
-def _both_sides(runner: Runner, pair: Pair, events: Sequence[Event]) -> list[FurtherCalls]:
-    return [_calls(runner, data, side, events) for side, data in enumerate(pair.sides)]
+def _both_sides(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float) -> list[FurtherCalls]:
+    return [_calls(runner, data, side, events, seconds) for side, data in enumerate(pair.sides)]
 
 
-def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event]) -> FurtherCalls:
+def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], seconds: float) -> FurtherCalls:
     """Calls of as many rows as a shard of confirm runs has, or as fit in the time."""
     mechanism = runner.mechanism
     calls, size = (CALLS if mechanism.cost.batched else CALLS_ONE_BY_ONE), mechanism.shard
     rows = min(size, ROWS)
     hits: list[list[Hits]] = [[] for _ in events]
     outcomes = Outcomes()
+    blocks: list[Rows] = []
+    before = mechanism.made
     width = max(event.width for event in events)
-    end = time.monotonic() + SECONDS
-    for call in range(calls):
+    end = time.monotonic() + seconds
+    enough = time.monotonic() + min(MORE_SECONDS, seconds)
+    for call in range(calls if mechanism.cost.batched else MORE_RUNS // size):
         started = time.monotonic()
+        if call >= calls and started > enough:
+            break
         rng = generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side, call)
         block = mechanism.outcomes(data, rng, rows, least=width)
         outcomes.add(block)
+        blocks.append(block[:RUNS_IN_ORDER])
         for event, flags in zip(events, hits, strict=True):
             flags.append(event.contains(block))
         now = time.monotonic()
         if now > end:
             break
-        rows = int(min(size, max(rows, (end - now) / (calls - call) / ((now - started) / rows))))
-    return FurtherCalls(hits=hits, always=outcomes.always)
+        rows = int(min(size, max(rows, (end - now) / max(calls - call, 1) / ((now - started) / rows))))
+    kept = stack(blocks)[-RUNS_IN_ORDER:]
+    return FurtherCalls(hits=hits, always=outcomes.always, series=Series(data, kept, before + np.arange(len(kept))))
 
 
 def refuse_dependent(name: str, events: int, shards: Shards, seen: Sequence[FurtherCalls]) -> None:

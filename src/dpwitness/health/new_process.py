@@ -20,7 +20,7 @@ import numpy as np
 
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, event_from_json
-from dpwitness.health.common import SECONDS, Outcomes
+from dpwitness.health.common import SECONDS, Outcomes, outcome_key
 from dpwitness.health.loading import CannotLoad, Place, load, place_of
 from dpwitness.mechanisms.compiled.constants import constants
 from dpwitness.mechanisms.handing import Handing
@@ -63,11 +63,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Runs on one input: how many, how many in each event, and what all of them returned if it was always the same."""
+    """Runs on one input: how many, how many in each event, and what all of them returned if it was always the same.
+
+    `outcomes`: the first of them, as `outcome_key` writes them.
+    """
 
     runs: int
     hits: tuple[int, ...]
     always: tuple[float, ...] | None
+    outcomes: tuple[bytes, ...] = ()
 
 
 def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int) -> Request:
@@ -119,6 +123,7 @@ def ask(question: Request) -> tuple[Answer, Answer]:
             runs=one["runs"],
             hits=tuple(one["hits"]),
             always=None if one["always"] is None else tuple(one["always"]),
+            outcomes=tuple(map(bytes.fromhex, one["outcomes"])),
         )
         for one in _told(question)
     )
@@ -180,6 +185,7 @@ def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: in
     most, chunk = (VECTORISED_RUNS, CHUNK) if mechanism.cost.batched else (PLAIN_RUNS, 1)
     width = max(1, *(event.width for event in events))
     hits, runs, outcomes = [0] * len(events), 0, Outcomes()
+    first: list[str] = []
     rng = generator(seed, Role.HEALTH_NEW_PROCESS, side)
     for event in events:
         event.contains(np.full((1, width), np.nan))  # what it compiles or loads is not the mechanism's time
@@ -187,9 +193,10 @@ def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: in
     while runs < most and (runs == 0 or time.monotonic() < end):
         rows = mechanism.outcomes(data, rng, chunk, start=runs, least=width)
         outcomes.add(rows)
+        first += [outcome_key(row).hex() for row in rows[: PLAIN_RUNS - len(first)]]
         hits = [count + int(event.contains(rows).sum()) for count, event in zip(hits, events, strict=True)]
         runs += chunk
-    return {"runs": runs, "hits": hits, "always": outcomes.always}
+    return {"runs": runs, "hits": hits, "always": outcomes.always, "outcomes": first}
 
 
 def refuse_inside() -> None:

@@ -4,6 +4,7 @@ Compiled code keeps nothing from run to run but the module-level values that wer
 compared.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,14 +14,16 @@ from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.health import new_process
-from dpwitness.health.common import Outcomes, shown
-from dpwitness.health.dependence import FurtherCalls, Shards, further_calls, refuse_dependent
+from dpwitness.health.common import SECONDS, Outcomes, shown
+from dpwitness.health.dependence import FurtherCalls, Shards, further_calls, refuse_dependent, refuse_series
 from dpwitness.health.independence import LEVEL, fisher_p_value
-from dpwitness.neighbours import Pair
+from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 
 #: Runs of compiled code that are looked at for outcomes that never vary.
 RUNS: Final = 256
+#: The share of a check's time that further runs of a pass may take.
+PASS_SHARE: Final = 0.02
 
 #: What a new process says of D and of D′.
 Told: TypeAlias = tuple[new_process.Answer, new_process.Answer]
@@ -55,17 +58,26 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
         seen = further_calls(runner, pair, events)
     if seen is None:
         return ("its runs were not compared with each other: they took too long",)
-    refuse_dependent(runner.mechanism.name, len(events), shards, seen)
+    name = runner.mechanism.name
+    refuse_dependent(name, len(events), shards, seen)
+    refuse_series(name, events, [*shards.series, *(calls.series for calls in seen if calls.series is not None)])
     return _compared(runner, told.result(), seen, shards)
 
 
-def check_pass(runner: Runner, shards: Shards) -> None:
-    """Ask whether the confirm runs of a pass were independent, by their shards alone.
+def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
+    """Ask whether the runs of a pass were independent: by those that were made, and by further ones in little time.
 
     Of runs that depend on each other it is not known what they would have caught either. Raises `DependentRuns`.
     """
-    if not runner.mechanism.cost.compiled and shards.kept:
-        refuse_dependent(runner.mechanism.name, len(shards.totals), shards, ())
+    mechanism = runner.mechanism
+    if mechanism.cost.compiled:
+        return
+    seen: Sequence[FurtherCalls] = ()
+    if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
+        seen = further_calls(runner, pair, events, seconds=min(SECONDS, PASS_SHARE * runner.seconds)) or ()
+    if shards.kept:
+        refuse_dependent(mechanism.name, len(shards.totals), shards, seen)
+    refuse_series(mechanism.name, events, [*shards.series, *(calls.series for calls in seen if calls.series)])
 
 
 def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
@@ -117,6 +129,7 @@ def _compared(
     notes = []
     for side, (here, there) in enumerate(zip(seen, told, strict=True)):
         _refuse_other_shares(name, side, shards, there)
+        _refuse_repeats(name, side, here, shards, there)
         if here.always is None:
             continue
         if there.always is None:
@@ -154,6 +167,24 @@ def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_proces
                 f"{name} remembers its noise or a setting: on {NAMES[side]} the event happened in {hits} of {runs} "
                 f"runs, and in {others} of {there.runs} in a new process; {ADVICE}"
             )
+
+
+def _refuse_repeats(name: str, side: int, here: FurtherCalls, shards: Shards, there: new_process.Answer) -> None:
+    """Raise `DependentRuns` where outcomes that came again here are rarer in a new process, as of a pool of noise."""
+    if here.series is None:
+        return
+    outcomes = here.series.outcomes
+    half = len(outcomes) // 2
+    key = input_key(here.series.data)
+    before = [*outcomes[:half], *(o for one in shards.series if input_key(one.data) == key for o in one.outcomes)]
+    again = {outcome for outcome, times in Counter(before).items() if times > 1}
+    hits, others = (sum(o in again for o in found) for found in (outcomes[half:], there.outcomes))
+    runs = len(outcomes) - half
+    if fisher_p_value(hits, runs, others, len(there.outcomes)) < LEVEL / 4:
+        raise DependentRuns(
+            f"{name} remembers its noise or a setting: on {NAMES[side]} {hits} of {runs} runs returned an outcome that "
+            f"had come twice before, and {others} of {len(there.outcomes)} in a new process; {ADVICE}"
+        )
 
 
 def _hits(counts: Counts, side: int) -> int:

@@ -13,10 +13,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.errors import InvalidOutcome, MechanismRaised
+from dpwitness.errors import InvalidOutcome
 from dpwitness.mechanisms.cost import Cost, measured
 from dpwitness.mechanisms.handing import Handing
-from dpwitness.mechanisms.raising import of_both
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
 
@@ -25,6 +24,12 @@ LONGEST_ROW: Final = 10_000
 
 #: Outcomes, one a row, in the encoding of `dpwitness.events.encoding`; NaN behind the end of each.
 Rows = NDArray[np.float64]
+
+#: For each paired run, 1 where D′ runs first, else 0.
+Order = NDArray[np.uint8]
+#: When paired runs were made, of shape (3, runs): the process, and the numbers that the run on D and the run on D′ have
+#: among all runs there.
+Turns = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,7 @@ class Mechanism(ABC):
         self.signature = signature
         self.cost = Cost(compiled=self.compiled, parallel=self.threads, batched=signature.size is not None)
         self.width = 0
+        self.made = 0  # runs so far, in this process, where the interpreter makes them
         self.handing = Handing()
 
     def measure(self, pair: Pair) -> None:
@@ -125,7 +131,17 @@ class Mechanism(ABC):
             For an output that is no number, flag, text or sequence of such.
         """
 
-    def fill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
+    @abstractmethod
+    def fill_pair(
+        self,
+        pair: Pair,
+        rng: np.random.Generator,
+        rows: Rows,
+        start: int,
+        *,
+        coupled: bool,
+        order: Order | None = None,
+    ) -> int:
         """Fill rows[0] with runs of D and rows[1] with runs of D′, as `fill` does.
 
         Parameters
@@ -135,11 +151,14 @@ class Mechanism(ABC):
         coupled
             Let the two sides of a run share their random draws, where the mechanism can; different runs never share
             any. The sides are independent otherwise.
+        order
+            Which side of each run comes first; D where it is not given. Where one call makes many runs the first entry
+            decides for all.
         """
-        try:
-            return max(self.fill(pair.data, rng, rows[0], start), self.fill(pair.neighbour, rng, rows[1], start))
-        except MechanismRaised as error:
-            raise of_both(self.fill, pair, error) from error.__cause__
+
+    def turns(self, order: Order) -> Turns:
+        """When the last paired runs were made, in that order; of no runs where nothing is kept from run to run."""
+        return np.empty((3, 0), np.int64)
 
     def again(self) -> AbstractContextManager[None]:
         """While the very runs that were just made are asked for once more, for wider rows.
@@ -175,26 +194,35 @@ class Mechanism(ABC):
                 longest = self.fill(data, rng, rows, start)
         return rows
 
-    def pair_outcomes(self, pair: Pair, rng: np.random.Generator, n: int, *, coupled: bool) -> Rows:
+    def pair_outcomes(
+        self, pair: Pair, rng: np.random.Generator, n: int, *, coupled: bool, order: Order | None = None
+    ) -> Rows:
         """Run n times on D and n times on D′ and cut nothing off; an array of shape (2, n, width).
 
         Parameters and errors as in `outcomes` and `fill_pair`.
         """
-        longest, rows = self.pair_rows(pair, rng, (n, self.width), 0, coupled=coupled)
+        longest, rows = self.pair_rows(pair, rng, (n, self.width), 0, coupled=coupled, order=order)
         self.width = max(self.width, longest)
         return rows
 
     def pair_rows(
-        self, pair: Pair, rng: np.random.Generator, size: tuple[int, int], start: int, *, coupled: bool
+        self,
+        pair: Pair,
+        rng: np.random.Generator,
+        size: tuple[int, int],
+        start: int,
+        *,
+        coupled: bool,
+        order: Order | None = None,
     ) -> tuple[int, Rows]:
         """As `pair_outcomes`, with the length of the longest outcome; `size`: runs, and how wide rows are at first."""
         n, width = size
         state, rows = rng.bit_generator.state, np.empty((2, n, max(width, 1)))
-        longest = self.fill_pair(pair, rng, rows, start, coupled=coupled)
+        longest = self.fill_pair(pair, rng, rows, start, coupled=coupled, order=order)
         while longest > rows.shape[2]:
             rng.bit_generator.state, rows = state, np.empty((2, n, longest))
             with self.again():
-                longest = self.fill_pair(pair, rng, rows, start, coupled=coupled)
+                longest = self.fill_pair(pair, rng, rows, start, coupled=coupled, order=order)
         return longest, rows
 
     def label(self, value: float) -> str | None:

@@ -1,7 +1,9 @@
 """A function that runs as plain Python, and what it returns as rows of numbers."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +12,7 @@ from dpwitness.errors import InvalidOutcome, MechanismRaised, MixedKinds
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.draws import Draws, global_generators_kept, repeats
 from dpwitness.mechanisms.kept import Kept, Raised
-from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows
+from dpwitness.mechanisms.mechanism import Learned, Mechanism, Order, Rows, Turns
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
 from dpwitness.mechanisms.outcomes.naming import is_plain, places_of
 from dpwitness.mechanisms.raising import always_raises, of_both, raised
@@ -22,6 +24,17 @@ from dpwitness.neighbours import Data, Pair
 LOOKED: Final = 16
 #: Exceptions of which it is asked whether something is used up: each may cost runs.
 ASKED: Final = 8
+#: The sides of a run where D′ comes first.
+BACKWARDS: Final = (1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Runs of one input: what they draw, and the rows that they fill."""
+
+    data: Data
+    draws: Draws
+    rows: Rows
 
 
 class PythonMechanism(Mechanism):
@@ -112,17 +125,33 @@ class PythonMechanism(Mechanism):
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """Run once a row; as in `Mechanism`."""
-        return self._fill_from(data, self._draws(rng, len(rows)), rows, start)
+        return self._fill_sides((Side(data, self._draws(rng, len(rows)), rows),), start, None)
 
-    def fill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
+    def fill_pair(
+        self,
+        pair: Pair,
+        rng: np.random.Generator,
+        rows: Rows,
+        start: int,
+        *,
+        coupled: bool,
+        order: Order | None = None,
+    ) -> int:
         """As in `Mechanism`; coupled, each run begins from a state of its own, the same on both sides."""
-        if not (coupled and self.reproducible):
-            return super().fill_pair(pair, rng, rows, start, coupled=coupled)
-        draws = self._draws(rng, rows.shape[1], shared=True)
+        shared = coupled and self.reproducible
+        draws = self._draws(rng, rows.shape[1], shared=shared)
+        others = draws if shared else self._draws(rng, rows.shape[1])
+        sides = Side(pair.data, draws, rows[0]), Side(pair.neighbour, others, rows[1])
         try:
-            return max(self._fill_from(data, draws, rows[side], start) for side, data in enumerate(pair.sides))
+            return self._fill_sides(sides, start, order)
         except MechanismRaised as error:
             raise of_both(self.fill, pair, error) from error.__cause__
+
+    def turns(self, order: Order) -> Turns:
+        """As in `Mechanism`."""
+        runs = len(order)
+        places = self.made - 2 * runs + 2 * np.arange(runs)
+        return np.stack([np.full(runs, os.getpid()), places + order, places + 1 - order])
 
     def again(self) -> AbstractContextManager[None]:
         """As in `Mechanism`; where a seed repeats nothing, rows are filled from the outputs that were kept."""
@@ -131,36 +160,49 @@ class PythonMechanism(Mechanism):
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
         return Draws(rng, runs, own_streams=shared, global_too=self.draws_globally)
 
-    def _fill_from(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
-        """Run once a row, from the draws given; runs that no seed repeats are not made again for wider rows."""
-        outputs = self._kept.taken(data, start, rows)
-        if outputs is not None:
-            return max(self._placed(output, rows[i], start + i) for i, output in enumerate(outputs))
+    def _fill_sides(self, sides: Sequence[Side], start: int, order: Order | None) -> int:
+        """Run once a row of each side; runs that no seed repeats are not made again for wider rows."""
+        kept = [self._kept.taken(side.data, start, side.rows) for side in sides]
+        if all(outputs is not None for outputs in kept):
+            return max(
+                self._placed(output, side.rows[i], start + i)
+                for side, outputs in zip(sides, kept, strict=True)
+                for i, output in enumerate(outputs or ())
+            )
+        self.made += sum(len(side.rows) for side in sides)
         if not self.draws_globally:
-            return self._run_each(data, draws, rows, start)
+            return self._run_sides(sides, start, order)
         with global_generators_kept():
-            return self._run_each(data, draws, rows, start)
+            return self._run_sides(sides, start, order)
 
-    def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
-        given, here, longest = self.handing.of(data), (data,), 0
-        outputs: list[Any] = []
-        repeated = self.reproducible
-        for i in range(len(rows)):
-            rng = draws.of_run(i)
-            try:
-                outputs.append(self.signature.function(**self.signature.bind(given(), rng)))
-            except Exception as error:
-                if self.errors != "outcome":
-                    raise raised(self.name, error, start + i, data, used_up=self._used_up(error)) from error
-                outputs.append(Raised(type(error).__qualname__))
-            else:
-                self._ran_well = here
-            longest = max(longest, self._placed(outputs[-1], rows[i], start + i))
-            if repeated:
-                outputs.clear()
+    def _run_sides(self, sides: Sequence[Side], start: int, order: Order | None) -> int:
+        """Make run after run, each on all sides in its order."""
+        given = [self.handing.of(side.data) for side in sides]
+        outputs: list[list[Any]] = [[] for _ in sides]
+        repeated, longest = self.reproducible, 0
+        for i, turned in enumerate([0] * len(sides[0].rows) if order is None else order.tolist()):
+            for k in BACKWARDS if turned else range(len(sides)):
+                side = sides[k]
+                output = self._run(side, given[k], i, start)
+                longest = max(longest, self._placed(output, side.rows[i], start + i))
+                if not repeated:
+                    outputs[k].append(output)
         if not repeated:
-            self._kept.keep(data, start, outputs)
+            for side, made in zip(sides, outputs, strict=True):
+                self._kept.keep(side.data, start, made)
         return self.check_length(longest, start)
+
+    def _run(self, side: Side, given: Callable[[], Data], i: int, start: int) -> Any:
+        """What one run returns, or what it raised where that is an outcome."""
+        rng = side.draws.of_run(i)
+        try:
+            output = self.signature.function(**self.signature.bind(given(), rng))
+        except Exception as error:
+            if self.errors != "outcome":
+                raise raised(self.name, error, start + i, side.data, used_up=self._used_up(error)) from error
+            return Raised(type(error).__qualname__)
+        self._ran_well = (side.data,)
+        return output
 
     def _placed(self, output: Any, row: Rows, run: int) -> int:
         """One output, or what a run raised, as a row of numbers."""

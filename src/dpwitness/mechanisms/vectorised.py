@@ -1,5 +1,7 @@
 """A function that makes many runs a call."""
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,8 +10,8 @@ from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import array_rows
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.kept import Raised
-from dpwitness.mechanisms.mechanism import Rows
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.mechanism import Order, Rows, Turns
+from dpwitness.mechanisms.python import BACKWARDS, PythonMechanism, Side
 from dpwitness.mechanisms.raising import raised
 from dpwitness.neighbours import Data
 
@@ -19,8 +21,21 @@ class VectorisedMechanism(PythonMechanism):
 
     shard = 16_384
 
-    def _run_each(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
-        """Make all runs in one call; as in `Mechanism`."""
+    def turns(self, order: Order) -> Turns:
+        """As in `Mechanism`: the rows of a call stand beside each other."""
+        runs = len(order)
+        rows = self.made - 2 * runs + np.arange(runs)
+        second = rows + runs
+        return np.stack([np.full(runs, os.getpid()), *((second, rows) if order[0] else (rows, second))])
+
+    def _run_sides(self, sides: Sequence[Side], start: int, order: Order | None) -> int:
+        """One call makes all runs of a side, which come in the order of the first run."""
+        turned = order is not None and order[0]
+        return max(self._run_all(sides[k], start) for k in (BACKWARDS if turned else range(len(sides))))
+
+    def _run_all(self, side: Side, start: int) -> int:
+        """Make all runs of one side in one call."""
+        data, draws, rows = side.data, side.draws, side.rows
         n = len(rows)
         if self.errors == "outcome":
             return self._run_singly(data, draws, rows, start)

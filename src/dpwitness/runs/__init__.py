@@ -5,7 +5,7 @@ from dpwitness.runs.executor import Executor, Threads, default_workers, in_time
 from dpwitness.runs.processes import on_all_cores
 from dpwitness.runs.remote import Remote
 from dpwitness.runs.runner import Progress, Runner, stack
-from dpwitness.runs.streams import Role, generator
+from dpwitness.runs.streams import Role, generator, order
 
 __all__ = [
     "Executor",
@@ -19,5 +19,6 @@ __all__ = [
     "in_time",
     "on_all_cores",
     "on_cluster",
+    "order",
     "stack",
 ]

@@ -16,7 +16,7 @@ from dpwitness.clock import Deadline
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
 from dpwitness.evidence.counts import Counts, CountsTable
-from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.executor import Executor, Threads, default_workers
 from dpwitness.runs.remote import Remote
@@ -110,8 +110,22 @@ class Runner:
         `MechanismTimeout` when the deadline passes first; with `partial_too` only if no shard was done by then, else
         the rows of those that were come back.
         """
+        return self._sampled(pair, n, role, *key, coupled=coupled, partial_too=partial_too, size=size)[:2]
+
+    def _sampled(
+        self,
+        pair: Pair,
+        n: int,
+        role: Role,
+        *key: int,
+        coupled: bool,
+        partial_too: bool = False,
+        size: int | None = None,
+    ) -> tuple[Rows, Rows, Turns]:
+        """As `sample`, with the turns of the runs."""
         mechanism, needed = self.mechanism, 1
         parts: list[Rows] = []
+        turns: list[Turns] = []
         shards = self._shards(pair, role, key, n, coupled, size)
         work = OutcomeRows(**shards, width=max(mechanism.width, 1))
         for part in self.executor.map(work, work.count, self.deadline):
@@ -123,10 +137,11 @@ class Runner:
                 )
             needed = max(needed, part[0])
             parts.append(part[1])
+            turns.append(part[2])
         mechanism.width = max(mechanism.width, needed)
         width = max(part.shape[2] for part in parts)  # a shard with a long outcome has wider rows
         both = parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts], axis=1)
-        return both[0, :, :needed], both[1, :, :needed]
+        return both[0, :, :needed], both[1, :, :needed], np.concatenate(turns, axis=1)
 
     def _shards(
         self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool, size: int | None = None
@@ -154,8 +169,8 @@ class Runner:
 
     def epoch(
         self, pair: Pair, events: Sequence[Event], n: int, *key: int, coupled: bool = True
-    ) -> tuple[CountsTable, Rows, Rows]:
-        """Counts of each event in n fresh paired runs, and the outcomes of these runs for what is chosen next.
+    ) -> tuple[CountsTable, Rows, Rows, Turns]:
+        """Counts of each event in n fresh paired runs, and their outcomes, for what is chosen next, and turns.
 
         Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had.
         `coupled`: as in `confirm`. Fewer runs, perhaps none, where the deadline passes first.
@@ -163,10 +178,10 @@ class Runner:
         try:
             # In so many parts that few runs, too, are made beside each other.
             size = None if self.mechanism.cost.in_numbers else max(n // EPOCH_PARTS, 1)
-            x, y = self.sample(pair, n, Role.EPOCH, *key, coupled=coupled, partial_too=True, size=size)
+            x, y, turns = self._sampled(pair, n, Role.EPOCH, *key, coupled=coupled, partial_too=True, size=size)
         except MechanismTimeout:
-            x = y = np.empty((0, 1))
-        return CountsTable(cells_of(events, x, y)), x, y
+            x, y, turns = np.empty((0, 1)), np.empty((0, 1)), np.empty((3, 0), np.int64)
+        return CountsTable(cells_of(events, x, y)), x, y, turns
 
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.events import Counted, is_partition
-from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
 from dpwitness.neighbours import Pair
-from dpwitness.runs.streams import Role, generator
+from dpwitness.runs.streams import Role, generator, order
 
 #: Numbers that one side of a block of rows holds: both sides fit a core's cache, and a call's 50 µs are spread thin.
 BLOCK: Final = 1 << 17
@@ -61,20 +61,25 @@ class ShardedRuns:
         """What a shard takes, by the measured cost of a run."""
         return 2 * self.size * self.mechanism.cost.seconds_per_run
 
-    def _of(self, shard: int) -> tuple[np.random.Generator, int, int]:
-        """The generator of a shard, its runs, and the number of its first run."""
+    def _of(self, shard: int) -> tuple[np.random.Generator, NDArray[np.uint8], int]:
+        """The generator of a shard, which side of each of its runs comes first, and the number of its first run."""
         first = shard * self.size
-        return generator(self.seed, self.role, *self.key, shard), min(self.size, self.runs - first), first
+        key = (*self.key, shard)
+        turns = order(self.seed, self.role, *key, runs=min(self.size, self.runs - first))
+        return generator(self.seed, self.role, *key), turns, first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeRows(ShardedRuns):
-    """Search runs whose outcomes are looked at."""
+    """Runs whose outcomes are looked at."""
 
-    def __call__(self, shard: int) -> tuple[int, Rows]:
-        """Return the length of the longest outcome, and rows of shape (2, runs, width), at least as wide as that."""
-        rng, n, first = self._of(shard)
-        return self.mechanism.pair_rows(self.pair, rng, (n, self.width), first, coupled=self.coupled)
+    def __call__(self, shard: int) -> tuple[int, Rows, Turns]:
+        """Return the length of the longest outcome, rows of shape (2, runs, width), as wide at least, and the turns."""
+        rng, turns, first = self._of(shard)
+        longest, rows = self.mechanism.pair_rows(
+            self.pair, rng, (len(turns), self.width), first, coupled=self.coupled, order=turns
+        )
+        return longest, rows, self.mechanism.turns(turns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +93,8 @@ class EventCells(ShardedRuns):
 
         Behind them stands, for events that are made of k cells, the k·k table of cells on D and on D′.
         """
-        rng, n, first = self._of(shard)
-        width = self.width
+        rng, turns, first = self._of(shard)
+        n, width = len(turns), self.width
         tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)
         totals = np.zeros((len(self.events), 4 + tables), np.int64)
         blocks = -(-n * width // BLOCK) if self.mechanism.threads else 1
@@ -99,14 +104,17 @@ class EventCells(ShardedRuns):
             rows = min(n - start, height)
             state = rng.bit_generator.state
             block = memory[: 2 * rows * width].reshape(2, rows, width)
-            longest = self.mechanism.fill_pair(self.pair, rng, block, first + start, coupled=self.coupled)
+            coming = turns[start : start + rows]
+            longest = self.mechanism.fill_pair(self.pair, rng, block, first + start, coupled=self.coupled, order=coming)
             while longest > width:  # an event may ask for the absence of what lies behind the row
                 rng.bit_generator.state = state
                 width = longest
                 memory = _memory(2 * height * width)
                 block = memory[: 2 * rows * width].reshape(2, rows, width)
                 with self.mechanism.again():
-                    longest = self.mechanism.fill_pair(self.pair, rng, block, first + start, coupled=self.coupled)
+                    longest = self.mechanism.fill_pair(
+                        self.pair, rng, block, first + start, coupled=self.coupled, order=coming
+                    )
             _count(self.events, block, totals)
         return totals
 

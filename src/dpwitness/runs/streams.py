@@ -3,6 +3,7 @@
 from enum import Enum
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class Role(Enum):
@@ -21,6 +22,7 @@ class Role(Enum):
     ATTACK = (0, (1 << 21) + 4)  # as PLAYOFF, of what an attack proposes: its winner is judged again by PLAYOFF
     EPOCH = (3,)  # then the number of the pair and of the epoch: evidence first, then what the next one learns from
     CONFIRM = (1,)  # then the number of the shard: evidence, as those of an epoch are
+    ORDER = (4,)  # then the key of the runs: which side of each comes first
     HEALTH_FIRST_RUNS = (2, 0)
     HEALTH_SAME_DRAWS = (2, 1)
     HEALTH_FURTHER_CALLS = (2, 2)
@@ -32,3 +34,12 @@ def generator(seed: int, role: Role, *key: int) -> np.random.Generator:
     """The stream of a role and further numbers, SFC64: what coupled runs need."""
     sequence = np.random.SeedSequence(seed, spawn_key=(*role.value, *key))
     return np.random.Generator(np.random.SFC64(sequence))
+
+
+def order(seed: int, role: Role, *key: int, runs: int) -> NDArray[np.uint8]:
+    """For each of the paired runs of a stream, 1 where D′ runs first, else 0; each as likely as the other.
+
+    Of a stream of its own: what the mechanism draws does not depend on it.
+    """
+    drawn = generator(seed, Role.ORDER, *role.value, *key).bytes(-(-runs // 8))
+    return np.unpackbits(np.frombuffer(drawn, np.uint8), count=runs)

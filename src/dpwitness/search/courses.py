@@ -21,6 +21,7 @@ from dpwitness.claims import Claim
 from dpwitness.events import Event, OutcomeSet
 from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, log_e_values_of
+from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner, stack
 from dpwitness.search.graded import flags_of, graded
@@ -75,6 +76,7 @@ class Course:
     index: int
     x: Rows = field(default_factory=lambda: np.empty((0, 1)))
     y: Rows = field(default_factory=lambda: np.empty((0, 1)))
+    turns: Turns = field(default_factory=lambda: np.empty((3, 0), np.int64))
     epochs: tuple[list[Epoch], list[Epoch]] = field(default_factory=lambda: ([], []))
     log_wealth: Rows = field(default_factory=lambda: np.zeros(2))
     portfolios: list[Portfolio] = field(default_factory=list)
@@ -123,7 +125,9 @@ class Course:
         self.portfolios = self.coming or [NOTHING, NOTHING]
         numbers = {event: k for k, event in enumerate(dict.fromkeys(e for p in self.portfolios for e in p.events))}
         started = time.perf_counter()
-        counts, x, y = runner.epoch(self.pair, list(numbers), n, self.index, len(self.epochs[0]), coupled=coupled)
+        counts, x, y, turns = runner.epoch(
+            self.pair, list(numbers), n, self.index, len(self.epochs[0]), coupled=coupled
+        )
         if len(x):
             self.seconds_per_run = min(self.seconds_per_run, (time.perf_counter() - started) / len(x))
         made = []
@@ -137,6 +141,7 @@ class Course:
         places = np.array([self.numbers.get(event, -1) for event in numbers], np.int64)
         self.numbers, self.seen = numbers, counts.plus(self.seen, places)
         self.x, self.y = (stack([self.x, x]), stack([self.y, y])) if self.runs else (x, y)
+        self.turns = np.concatenate([self.turns, turns], axis=1)
         families = self._families(claim, label) if self.runs else []
         self.coming = [self._careful(families, claim), portfolio(families, claim, BOLD)]
         return len(x)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import MechanismError
 from dpwitness.events.encoding import TEXTS, Rows, same_outcome
-from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.mechanism import Mechanism, Order
 from dpwitness.neighbours import Data, Pair, shown
 
 #: Paired runs that are compared before a mechanism is used, fewer where they take longer than so many seconds.
@@ -57,23 +57,26 @@ def difference_in_event(
     plain: Mechanism,
     pair: Pair,
     contains: Callable[[Rows], NDArray[np.bool_]],
-    streams: Iterable[np.random.Generator],
+    streams: Iterable[tuple[np.random.Generator, Order]],
     *,
     coupled: bool = True,
 ) -> str | None:
     """Compare runs that fell into an event, found at the beginning of streams of paired runs; as `first_difference`.
 
-    Compiled code that is wrong on rare paths alone is caught where it matters: in the runs that are evidence.
+    `streams`: the generator of each, and which side of its runs comes first. Compiled code that is wrong on rare paths
+    alone is caught where it matters: in the runs that are evidence.
     """
     began = time.perf_counter()
-    for rng in streams:
+    for rng, order in streams:
         start = rng.bit_generator.state
-        n = min(compiled.shard, max(ROOM // max(compiled.width, 1), EACH))
-        rows = compiled.pair_outcomes(pair, rng, n, coupled=coupled)
+        n = min(len(order), max(ROOM // max(compiled.width, 1), EACH))
+        rows = compiled.pair_outcomes(pair, rng, n, coupled=coupled, order=order[:n])
         here, there = contains(rows[0]), contains(rows[1])
         chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
         rng.bit_generator.state = start
-        difference = _difference_in_runs(compiled, plain, pair, rng, sorted(chosen), began + SECONDS, coupled=coupled)
+        difference = _difference_in_runs(
+            compiled, plain, pair, (rng, order), sorted(chosen), began + SECONDS, coupled=coupled
+        )
         if difference is not None:
             return difference
         if chosen or time.perf_counter() - began > SECONDS:
@@ -85,25 +88,26 @@ def _difference_in_runs(
     compiled: Mechanism,
     plain: Mechanism,
     pair: Pair,
-    rng: np.random.Generator,
+    stream: tuple[np.random.Generator, Order],
     runs: Sequence[int],
     deadline: float,
     *,
     coupled: bool,
 ) -> str | None:
-    """Compare the runs of these numbers in the stream of `rng`."""
+    """Compare the runs of these numbers in a stream."""
+    rng, order = stream
     own = np.random.Generator(np.random.SFC64())
     done = 0
     for run in runs:
         if run > done:
-            compiled.pair_outcomes(pair, rng, run - done, coupled=coupled)
+            compiled.pair_outcomes(pair, rng, run - done, coupled=coupled, order=order[done:run])
         own.bit_generator.state = state = rng.bit_generator.state
-        rows = compiled.pair_outcomes(pair, rng, 1, coupled=coupled)
+        rows = compiled.pair_outcomes(pair, rng, 1, coupled=coupled, order=order[run : run + 1])
         done = run + 1
-        for side, given in enumerate(pair.sides):
-            if coupled:  # both sides begin alike; else D′ draws behind D
+        for side in (1, 0) if order[run] else (0, 1):
+            if coupled:  # both sides begin alike; else the second draws behind the first
                 own.bit_generator.state = state
-            if difference := _difference(compiled, plain, given, own, rows[side], run):
+            if difference := _difference(compiled, plain, pair.sides[side], own, rows[side], run):
                 return difference
         if time.perf_counter() > deadline:
             break

@@ -26,6 +26,7 @@ from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
 
+`order[i]` is 1 where D′ comes first in paired run i.
 With `coupled`, both sides of a paired run start from the same state of the generator, and the next run starts
 behind the draws of both: state[3] is SFC64's counter of draws, state[4] the half of a word that 32-bit draws leave.
 `position` holds the number of the run and how much it has taken of the scratch memory.
@@ -38,7 +39,7 @@ mechanism = WAITING.pop("{key}")
 
 
 @numba.njit(nogil=True, cache={cache})
-def fill(rng, state, coupled, data, neighbour, parameters, rows, position, memory):
+def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position, memory):
     generator, scratch = borrow(rng), (borrow(memory), borrow(position))
     pair = (borrow(data), borrow(neighbour))
     before, after = numpy.empty(5, numpy.uint64), numpy.empty(5, numpy.uint64)
@@ -47,7 +48,8 @@ def fill(rng, state, coupled, data, neighbour, parameters, rows, position, memor
     for i in range(runs):
         for k in range(5):  # word by word: a slice would bring in numba's formatting of errors, 2 s of compiling
             before[k] = state[k]
-        for side in range(2):  # one call in the text: inlined twice it takes twice as long to compile
+        for turn in range(2):  # one call in the text: inlined twice it takes twice as long to compile
+            side = turn ^ order[i]
             position[0], position[1] = side * runs + i, 0
             given = pair[side]
             row = side * runs + i
@@ -55,7 +57,7 @@ def fill(rng, state, coupled, data, neighbour, parameters, rows, position, memor
             for j in range(length, rows.shape[1]):
                 rows[row, j] = numpy.nan
             longest = max(longest, length)
-            if coupled and side == 0:
+            if coupled and turn == 0:
                 for k in range(5):
                     after[k] = state[k]
                     state[k] = before[k]

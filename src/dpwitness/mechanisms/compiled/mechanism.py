@@ -7,7 +7,7 @@ import numpy as np
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
 from dpwitness.mechanisms.draws import sfc64_state
-from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.mechanism import Mechanism, Order, Rows
 from dpwitness.mechanisms.raising import of_both, raised
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
@@ -64,27 +64,37 @@ class CompiledMechanism(Mechanism):
         rows[:] = both[0]
         return length
 
-    def fill_pair(self, pair: Pair, rng: np.random.Generator, rows: Rows, start: int, *, coupled: bool) -> int:
+    def fill_pair(
+        self,
+        pair: Pair,
+        rng: np.random.Generator,
+        rows: Rows,
+        start: int,
+        *,
+        coupled: bool,
+        order: Order | None = None,
+    ) -> int:
         """As in `Mechanism`; coupled runs need an SFC64 generator."""
         position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
         # Apart, not in one block: an index out of bounds must not reach the other input.
         inputs = _arrays(pair)
         runs = rows.shape[1]
         state = sfc64_state(rng) if coupled else np.zeros(5, np.uint64)
+        order = np.zeros(runs, np.uint8) if order is None else order
         try:
-            both = rows.reshape(2 * runs, -1)
-            length = self._fill(rng, state, coupled, *inputs, self._values, both, position, np.empty(self._scratch))
+            both, memory = rows.reshape(2 * runs, -1), np.empty(self._scratch)
+            length = self._fill(rng, state, coupled, order, *inputs, self._values, both, position, memory)
         except Exception as error:
             at = int(position[0])
             if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
                 if isinstance(error, OSError) and self._keep:  # the cache is full, or was removed: do without
                     self._keep = False
                     self._load()
-                    return self.fill_pair(pair, rng, rows, start, coupled=coupled)
+                    return self.fill_pair(pair, rng, rows, start, coupled=coupled, order=order)
                 if self._redirected:
                     self._redirected = None
                     self._load()
-                    return self.fill_pair(pair, rng, rows, start, coupled=coupled)
+                    return self.fill_pair(pair, rng, rows, start, coupled=coupled, order=order)
                 raise Refused(str(error) or type(error).__name__) from error
             side = pair.data if at < runs else pair.neighbour
             raise of_both(self.fill, pair, raised(self.name, error, start + at % runs, side)) from error

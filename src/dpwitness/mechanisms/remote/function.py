@@ -24,18 +24,18 @@ MAX_TIME: Final = 600.0
 class RemoteException(Exception):
     """What the function raised in the other interpreter, with the traceback of there; of a class of the same name."""
 
-    run = 0  # of those that were asked for together
+    run = side = 0  # of those that were asked for together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What is run: the input, how often, with which parameters; see `Service.run` in `server`."""
+    """What is run: the inputs, how often, with which parameters; see `Service.run` in `server`."""
 
-    data: bytes
+    data: tuple[bytes, ...]
     parameters: bytes
     names: tuple[str, str | None]  # of the parameters for the input and for the generator
-    runs: int
-    words: bytes  # 32 random bytes for each run, or for the first alone
+    order: bytes  # for each run, 1 where the second input comes first
+    words: tuple[bytes, ...]  # of each input 32 random bytes for each run, or for the first alone
     outcome: tuple[str, ...] = ()
     errors: bool = False
     writes: bool = False
@@ -117,29 +117,30 @@ class Remote:
         self._idle.append(connection)
 
     def asked(self, connection: Connection, call: Call) -> Any:
-        """Run as a call says; what was returned, run by run, or an array of it.
+        """Run as a call says; what was returned on the first input run by run, then on the second, or an array of it.
 
-        Raises what `raised_there` makes of an exception, with the number of the run in `run`.
+        Raises what `raised_there` makes of an exception, with the number of the run in `run` and that of the input in
+        `side`.
         """
         store: list[Any] = []
         forget: list[int] = []
         parameters = connection.number_of(call.parameters, store, forget)
         request = {
             "do": "run",
-            "input": connection.number_of(call.data, store, forget),
+            "inputs": [connection.number_of(data, store, forget) for data in call.data],
             "parameters": parameters,
             "store": store,
             "forget": forget,
             "data": call.names[0],
             "generator": call.names[1],
-            "runs": call.runs,
+            "order": call.order,
             "words": call.words,
             "outcome": call.outcome,
             "errors": call.errors,
             "writes": call.writes,
             "seed_globals": call.seed_globals,
         }
-        answer = connection.ask(request, self.max_time * call.runs)
+        answer = connection.ask(request, self.max_time * len(call.order) * len(call.data))
         if "floats" in answer:
             return np.frombuffer(answer["floats"], "<f8")
         if "values" in answer:
@@ -147,7 +148,7 @@ class Remote:
         if "raised" in answer:
             raise raised_there(*answer["raised"])
         if "error" in answer:
-            raise raised_there(0, *answer["error"])
+            raise raised_there(0, 0, *answer["error"])
         if "summary" in answer:
             raise InvalidOutcome(f"outcome={','.join(call.outcome)!r}: {answer['summary'][1]}")
         _, kind, shown = answer["unknown"]
@@ -166,8 +167,8 @@ class Remote:
         rest = {key: value for key, value in bound.items() if key not in (generator, data)}
         words = words_from(np.random.default_rng() if generator is None else bound[generator], 1)
         call = Call(
-            data=packed(bound[data]), parameters=encoded_parameters(self.__name__, rest), names=(data, generator),
-            runs=1, words=words,
+            data=(packed(bound[data]),), parameters=encoded_parameters(self.__name__, rest), names=(data, generator),
+            order=bytes(1), words=(words,),
         )  # fmt: skip
         with self.connection() as connection:
             return self.asked(connection, call)[0]
@@ -213,10 +214,10 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float = MAX
     return Remote(os.path.abspath(found), place, name, limit)
 
 
-def raised_there(run: int, kind: str, text: str, told: str) -> RemoteException:
+def raised_there(run: int, side: int, kind: str, text: str, told: str) -> RemoteException:
     """Return an exception of the other interpreter as one of this: of a class of the same name."""
     made: RemoteException = type(kind, (RemoteException,), {})(text)
-    made.run = run
+    made.run, made.side = run, side
     made.add_note(told)
     return made
 

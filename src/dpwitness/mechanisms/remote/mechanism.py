@@ -1,6 +1,6 @@
 """A mechanism that runs in another interpreter, many runs a message."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,16 +8,15 @@ import numpy as np
 from dpwitness.errors import MechanismCrashed, MechanismTimeout
 from dpwitness.events.encoding import array_rows, symbol
 from dpwitness.mechanisms.draws import Draws
-from dpwitness.mechanisms.mechanism import Rows
+from dpwitness.mechanisms.mechanism import Order, Rows
 from dpwitness.mechanisms.outcomes.row import Place, Row, append
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.python import PythonMechanism, Side
 from dpwitness.mechanisms.raising import raised
 from dpwitness.mechanisms.remote.connection import Connection
 from dpwitness.mechanisms.remote.function import Call, Remote, RemoteException, encoded_parameters, words_from
 from dpwitness.mechanisms.remote.wire import RAISES, Tagged, packed
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Attributes, Outcome
-from dpwitness.neighbours import Data
 
 
 class Sent(Draws):
@@ -51,18 +50,15 @@ class RemoteMechanism(PythonMechanism):
         """Random words that are sent: of each run its own, or of the first alone."""
         return Sent(rng, runs, own_streams=shared, global_too=self.draws_globally)
 
-    def _fill_from(self, data: Data, draws: Draws, rows: Rows, start: int) -> int:
-        """Make all runs in one message."""
-        assert isinstance(draws, Sent)
-        kept = self._kept.taken(data, start, rows)
-        if kept is not None:
-            return max(self._placed(value, rows[i], start + i) for i, value in enumerate(kept))
+    def _run_sides(self, sides: Sequence[Side], start: int, order: Order | None) -> int:
+        """Make all runs of all sides in one message."""
+        runs = len(sides[0].rows)
         call = Call(
-            data=packed(self.handing.of(data)()),
+            data=tuple(packed(self.handing.of(side.data)()) for side in sides),
             parameters=self._parameters,
             names=(self.signature.data, self.signature.generator),
-            runs=len(rows),
-            words=draws.words,
+            order=bytes(runs) if order is None else order.tobytes(),
+            words=tuple(side.draws.words for side in sides if isinstance(side.draws, Sent)),
             outcome=self._read,
             errors=self.errors == "outcome",
             writes=self.handing.writeable,
@@ -73,11 +69,16 @@ class RemoteMechanism(PythonMechanism):
             with self._remote.connection() as connection:
                 outputs = self._asked(connection, call, releases)
         except RemoteException as error:
-            raise raised(self.name, error, start + error.run, data) from error
+            raise raised(self.name, error, start + error.run, sides[error.side].data) from error
         except (MechanismCrashed, MechanismTimeout) as error:
             raise type(error)(f"{self.name} on runs from {start} on: {error}") from error
         if isinstance(outputs, np.ndarray) and self._summary() is not None:
             outputs = outputs.tolist()
+        return max(self._written(side, outputs[k * runs : (k + 1) * runs], start) for k, side in enumerate(sides))
+
+    def _written(self, side: Side, outputs: Any, start: int) -> int:
+        """The outputs of one side as rows."""
+        rows = side.rows
         if isinstance(outputs, np.ndarray):
             self._note_kind(float(outputs[0]), outputs[0], Row(), start)
             values = array_rows(outputs.reshape(-1, 1))
@@ -85,7 +86,7 @@ class RemoteMechanism(PythonMechanism):
             rows[:, :1], rows[:, 1:] = values, np.nan
             return 1
         if not self.reproducible:
-            self._kept.keep(data, start, outputs)
+            self._kept.keep(side.data, start, outputs)
         return self.check_length(max(self._placed(value, rows[i], start + i) for i, value in enumerate(outputs)), start)
 
     def _asked(self, connection: Connection, call: Call, releases: int) -> Any:

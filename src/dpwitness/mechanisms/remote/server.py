@@ -76,7 +76,7 @@ class Service:
     def __init__(self) -> None:
         self.function: Any = None
         self.stored: dict[int, Any] = {}
-        self.generator: Any = None
+        self.generators: dict[int, Any] = {}
 
     def answer(self, held: bytes) -> bytes:
         """Do what a message asks for; the answer, encoded."""
@@ -116,58 +116,64 @@ class Service:
         small = hasattr(found, "nbytes") and (writes or found.nbytes <= COPIED)
         return found.copy() if small else found
 
-    def begin(self, words: bytes, *, seed_globals: bool) -> Any:
-        """Return a generator that begins from 32 random bytes: NumPy's, or the standard library's without NumPy."""
+    def begin(self, side: int, words: bytes, *, seed_globals: bool) -> Any:
+        """Return a side's generator, begun from 32 random bytes: NumPy's, or the standard library's without NumPy."""
         if seed_globals:
             random.seed(words)
             if "numpy" in sys.modules:
                 import numpy as np
 
                 np.random.seed(np.frombuffer(words, "<u4"))  # noqa: NPY002  # what the function draws from
-        if self.generator is None:
+        if side not in self.generators:
             try:
                 from numpy.random import SFC64, Generator
             except ImportError:
                 return random.Random(words)
-            self.generator = Generator(SFC64(0))
+            self.generators[side] = Generator(SFC64(0))
         import numpy as np
 
         state = {"state": np.frombuffer(words, "<u8").astype("u8")}
-        self.generator.bit_generator.state = {
+        self.generators[side].bit_generator.state = {
             "bit_generator": "SFC64", "state": state, "has_uint32": 0, "uinteger": 0,
         }  # fmt: skip
-        return self.generator
+        return self.generators[side]
 
     def run(self, request: dict[str, Any]) -> bytes:
-        """Run the function so many times on an input; what it returned, up to the run that raised."""
+        """Run the function so many times on each input; what it returned, input by input, up to the run that raised.
+
+        Run by run the inputs come in the order that is asked for: 1 where the second comes first.
+        """
         names = request["outcome"]
         summary = operator.attrgetter(*names) if names else None
-        name, words, seeded = request["generator"], request["words"], request["seed_globals"]
-        rng: Any = None
-        outcomes: list[Any] = []
-        while len(outcomes) < request["runs"]:
+        name, seeded = request["generator"], request["seed_globals"]
+        inputs, order = request["inputs"], request["order"]
+        rngs: list[Any] = [None for _ in inputs]
+        outcomes: list[list[Any]] = [[] for _ in inputs]
+        turns = [side for turned in order for side in ((1, 0) if turned else range(len(inputs)))]
+        for side in turns:
+            made = len(outcomes[side])
             arguments = self.held(request["parameters"])
-            arguments[request["data"]] = self.held(request["input"], request["writes"])
-            own = words[32 * len(outcomes) : 32 * len(outcomes) + 32]
+            arguments[request["data"]] = self.held(inputs[side], request["writes"])
+            own = request["words"][side][32 * made : 32 * made + 32]
             if own and (name is not None or seeded):
-                rng = self.begin(own, seed_globals=seeded)
+                rngs[side] = self.begin(side, own, seed_globals=seeded)
             if name is not None:
-                arguments[name] = rng
+                arguments[name] = rngs[side]
             try:
                 outcome = self.function(**arguments)
             except Exception as error:
                 told = [type(error).__qualname__, str(error), traceback.format_exc()]
                 if not request["errors"]:
-                    return bytes(wire.packed({"raised": [len(outcomes), *told]}))
+                    return bytes(wire.packed({"raised": [made, side, *told]}))
                 outcome = wire.Tagged(wire.RAISES, told[0])
             else:
                 if summary is not None:
                     try:
                         outcome = summary(outcome)
                     except AttributeError as error:
-                        return bytes(wire.packed({"summary": [len(outcomes), str(error)]}))
-            outcomes.append(outcome)
-        return _encoded(outcomes)
+                        return bytes(wire.packed({"summary": [made, str(error)]}))
+            outcomes[side].append(outcome)
+        return _encoded([outcome for one in outcomes for outcome in one])
 
 
 def _encoded(outcomes: list[Any]) -> bytes:
