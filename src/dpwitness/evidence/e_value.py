@@ -1,12 +1,21 @@
 """e-values: how much evidence against a claim the counts of confirm runs are, at any stopping time.
 
 A claim allows p ≤ s·q + t for the probabilities p and q of an event under D and D′ (`dpwitness.claims`). For paired
-runs i, independent of each other, let X_i = 1[M(D)_i ∈ S] − s·1[M(D′)_i ∈ S] − t. Under the claim E[X_i] ≤ 0 and
+runs i let X_i = 1[M(D)_i ∈ S] − s·1[M(D′)_i ∈ S] − t. Under the claim E[X_i] ≤ 0 and
 X_i ≥ −(s + t), so for a fixed λ in [0, 1/(s + t)) the wealth ∏(1+λX_i) is a non-negative supermartingale, and so is a
 mixture over λ. It depends on the four counts alone. By Ville's inequality P(it ever reaches 1/α) ≤ α: one may look
 after every batch and stop when one likes (Waudby-Smith & Ramdas 2024, JRSS-B 86(1); Shekhar & Ramdas 2023). E[X_i] does
 not ask whether the two sides of a run are independent of each other: where they share their random draws X_i varies
 less, and the evidence of a small difference is many times stronger.
+
+Nor does it ask for independent runs: E[X_i | past] ≤ 0 is enough, the past being all that happened before run i. It holds
+for a mechanism with a state, if each call keeps the claim in whatever state it finds, and the state moves by the calls
+alone, whichever input they were given. Proof: let run i find the state u, and let v be the state after one more call.
+Which side comes first is drawn by a fair coin that nothing else depends on (`runs.streams.order`). So
+P[M(D)_i ∈ S | past] = (p_u + E p_v)/2 and P[M(D′)_i ∈ S | past] = (q_u + E q_v)/2: the same mixture of points (p, q)
+each of which the claim allows, and p ≤ s·q + t is kept by mixtures. With sides in a fixed order D would find u and D′ v,
+and a state of period two would convict. A state that moves by the inputs, or calls that keep the claim only on average
+over a state (a pool of noise, AR(1) noise), are not covered: `health.dependence` looks for them.
 """
 
 import math

@@ -1,5 +1,6 @@
 """Whether runs of one call depend on each other, by what events show call by call; exact tests, see `independence`."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -163,10 +164,17 @@ def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Hits]]:
         yield "the event happened", event.contains(widen(rows, event.width))
     first = rows[:, 0]
     if not np.isnan(first).all():
-        middle = np.nanmedian(first)
+        middle = _median(first)
         yield "the outcome was above its median", first > middle
-        away = np.abs(first - middle)
-        yield "the outcome was far from its median", away > np.nanmedian(away)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinities, and the codes of texts
+            away = np.abs(first - middle)
+        yield "the outcome was far from its median", away > _median(away)
+
+
+def _median(values: Rows) -> float:
+    """The middle one of the values that are there: never between two, where large codes would overflow."""
+    present = np.sort(values[~np.isnan(values)])
+    return float(present[len(present) // 2]) if len(present) else math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +221,7 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
     width = max(event.width for event in events)
     end = time.monotonic() + seconds
     enough = time.monotonic() + min(MORE_SECONDS, seconds)
-    for call in range(calls if mechanism.cost.batched else MORE_RUNS // size):
+    for call in range(calls if mechanism.cost.batched else max(calls, MORE_RUNS // size)):
         started = time.monotonic()
         if call >= calls and started > enough:
             break
