@@ -95,3 +95,15 @@ hidden = [lambda data: data[0]]
 
 def rare(rng, data):
     return float(rng.random() < (0.9 if data[0] > 0.5 else 0.002))
+
+
+POOL = np.random.default_rng().laplace(size=100)
+
+
+def pooled(data):
+    """Noise that was drawn once, in a random order."""
+    return float(data[0]) + POOL[np.random.default_rng().integers(len(POOL))]
+
+
+def on_a_grid(rng, data):
+    return float(np.clip(np.round(data[0] + rng.laplace(), 1), -1, 2))

@@ -2,13 +2,21 @@
 
 import math
 from collections import Counter
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpwitness.health.independence import calls_p_value, fisher_p_value, log_dispersion, pairs_p_value
+from dpwitness.health.independence import (
+    calls_p_value,
+    fisher_p_value,
+    lags_p_value,
+    log_dispersion,
+    pairs_p_value,
+    parity_p_value,
+    repeats_p_value,
+)
 
 
 @pytest.mark.parametrize("hits", range(9))
@@ -74,3 +82,52 @@ def test_power_against_shared_thresholds_and_repeated_calls():
 def test_one_call_alone_shows_nothing():
     assert calls_p_value([3], [10]) == 1.0
     assert calls_p_value([], []) == 1.0
+
+
+@pytest.mark.parametrize("outcomes", [(0, 0, 1, 1, 2, 3), (0, 0, 0, 1, 1, 2), (0, 1, 2, 3, 4, 4), (0, 0, 0, 0, 0, 1)])
+@pytest.mark.parametrize("places", [(0, 1, 2, 3, 4, 5), (0, 3, 4, 6, 9, 10)])
+def test_repeats_are_an_e_value_whatever_the_outcomes(outcomes, places):
+    """The inverse is the e-value where it is at least 1, so that its mean over all orders is at most 1."""
+    orders = list(permutations(outcomes))
+    p_values = np.array([repeats_p_value(one, places) for one in orders])
+    assert np.mean(np.where(p_values < 1, 1 / p_values, 0.0)) <= 1 + 1e-9
+    for x in (0.5, 0.2, 0.1):
+        assert np.mean(p_values <= x) <= x
+
+
+def in_time(runs, seed):
+    """A generator, and the numbers that the runs of one side have where the order of sides is random."""
+    rng = np.random.default_rng(seed)
+    return rng, 2 * np.arange(runs) + rng.integers(0, 2, runs)
+
+
+def test_the_level_of_lags_and_of_odd_and_even_runs():
+    """A fair share of hits at 200 seeds: P(p ≤ .05) ≤ .05."""
+    low = np.zeros(2)
+    for seed in range(200):
+        rng, places = in_time(150, seed)
+        hits = rng.random(150) < 0.4
+        low += [lags_p_value(hits, places)[0] <= 0.05, parity_p_value(hits, places) <= 0.05]
+    assert low.max() <= stats.binom.isf(1e-9, 200, 0.05)
+
+
+@pytest.mark.parametrize("lag", [7, 64, 1000])
+def test_hits_that_come_again_are_found_with_their_distance(lag):
+    rng, places = in_time(4 * lag + 400, lag)
+    p, found = lags_p_value((rng.random(lag) < 0.5)[places % lag], places)
+    assert p < 1e-9
+    assert found % lag == 0
+
+
+def test_hits_that_stay_are_found_and_odd_runs_against_even_ones():
+    rng, places = in_time(600, 1)
+    changes = np.cumsum(rng.random(2 * len(places)) < 0.05) % 2
+    assert lags_p_value(changes[places] == 1, places)[0] < 1e-9
+    assert parity_p_value(rng.random(600) < np.where(places % 2, 0.6, 0.2), places) < 1e-9
+
+
+def test_a_pool_is_found_once_it_comes_again():
+    rng, places = in_time(700, 1)
+    pool = rng.permutation(1000)
+    assert repeats_p_value(pool[places % 1000].tolist(), places.tolist()) < 1e-12
+    assert repeats_p_value(rng.integers(0, 1000, 700).tolist(), places.tolist()) > 1e-3

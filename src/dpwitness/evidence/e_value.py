@@ -8,14 +8,14 @@ after every batch and stop when one likes (Waudby-Smith & Ramdas 2024, JRSS-B 86
 not ask whether the two sides of a run are independent of each other: where they share their random draws X_i varies
 less, and the evidence of a small difference is many times stronger.
 
-Nor does it ask for independent runs: E[X_i | past] ≤ 0 is enough, the past being all that happened before run i. It holds
-for a mechanism with a state, if each call keeps the claim in whatever state it finds, and the state moves by the calls
-alone, whichever input they were given. Proof: let run i find the state u, and let v be the state after one more call.
-Which side comes first is drawn by a fair coin that nothing else depends on (`runs.streams.order`). So
+Nor does it ask for independent runs: E[X_i | past] ≤ 0 is enough, the past being all that happened before run i. It
+holds for a mechanism with a state, if each call keeps the claim in whatever state it finds, and the state moves by the
+calls alone, whichever input they were given. Proof: let run i find the state u, and let v be the state after one more
+call. Which side comes first is drawn by a fair coin that nothing else depends on (`runs.streams.order`). So
 P[M(D)_i ∈ S | past] = (p_u + E p_v)/2 and P[M(D′)_i ∈ S | past] = (q_u + E q_v)/2: the same mixture of points (p, q)
-each of which the claim allows, and p ≤ s·q + t is kept by mixtures. With sides in a fixed order D would find u and D′ v,
-and a state of period two would convict. A state that moves by the inputs, or calls that keep the claim only on average
-over a state (a pool of noise, AR(1) noise), are not covered: `health.dependence` looks for them.
+each of which the claim allows, and p ≤ s·q + t is kept by mixtures. With sides in a fixed order D would find u and D′
+v, and a state of period two would convict. A state that moves by the inputs, or calls that keep the claim only on
+average over a state (a pool of noise, AR(1) noise), are not covered: `health.dependence` looks for them.
 """
 
 import math
