@@ -14,6 +14,8 @@ from dpwitness.neighbours import Data, Pair, shown
 #: Runs of each input, and seconds for them, to see whether only one of the two raises.
 TRIED: Final = 32
 SECONDS: Final = 0.25
+#: Exceptions on one input alone that are more than chance: so many fall on one of two equal sides in 1 of 16 cases.
+CLEAR: Final = 5
 #: Runs that all raise, on an input on which one ran well, before something is said to be used up.
 AGAIN: Final = 8
 
@@ -57,28 +59,30 @@ def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
     if pair.data is pair.neighbour or error.used_up:
         return error
     try:
-        sides = [(*_counted(fill, data, side), "D′" if side else "D") for side, data in enumerate(pair.sides)]
+        raised, runs = _counted(fill, pair)
     except MechanismError:  # of another kind: what was raised first is what is told
         return error
-    (often, runs, here), (never, others, there) = sorted(sides, reverse=True)
-    if often and not never:
-        return MechanismRaised(
-            f"{error}: it raised in {often} of {runs} runs on {here} but in none of {others} on {there}, which is a "
-            "difference between neighbours; errors='outcome' tests it"
-        )
-    return MechanismRaised(f"{error}; errors='outcome' takes exceptions for outcomes")
+    side = int(raised[1] > raised[0])
+    often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
+    if not often or raised[1 - side]:
+        return MechanismRaised(f"{error}; errors='outcome' takes exceptions for outcomes")
+    told = f"{error}: it raised in {often} of {runs} runs on {here} but in none of {runs} on {there}"
+    if often < CLEAR:
+        return MechanismRaised(f"{told}; errors='outcome' tests whether that is chance")
+    return MechanismRaised(f"{told}, which is a difference between neighbours; errors='outcome' tests it")
 
 
-def _counted(fill: Fill, data: Data, side: int) -> tuple[int, int]:
-    """How many runs of an input raised, and how many there were."""
-    rng = np.random.Generator(np.random.SFC64(side))
-    row = np.empty((1, 1))
-    found = runs = 0
-    end = time.monotonic() + SECONDS
+def _counted(fill: Fill, pair: Pair) -> tuple[list[int], int]:
+    """How many runs of each input raised, in a random order of the sides, and how many there were of each."""
+    rngs = [np.random.Generator(np.random.SFC64(side)) for side in (0, 1)]
+    row, order = np.empty((1, 1)), np.random.Generator(np.random.SFC64(2)).integers(0, 2, TRIED)
+    found, runs = [0, 0], 0
+    end = time.monotonic() + 2 * SECONDS
     while runs < TRIED and (not runs or time.monotonic() < end):
+        for side in (1, 0) if order[runs] else (0, 1):
+            try:
+                fill(pair.sides[side], rngs[side], row, runs)
+            except MechanismRaised:
+                found[side] += 1
         runs += 1
-        try:
-            fill(data, rng, row, runs - 1)
-        except MechanismRaised:
-            found += 1
     return found, runs
