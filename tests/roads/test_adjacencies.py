@@ -13,7 +13,14 @@ from dpwitness.api.adjacencies import check_each_adjacency
 from dpwitness.candidate import Candidate
 from dpwitness.cli import main
 from dpwitness.effort import Effort
-from dpwitness.errors import ClusterLost, DependentRuns, InvalidNeighbours, MechanismRaised
+from dpwitness.errors import (
+    ClusterLost,
+    CompiledDisagrees,
+    DependentRuns,
+    InvalidNeighbours,
+    MechanismRaised,
+    MixedKinds,
+)
 from dpwitness.events import Interval
 from dpwitness.problem import Statement, prepare
 from dpwitness.results.verdict import verdict_from_json
@@ -111,7 +118,18 @@ def test_each_has_half_of_alpha_and_what_time_is_left(found):
     assert 58 < shares[1][1] <= 60  # the first took none of it
 
 
-@pytest.mark.parametrize("error", [MechanismRaised("no luck"), ClusterLost("gone"), InvalidNeighbours("no pair")])
+LATER = (
+    MechanismRaised("no luck"),
+    ClusterLost("gone"),
+    InvalidNeighbours("no pair"),
+    CompiledDisagrees("other outcomes"),
+    MixedKinds("1 and [1]"),
+    ZeroDivisionError("a relation of the user's"),
+    SystemExit(3),
+)
+
+
+@pytest.mark.parametrize("error", LATER, ids=lambda error: type(error).__name__)
 def test_a_violation_is_not_lost_to_an_error_under_the_other_adjacency(found, error):
     alone = replace(found, others=())
     verdict, _ = outcomes_of(alone, error)

@@ -100,7 +100,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
     done, shards = confirmed(runner, candidate.pair, events, runs)
     (counts,) = done.totals
     lower = lower_bound(counts, problem.claim, alpha=alpha, estimate=candidate.estimate)
-    notes += believed(runner, candidate.pair, events, shards, against=lower > 0)
+    done, said = believed(runner, candidate.pair, events, done, shards, against=lower > 0)
     return Bound(
         **result_fields(problem, runner, alpha, candidate, done),
         delta=delta,
@@ -108,5 +108,5 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
         epsilon_lower_bound=lower,
         search_runs=spent,
         seconds=runner.seconds,
-        notes=(*notes, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
+        notes=(*notes, *said, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
     )

@@ -59,10 +59,10 @@ def verdict_of(problem: Problem, runner: Runner, effort: Effort, tested: Tested,
     """
     candidate, (counts,) = tested.candidate, tested.done.totals
     refuted = tested.log_e_value >= math.log(1 / effort.alpha)
-    notes += believed(runner, candidate.pair, (candidate.event,), tested.shards, against=refuted)
-    notes += findings.of_counts(counts)
+    done, said = believed(runner, candidate.pair, (candidate.event,), tested.done, tested.shards, against=refuted)
+    notes += (*said, *findings.of_counts(counts))
     common: dict[str, Any] = {
-        **result_fields(problem, runner, effort.alpha, candidate, tested.done),
+        **result_fields(problem, runner, effort.alpha, candidate, done),
         "claim": problem.claim,
         "alpha": effort.alpha,
         "log_e_value": tested.log_e_value,
