@@ -169,6 +169,15 @@ def result_fields(
     }
 
 
+def made_whole(make: Callable[[], T]) -> T:
+    """A result of counts that are there. Ctrl-C while it is computed does not lose it: it is computed once more."""
+    try:
+        return make()
+    except KeyboardInterrupt:
+        made: Any = make()
+        return replace(made, ended="interrupted")  # type: ignore[no-any-return]  # every result says how its runs ended
+
+
 def require_evidence(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
     """Ask whether counts that speak against a mechanism can be believed; notes for people.
 

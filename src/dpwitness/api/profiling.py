@@ -6,6 +6,7 @@ from typing import Any, Final
 from dpwitness.api.adjacencies import adjacency_note
 from dpwitness.api.loop import (
     confirmed,
+    made_whole,
     prepared,
     require_agreement,
     require_sound_pass,
@@ -105,23 +106,25 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
     if not against:
         done.require_runs()
     done, asked = unless_interrupted(done, runner, lambda: _asked(runner, found, shards, witness, against=against))
-    return Profile(
-        mechanism=problem.mechanism.name,
-        parameters={name: shown(value) for name, value in problem.mechanism.signature.parameters.items()},
-        pair=found.pair,
-        alpha=effort.alpha,
-        events=tuple(
-            BandEvent(event=event, description=problem.described(event), counts=count, line=line)
-            for event, count, line in zip(found.events, counts, band.lines, strict=True)
-        ),
-        claim=problem.claim if judged else None,
-        witness=witness,
-        search_runs=found.search_runs,
-        ended=done.ended,
-        seed=runner.seed,
-        reproducible=problem.mechanism.reproducible,
-        seconds=runner.seconds,
-        notes=(*said, *asked, *adjacency_note(problem, found.pair)),
+    return made_whole(
+        lambda: Profile(
+            mechanism=problem.mechanism.name,
+            parameters={name: shown(value) for name, value in problem.mechanism.signature.parameters.items()},
+            pair=found.pair,
+            alpha=effort.alpha,
+            events=tuple(
+                BandEvent(event=event, description=problem.described(event), counts=count, line=line)
+                for event, count, line in zip(found.events, counts, band.lines, strict=True)
+            ),
+            claim=problem.claim if judged else None,
+            witness=witness,
+            search_runs=found.search_runs,
+            ended=done.ended,
+            seed=runner.seed,
+            reproducible=problem.mechanism.reproducible,
+            seconds=runner.seconds,
+            notes=(*said, *asked, *adjacency_note(problem, found.pair)),
+        )
     )
 
 
