@@ -3,6 +3,7 @@ without enough noise is refuted within a few thousand runs, and a false alarm ha
 
 import json
 import math
+import signal
 import xml.etree.ElementTree as ElementTree
 from types import SimpleNamespace
 
@@ -431,6 +432,32 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
     assert [entry["test"] for entry in entries] == ["test_it.py::test_good", "test_it.py::test_interrupted"]
     assert entries[1]["ended"] == "interrupted"
     assert 0 < entries[1]["runs"]["confirm"] < 200_000
+
+
+def test_sigterm_keeps_the_ledger_and_the_witness(project, pytester, tmp_path):
+    run = project(
+        FAILS,
+        """
+    import signal
+
+    def ended(rng, q, epsilon, size):
+        signal.raise_signal(signal.SIGTERM)
+        return good(rng, q, epsilon, size)
+
+    def test_ended(assert_private):
+        assert_private(ended, epsilon=1.0, neighbours=one)
+
+    def test_never(assert_private):
+        assert False
+    """,
+    )
+    before = signal.getsignal(signal.SIGTERM)
+    report = tmp_path / "r.json"
+    result = run(f"--dp-report={report}", no_reraise_ctrlc=True)
+    assert result.ret == 143
+    assert [entry["verdict"] for entry in json.loads(report.read_text())["assertions"]] == ["violated"]
+    assert list(pytester.path.glob(".dpwitness/**/*.json"))
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.campaign
