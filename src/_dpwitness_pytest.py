@@ -263,8 +263,11 @@ def end_on_sigterm(config: pytest.Config) -> None:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
+    def as_before() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
     signal.signal(signal.SIGTERM, end)
-    config.add_cleanup(lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL) and None)
+    config.add_cleanup(as_before)
 
 
 @pytest.hookimpl(wrapper=True)

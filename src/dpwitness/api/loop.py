@@ -100,7 +100,8 @@ def confirmed(
     """
     require_agreement(runner, pair)
     totals: Totals = tuple(Counts() for _ in events)
-    shards, ended, lost = Shards(), "time", None
+    lost: ClusterLost | MechanismError | None = None
+    shards, ended = Shards(), "time"
     try:
         for totals in runner.confirm(pair, events, runs, coupled=coupled):
             shards.add(totals)
@@ -144,7 +145,9 @@ def unless_interrupted(
 
     Raises what the questions do: `DependentRuns` and `CompiledDisagrees`.
     """
-    notes = (f"the runs ended with an error: {done.lost}",) if isinstance(done.lost, MechanismError) else ()
+    notes: tuple[str, ...] = ()
+    if isinstance(done.lost, MechanismError):
+        notes = (f"the runs ended with an error: {done.lost}",)
     try:
         notes += questions()
     except KeyboardInterrupt:

@@ -63,10 +63,10 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
         except BaseException:  # Ctrl-C: nobody waits for the other one any more
             new_process.end()
             raise
+    notes: tuple[str, ...] = ()
     if isinstance(seen, str):
         notes, seen = (f"its runs were not compared with each other: {seen}",), []
     else:
-        notes = ()
         refuse_dependent(runner.mechanism.name, len(events), shards, seen)
     return (*notes, *_compared(runner, told.result(), seen, shards))
 
