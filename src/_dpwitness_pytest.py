@@ -8,6 +8,9 @@ import hashlib
 import json
 import os
 import secrets
+import signal
+import threading
+import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +36,8 @@ SETTINGS = (
     "search_runs",
     "suppress",
 )
+#: Seconds within which SIGTERM is one signal, however often it is sent.
+ONE_SIGNAL = 0.5
 RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
 
 
@@ -56,6 +61,7 @@ class Session:
     pending: list[dict[str, Any]] = field(default_factory=list)  # of the test that runs, not yet on a report
     records: list[dict[str, Any]] = field(default_factory=list)
     unwritten: str | None = None  # why there is no report
+    terminated: float | None = None  # when SIGTERM came
 
 
 SESSION = pytest.StashKey[Session]()
@@ -139,7 +145,7 @@ def pytest_configure(config: pytest.Config) -> None:
             check_writable(path)
         except InvalidData as error:
             raise pytest.UsageError(f"--dp-report: {error}") from error
-    config.pluginmanager.register(Gatherer(config.stash[SESSION]), "dpwitness-gatherer")
+    config.pluginmanager.register(Gatherer(config), "dpwitness-gatherer")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -233,9 +239,35 @@ def assert_private(request: pytest.FixtureRequest) -> Any:
             "name it among the test's arguments, or mark the test with @pytest.mark.dp",
             pytrace=False,
         )
+    end_on_sigterm(request.config)
     from dpwitness.plugin.asserter import Asserter
 
     return Asserter(session, request.node)
+
+
+def end_on_sigterm(config: pytest.Config) -> None:
+    """Let SIGTERM end the session as Ctrl-C does, from when there is something to lose: verdicts, and processes.
+
+    Somebody else's handler stays; and workers of xdist end with their controller, which has the verdicts.
+    """
+    session = config.stash[SESSION]
+    usual = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not usual or hasattr(config, "workerinput"):
+        return
+
+    def end(number: int, frame: Any) -> None:
+        if session.terminated is None:
+            session.terminated = time.monotonic()
+            raise KeyboardInterrupt
+        if time.monotonic() - session.terminated > ONE_SIGNAL:  # `timeout` sends it twice
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def as_before() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    signal.signal(signal.SIGTERM, end)
+    config.add_cleanup(as_before)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -252,13 +284,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 class Gatherer:
     """Takes the verdicts from the reports, on the controller or in the only process."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.session = config.stash[SESSION]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what a report carries."""
         if carried := getattr(report, "dpwitness", None):
             self.session.records += json.loads(carried)
+            end_on_sigterm(self.config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -269,6 +303,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     shared.records += shared.pending  # of a test that was interrupted
     shared.pending.clear()
+    if shared.terminated is not None:
+        session.exitstatus = 128 + signal.SIGTERM
     if shared.report is not None:
         from dpwitness.errors import InvalidData
         from dpwitness.plugin.ledger import write

@@ -43,4 +43,12 @@ def asked_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat
+#: New examples in every run, and more of them; one that fails is printed as what finds it again.
+settings.register_profile("campaign", deadline=None, max_examples=300, print_blob=True, database=None)
 settings.load_profile("dpwitness")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw new examples in a campaign, as `pytest -m hypothesis --hypothesis-profile=campaign` does for all others."""
+    if config.option.markexpr == "campaign" and not config.getoption("hypothesis_profile", None):
+        settings.load_profile("campaign")

@@ -2,7 +2,7 @@
 
 import sys
 
-from dpwitness.cli import main
+from _dpwitness_command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -13,7 +13,7 @@ def brief(value: Any) -> str:
     """A value of any kind on one line of at most 80 characters, for messages."""
     try:
         return " ".join(repr(value).split())[:80]
-    except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
+    except Exception:  # nested too deeply, an integer of too many digits, or an object of the user's that has no text
         return f"of type {type(value).__name__}"
 
 

@@ -224,4 +224,5 @@ def _name(function: Any) -> str:
 
 def _reference(function: Any) -> str:
     function = getattr(plain_function(function), "py_func", plain_function(function))
-    return f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', type(function).__qualname__)}"
+    module = getattr(function, "__module__", None) or "?"  # a function made by `exec` is of none
+    return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"

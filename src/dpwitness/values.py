@@ -222,4 +222,9 @@ def shown(value: Any) -> Any:
         return [shown(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
-    return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
+    if isinstance(value, bool | int | float | str | type(None)):
+        return value
+    try:
+        return repr(value)
+    except Exception:  # an object of the user's that has no text
+        return f"of type {type(value).__name__}"

@@ -3,6 +3,7 @@ without enough noise is refuted within a few thousand runs, and a false alarm ha
 
 import json
 import math
+import signal
 import xml.etree.ElementTree as ElementTree
 from types import SimpleNamespace
 
@@ -431,6 +432,65 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
     assert [entry["test"] for entry in entries] == ["test_it.py::test_good", "test_it.py::test_interrupted"]
     assert entries[1]["ended"] == "interrupted"
     assert 0 < entries[1]["runs"]["confirm"] < 200_000
+
+
+def test_a_marked_test_that_asks_for_the_fixture_late_has_its_share_of_alpha(project, tmp_path):
+    run = project(
+        PASSES,
+        """
+    @pytest.mark.dp
+    def test_late(request):
+        request.getfixturevalue("assert_private")(good, epsilon=1.0, neighbours=one)
+    """,
+    )
+    report = tmp_path / "r.json"
+    run(f"--dp-report={report}").assert_outcomes(passed=2)
+    assert alphas(report) == [pytest.approx(1e-6 / 2 * 6 / math.pi**2, rel=1e-12)] * 2
+
+
+def test_the_runs_of_a_replay_are_not_those_of_the_check_behind_it(project, monkeypatch):
+    """Half of α each asks for runs of their own: the same runs twice would be one look at most."""
+    run = project(FAILS)
+    run().assert_outcomes(failed=1)
+    seeds = {}
+
+    def replay(saved, problem, effort):
+        seeds["replay"] = effort.seed
+
+    def check(problem, runner, effort, **more):
+        seeds.update(check=runner.seed, effort=effort.seed)
+        raise MechanismTimeout("enough")
+
+    monkeypatch.setattr(dpwitness.plugin.database.Saved, "replay", replay)
+    monkeypatch.setattr(dpwitness.plugin.asserter, "check_problem", check)
+    run().assert_outcomes(failed=1)
+    assert seeds["replay"] not in (seeds["check"], seeds["effort"])
+
+
+def test_sigterm_keeps_the_ledger_and_the_witness(project, pytester, tmp_path):
+    run = project(
+        FAILS,
+        """
+    import signal
+
+    def ended(rng, q, epsilon, size):
+        signal.raise_signal(signal.SIGTERM)
+        return good(rng, q, epsilon, size)
+
+    def test_ended(assert_private):
+        assert_private(ended, epsilon=1.0, neighbours=one)
+
+    def test_never(assert_private):
+        assert False
+    """,
+    )
+    before = signal.getsignal(signal.SIGTERM)
+    report = tmp_path / "r.json"
+    result = run(f"--dp-report={report}", no_reraise_ctrlc=True)
+    assert result.ret == 143
+    assert [entry["verdict"] for entry in json.loads(report.read_text())["assertions"]] == ["violated"]
+    assert list(pytester.path.glob(".dpwitness/**/*.json"))
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.campaign

@@ -20,10 +20,12 @@ from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.jit import compiled
 from dpwitness.mechanisms.compiled.compare import difference_in_event
+from dpwitness.mechanisms.compiled.constants import constants
 from dpwitness.mechanisms.compiled.driver import fingerprint
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import digest, names, rebuilt
 from dpwitness.mechanisms.draws import sfc64_state
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -390,6 +392,43 @@ def test_a_difference_in_the_runs_that_are_evidence_is_found(coupled):
     assert difference_in_event(mechanism, plain, PAIR, agreed.contains, streams, coupled=coupled) is None
 
 
+class Recorded(Mechanism):
+    """Returns the number of the run, and one more on the second input; wrong in some runs of one of them."""
+
+    threads = True
+
+    def __init__(self, wrong=()):
+        super().__init__(Signature.of(lambda data: 0, {}))
+        self.shard, self.wrong, self.made = 64, set(wrong), 0
+
+    def fill(self, data, rng, rows, start):
+        rows[:, 0] = [self._value(data, int(rng.integers(1 << 62))) for _ in rows]
+        return 1
+
+    def fill_pair(self, pair, rng, rows, start, *, coupled):
+        for i in range(rows.shape[1]):
+            state = rng.bit_generator.state
+            for side, data in enumerate(pair.sides):
+                if coupled:
+                    rng.bit_generator.state = state
+                self.fill(data, rng, rows[side, i : i + 1], start)
+        return 1
+
+    def _value(self, data, draw):
+        value = float(draw % 4) + 10 * float(data[0])
+        return value + (0.25 if (value in self.wrong) else 0.0)
+
+
+@pytest.mark.parametrize(("wrong", "low"), [(3.0, 2.5), (12.0, 11.5)])
+def test_each_kind_of_run_in_the_event_is_compared(wrong, low):
+    """With D in it and D′ not, and the other way round: half of them would hide the runs that are evidence."""
+    shifted, event = Pair(np.array([0]), np.array([1])), Interval(coordinate=0, low=low, high=low + 1)
+    streams = (generator(1, Role.CONFIRM, k) for k in range(2))
+    for coupled in (True, False):
+        found = difference_in_event(Recorded([wrong]), Recorded(), shifted, event.contains, streams, coupled=coupled)
+        assert f"gave ({wrong + 0.25:g})" in found
+
+
 @pytest.mark.parametrize("samplers", [SOON, pytest.param(LATE, marks=pytest.mark.campaign)])
 def test_numpys_generator_and_numbas_agree_so_compiled_code_is_used(samplers):
     for sampler in samplers:
@@ -611,3 +650,23 @@ def test_a_function_compiled_for_earlier_globals_is_not_kept():
 
     assert not digest(released)[1]
     assert digest(compiled_later)[1]
+
+
+NOISE = np.array([0.5, 1.5])
+
+
+def adds_from_an_array(rng, data):
+    return data[0] + NOISE[int(rng.random() < 0.5)]
+
+
+def test_an_array_that_is_changed_in_place_is_another_function(monkeypatch):
+    first, complete = digest(adds_from_an_array)
+    assert complete
+    before = constants(adds_from_an_array)
+    monkeypatch.setattr(f"{__name__}.NOISE", NOISE.copy())
+    assert digest(adds_from_an_array)[0] == first
+    NOISE[1] = 2.5  # the copy
+    assert digest(adds_from_an_array)[0] != first
+    assert constants(adds_from_an_array) != before
+    monkeypatch.setattr(f"{__name__}.NOISE", NOISE.astype(np.float32))
+    assert digest(adds_from_an_array)[0] != first

@@ -19,6 +19,7 @@ from dpwitness.events import (
     event_from_json,
     thresholds_of,
 )  # fmt: skip
+from dpwitness.events.membership import members_of
 from reference import in_set
 
 entry = st.sampled_from([0.0, 1.0, -1.5, 2.0, np.nan])
@@ -204,3 +205,15 @@ def test_kinds_without_a_threshold_have_no_nested_events():
     assert thresholds_of(OutcomeSet(np.ones((1, 1)))) == ()
     listed = FeatureEvent(feature=FEATURE.feature, within=OutcomeSet(np.ones((1, 1))))
     assert thresholds_of(listed) == ()
+
+
+@given(st.lists(st.one_of(intervals, st.builds(Outside, interval=intervals)), min_size=1), real_rows)
+def test_many_intervals_hold_what_each_one_does(events, outcomes):
+    found = members_of(events, outcomes)
+    assert [flags.tolist() for flags in found] == [event.contains(outcomes).tolist() for event in events]
+
+
+def test_an_interval_without_an_upper_end_holds_infinity():
+    rows = np.array([[np.inf], [0.0], [-np.inf], [np.nan]])
+    assert members_of([Interval(coordinate=0, low=-1.0)], rows).tolist() == [[True, True, False, False]]
+    assert Interval(coordinate=0, low=-1.0).contains(rows).tolist() == [True, True, False, False]

@@ -183,6 +183,39 @@ def test_contains_is_the_definition(relation, a, b):
     assert relation.contains(pair) == relation.contains(pair.swapped()) == adjacent_by_definition(relation, a, b)
 
 
+@st.composite
+def moved_lists(draw):
+    """A list and one that lies a small move away in a few entries: two lists drawn by themselves rarely do."""
+    a = draw(entries)
+    steps = st.sampled_from([-1, 0, 1, 2] if isinstance(a[0], int) else [-1.0, -0.5, 0.0, 0.5, 1.0, 1.1])
+    return a, [x + draw(steps) for x in a]
+
+
+@given(judges.filter(lambda relation: hasattr(relation, "length")), moved_lists())
+def test_contains_is_the_definition_near_its_borders(relation, lists):
+    a, b = lists
+    pair = Pair(as_finite_numbers(a), as_finite_numbers(b))
+    assert relation.contains(pair) == relation.contains(pair.swapped()) == adjacent_by_definition(relation, a, b)
+
+
+@pytest.mark.parametrize(
+    ("relation", "a", "b"),
+    [
+        (histogram(3), [1, 2, 3], [2, 3, 3]),  # one person more in each of two cells
+        (histogram(3), [1, 2, 3], [2, 1, 3]),
+        (histogram(3), [1, 2, 3], [3, 2, 3]),
+        (queries(2, direction="up"), [1.0, 1.0], [2.0, 0.5]),
+        (queries(3, direction="up"), [1.0, 1.0, 1.0], [2.0, 1.0, 0.5]),
+        (queries(2, may_move="one"), [1.0, 1.0], [2.0, 1.5]),
+        (bits(3), [0, 1, 1], [1, 0, 1]),
+    ],
+)
+def test_nearly_adjacent_is_not_adjacent(relation, a, b):
+    pair = Pair(as_finite_numbers(a), as_finite_numbers(b))
+    assert not relation.contains(pair)
+    assert not relation.contains(pair.swapped())
+
+
 @given(judges)
 def test_a_relation_comes_back_from_json(relation):
     written = json.loads(json.dumps(relation.to_json(), allow_nan=False))

@@ -1,10 +1,15 @@
 """Runs in other processes are those of one thread of this one."""
 
+import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
+import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +23,9 @@ from dpwitness.mechanisms.mechanism import Learned
 from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Role
+from dpwitness.runs import processes as processes_of_runs
 from dpwitness.runs.paying import PAYS, START, Paying
+from dpwitness.runs.portions import Died
 from dpwitness.runs.processes import Processes
 from dpwitness.runs.remote import TRIES, Remote
 from dpwitness.runs.sending import CannotSend, _is_installed, dumped, loaded, parcel, sent
@@ -332,3 +339,75 @@ def test_processes_are_started_where_enough_is_to_come():
     assert paying.to_start(2, PAYS / 8, 0.1)  # in small pieces, but it is known that there are many
     paying.here += PAYS / 2
     assert not paying.to_start(1, 0.1, 0.1)
+
+
+def test_a_process_ends_with_the_one_that_started_it(monkeypatch):
+    parents, ended = iter([7, 7, 1]), []
+    monkeypatch.setattr(processes_of_runs.os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(processes_of_runs.os, "_exit", ended.append)
+    monkeypatch.setattr(processes_of_runs.time, "sleep", lambda seconds: None)
+    processes_of_runs._end_with(7)
+    assert ended == [1]
+
+
+def test_processes_can_be_ended_without_a_lock():
+    """A handler of signals runs in the midst of whatever holds it."""
+    place = Processes(1)
+    place.kill()  # none was started
+    handle = place._asked(time.sleep, 60)
+    assert place.answer(handle, 0.01) is None
+    with place._lock:
+        place.kill()
+    with pytest.raises(Died):
+        place.answer(handle, 30.0)
+    place.stop()
+
+
+SLOW = """
+import time
+import numpy as np
+
+def slow(data, epsilon):
+    time.sleep(0.002)
+    return data[0] + np.random.laplace(0, 1 / epsilon)
+"""
+
+
+def of_mark(mark):
+    """The processes that were started with a mark in their environment, or by such ones."""
+    found = []
+    for place in Path("/proc").iterdir():
+        with suppress(OSError):
+            if place.name.isdigit() and mark.encode() in (place / "environ").read_bytes():
+                found.append(int(place.name))
+    return found
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("where", [(), ("--cluster", "local")])
+def test_no_signal_leaves_processes_behind(tmp_path, number, where):
+    (tmp_path / "mine.py").write_text(SLOW)
+    command = [sys.executable, "-m", "dpwitness", "check", "mine.py:slow", "--epsilon", "1", "--queries", "1"]
+    mark = f"MARK{uuid.uuid4().hex}"
+    started = subprocess.Popen(
+        [*command, "--max-time", "300", "--runs", "1e9", "--workers", "2", "--save", "result.json", *where],
+        cwd=tmp_path, env={**os.environ, "MARKED": mark}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    end = time.monotonic() + 120
+    while len(of_mark(mark)) < 4 and time.monotonic() < end:  # it, two workers, and who cleans up behind them
+        time.sleep(0.1)
+    time.sleep(10.0)  # the search is over by then, so that there is a verdict
+    started.send_signal(number)
+    out, _ = started.communicate(timeout=60)
+    if number is signal.SIGKILL:
+        assert started.returncode == -signal.SIGKILL
+    else:
+        assert started.returncode == 128 + number
+        assert out.startswith(b"NOT REFUTED")
+        assert json.loads((tmp_path / "result.json").read_text())["ended"] == "interrupted"
+    end = time.monotonic() + 30
+    while of_mark(mark) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert of_mark(mark) == []

@@ -131,6 +131,25 @@ def test_a_check_draws_no_stream_twice(monkeypatch):
     assert len(set(asked)) == len(asked)
 
 
+def test_a_check_in_epochs_draws_no_stream_twice(monkeypatch):
+    """Runs that came again would be bet on by who has seen them."""
+    asked = []
+
+    def recorded(seed, *key):
+        asked.append((seed, *key))
+        return generator(seed, *key)
+
+    def noisy(rng, data, size):
+        return data[0] + rng.laplace(0, 1, size)
+
+    monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
+    few = {"neighbours": dpwitness.queries(1), "seed": 5, "search_runs": 0, "max_runs": 300}
+    assert dpwitness.check(noisy, claim=1.0, **few).epoch_runs > 100
+    asked = [(seed, *role.value, *key) for seed, role, *key in asked if role is Role.EPOCH]
+    assert len(asked) > 30
+    assert len(set(asked)) == len(asked)
+
+
 def test_rows_of_several_rounds_are_kept_together():
     none, narrow, wide = np.empty((0, 7)), np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]])
     assert np.array_equal(stack([none, narrow, wide]), [[1, math.nan], [2, math.nan], [3, 4]], equal_nan=True)

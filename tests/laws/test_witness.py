@@ -383,3 +383,17 @@ def test_a_file_does_not_say_which_inputs_of_a_target_are_adjacent():
         dpw.replay(forged, max_runs=20_000)
     told = dpw.replay(forged, neighbours=pairs(wide), max_runs=20_000)  # the user's own word
     assert isinstance(told, dpw.Violation)
+
+
+@pytest.mark.parametrize("alpha", [0, 0.0, 1, 1.0, -1e-6, 1.5])
+def test_a_level_in_a_file_lies_between_0_and_1(violation, alpha):
+    value = violation.witness.to_json()
+    assert dpw.Witness.from_json(value).alpha == violation.alpha
+    with pytest.raises(InvalidWitness, match="must lie between 0 and 1"):
+        dpw.Witness.from_json(value | {"alpha": alpha})
+
+
+def test_a_replay_makes_other_runs_than_the_check(violation):
+    replayed = dpw.replay(violation.witness)
+    assert replayed.seed != violation.seed
+    assert replayed.counts != violation.counts

@@ -1,6 +1,7 @@
 """A claim that leaves the adjacency open: one verdict for each, at half of α, and none is lost."""
 
 import json
+import math
 import re
 import warnings
 from dataclasses import replace
@@ -13,7 +14,14 @@ from dpwitness.api.adjacencies import check_each_adjacency
 from dpwitness.candidate import Candidate
 from dpwitness.cli import main
 from dpwitness.effort import Effort
-from dpwitness.errors import ClusterLost, DependentRuns, InvalidNeighbours, MechanismRaised
+from dpwitness.errors import (
+    ClusterLost,
+    CompiledDisagrees,
+    DependentRuns,
+    InvalidNeighbours,
+    MechanismRaised,
+    MixedKinds,
+)
 from dpwitness.events import Interval
 from dpwitness.problem import Statement, prepare
 from dpwitness.results.verdict import verdict_from_json
@@ -111,7 +119,18 @@ def test_each_has_half_of_alpha_and_what_time_is_left(found):
     assert 58 < shares[1][1] <= 60  # the first took none of it
 
 
-@pytest.mark.parametrize("error", [MechanismRaised("no luck"), ClusterLost("gone"), InvalidNeighbours("no pair")])
+LATER = (
+    MechanismRaised("no luck"),
+    ClusterLost("gone"),
+    InvalidNeighbours("no pair"),
+    CompiledDisagrees("other outcomes"),
+    MixedKinds("1 and [1]"),
+    ZeroDivisionError("a relation of the user's"),
+    SystemExit(3),
+)
+
+
+@pytest.mark.parametrize("error", LATER, ids=lambda error: type(error).__name__)
 def test_a_violation_is_not_lost_to_an_error_under_the_other_adjacency(found, error):
     alone = replace(found, others=())
     verdict, _ = outcomes_of(alone, error)
@@ -119,6 +138,23 @@ def test_a_violation_is_not_lost_to_an_error_under_the_other_adjacency(found, er
     assert str(error) in verdict.notes[-1]
     with pytest.raises(type(error)):
         outcomes_of(found.others[0], error)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_violation_counts_more_than_a_pass_that_would_have_detected_nothing(found, order):
+    violated, blind = replace(found, others=()), replace(found.others[0], detectable_epsilon=math.inf)
+    verdict, _ = outcomes_of(*[violated, blind][::order])
+    assert isinstance(verdict, dpw.Violation)
+    assert [type(other) for other in verdict.others] == [dpw.NotRefuted]
+
+
+def test_of_two_violations_the_clearer_one_is_told_and_of_two_passes_the_weaker_one(found):
+    weak = replace(found, others=(), log_e_value=20.0)
+    clear = replace(weak, log_e_value=30.0)
+    assert outcomes_of(weak, clear)[0].log_e_value == outcomes_of(clear, weak)[0].log_e_value == 30.0
+    sharp, blind = (replace(found.others[0], detectable_epsilon=value) for value in (1.5, math.inf))
+    for pair in ((sharp, blind), (blind, sharp)):
+        assert outcomes_of(*pair)[0].detectable_epsilon == math.inf
 
 
 def test_an_adjacency_of_which_an_attack_proposes_no_pair_is_left_out():

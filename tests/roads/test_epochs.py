@@ -11,11 +11,18 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
+from dpwitness.api import epochs as epochs_module
+from dpwitness.candidate import Candidate
+from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
-from dpwitness.evidence import runs_needed
+from dpwitness.events import Interval
+from dpwitness.evidence import Estimate, runs_needed
+from dpwitness.evidence.counts import CountsTable
 from dpwitness.health import findings
 from dpwitness.mechanisms.catalog import load
 from dpwitness.results.verdict import verdict_from_json
+from dpwitness.search.courses import Course
+from running import prepare
 
 ONE = dpw.pairs(([0.0], [1.0]))
 #: One process; no run is thrown away.
@@ -257,3 +264,31 @@ def test_runs_that_hang_together_convict_nobody(mechanism):
     except (DependentRuns, InvalidOutcome):
         return
     assert isinstance(verdict, dpw.NotRefuted)
+
+
+@pytest.mark.parametrize("pairs", [1, 3])
+def test_the_wealth_of_pairs_that_were_never_bet_on_counts(pairs):
+    """The e-value is the mean over all places from the start: leaving those out that bet nothing would lift it."""
+    given = [([0.0], [float(k + 1)]) for k in range(pairs)]
+    problem, runner = prepare(many_numbers, neighbours=given)
+    epochs = epochs_module._begun(problem, runner, Effort(max_runs=64))
+    epochs.bet(64)
+    assert epochs.places > pairs - (pairs == 1)
+    shares = sum(len(course.epochs) for course in epochs.courses) + epochs.wealth.unused
+    assert shares == 2 * epochs.places
+    assert epochs.wealth.log_e_value(problem.claim) == pytest.approx(epochs._log_wealth(), rel=1e-9)
+    left = replace(epochs.wealth, unused=0).log_e_value(problem.claim)
+    assert (left > epochs._log_wealth() + 0.1) == (pairs > 1)  # what a mistake here would be worth
+
+
+def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
+    pair, event = dpw.pairs(([0.0], [1.0])).given[0], Interval(coordinate=0, low=0.5)
+    seen = CountsTable(np.array([[7], [5], [3], [2]]))
+    course = Course(pair=pair, index=0, numbers={event: 0}, seen=seen)
+    estimate = Estimate(p=0.5, q=0.2, both=0.1)
+    along = course.counts(Candidate(pair=pair, event=event, estimate=estimate))
+    against = course.counts(Candidate(pair=pair.swapped(), event=event, estimate=estimate))
+    assert (along.n10, along.n11, along.n01, along.n00) == (7, 5, 3, 2)
+    assert (against.n10, against.n11, against.n01, against.n00) == (3, 5, 7, 2)
+    other = course.counts(Candidate(pair=pair, event=Interval(coordinate=0), estimate=estimate))
+    assert other.runs == 0

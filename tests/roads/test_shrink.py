@@ -26,6 +26,7 @@ from dpwitness import (
 )
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
+from dpwitness.api.checking import confirm_candidate
 from dpwitness.api.replaying import replay
 from dpwitness.api.shrinking import shrink
 from dpwitness.claims import ApproxDP, HalfPlane
@@ -458,3 +459,24 @@ def test_where_inputs_stay_the_event_gets_rounder():
     assert spent >= 2 * shrinking.COMPILED_RUNS
     assert spent % shrinking.COMPILED_RUNS == 0
     assert smallest(given, running, replace(effort, max_time=1e-9), relation.given[0], event)[0] is None
+
+
+def test_what_is_smaller_is_confirmed_at_the_level_of_what_it_stands_for(monkeypatch):
+    levels = []
+
+    def confirmed(problem, runner, effort, candidate, **more):
+        levels.append(effort.alpha)
+        return confirm_candidate(problem, runner, effort, candidate, **more)
+
+    monkeypatch.setattr("dpwitness.api.shrinking.confirm_candidate", confirmed)
+
+    def noisy(rng, data, size):
+        return data.sum() + rng.laplace(0, 0.2, size=size)
+
+    few = {"neighbours": queries(3), "seed": 1, "search_runs": 5_000, "max_runs": 50_000}
+    first = dpwitness.check(noisy, claim=1.0, alpha=1e-12, **few)
+    small = shrink(first, noisy, max_runs=50_000)
+    assert levels == [1e-12]
+    assert small is not first
+    assert small.alpha == small.witness.alpha == 1e-12
+    assert small.log_e_value >= -math.log(1e-12)

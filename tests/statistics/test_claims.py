@@ -231,3 +231,15 @@ def test_a_strong_claim_can_be_refuted_by_the_runs_that_are_usual(claim):
     caught = detectable_at_best(2_000_000, claim, alpha=1e-6)
     assert claim.parameter < caught < max(1.2 * claim.parameter, 0.1)
     assert detectable_at_best(2_000_000, ZCDP(100.0), alpha=1e-6) == math.inf
+
+
+@pytest.mark.parametrize("a", [0.0, 0.01, 0.1])
+def test_a_trade_off_function_that_is_known_from_the_left_end_on_only_claims_no_more_there(a):
+    """Of f(a) and f(b) alone f may rise along their line to the left, and be no higher anywhere than it is convex."""
+    first, second, b = 0.7, 0.4, 0.4
+    claim = TradeOff([(a, first), (b, second), (1, 0)])
+    expected = min(first + (first - second) / (b - a) * a, 1.0)
+    assert claim.largest(0.0) == pytest.approx(1 - expected, abs=1e-12)
+    for share in (0.0, 0.25, 0.5, 1.0):
+        at = share * a
+        assert claim.largest(at) == pytest.approx(1 - (first + (first - second) / (b - a) * (a - at)), abs=1e-9)

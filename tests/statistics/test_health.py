@@ -1,7 +1,9 @@
 """Runs that depend on each other, noise that is remembered, inputs that are ignored: found before anyone is accused."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from dpwitness.health.dependence import FurtherCalls, Shards, refuse_dependent
 from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.compiled.constants import constants
+from dpwitness.mechanisms.libraries import opendp
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
@@ -286,13 +289,24 @@ def test_a_violation_of_fresh_noise_needs_no_note():
     assert verdict.notes == ()
 
 
-def test_what_cannot_be_loaded_anew_is_refused_only_where_it_never_varies():
+def test_what_cannot_be_loaded_anew_is_refused_only_where_it_never_varies_and_may_remember():
     limits = {"claim": 1.0, "neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000}
+    noise = np.random.default_rng(1).laplace()
     with pytest.raises(DependentRuns, match=r"in a new process, and there it cannot be loaded .*: put the function at"):
-        dpw.check(remembered.hidden[0], **limits)
+        dpw.check(lambda data: data[0] + noise, **limits)
+    verdict = dpw.check(remembered.hidden[0], **limits)
+    assert isinstance(verdict, dpw.Violation)
+    assert [note.split(" every run")[0] for note in verdict.notes[1:]] == ["on D", "on D′"]
     verdict = dpw.check(lambda rng, data: data[0] + rng.laplace(0, 0.2), **limits, max_runs=20_000)
     assert isinstance(verdict, dpw.Violation)
     assert verdict.notes[0].startswith("not compared with a new process, ")
+
+
+def of_no_module(text, name):
+    """What `exec` makes: its `__module__` is None."""
+    space = {}
+    exec(text, space)
+    return space[name]
 
 
 @pytest.mark.parametrize(
@@ -302,11 +316,65 @@ def test_what_cannot_be_loaded_anew_is_refused_only_where_it_never_varies():
         (remembered.decorated, "noisy that is this function"),
         (np.random.default_rng(0).laplace, "is no plain function"),
         (loading.Place, "is no plain function"),
+        (eval("lambda data: data", {}), "<lambda> is defined inside another function"),
+        (of_no_module("def f(data): return data", "f"), "f is of no module that can be imported"),
     ],
 )
 def test_only_functions_that_a_name_leads_to_are_loaded_anew(function, reason):
     with pytest.raises(loading.CannotLoad, match=reason):
         loading.place_of(function)
+
+
+NOISE = np.random.default_rng(3).laplace()
+
+
+def holds_a_list(data, memory=[]):  # noqa: B006  # what this is about
+    return data[0]
+
+
+def reads_a_number(data):
+    return data[0] + NOISE
+
+
+def calls_another(data):
+    return reads_a_number(data)
+
+
+def marked(data):
+    return data[0]
+
+
+marked.noise = 0.3
+
+
+@pytest.mark.parametrize(
+    ("function", "may"),
+    [
+        (remembered.hidden[0], False),
+        (lambda data: np.sum(data) + len(data), False),
+        (sum, False),
+        (of_no_module("def f(data): return data[0]", "f"), False),
+        (remembered.seeded, False),
+        (holds_a_list, True),
+        (reads_a_number, True),
+        (calls_another, True),
+        (marked, True),
+        ([0.5].count, True),
+        (remembered.cached, True),
+        (remembered.kept, True),
+        (loading.Place, True),
+    ],
+)
+def test_what_may_remember_its_noise(function, may):
+    assert loading.may_remember(function) is may
+
+
+def test_an_opendp_measurement_remembers_nothing_unless_a_function_of_the_users_may_be_in_it(monkeypatch):
+    measurement = opendp.LIBRARY
+    monkeypatch.setitem(sys.modules, "opendp.mod", SimpleNamespace(GLOBAL_FEATURES={"contrib"}))
+    assert not measurement.may_remember(object())
+    monkeypatch.setitem(sys.modules, "opendp.mod", SimpleNamespace(GLOBAL_FEATURES={"honest-but-curious"}))
+    assert measurement.may_remember(object())
 
 
 def requested(function, outcome=None, given=None, events=()):

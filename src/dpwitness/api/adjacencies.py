@@ -3,29 +3,17 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from dpwitness.api.requirements import require_budget
 from dpwitness.clock import Deadline
 from dpwitness.effort import CHECK_RUNS, Effort
-from dpwitness.errors import (
-    BadInput,
-    ClusterLost,
-    CompiledDisagrees,
-    DependentRuns,
-    InvalidNeighbours,
-    MechanismError,
-    MixedKinds,
-)
+from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours
 from dpwitness.neighbours import Pair, Relation, adjacent, alternatives
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Verdict, Violation
 from dpwitness.runs import Runner
 
 __all__ = ["adjacency_note", "check_each_adjacency"]
-
-#: Errors after which what was proved before them is in doubt, too, or is to be proved again.
-DOUBTED: Final = (DependentRuns, CompiledDisagrees, MixedKinds)
 
 Check = Callable[[Problem, Runner, Effort], Verdict]
 
@@ -36,7 +24,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
     Each is checked at an even share of α, so that all together raise a false alarm with probability α at most, and in
     an even share of the time that is left. The violation with the largest e-value comes back, else the pass that would
     have detected least; the other verdicts are its `others`. What was found is not lost to an error or an interruption
-    that comes after it.
+    that comes after it, but to `DependentRuns`: of the same mechanism, whose counts are no evidence then.
     """
     relations, left_out = _possible(problem)
     if not left_out and len(relations) < 2:
@@ -53,10 +41,11 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             if not found:
                 raise
             found[-1] = replace(found[-1], ended="interrupted")
-        except (BadInput, MechanismError, ClusterLost) as error:
-            if isinstance(error, DOUBTED) or not any(isinstance(verdict, Violation) for verdict in found):
+        except (Exception, SystemExit) as error:  # of any kind: what was proved is not lost to it
+            if isinstance(error, DependentRuns) or not any(isinstance(verdict, Violation) for verdict in found):
                 raise
-            found[-1] = _noted(found[-1], f"under {relation!s:.200} nothing was found out: {error}")
+            text = str(error) if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {error}"
+            found[-1] = _noted(found[-1], f"under {relation!s:.200} nothing was found out: {text}")
             continue
         if found[-1].ended in ("interrupted", "cluster lost"):
             left = [str(other)[:200] for other in relations[len(found) :]]

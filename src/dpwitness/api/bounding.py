@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dpwitness.api.adjacencies import adjacency_note
-from dpwitness.api.loop import believed, confirmed, prepared, result_fields
+from dpwitness.api.loop import believed, confirmed, made_whole, prepared, result_fields
 from dpwitness.checks import number, whole
 from dpwitness.claims import Claim
 from dpwitness.claims.hyperplane import bounds_divergences
@@ -100,13 +100,15 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
     done, shards = confirmed(runner, candidate.pair, events, runs)
     (counts,) = done.totals
     lower = lower_bound(counts, problem.claim, alpha=alpha, estimate=candidate.estimate)
-    notes += believed(runner, candidate.pair, events, shards, against=lower > 0)
-    return Bound(
-        **result_fields(problem, runner, alpha, candidate, done),
-        delta=delta,
-        confidence=confidence,
-        epsilon_lower_bound=lower,
-        search_runs=spent,
-        seconds=runner.seconds,
-        notes=(*notes, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
+    done, said = believed(runner, candidate.pair, events, done, shards, against=lower > 0)
+    return made_whole(
+        lambda: Bound(
+            **result_fields(problem, runner, alpha, candidate, done),
+            delta=delta,
+            confidence=confidence,
+            epsilon_lower_bound=lower,
+            search_runs=spent,
+            seconds=runner.seconds,
+            notes=(*notes, *said, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
+        )
     )

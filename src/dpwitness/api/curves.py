@@ -6,11 +6,18 @@ from typing import Any, Final
 
 from dpwitness.api.adjacencies import adjacency_note
 from dpwitness.api.curve_tests import CurveTests, pool_of
-from dpwitness.api.loop import Totals, confirmed, prepared, require_agreement
+from dpwitness.api.loop import Totals, confirmed, prepared, require_agreement, unless_interrupted
 from dpwitness.checks import number, whole
 from dpwitness.claims import Claim
 from dpwitness.effort import Effort
-from dpwitness.errors import BudgetTooSmall, InvalidParameter, MechanismTimeout
+from dpwitness.errors import (
+    BudgetTooSmall,
+    ClusterLost,
+    DependentRuns,
+    DPWitnessError,
+    InvalidParameter,
+    MechanismTimeout,
+)
 from dpwitness.evidence import holm, p_value
 from dpwitness.health import before_search
 from dpwitness.health.refutation import check_refutation
@@ -20,6 +27,7 @@ from dpwitness.mechanisms.signature import EPSILON_NAMES
 from dpwitness.neighbours import Relation
 from dpwitness.problem import Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
+from dpwitness.results.result import EARLY
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.budget import search_budget, usual_runs
 from dpwitness.search.find import reestimated
@@ -27,7 +35,7 @@ from dpwitness.values import shown
 
 MAX_TIME: Final = 600.0
 METHODS: Final = ("exact", "score")
-Found = tuple[PValueCurve, tuple[str, ...]]  # a line, and notes
+Found = tuple[PValueCurve, str, tuple[str, ...]]  # a line, whether it ended early though whole, and notes
 SUSPICIOUS: Final = 0.01  # a p-value that someone may take for evidence
 
 
@@ -61,9 +69,11 @@ def curve(
 
     One search serves every test ε of a mechanism's ε, and one fresh sample of `runs` paired runs (by default as many as
     80 % of ε takes to exclude) tests each event chosen: these p-values depend on each other, as Holm's adjustment
-    allows. `method`: "exact" or "score", see `evidence.p_value`. Other parameters and errors as in `check`; raises
-    `MechanismTimeout` if the runs cannot be done in `max_time` for each ε: a p-value for a fixed number of runs cannot
-    be had from fewer.
+    allows. `method`: "exact" or "score", see `evidence.p_value`. Other parameters and errors as in `check`.
+
+    A p-value for a fixed number of runs cannot be had from fewer: an ε whose runs are not done in `max_time`, which
+    each has for itself, has no line. The lines that are finished come back, with a note on each ε that has none, also
+    after Ctrl-C, where the cluster is lost and where a run fails; where there is none at all, the error is raised.
     """
     started = time.monotonic()
     if runs is not None:
@@ -86,16 +96,32 @@ def curve(
     lines: list[PValueCurve] = []
     notes: list[str] = []
     mechanisms: list[Mechanism] = []
+    ended, lost = "runs", None
 
-    for statement, one in zip(statements, stated, strict=True):
+    for k, (statement, one) in enumerate(zip(statements, stated, strict=True)):
 
         def work(problem: Problem, runner: Runner, epsilon: float = one.epsilon or 0.0) -> Found:
             mechanisms.append(problem.mechanism)
             return _line(problem, runner, effort, tests, (epsilon, method, runs))
 
-        line, said = prepared(statement, effort, work)
-        lines.append(line)
-        notes += said
+        try:
+            line, line_ended, said = prepared(statement, effort, work)
+        except DependentRuns:  # of the same function: what was counted of it before is no evidence either
+            raise
+        except (KeyboardInterrupt, DPWitnessError) as error:
+            lost, line_ended = error, _ended(error)
+            notes.append(f"no line for ε = {one.epsilon:g}: {error or EARLY[line_ended]}")
+        else:
+            lines.append(line)
+            notes += said
+        if line_ended != "runs":
+            ended = line_ended
+        if line_ended not in ("runs", "time"):  # of the others each has time of its own
+            left = [f"{other.epsilon:g}" for other in stated[k + 1 :]]
+            notes += [f"not begun: ε = {', '.join(left)}"] if left else []
+            break
+    if not lines and lost is not None:
+        raise lost
     ran = mechanisms[-1]
     return Curve(
         mechanism=ran.name,
@@ -104,6 +130,7 @@ def curve(
         claim=tests.family,
         method=method,
         lines=tuple(lines),
+        ended=ended,
         seed=effort.seed or 0,
         reproducible=ran.reproducible,
         seconds=time.monotonic() - started,
@@ -111,10 +138,16 @@ def curve(
     )
 
 
+def _ended(error: BaseException) -> str:
+    """Why there is no line, as results say it."""
+    kinds = {KeyboardInterrupt: "interrupted", ClusterLost: "cluster lost", MechanismTimeout: "time"}
+    return next((text for kind, text in kinds.items() if isinstance(error, kind)), "failed")
+
+
 def _line(
     problem: Problem, runner: Runner, effort: Effort, tests: CurveTests, how: tuple[float, str, int | None]
 ) -> Found:
-    """The p-values of all tests for one mechanism, and notes.
+    """The p-values of all tests for one mechanism, whether it was interrupted behind them, and notes.
 
     `how`: the mechanism's ε, the method, and the confirm runs if given.
     """
@@ -150,8 +183,9 @@ def _line(
         p_value(c, test, method=method, seed=runner.seed + i)
         for i, (c, test) in enumerate(zip(counts, tests.claims, strict=True))
     ]
+    said = runner.notes
     if min(values) < SUSPICIOUS:
-        notes += check_refutation(runner, pair, events, shards)
+        done, said = unless_interrupted(done, runner, lambda: check_refutation(runner, pair, events, shards))
     line = PValueCurve(
         epsilon=epsilon,
         test_epsilons=tests.values,
@@ -162,7 +196,7 @@ def _line(
         pair_label=pair.label,
         search_runs=spent,
     )
-    return line, (*notes, *adjacency_note(problem, pair), *runner.notes)
+    return line, done.ended, (*notes, *said, *adjacency_note(problem, pair))
 
 
 def _tests(claims: Any, stated: Claim, method: str, *, of_family: bool) -> CurveTests:

@@ -11,7 +11,14 @@ from typing import Any, Final, TypeVar
 
 from dpwitness.candidate import Candidate
 from dpwitness.effort import Effort
-from dpwitness.errors import ClusterLost, CompiledDiffers, CompiledDisagrees, MixedKinds
+from dpwitness.errors import (
+    ClusterLost,
+    CompiledDiffers,
+    CompiledDisagrees,
+    DependentRuns,
+    MechanismError,
+    MixedKinds,
+)
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.health.dependence import Shards
@@ -28,6 +35,8 @@ from dpwitness.values import shown
 T = TypeVar("T")
 Totals = tuple[Counts, ...]
 
+#: Errors after which runs are made again otherwise, or are no evidence.
+MADE_AGAIN: Final = (CompiledDisagrees, DependentRuns, MixedKinds)
 #: Shards of confirm runs in which runs with the event are looked for, to compare them with Python.
 COMPARED_SHARDS: Final = 4
 #: Seconds for comparing runs of a pass: 2 % of a check.
@@ -36,14 +45,19 @@ PASS_SECONDS: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """Counts of each event; why the runs ended: "refuted", "runs", "time", "interrupted" or "cluster lost".
+    """Counts of each event; why the runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed".
 
-    `lost`: what was raised where the cluster was lost.
+    `lost`: what was raised where the cluster was lost, or where a run failed behind those that were counted.
     """
 
     totals: Totals
     ended: str
-    lost: ClusterLost | None = None
+    lost: ClusterLost | MechanismError | None = None
+
+    def require_runs(self) -> None:
+        """Raise what a failed run raised: where nothing was proved before it, the error is the result."""
+        if isinstance(self.lost, MechanismError):
+            raise self.lost
 
 
 def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T]) -> T:
@@ -80,12 +94,14 @@ def confirmed(
 ) -> tuple[Confirmed, Shards]:
     """Fresh runs of a fixed pair and fixed events, until `look` says stop, the runs are over, or the time.
 
-    `look` gets the counts so far and returns whether to stop and a note for the progress. Raises `CompiledDisagrees`
-    where compiled code gives other outcomes than Python on this pair.
+    `look` gets the counts so far and returns whether to stop and a note for the progress. Ctrl-C, a cluster that is
+    lost and a run that fails end the runs: what was counted before is evidence, since it may be looked at after any
+    number of runs. Raises `CompiledDisagrees` where compiled code gives other outcomes than Python on this pair.
     """
     require_agreement(runner, pair)
     totals: Totals = tuple(Counts() for _ in events)
-    shards, ended, lost = Shards(), "time", None
+    lost: ClusterLost | MechanismError | None = None
+    shards, ended = Shards(), "time"
     try:
         for totals in runner.confirm(pair, events, runs, coupled=coupled):
             shards.add(totals)
@@ -102,15 +118,42 @@ def confirmed(
         if not totals[0].runs:
             raise
         ended, lost = "cluster lost", error
+    except MechanismError as error:
+        if not totals[0].runs or isinstance(error, MADE_AGAIN):
+            raise
+        ended, lost = "failed", error
     return Confirmed(totals=totals, ended=ended, lost=lost), shards
 
 
-def believed(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards, *, against: bool) -> tuple[str, ...]:
-    """Ask what has to be asked of counts that speak `against` a mechanism, or of a pass; notes for people."""
-    if against:
-        return (*require_evidence(runner, pair, events, shards), *runner.notes)
-    require_sound_pass(runner, pair, events, shards)
-    return runner.notes
+def believed(
+    runner: Runner, pair: Pair, events: Sequence[Event], done: Confirmed, shards: Shards, *, against: bool
+) -> tuple[Confirmed, tuple[str, ...]]:
+    """Ask what has to be asked of counts that speak `against` a mechanism, or of a pass; notes for people.
+
+    Raises what a failed run raised where the counts speak not against it; see `unless_interrupted` for the rest.
+    """
+    if not against:
+        done.require_runs()
+        return unless_interrupted(done, runner, lambda: require_sound_pass(runner, pair, events, shards))
+    return unless_interrupted(done, runner, lambda: require_evidence(runner, pair, events, shards))
+
+
+def unless_interrupted(
+    done: Confirmed, runner: Runner, questions: Callable[[], tuple[str, ...]]
+) -> tuple[Confirmed, tuple[str, ...]]:
+    """What the questions that are asked of counts say, for people; Ctrl-C ends them, and the counts stand.
+
+    Raises what the questions do: `DependentRuns` and `CompiledDisagrees`.
+    """
+    notes: tuple[str, ...] = ()
+    if isinstance(done.lost, MechanismError):
+        notes = (f"the runs ended with an error: {done.lost}",)
+    try:
+        notes += questions()
+    except KeyboardInterrupt:
+        done = replace(done, ended="interrupted")
+        notes += ("interrupted before it was asked whether its runs are independent of each other",)
+    return done, (*notes, *runner.notes)
 
 
 def result_fields(
@@ -129,6 +172,15 @@ def result_fields(
     }
 
 
+def made_whole(make: Callable[[], T]) -> T:
+    """A result of counts that are there. Ctrl-C while it is computed does not lose it: it is computed once more."""
+    try:
+        return make()
+    except KeyboardInterrupt:
+        made: Any = make()
+        return replace(made, ended="interrupted")  # type: ignore[no-any-return]  # every result says how its runs ended
+
+
 def require_evidence(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
     """Ask whether counts that speak against a mechanism can be believed; notes for people.
 
@@ -140,13 +192,14 @@ def require_evidence(runner: Runner, pair: Pair, events: Sequence[Event], shards
     return check_refutation(runner, pair, events, shards)
 
 
-def require_sound_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
+def require_sound_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
     """Ask whether the runs of a pass were independent, and the code the user's. Raises as `require_evidence`."""
     check_pass(runner, pair, events, shards)
     compiled, plain = runner.mechanism, runner.mechanism.plain
     if plain is not None:
         rng = generator(runner.seed, Role.CONFIRM)
         _refuse(first_difference(compiled, plain, pair, rng, runs=1 << 20, seconds=PASS_SECONDS))
+    return ()
 
 
 def require_agreement(runner: Runner, pair: Pair, event: Event | None = None, *, coupled: bool = True) -> None:

@@ -4,7 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dpwitness.api.adjacencies import adjacency_note
-from dpwitness.api.loop import confirmed, prepared, require_agreement, require_sound_pass, witness_of
+from dpwitness.api.loop import (
+    confirmed,
+    made_whole,
+    prepared,
+    require_agreement,
+    require_sound_pass,
+    unless_interrupted,
+    witness_of,
+)
 from dpwitness.candidate import Candidate
 from dpwitness.checks import whole
 from dpwitness.claims import Claim
@@ -94,24 +102,29 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
     counts = [total.swapped() if line.swapped else total for total, line in zip(done.totals, found.lines, strict=True)]
     band = band_of(found.lines, counts, planned)
     witness = _witness(problem, runner, effort, found, (band, counts)) if judged else None
-    said += _believed(runner, found, shards, band, witness)
-    return Profile(
-        mechanism=problem.mechanism.name,
-        parameters={name: shown(value) for name, value in problem.mechanism.signature.parameters.items()},
-        pair=found.pair,
-        alpha=effort.alpha,
-        events=tuple(
-            BandEvent(event=event, description=problem.described(event), counts=count, line=line)
-            for event, count, line in zip(found.events, counts, band.lines, strict=True)
-        ),
-        claim=problem.claim if judged else None,
-        witness=witness,
-        search_runs=found.search_runs,
-        ended=done.ended,
-        seed=runner.seed,
-        reproducible=problem.mechanism.reproducible,
-        seconds=runner.seconds,
-        notes=(*said, *adjacency_note(problem, found.pair)),
+    against = band.delta(0.0) > 0 or witness is not None
+    if not against:
+        done.require_runs()
+    done, asked = unless_interrupted(done, runner, lambda: _asked(runner, found, shards, witness, against=against))
+    return made_whole(
+        lambda: Profile(
+            mechanism=problem.mechanism.name,
+            parameters={name: shown(value) for name, value in problem.mechanism.signature.parameters.items()},
+            pair=found.pair,
+            alpha=effort.alpha,
+            events=tuple(
+                BandEvent(event=event, description=problem.described(event), counts=count, line=line)
+                for event, count, line in zip(found.events, counts, band.lines, strict=True)
+            ),
+            claim=problem.claim if judged else None,
+            witness=witness,
+            search_runs=found.search_runs,
+            ended=done.ended,
+            seed=runner.seed,
+            reproducible=problem.mechanism.reproducible,
+            seconds=runner.seconds,
+            notes=(*said, *asked, *adjacency_note(problem, found.pair)),
+        )
     )
 
 
@@ -130,15 +143,14 @@ def _witness(
     return witness_of(problem, runner, effort.alpha, candidate, counts[k])
 
 
-def _believed(
-    runner: Runner, found: ProfileEvents, shards: Shards, band: ProfileBand, witness: Witness | None
+def _asked(
+    runner: Runner, found: ProfileEvents, shards: Shards, witness: Witness | None, *, against: bool
 ) -> tuple[str, ...]:
     """Ask what has to be asked of counts that speak against a mechanism, or of those that show nothing; notes."""
-    if band.delta(0.0) <= 0 and witness is None:
-        require_sound_pass(runner, found.pair, found.events, shards)
-        return runner.notes
+    if not against:
+        return require_sound_pass(runner, found.pair, found.events, shards)
     # Of nested events the outermost and the innermost, and the one that is to be believed most.
     asked = [found.events[0], found.events[-1], *([] if witness is None else [witness.event])]
     for event in {str(event.to_json()): event for event in asked}.values():
         require_agreement(runner, found.pair, event)
-    return (*check_refutation(runner, found.pair, found.events, shards), *runner.notes)
+    return check_refutation(runner, found.pair, found.events, shards)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpwitness.api.loop import Confirmed, Totals, believed, result_fields
+from dpwitness.api.loop import Confirmed, Totals, believed, made_whole, result_fields
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.effort import Effort
@@ -57,12 +57,21 @@ def verdict_of(problem: Problem, runner: Runner, effort: Effort, tested: Tested,
 
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """
-    candidate, (counts,) = tested.candidate, tested.done.totals
+    candidate = tested.candidate
     refuted = tested.log_e_value >= math.log(1 / effort.alpha)
-    notes += believed(runner, candidate.pair, (candidate.event,), tested.shards, against=refuted)
+    done, said = believed(runner, candidate.pair, (candidate.event,), tested.done, tested.shards, against=refuted)
+    tested = replace(tested, done=done)
+    return made_whole(lambda: _made(problem, runner, effort, tested, (*notes, *said), refuted=refuted))
+
+
+def _made(
+    problem: Problem, runner: Runner, effort: Effort, tested: Tested, notes: tuple[str, ...], *, refuted: bool
+) -> Verdict:
+    """The verdict of what was tested, and was asked for."""
+    (counts,) = tested.done.totals
     notes += findings.of_counts(counts)
     common: dict[str, Any] = {
-        **result_fields(problem, runner, effort.alpha, candidate, tested.done),
+        **result_fields(problem, runner, effort.alpha, tested.candidate, tested.done),
         "claim": problem.claim,
         "alpha": effort.alpha,
         "log_e_value": tested.log_e_value,

@@ -1,23 +1,26 @@
 """The command line: arguments → api → report → exit code.
 
-0 not refuted, 1 violated, 2 bad input, 70 an unexpected error, 130 interrupted. Everything that takes time to import is
-imported by `main`, so that an interruption or a failure there ends as it should.
+0 not refuted, 1 violated, 2 bad input, 70 an unexpected error, 130 interrupted, 143 terminated. Everything that takes
+time to import is imported by `main`, so that an interruption or a failure there ends as it should.
 """
 
 import sys
 from collections.abc import Sequence
 
-from dpwitness.cli.console import INTERRUPTED, Interrupts, NoResult, explain, streams, text_of
+from dpwitness.cli.console import Interrupts, NoResult, explain, streams, text_of
 
 __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code. An error is one line on stderr, with `--traceback` its traceback too."""
+    """Run one command; return its exit code. An error is one line on stderr, with `--traceback` its traceback too.
+
+    Without `argv` it is the command of this process, which ends behind it.
+    """
     given = list(sys.argv[1:] if argv is None else argv)
     # Read before there is a parser: its modules may be what fails.
     trace = any(len(text) > 3 and "--traceback".startswith(text) for text in given)
-    with Interrupts() as interrupts, streams():
+    with Interrupts(last=argv is None) as interrupts, streams():
         try:
             code = _run(given, trace)
         except BaseException as error:
@@ -25,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if interrupts.came:
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
             code = explain(error, trace=trace)
-        return INTERRUPTED if interrupts.came else code
+        return interrupts.code if interrupts.came else code
 
 
 def _run(given: list[str], trace: bool) -> int:

@@ -68,8 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
             attack=arguments.attack,
             progress=progress,
         )
-    again = [*repeating(arguments), "--seed", str(verdict.seed)]
-    return hand_over(arguments, exit_code(verdict), verdict.to_json, lambda: verdict.report(reproduce=again))
+
+    def report() -> str:
+        return verdict.report(reproduce=[*repeating(arguments), "--seed", str(verdict.seed)])
+
+    return hand_over(arguments, exit_code(verdict), verdict.to_json, report)
 
 
 def repeating(arguments: argparse.Namespace) -> list[str]:

@@ -11,6 +11,7 @@ import signal
 import sys
 import textwrap
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 NOT_REFUTED, VIOLATED, BAD_INPUT, UNEXPECTED, INTERRUPTED = 0, 1, 2, 70, 130
+#: Seconds within which signals are one: `timeout`, as CI systems, sends SIGTERM to a process and then to its group.
+ONE_SIGNAL = 0.5
 #: Characters of one message: a hostile argument can be long, and is quoted.
 LONGEST = 1_000
 #: Where the values of a report's labelled lines begin.
@@ -89,7 +92,9 @@ def show(text: str, *, wrap: bool = False) -> None:
             _on_terminal(printable(text))
         else:
             print(printable(text), flush=True)
-    except (OSError, ValueError) as error:  # a full disk, a pipe without a reader, a closed file
+    except BrokenPipeError:  # who reads has what it wants, as `head` does
+        _discard(sys.stdout)
+    except (OSError, ValueError) as error:  # a full disk, a closed file
         _discard(sys.stdout)
         raise NoResult(f"the result could not be printed: {getattr(error, 'strerror', None) or error}") from error
 
@@ -162,33 +167,70 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 class Interrupts:
-    """Remembers that Ctrl-C was pressed: an import or a compiler may make another error of `KeyboardInterrupt`."""
+    """Ctrl-C and SIGTERM while a command runs: the first ends the runs, with the verdict so far; the second all.
 
-    def __init__(self) -> None:
-        self.came = False
+    It remembers that one came: an import or a compiler may make another error of `KeyboardInterrupt`. With `last` the
+    process ends behind the command, and what comes while it does ends it at once.
+    """
+
+    #: That of the command which runs in the main thread.
+    active: "Interrupts | None" = None
+
+    def __init__(self, *, last: bool = False) -> None:
+        self._number: int | None = None  # of the first signal
+        self._since = 0.0
         self._held = False
-        self._before: Any = None
+        self._last = last
+        self._before: dict[int, Any] = {}
+
+    @property
+    def came(self) -> bool:
+        """Whether there was a signal."""
+        return self._number is not None
+
+    @property
+    def code(self) -> int:
+        """The exit code of a command that a signal ended."""
+        return INTERRUPTED if self._number is None else 128 + self._number
 
     def __enter__(self) -> "Interrupts":
-        # Elsewhere than in the main thread, or where somebody else handles SIGINT or ignores it, nothing is changed.
+        # Elsewhere than in the main thread, or where somebody else handles a signal or ignores it, nothing is changed.
         if threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
-            if handler is signal.default_int_handler:
-                self._before = handler
-                signal.signal(signal.SIGINT, self._handle)
+            for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+                if signal.getsignal(number) is usual:
+                    self._before[number] = usual
+                    signal.signal(number, self._handle)
+            Interrupts.active = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        self._held = True
+        if self._last:
+            return
+        for number, usual in self._before.items():
+            signal.signal(number, usual)
+        if Interrupts.active is self:
+            Interrupts.active = None
 
     def _handle(self, number: int, frame: Any) -> None:
-        self.came = True
-        if not self._held:
-            signal.default_int_handler(number, frame)
+        if self.came and time.monotonic() - self._since > ONE_SIGNAL:
+            self._end()
+        elif not self.came:
+            self._number, self._since = number, time.monotonic()
+            if not self._held:
+                raise KeyboardInterrupt
+
+    def _end(self) -> None:
+        """End the process at once, and those that it has started."""
+        processes = sys.modules.get("dpwitness.runs.processes")
+        if processes is not None:
+            processes.end_at_once()
+        if is_terminal(sys.stderr):
+            os.write(2, b"\x1b[?25h")  # a progress bar has hidden the cursor
+        os._exit(self.code)
 
     def hold(self) -> None:
-        """From now on only remember: the last message is being printed."""
+        """From now on only remember: a result, or the last message, is being printed."""
         self._held = True
 
 
@@ -223,8 +265,11 @@ def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:
     """Print a result and write its files, each step whatever became of those before it; return the exit code.
 
     `code` is that of the result. A proved violation stays exit 1 and an interruption 130; of anything else a failure
-    shows: `BAD_INPUT` for a file that could not be written, `UNEXPECTED` for a result that nobody could read.
+    shows: `BAD_INPUT` for a file that could not be written, `UNEXPECTED` for a result that could not be printed. Ctrl-C
+    and SIGTERM wait until it is all written.
     """
+    if Interrupts.active is not None:
+        Interrupts.active.hold()
     failures = []
     for step in steps:
         try:

@@ -5,7 +5,6 @@ from typing import Any
 
 from dpwitness.cli import options
 from dpwitness.cli.arguments import number, span
-from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.parser import command
 from dpwitness.errors import InvalidParameter
 
@@ -45,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     import dpwitness as dpw
     from dpwitness.cli.inputs import claim_of, given, loaded
     from dpwitness.cli.progress import live
-    from dpwitness.cli.results import check_places, hand_over
+    from dpwitness.cli.results import check_places, exit_code, hand_over
     from dpwitness.report.plots import plot_curve
 
     claim = claim_of(arguments)
@@ -67,5 +66,5 @@ def run(arguments: argparse.Namespace) -> int:
             **given(arguments, "runs"),
         )
     return hand_over(
-        arguments, NOT_REFUTED, result.to_json, lambda: str(result), plot=lambda path: plot_curve(result, path)
+        arguments, exit_code(result), result.to_json, lambda: str(result), plot=lambda path: plot_curve(result, path)
     )

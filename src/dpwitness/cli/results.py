@@ -5,10 +5,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, deliver, show
+from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, deliver, show
 from dpwitness.files import check_writable, write_atomically
 from dpwitness.report.plots import plot_format
 from dpwitness.results.bound import Bound
+from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
 from dpwitness.results.verdict import Verdict, Violation
 
@@ -50,13 +51,15 @@ def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, Any]], r
         show(report(), wrap=True)
 
 
-def exit_code(result: Verdict | Bound | Profile) -> int:
-    """The exit code of a result: interrupted, violated, without the cluster that it needs, or none of these."""
+def exit_code(result: Verdict | Bound | Curve | Profile) -> int:
+    """The exit code of a result: interrupted, violated, without what it needs, or none of these."""
     if result.ended == "interrupted":
         return INTERRUPTED
     if isinstance(result, Violation) or (isinstance(result, Profile) and result.refuted):
         return VIOLATED
-    return UNEXPECTED if result.ended == "cluster lost" else NOT_REFUTED
+    if isinstance(result, Curve) and result.ended == "time":
+        return BAD_INPUT  # a line that was asked for is missing
+    return {"cluster lost": UNEXPECTED, "failed": BAD_INPUT}.get(result.ended, NOT_REFUTED)
 
 
 def as_json(value: Any) -> str:

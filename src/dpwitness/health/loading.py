@@ -7,8 +7,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
+
+import numpy as np
+
+from dpwitness.mechanisms.compiled.reach import KNOWN, names, root_of, variables
+from dpwitness.mechanisms.libraries import library_of
 
 
 class CannotLoad(Exception):
@@ -27,13 +32,15 @@ class Place:
 def place_of(function: Any) -> Place:
     """Where a function can be loaded from. Raises `CannotLoad` for what only this process has."""
     plain = getattr(function, "py_func", function)
-    name = getattr(plain, "__qualname__", type(plain).__qualname__)
+    name = str(getattr(plain, "__qualname__", type(plain).__qualname__))
     known = getattr(builtins, name, None) is plain
     if not known and not isinstance(plain, FunctionType):
         raise CannotLoad(f"{name} is no plain function")
     if "<" in name:
         raise CannotLoad(f"{name} is defined inside another function")
     module = sys.modules.get(plain.__module__)
+    if module is None:
+        raise CannotLoad(f"{name} is of no module that can be imported, as what `exec` made")
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -43,6 +50,34 @@ def place_of(function: Any) -> Place:
     if plain.__module__ == "__main__" and not file:
         raise CannotLoad(f"{name} was written in an interactive session")
     return Place(module=plain.__module__, file=None if file is None else str(Path(file).resolve()), name=name)
+
+
+def may_remember(value: Any) -> bool:
+    """Whether a mechanism, or what it reaches, holds anything in which noise could be kept from run to run.
+
+    Whole numbers, texts, and modules and functions that are installed with Python or NumPy hold none. A real number may
+    be noise that was drawn once; of an object nothing is known, unless its library says what it is.
+    """
+    return _may_remember(value, set())
+
+
+def _may_remember(value: Any, seen: set[int]) -> bool:
+    value = getattr(value, "py_func", value)
+    if id(value) in seen or isinstance(value, bool | int | str | bytes | type(None) | np.ufunc):
+        return False
+    if isinstance(value, BuiltinFunctionType):  # a method, as of a list, is of this type too
+        return not isinstance(value.__self__, ModuleType | type(None))
+    if isinstance(value, ModuleType):
+        return value.__name__.partition(".")[0] not in KNOWN
+    if isinstance(value, FunctionType | type) and root_of(value) in KNOWN:
+        return False
+    if not isinstance(value, FunctionType):
+        return library_of(value).may_remember(value)
+    seen.add(id(value))
+    there = variables(value)
+    reached = [there[path[0]] for path in names(value.__code__) if path[0] in there]
+    kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *vars(value).values())
+    return any(_may_remember(found, seen) for found in (*reached, *kept))
 
 
 def load(place: Place) -> Callable[..., Any]:

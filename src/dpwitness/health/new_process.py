@@ -33,7 +33,18 @@ from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
 
-__all__ = ["Answer", "CannotLoad", "Place", "Request", "ask", "place_of", "refuse_inside", "request", "same_constants"]
+__all__ = [
+    "Answer",
+    "CannotLoad",
+    "Place",
+    "Request",
+    "ask",
+    "end",
+    "place_of",
+    "refuse_inside",
+    "request",
+    "same_constants",
+]
 
 #: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
 INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
@@ -42,6 +53,8 @@ VECTORISED_RUNS: Final = 1 << 16
 PLAIN_RUNS: Final = 1 << 10
 START: Final = 60.0
 CHUNK: Final = 1024
+#: Processes that are asked just now.
+_RUNNING: Final[set["subprocess.Popen[bytes]"]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,18 +157,29 @@ def _told(question: "Request | Place") -> Any:
     """What a new process answers. Raises `CannotLoad`."""
     head = json.dumps([str(Path(entry or ".").resolve()) for entry in sys.path]).encode()
     try:
-        done = subprocess.run(
+        asked = head + b"\n" + pickle.dumps(question)
+    except Exception as error:  # whatever an object of the user's raises when it is written
+        raise CannotLoad(f"it cannot be written for a new process ({type(error).__name__}: {error})") from error
+    try:
+        process = subprocess.Popen(
             [sys.executable, "-m", "dpwitness.health.new_process"],
-            input=head + b"\n" + pickle.dumps(question),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=START + 4 * SECONDS,
             env={**os.environ, INSIDE: "1"},
-            check=False,
         )
-        said: dict[str, Any] = {"error": f"it ended with exit code {done.returncode}"}
-        if done.stdout:
-            said = json.loads(done.stdout)
+        with process:
+            _RUNNING.add(process)
+            try:
+                answered, _ = process.communicate(asked, timeout=START + 4 * SECONDS)
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                _RUNNING.discard(process)
+        said: dict[str, Any] = {"error": f"it ended with exit code {process.returncode}"}
+        if answered:
+            said = json.loads(answered)
     except subprocess.TimeoutExpired as error:
         raise CannotLoad(f"a new process did not answer within {error.timeout:g} s") from error
     except (OSError, ValueError) as error:
@@ -163,6 +187,12 @@ def _told(question: "Request | Place") -> Any:
     if "error" in said:
         raise CannotLoad(f"in a new process: {said['error']}")
     return said["answer"]
+
+
+def end() -> None:
+    """End the new processes that are asked just now: whoever waits for one gets `CannotLoad`."""
+    for process in tuple(_RUNNING):
+        process.kill()
 
 
 def answer(question: Request | Place) -> Any:

@@ -2,21 +2,27 @@
 
 Compiled code keeps nothing from run to run but the module-level values that were compiled into it: only these are
 compared.
+
+What was proved is lost to a finding alone: that runs depend on each other, or that noise or a setting is another in a
+new process (`DependentRuns`). A question that cannot be asked, because the mechanism raises by now, or cannot be loaded
+anew, or because an object of the user's cannot be written, is a note. With one exception: what returned the same in
+every run, on both inputs, and may have drawn its noise once is refused where no new process can tell, since that is all
+that a mechanism with remembered noise shows.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Final, TypeAlias
 
-from dpwitness.errors import DependentRuns
+from dpwitness.errors import DependentRuns, DPWitnessError
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.health import new_process
 from dpwitness.health.common import SECONDS, Outcomes, shown
 from dpwitness.health.dependence import FurtherCalls, Shards, further_calls, refuse_dependent, refuse_series
 from dpwitness.health.independence import LEVEL, fisher_p_value
+from dpwitness.health.loading import may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 
@@ -55,13 +61,19 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
         return _compiled(runner, pair)
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
         told = beside.submit(_told, runner, pair, events)
-        seen = further_calls(runner, pair, events)
-    if seen is None:
-        return ("its runs were not compared with each other: they took too long",)
+        try:
+            seen = _seen(runner, pair, events)
+        except BaseException:  # Ctrl-C: nobody waits for the other one any more
+            new_process.end()
+            raise
+    notes: tuple[str, ...] = ()
     name = runner.mechanism.name
-    refuse_dependent(name, len(events), shards, seen)
+    if isinstance(seen, str):
+        notes, seen = (f"its runs were not compared with each other: {seen}",), []
+    else:
+        refuse_dependent(name, len(events), shards, seen)
     refuse_series(name, events, [*shards.series, *(calls.series for calls in seen if calls.series is not None)])
-    return _compared(runner, told.result(), seen, shards)
+    return (*notes, *_compared(runner, told.result(), seen, shards))
 
 
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
@@ -72,28 +84,33 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
         return
-    seen: Sequence[FurtherCalls] = ()
+    seen: Sequence[FurtherCalls] | str = ()
     if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
-        seen = further_calls(runner, pair, events, seconds=min(SECONDS, PASS_SHARE * runner.seconds)) or ()
+        seen = _seen(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds))
+    if isinstance(seen, str):
+        seen = ()
     if shards.kept:
         refuse_dependent(mechanism.name, len(shards.totals), shards, seen)
     refuse_series(mechanism.name, events, [*shards.series, *(calls.series for calls in seen if calls.series)])
 
 
 def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
-    """Notes on inputs on which compiled code always returns the same.
+    """Notes on inputs on which compiled code always returns the same, and on constants that could not be compared.
 
     Raises `DependentRuns` where a module-level value that it uses is another in a new process.
     """
-    function = runner.mechanism.signature.function
-    with suppress(new_process.CannotLoad):  # a function of this process alone: its constants are what they are
-        if not new_process.same_constants(function):
-            raise DependentRuns(
-                f"{runner.mechanism.name} may remember its noise: a module-level number or array that it uses has "
-                "another value in a new process; draw fresh noise for every run, and give what was changed as a "
-                "parameter"
-            )
-    notes = []
+    function, notes = runner.mechanism.signature.function, []
+    try:
+        same = new_process.same_constants(function)
+    except Exception as error:  # of this process alone; or whatever an object of the user's raises when it is read
+        same = True
+        notes.append(f"the numbers that it uses were not compared with those of a new process: {_text(error)}")
+    if not same:
+        raise DependentRuns(
+            f"{runner.mechanism.name} may remember its noise: a module-level number or array that it uses has "
+            "another value in a new process; draw fresh noise for every run, and give what was changed as a "
+            "parameter"
+        )
     for side, data in enumerate(pair.sides):
         outcomes = Outcomes()
         outcomes.add(runner.mechanism.outcomes(data, generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side), RUNS))
@@ -104,31 +121,36 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _told(runner: Runner, pair: Pair, events: Sequence[Event]) -> Told | new_process.CannotLoad:
+def _seen(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = SECONDS) -> list[FurtherCalls] | str:
+    """Further calls on both inputs, or why there are none."""
+    try:
+        return further_calls(runner, pair, events, seconds=seconds) or "they took too long"
+    except (Exception, SystemExit) as error:  # the mechanism's, which ran well until then
+        return _text(error)
+
+
+def _told(runner: Runner, pair: Pair, events: Sequence[Event]) -> Told | str:
     """What a new process says of the same, or why it cannot be asked."""
     try:
         return new_process.ask(new_process.request(runner.mechanism, pair, events, runner.seed))
-    except new_process.CannotLoad as error:
-        return error
+    except Exception as error:  # `CannotLoad`, or whatever an object of the user's raises when it is looked at
+        return _text(error)
 
 
-def _compared(
-    runner: Runner, told: Told | new_process.CannotLoad, seen: Sequence[FurtherCalls], shards: Shards
-) -> tuple[str, ...]:
+def _text(error: BaseException) -> str:
+    """An error on one line."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, DPWitnessError | new_process.CannotLoad) else f"{type(error).__name__}: {text}"
+
+
+def _compared(runner: Runner, told: Told | str, seen: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:
     """Compare with a new process: remembered noise is another there."""
-    name = runner.mechanism.name
-    if isinstance(told, new_process.CannotLoad):
-        never_varies = [calls.always for calls in seen if calls.always is not None]
-        if not never_varies:
-            return (f"not compared with a new process, where noise that is remembered would be another: {told}",)
-        raise DependentRuns(
-            f"{name} returned {shown(never_varies[0])} on every run on one input: whether it adds no noise or "
-            f"remembers it can be told only in a new process, and there it cannot be loaded ({told}): put the "
-            "function at the top level of a file"
-        ) from told
-    notes = []
-    for side, (here, there) in enumerate(zip(seen, told, strict=True)):
+    if isinstance(told, str):
+        return _not_compared(runner, told, seen, shards)
+    name, notes = runner.mechanism.name, []
+    for side, there in enumerate(told):
         _refuse_other_shares(name, side, shards, there)
+    for side, (here, there) in enumerate(zip(seen, told, strict=False)):  # nothing was seen where calls failed
         _refuse_repeats(name, side, here, shards, there)
         if here.always is None:
             continue
@@ -147,6 +169,30 @@ def _compared(
                 f"on every run, and {shown(there.always)} in a new process; {ADVICE}"
             )
     return tuple(notes)
+
+
+def _not_compared(runner: Runner, why: str, seen: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:
+    """Notes where no new process could be asked.
+
+    Raises `DependentRuns` for what never varied on either input and may have drawn its noise once.
+    """
+    never = {NAMES[side]: calls.always for side, calls in enumerate(seen) if _never_varies(calls, side, shards)}
+    signature = runner.mechanism.signature
+    if len(never) == len(NAMES) and may_remember(signature.original or signature.function):
+        raise DependentRuns(
+            f"{runner.mechanism.name} returned {shown(never['D'])} in every run on D and {shown(never['D′'])} on D′: "
+            "whether it adds no noise or remembers it can be told only in a new process, and there it cannot be "
+            f"loaded ({why}): put the function at the top level of a file"
+        )
+    return (
+        f"not compared with a new process, where noise that is remembered would be another: {why}",
+        *(f"on {side} every run returned {shown(always)}: it may add no noise there" for side, always in never.items()),
+    )
+
+
+def _never_varies(calls: FurtherCalls, side: int, shards: Shards) -> bool:
+    """Whether an input gave one outcome in all further calls, and each event in all of the confirm runs or in none."""
+    return calls.always is not None and all(_hits(totals, side) in (0, totals.runs) for totals in shards.totals)
 
 
 def _same_by_chance(here: int, there: int) -> float:

@@ -75,7 +75,7 @@ class Signature:
             For a parameter that the function lacks, for one that it needs, and for a function without data.
         """
         plain = getattr(function, "py_func", function)
-        name = getattr(plain, "__name__", type(plain).__name__)
+        name = str(getattr(plain, "__name__", type(plain).__name__))
         try:
             declared = inspect.signature(plain).parameters
         except (TypeError, ValueError) as error:

@@ -10,7 +10,7 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.evidence.counts import Counts
 from dpwitness.results import codec
 from dpwitness.results.codec import OMITTED, Form, Key, Kind, as_kind, many, optional
-from dpwitness.results.result import HEAD, NOTES, TAIL, Result
+from dpwitness.results.result import EARLY, HEAD, NOTES, TAIL, Result
 from dpwitness.results.text import notes, table
 
 __all__ = ["Curve", "PValueCurve", "curve_from_json"]
@@ -41,6 +41,7 @@ class Curve(Result):
     claim: Claim | None = None  # whose family's parameter is tested; None: ε at delta
     method: str
     lines: tuple[PValueCurve, ...]
+    ended: str = "runs"  # or why there is no line for each ε: "time", "interrupted", "cluster lost" or "failed"
 
     @property
     def parameter(self) -> str:
@@ -62,7 +63,9 @@ class Curve(Result):
         runs = each[0] if len(each) == 1 else " / ".join(f"{line.counts[0].runs:,}" for line in self.lines)
         spent = f"{runs} paired runs a line; {self.seconds:.1f} s; seed {self.seed}"
         of = "" if self.claim is None else self.claim.condition
-        return "\n".join([f"p-values of {self.call}{of}", table(head, rows, right=True), *notes(self.notes), spent])
+        early = [f"  stopped early: {EARLY[self.ended]}; the lines are whole"] if self.ended in EARLY else []
+        text = [f"p-values of {self.call}{of}", table(head, rows, right=True)]
+        return "\n".join([*text, *early, *notes(self.notes), spent])
 
     def __repr__(self) -> str:
         epsilons = ", ".join(f"{line.epsilon:g}" for line in self.lines)
@@ -142,6 +145,7 @@ _FORM: Final[Form[Curve]] = Form(
         "parameter": Key(kind=codec.TEXT, derived=True),
         "method": codec.TEXT,
         "lines": Kind(many(as_kind(_LINE)).write, _lines),
+        "ended": Key(kind=codec.TEXT, default="runs"),
         **TAIL,
         **NOTES,
     },

@@ -55,7 +55,7 @@ class Profile(Result):
     claim: Claim | None = None
     witness: Witness | None = None
     search_runs: int
-    ended: str  # why the confirm runs ended: "runs", "time", "interrupted" or "cluster lost"
+    ended: str  # why the confirm runs ended: "runs", "time", "interrupted", "cluster lost" or "failed"
 
     @property
     def band(self) -> ProfileBand:

@@ -14,6 +14,7 @@ EARLY: Final = {
     "time": "the time was over",
     "interrupted": "interrupted",
     "cluster lost": "the cluster does not answer any more",
+    "failed": "a run failed",
 }
 
 Keys = Mapping[str, Kind | Key]
@@ -45,7 +46,7 @@ class WitnessedResult(Result):
     epsilon_lower_bound: float  # of the parameter of the claim's family; ε in nats
     search_runs: int
     epoch_runs: int = 0  # runs that were bets and chose the next ones
-    ended: str  # why the confirm runs ended: "refuted", "runs", "time", "interrupted" or "cluster lost"
+    ended: str  # why the confirm runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"
 
     @property
     def counts(self) -> Counts:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, wait
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
@@ -34,6 +35,8 @@ LARGE: Final = 1 << 14
 PATIENCE: Final = 0.3
 #: What tells libraries of linear algebra how many threads to start.
 THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+#: Seconds between two looks of a process at whether the one that started it is there.
+ORPHANED: Final = 0.5
 #: Seconds that runs go on here, while one process is ready and others are not.
 OTHERS: Final = 5.0
 
@@ -97,7 +100,11 @@ class Processes:
         with self._lock:
             if self._pool is None:
                 self._pool = ProcessPoolExecutor(
-                    self.workers, timeout=IDLE, initializer=_begin, env=_threads_of_each(self.workers)
+                    self.workers,
+                    timeout=IDLE,
+                    initializer=_begin,
+                    initargs=(os.getpid(),),
+                    env=_threads_of_each(self.workers),
                 )
             return self._pool
 
@@ -108,6 +115,12 @@ class Processes:
             self._reading.clear()
         if pool is not None:
             pool.shutdown(wait=True, kill_workers=True)
+
+    def kill(self) -> None:
+        """End them without a lock, which may be held by whoever is being interrupted."""
+        for number in tuple(getattr(self._pool, "_processes", None) or ()):
+            with suppress(OSError):  # it is gone
+                os.kill(number, signal.SIGKILL)
 
     def publish(self, content: Parcel) -> Parcel:
         """Write a large parcel to a file of this process."""
@@ -177,17 +190,35 @@ def _threads_of_each(workers: int) -> dict[str, str]:
     return {name: threads for name in THREADS if name not in os.environ}
 
 
-def _begin() -> None:
-    """In each process: Ctrl-C is for the process that started it, which ends this one."""
+def _begin(parent: int) -> None:
+    """In each process: Ctrl-C is for the process that started it, which ends this one, or takes it along at its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the one that started it is gone: killed, it has told nobody."""
+    while os.getppid() == parent:
+        time.sleep(ORPHANED)
+    os._exit(1)
+
+
+_STARTED: Final[list[Processes]] = []
 
 
 @cache
 def processes(workers: int) -> Processes:
     """The processes of this process, by their number; they end with it."""
     found = Processes(workers)
+    _STARTED.append(found)
     atexit.register(found.stop)
     return found
+
+
+def end_at_once() -> None:
+    """Kill all processes that this one has started. For a handler of signals: it waits for nothing and nobody."""
+    for place in _STARTED:
+        place.kill()
 
 
 def on_all_cores(mechanism: Mechanism, workers: int, seed: int) -> Remote:

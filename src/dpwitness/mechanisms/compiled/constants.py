@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness.mechanisms.compiled.reach import KNOWN, names, variables
+from dpwitness.mechanisms.compiled.reach import KNOWN, names, root_of, variables
 
 
 def constants(function: Callable[..., Any]) -> str | None:
@@ -25,7 +25,7 @@ def constants(function: Callable[..., Any]) -> str | None:
         if not isinstance(plain, pytypes.FunctionType) or id(plain) in seen:
             return
         seen.add(id(plain))
-        if plain.__module__.partition(".")[0] in KNOWN | {"dpwitness"}:
+        if root_of(plain) in KNOWN | {"dpwitness"}:
             return
         there = variables(plain)
         for path in sorted(set(names(plain.__code__))):

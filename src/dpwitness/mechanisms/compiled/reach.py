@@ -34,6 +34,11 @@ def _is_of(value: Any, module: str, name: str) -> bool:
     return found is not None and isinstance(value, getattr(found, name))
 
 
+def root_of(value: Any) -> str:
+    """The package that a function or a class says it is of; of one made by `exec` it may be nothing that is a text."""
+    return str(value.__module__).partition(".")[0]
+
+
 def names(code: pytypes.CodeType) -> Iterator[Path]:
     """Every global or free variable that the code loads, with the attributes read from it: ("config", "SCALE")."""
     chain: list[str] = []
@@ -144,7 +149,7 @@ def _value(value: Any, seen: set[int]) -> Iterator[bytes | None]:
     ):
         yield f"{getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)}".encode()
     elif isinstance(value, pytypes.FunctionType):
-        known = value.__module__.partition(".")[0] in KNOWN or value.__module__ in OWN
+        known = root_of(value) in KNOWN or value.__module__ in OWN
         yield f"{value.__module__}.{value.__qualname__}".encode() if known else None
     else:
         yield None
@@ -158,7 +163,7 @@ def _class(value: type, seen: set[int]) -> Iterator[bytes | None]:
             yield from _value(member.value, seen)
     elif issubclass(value, tuple) and hasattr(value, "_fields"):
         yield repr(value._fields).encode()
-    elif value.__module__.partition(".")[0] not in KNOWN and not issubclass(value, BaseException):
+    elif root_of(value) not in KNOWN and not issubclass(value, BaseException):
         yield None
 
 

@@ -59,6 +59,10 @@ class Library:
         claim = self.claim(thing, d_in)
         return 0.0 if claim is None else float(getattr(claim, "delta", 0.0))
 
+    def may_remember(self, thing: Any) -> bool:
+        """Whether an object may keep something from run to run, as noise that was drawn once."""
+        return True
+
     def neighbours(self, thing: Any) -> Relation | None:
         """Return which inputs the object's claim calls neighbours; None where it does not say."""
         return None

@@ -1,5 +1,6 @@
 """OpenDP: measurements, which state their privacy loss for a distance between inputs."""
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from dpwitness.claims import ZCDP, ApproxDP, Claim, PrivacyProfile
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.mechanisms.libraries.library import Library
 
+#: The feature without which no function of the user's can be part of a measurement.
+USERS_OWN: Final = "honest-but-curious"
 #: ε in nats at which a measurement's profile is read off.
 EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
 
@@ -20,7 +23,7 @@ class OpenDP(Library):
 
     def recognises(self, thing: object) -> bool:
         """Whether it is a measurement."""
-        return type(thing).__module__.startswith("opendp.") and hasattr(thing, "input_carrier_type")
+        return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_carrier_type")
 
     def function(self, thing: Any) -> Callable[..., Any]:
         """Return the measurement, of an input of its carrier type."""
@@ -73,6 +76,11 @@ class OpenDP(Library):
         if delta is None:
             raise InvalidClaim(f"the measurement's loss is {thing.output_measure}, which has no one δ: give delta=…")
         return float(delta)
+
+    def may_remember(self, thing: Any) -> bool:
+        """Return False: measurements cannot be changed. Only a function of the user's inside of one may remember."""
+        features = getattr(sys.modules.get("opendp.mod"), "GLOBAL_FEATURES", (USERS_OWN,))
+        return USERS_OWN in features
 
 
 def profile_of(delta: Callable[[float], float]) -> PrivacyProfile:

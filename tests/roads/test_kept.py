@@ -1,0 +1,211 @@
+"""What was proved is kept, whatever happens after it: an error, Ctrl-C, a function that no other process can load."""
+
+import json
+import signal
+from itertools import count
+
+import numba
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.api import curves, loop
+from dpwitness.errors import ClusterLost, DependentRuns, MechanismRaised, MechanismTimeout
+from dpwitness.health import new_process, refutation
+from dpwitness.results.curve import curve_from_json
+from dpwitness.results.verdict import verdict_from_json
+
+PAIR = dpw.pairs(([0.0], [1.0]))
+FEW = {"neighbours": PAIR, "seed": 1, "search_runs": 2_000, "workers": 1}
+NOISY = "def f(rng, data):\n    return data[0] + rng.laplace(0, SCALE)\n"
+
+
+def leaks(rng, data, size):
+    return data[0] + rng.laplace(0, 0.2, size)
+
+
+def private(rng, data, size):
+    return data[0] + rng.laplace(0, 1, size)
+
+
+def first(rng, data):
+    return next(iter(data)) + rng.laplace(0, 0.2)
+
+
+def of_exec(text, **space):
+    """What `exec` makes without a name of a module: a function whose `__module__` is None."""
+    exec(text, space)
+    return space["f"]
+
+
+class Elsewhere:
+    """A callable object whose class says no module, and which has no text."""
+
+    __module__ = None
+    __name__ = 7
+
+    def __call__(self, rng, data):
+        return data[0] + rng.laplace(0, 0.2)
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "more"),
+    [
+        (of_exec(NOISY, SCALE=0.2), {}),
+        (of_exec(NOISY, SCALE=0.2), {"outcome": float}),
+        (of_exec(NOISY, SCALE=0.2, __name__=7), {"outcome": float}),
+        (numba.njit(of_exec(NOISY, SCALE=0.2)), {"outcome": float}),
+        (eval("lambda rng, data: data[0] + rng.laplace(0, 0.2)", {}), {"outcome": float}),
+        (Elsewhere(), {"outcome": float}),
+    ],
+    ids=["compiled", "plain", "a number for a module", "numba", "lambda", "object"],
+)
+def test_a_function_that_no_other_process_can_load_is_a_violation_with_a_note(mechanism, more):
+    verdict = dpw.check(mechanism, claim=1.0, max_runs=20_000, **FEW, **more)
+    assert isinstance(verdict, dpw.Violation)
+    assert "compared with" in verdict.notes[0]
+    assert verdict_from_json(json.loads(json.dumps(verdict.to_json()))).counts == verdict.counts
+    assert "VIOLATED" in str(verdict)
+
+
+def test_a_parameter_without_a_text_loses_nothing():
+    def scaled(rng, data, size, by):
+        return data[0] + rng.laplace(0, 0.2, size)
+
+    verdict = dpw.check(scaled, claim=1.0, max_runs=20_000, **FEW, parameters={"by": Elsewhere()})
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.parameters == {"by": "of type Elsewhere"}
+
+
+@pytest.mark.parametrize(
+    "error", [MechanismRaised("its budget is used up"), MechanismTimeout("hangs"), KeyError("budget"), SystemExit(3)]
+)
+def test_calls_that_fail_behind_the_evidence_are_a_note(error, monkeypatch):
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(refutation, "further_calls", fails)
+    verdict = dpw.check(leaks, claim=1.0, max_runs=20_000, **FEW)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.notes[0].startswith("its runs were not compared with each other: ")
+    assert str(error) in verdict.notes[0]
+
+
+def test_a_new_process_is_asked_even_where_further_calls_fail(monkeypatch):
+    monkeypatch.setattr(refutation, "further_calls", lambda *_: None)
+    answers = tuple(new_process.Answer(runs=1_000, hits=(0,), always=None) for _ in range(2))
+    monkeypatch.setattr(new_process, "ask", lambda question: answers)
+    with pytest.raises(DependentRuns, match="in a new process"):
+        dpw.check(leaks, claim=1.0, max_runs=20_000, **FEW)
+
+
+@pytest.mark.new_process
+def test_inputs_that_cannot_be_written_are_a_note():
+    class Local(list):
+        """Of a class that no other process can find."""
+
+    verdict = dpw.check(first, claim=1.0, max_runs=20_000, **FEW | {"neighbours": [(Local([0.0]), Local([1.0]))]})
+    assert isinstance(verdict, dpw.Violation)
+    assert "it cannot be written for a new process (" in verdict.notes[0]
+
+
+@pytest.mark.parametrize("against", [True, False])
+def test_ctrl_c_while_a_result_is_questioned_keeps_it(against, monkeypatch):
+    def stop(*_):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(loop, "check_refutation" if against else "check_pass", stop)
+    verdict = dpw.check(leaks if against else private, claim=1.0, max_runs=20_000, **FEW)
+    assert isinstance(verdict, dpw.Violation) == against
+    assert verdict.ended == "interrupted"
+    assert "interrupted before it was asked whether its runs are independent of each other" in verdict.notes
+    bound = dpw.bound(leaks, epsilon=1.0, runs=20_000, **FEW) if against else None
+    assert bound is None or (bound.ended == "interrupted" and bound.lower_bound > 1)
+
+
+def fails_late(claimed):
+    """Raises in every call behind the first so many."""
+    calls = count()
+
+    def late(rng, data, size):
+        if next(calls) > claimed:
+            raise ValueError("its budget is used up")
+        return leaks(rng, data, size)
+
+    return late
+
+
+def test_a_run_that_fails_behind_the_evidence_ends_the_runs():
+    few = FEW | {"search_runs": 20_000}
+    calls = count()
+    dpw.bound(lambda rng, data, size: (next(calls), leaks(rng, data, size))[1], claim=dpw.PureDP(1.0), runs=1, **few)
+    enough = next(calls) + 64  # those of the search, and a few more
+    bound = dpw.bound(fails_late(enough), claim=dpw.PureDP(1.0), runs=10**7, **few)
+    assert bound.ended == "failed"
+    assert bound.lower_bound > 1
+    assert bound.notes[0].startswith("the runs ended with an error: late raised ValueError (its budget is used up)")
+    assert "stopped early" in str(bound)
+    with pytest.raises(MechanismRaised, match="its budget is used up"):  # nothing was proved before it
+        dpw.check(fails_late(enough), claim=5.0, max_runs=10**7, **few)
+
+
+LINE = {"claims": [0.5, 1.5], "runs": 2_000, **FEW}
+
+
+@pytest.mark.parametrize(
+    ("error", "ended", "lines"),
+    [
+        (MechanismTimeout("no time"), "time", [1.0, 3.0]),
+        (MechanismRaised("no luck"), "failed", [1.0]),
+        (ClusterLost("gone"), "cluster lost", [1.0]),
+        (KeyboardInterrupt(), "interrupted", [1.0]),
+    ],
+    ids=["time", "failed", "cluster lost", "interrupted"],
+)
+def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypatch):
+    made = curves._line
+
+    def line(problem, runner, effort, tests, how):
+        if how[0] == 2.0:
+            raise error
+        return made(problem, runner, effort, tests, how)
+
+    monkeypatch.setattr(curves, "_line", line)
+    found = dpw.curve(leaks, epsilons=[1.0, 2.0, 3.0], **LINE)
+    assert [line.epsilon for line in found.lines] == lines
+    assert found.ended == ended
+    missing = next(note for note in found.notes if "ε = 2" in note)
+    assert str(error) in missing
+    assert ("not begun: ε = 3" in found.notes) == (3.0 not in lines)
+    assert "stopped early" in str(found)
+    again = curve_from_json(json.loads(json.dumps(found.to_json())))
+    assert (again.lines, again.ended, again.notes) == (found.lines, found.ended, found.notes)
+    with pytest.raises(type(error)):
+        dpw.curve(leaks, epsilons=[2.0], **LINE)
+
+
+def test_dependent_runs_of_one_line_are_none_of_the_others(monkeypatch):
+    made = curves._line
+
+    def line(problem, runner, effort, tests, how):
+        if how[0] == 2.0:
+            raise DependentRuns("remembered")
+        return made(problem, runner, effort, tests, how)
+
+    monkeypatch.setattr(curves, "_line", line)
+    with pytest.raises(DependentRuns):
+        dpw.curve(leaks, epsilons=[1.0, 2.0], **LINE)
+
+
+def test_ctrl_c_behind_the_p_values_of_a_line_keeps_the_line(monkeypatch):
+    def stop(*_):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(curves, "check_refutation", stop)
+    found = dpw.curve(leaks, epsilons=[1.0, 2.0], **LINE)
+    assert (found.ended, len(found.lines)) == ("interrupted", 1)
+    assert "not begun: ε = 2" in found.notes
+    assert np.all(np.array(found.lines[0].p_values) <= 1)
