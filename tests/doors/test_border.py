@@ -66,7 +66,7 @@ BORDER = {
         "epsilon": ("inf", *NUMBER),
         "claim": ("inf", *NUMBER),
         "alpha": ("None", "inf", *NUMBER),
-        "max_runs": ("None", *RUNS),
+        "runs": ("None", *RUNS),
         "d_in": ("text", "list", "object", "half"),
         **COMMON,
     },
@@ -106,7 +106,7 @@ BORDER = {
 }
 LIMITS = {"neighbours": dpw.queries(1), "search_runs": 32, "max_time": 5.0, "seed": 1}
 RIGHT = {
-    "check": {"mechanism": accepted, "epsilon": 1.0, "max_runs": 100, **LIMITS},
+    "check": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
     "bound": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
     "profile": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
     "curve": {"mechanism": accepted, "epsilons": [1.0], "claims": [1.0], "runs": 100, **LIMITS},

@@ -191,7 +191,7 @@ def test_bound(capsys):
         (["check", "svt", "--epsilon", "1", "--pair", "[1, 2]", "[1, 2]"], "both inputs are the same"),
         (["check", "svt", "--epsilon", "1", "--pair", "[1", "[1]"], "must be JSON, such as"),
         (["check", "svt", "--epsilon", "1", "--pair", "[1]", "[2]", "--queries", "3"], "leave out"),
-        (["check", "svt", "--epsilon", "1", "--runs", "10"], "max_runs=10 is too small"),
+        (["check", "svt", "--epsilon", "1", "--runs", "10"], "runs=10 is too small"),
         (["check", "svt", "--epsilon", "1", "--runs", "1.5"], "must be a whole number"),
         (["check", "svt", "--epsilon", "1", "--max-time", "soon"], "must be a number"),
         (["check", "svt", "--epsilon", "1", "--data", "missing.csv"], "cannot read missing.csv"),

@@ -461,12 +461,12 @@ def place(tmp_path_factory):
     (folder / "folder.svg").mkdir()
     (folder / "link").symlink_to("linked")
     found = dpw.check(
-        load("laplace_mechanism"), claim=0.1, epsilon=1.0, seed=1, max_runs=20_000, reference="laplace_mechanism"
+        load("laplace_mechanism"), claim=0.1, epsilon=1.0, seed=1, runs=20_000, reference="laplace_mechanism"
     )
     assert isinstance(found, dpw.Violation)
     found.witness.save(folder / "witness.json")
     people = dpw.records({"age": dpw.integers(0, 9)}, form="dataframe", size=(0, 2))
-    frames = dpw.check(counted, claim=0.1, neighbours=people, seed=1, max_runs=20_000, search_runs=2_000, workers=1)
+    frames = dpw.check(counted, claim=0.1, neighbours=people, seed=1, runs=20_000, search_runs=2_000, workers=1)
     frames.witness.save(folder / "frames.json")
     before = Path.cwd()
     os.chdir(folder)

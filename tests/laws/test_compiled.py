@@ -64,7 +64,7 @@ def test_an_exactly_private_sampler_is_not_accused(sampler):
     """These two were convicted for nearly every seed: the half of a word that one side had used came again."""
     for seed in range(2):
         settings = {"neighbours": pairs(([0], [1])), "seed": seed, "search_runs": 20_000}
-        verdict = check(sampler, claim=0.5, max_runs=200_000, alpha=1e-6, **settings)
+        verdict = check(sampler, claim=0.5, runs=200_000, alpha=1e-6, **settings)
         assert isinstance(verdict, NotRefuted)
 
 
@@ -475,10 +475,10 @@ def test_a_violation_is_still_found_with_all_of_these_guards():
     def leaks(rng, data):
         return data[0] + rng.laplace(0, 0.5)
 
-    verdict = check(leaks, claim=1.0, neighbours=pairs(([0.0], [1.0])), seed=1, search_runs=20_000, max_runs=100_000)
+    verdict = check(leaks, claim=1.0, neighbours=pairs(([0.0], [1.0])), seed=1, search_runs=20_000, runs=100_000)
     assert isinstance(verdict, Violation)
     *_, (counts,) = confirm(
-        as_mechanism(leaks, np.array([0.0])), verdict.witness.pair, [verdict.witness.event], seed=2, max_runs=50_000
+        as_mechanism(leaks, np.array([0.0])), verdict.witness.pair, [verdict.witness.event], seed=2, runs=50_000
     )
     assert counts.n10 > counts.n01
 
@@ -514,7 +514,7 @@ def wrong_where_it_matters(rng, data):
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 def test_nobody_is_accused_of_what_numba_made_of_a_rare_path():
     """What the first runs do not show is seen in the runs that are evidence; then plain Python is checked."""
-    settings = {"neighbours": pairs(([0], [1])), "seed": 3, "search_runs": 20_000, "max_runs": 20_000}
+    settings = {"neighbours": pairs(([0], [1])), "seed": 3, "search_runs": 20_000, "runs": 20_000}
     mechanism = as_mechanism(wrong_where_it_matters, PAIR.data, neighbour=PAIR.neighbour)
     assert isinstance(mechanism, CompiledMechanism)  # the first runs do not show it
     with pytest.warns(CompiledDiffers, match="wrong_where_it_matters runs as plain Python"):

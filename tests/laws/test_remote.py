@@ -143,14 +143,14 @@ def test_it_is_checked_as_any_other_function(at):
     """Laplace noise of scale 1 / ε."""
     settings = {"epsilon": 1.0, "neighbours": dpw.queries(1), "seed": 3, "search_runs": 400}
     noisy = at("noisy", sys.executable)
-    passed = dpw.check(noisy, **settings, max_runs=1_000)
+    passed = dpw.check(noisy, **settings, runs=1_000)
     assert isinstance(passed, dpw.NotRefuted)
     assert passed.reproducible
     assert passed.mechanism == "noisy"
     assert json.loads(json.dumps(passed.to_json()))["parameters"] == {"epsilon": 1.0, "scale": 1.0, "kept": "its own"}
-    again = dpw.check(pickle.loads(pickle.dumps(noisy)), **settings, max_runs=1_000)
+    again = dpw.check(pickle.loads(pickle.dumps(noisy)), **settings, runs=1_000)
     assert again.counts == passed.counts
-    wrong = dpw.check(noisy, **settings, parameters={"scale": 0.2}, max_runs=1_000)
+    wrong = dpw.check(noisy, **settings, parameters={"scale": 0.2}, runs=1_000)
     assert isinstance(wrong, dpw.Violation)
 
 

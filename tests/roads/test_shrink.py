@@ -232,7 +232,7 @@ def test_shrinking_proves_nothing_by_itself():
     small = isvt2_shrunk()
     found = small.witness
     mechanism = dpwitness.mechanisms.resolve.as_mechanism(isvt2, found.pair.data, epsilon=1.0)
-    *_, (last,) = confirm(mechanism, found.pair, [found.event], seed=small.seed, max_runs=small.counts.runs)
+    *_, (last,) = confirm(mechanism, found.pair, [found.event], seed=small.seed, runs=small.counts.runs)
     assert last == small.counts  # those of the confirm streams of its own seed, and nothing else
     assert small.seed != first.seed
 
@@ -312,7 +312,7 @@ def test_outcomes_are_summarised_as_they_were_for_the_check():
     def told(outcome):
         return outcome["sum"]
 
-    limits = {"max_runs": 20_000, "max_time": 1.0}
+    limits = {"runs": 20_000, "max_time": 1.0}
     settings = {"claim": 1.0, "neighbours": queries(2), "alpha": ALPHA, "seed": 5, "search_runs": 2_000}
     first = check(report, outcome=told, **settings)
     assert isinstance(first, Violation)

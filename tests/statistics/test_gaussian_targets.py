@@ -9,8 +9,8 @@ from scipy import integrate, stats
 from dpwitness import ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff, exact
 from dpwitness.algorithms import gaussian_noise as targets
 from dpwitness.claims import ZCDP
-from dpwitness.cli.claims import claim
 from dpwitness.errors import BadInput
+from dpwitness.mechanisms.claim_text import claim_of_text as claim
 from dpwitness.problem import Statement
 
 

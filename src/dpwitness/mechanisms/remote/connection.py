@@ -13,6 +13,7 @@ from typing import IO, Any, Final
 
 import numpy as np
 
+from dpwitness.checks import brief
 from dpwitness.errors import MechanismCrashed, MechanismTimeout
 from dpwitness.mechanisms.remote import wire
 
@@ -73,7 +74,7 @@ class Connection:
             raise MechanismCrashed(f"{self.python} ended {self._ending()}")
         answer = unpacked(held)
         if not isinstance(answer, dict):
-            raise MechanismCrashed(f"{self.python} answered {answer!r:.80}, which is no answer")
+            raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer")
         return answer
 
     def number_of(self, held: bytes, store: list[Any], forget: list[int]) -> int:
@@ -106,7 +107,7 @@ def unpacked(held: bytes) -> Any:
 
 def _array_of(dtype: Any, shape: Any, held: Any) -> Any:
     if not ARRAY.fullmatch(dtype):
-        raise ValueError(f"{dtype!r:.20} is no type of numbers")
+        raise ValueError(f"{brief(dtype)} is no type of numbers")
     return np.frombuffer(held, dtype).reshape(shape)
 
 

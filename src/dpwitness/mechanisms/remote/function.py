@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import number
+from dpwitness.checks import brief, kind, seconds
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, UnknownTarget
 from dpwitness.mechanisms.remote.connection import Connection
 from dpwitness.mechanisms.remote.wire import packed
@@ -173,7 +173,7 @@ class Remote:
             return self.asked(connection, call)[0]
 
 
-def remote(python: str | os.PathLike[str], target: str, *, max_time: float = MAX_TIME) -> Remote:
+def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> Remote:
     """Return a function that another environment's interpreter runs, to be checked as any other.
 
     What it needs need not be installed here, nor dpwitness there: an old library that wants NumPy 1, or none, is one
@@ -196,21 +196,18 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float = MAX
     UnknownTarget
         Where there is no such file or function, or where it raises while it is imported.
     """
-    named = os.fspath(python)
+    named = os.fsdecode(kind("python", python, (str, os.PathLike), "the path of an interpreter", InvalidParameter))
     found = shutil.which(named)
     if found is None:
         raise InvalidParameter(f"python={named!r} is no program: give the path of an interpreter, as env/bin/python")
     place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
     if not place or not name:
-        raise UnknownTarget(f"{target!r} must be path/file.py:FUNCTION or package.module:OBJECT")
+        raise UnknownTarget(f"target={brief(target)} must be path/file.py:FUNCTION or package.module:OBJECT")
     if place.endswith(".py"):
         if not Path(place).is_file():
             raise UnknownTarget(f"there is no file {place}")
         place = str(Path(place).resolve())
-    limit = number("max_time", max_time)
-    if not limit > 0:
-        raise InvalidParameter(f"max_time={max_time!r} must be positive")
-    return Remote(os.path.abspath(found), place, name, limit)
+    return Remote(os.path.abspath(found), place, name, seconds("max_time", max_time))
 
 
 def raised_there(run: int, kind: str, text: str, told: str) -> RemoteException:
@@ -234,8 +231,8 @@ def encoded_parameters(name: str, values: dict[str, Any]) -> bytes:
             packed(value)
         except TypeError as error:
             raise InvalidParameter(
-                f"the parameter {key}={value!r:.80} of {name} cannot be sent to another interpreter: it takes numbers, "
-                "texts, arrays, tables and lists of such"
+                f"the parameter {key}={brief(value)} of {name} cannot be sent to another interpreter: it takes "
+                "numbers, texts, arrays, tables and lists of such"
             ) from error
     return packed(sent)
 
