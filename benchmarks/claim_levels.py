@@ -155,7 +155,7 @@ def outcomes(task: tuple[str, str, int, int]) -> tuple[int, int, int, float]:
     for seed in range(first, last):
         common = {"claim": claim, "neighbours": [([0], [1])], "seed": seed, "workers": 1, **ROADS[road]}
         if road == "bound":
-            verdict = dpw.bound(mechanism, confidence=1 - ALPHA, **common)
+            verdict = dpw.bound(mechanism, alpha=ALPHA, **common)
         else:
             verdict = dpw.check(mechanism, alpha=ALPHA, **common)
         alarms += isinstance(verdict, dpw.Violation)

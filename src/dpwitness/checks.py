@@ -94,7 +94,7 @@ def whole(name: str, value: Any, least: int, most: int | None = None, error: typ
     """A whole number from `least` to `most`; 1e6 is one. Raises `error` where it is not in the range."""
     found = int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(found, bool) or not isinstance(found, numbers.Integral):
-        raise error(f"{name}={brief(value)} must be a whole number")
+        raise InvalidParameter(f"{name}={brief(value)} must be a whole number")
     if int(found) < least or (most is not None and int(found) > most):
         limits = f"at least {least}" if most is None or most > 1 << 64 else f"from {least} to {most}"
         raise error(f"{name}={brief(value)} must be a whole number {limits}")

@@ -57,6 +57,8 @@ def of_one_sensitivity(function: Any, relation: Relation, values: Mapping[str, A
 
 def _default_of(function: Any, name: str) -> Any:
     """The default of a function's parameter of that name; None where there is none."""
+    if not callable(function):
+        return None
     try:
         declared = inspect.signature(getattr(function, "py_func", function)).parameters.get(name)
     except (TypeError, ValueError):

@@ -73,7 +73,7 @@ BORDER = {
     "bound": {
         "mechanism": ("None", "text", "list", "object", "half"),
         "epsilon": ("inf", *NUMBER),
-        "confidence": ("None", "inf", *NUMBER),
+        "alpha": ("None", "inf", *NUMBER),
         "runs": ("None", *RUNS),
         **COMMON,
     },
@@ -87,7 +87,7 @@ BORDER = {
     },
     "curve": {
         "mechanism": ("None", "text", "list", "object", "half"),
-        "epsilons": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "half", "complex", "type"),
+        "epsilon": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "complex", "type"),
         "claims": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "half", "complex", "type"),
         "method": tuple(WRONG),
         "runs": RUNS,
@@ -109,7 +109,7 @@ RIGHT = {
     "check": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
     "bound": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
     "profile": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
-    "curve": {"mechanism": accepted, "epsilons": [1.0], "claims": [1.0], "runs": 100, **LIMITS},
+    "curve": {"mechanism": accepted, "epsilon": [1.0], "claims": [1.0], "runs": 100, **LIMITS},
     "ApproxDP": {"epsilon": 1.0},
 }
 

@@ -215,7 +215,7 @@ def test_bound(capsys):
             ["curve", "svt", "--epsilon", "1", "--claims", "0.1,0.2", "--plot", "x.gif"],
             "must end in .svg, .png or .pdf",
         ),
-        (["bound", "svt", "--epsilon", "1", "--alpha", "1"], "--alpha 1 must lie between 0 and 1"),
+        (["bound", "svt", "--epsilon", "1", "--alpha", "1"], "alpha=1.0 must lie between 0 and 1"),
         (["replay", "mine.py"], "is not JSON"),
         (["nonsense"], "invalid choice"),
     ],

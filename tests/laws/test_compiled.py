@@ -69,9 +69,7 @@ def test_an_exactly_private_sampler_is_not_accused(sampler):
 
 
 def test_a_sampler_without_privacy_loss_has_no_lower_bound():
-    found = bound(
-        geometric_or_coins, epsilon=0.5, neighbours=pairs(([0], [1])), runs=200_000, seed=1, confidence=1 - 1e-6
-    )
+    found = bound(geometric_or_coins, epsilon=0.5, neighbours=pairs(([0], [1])), runs=200_000, seed=1, alpha=1e-6)
     assert found.epsilon_lower_bound == 0
 
 

@@ -235,13 +235,13 @@ def test_a_curve_refuses_what_is_no_list_of_numbers(name, value):
         dpw.curve(fixed, **{**settings, name: value})
 
 
-def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_confidence():
+def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_alpha():
     with pytest.raises(InvalidParameter, match="method='fisher' must be one of exact, score"):
         dpw.curve(fixed, epsilon=[1.0], claims=[1.0], neighbours=ONE, method="fisher")
-    with pytest.raises(InvalidParameter, match="confidence='high' must be a number"):
-        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, confidence="high")
-    with pytest.raises(InvalidParameter, match="confidence=1e-20 must lie between 0 and 1, and not within 1e-16"):
-        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, confidence=1e-20)
+    with pytest.raises(InvalidParameter, match="alpha='high' must be a number"):
+        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha="high")
+    with pytest.raises(InvalidParameter, match="alpha=1 must lie between 0 and 1"):
+        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha=1)
     with pytest.raises(InvalidParameter, match=r"^method='x{79} must be"):
         dpw.curve(fixed, epsilon=[1.0], claims=[1.0], neighbours=ONE, method="x" * 999)
     with pytest.raises(InvalidParameter, match=r"^progress='x{79} must be"):

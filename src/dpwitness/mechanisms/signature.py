@@ -164,7 +164,7 @@ def _values(
     """The values of a function's own parameters, of which `own` holds the defaults."""
     unknown = [key for key in given if key not in own]
     if unknown:
-        there = near(unknown[0], own) or f"; it takes: {', '.join(own) or 'none of its own'}"
+        there = f"; it takes: {', '.join(own) or 'none of its own'}{near(unknown[0], own)}"
         raise InvalidParameter(f"{name} has no parameter {unknown[0]!r}{there}")
     values = {key: given.get(key, default) for key, default in own.items()}
     for names, value in ((EPSILON_NAMES, epsilon), (DELTA_NAMES, delta)):

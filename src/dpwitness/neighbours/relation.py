@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, Protocol
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.inputs import Data, as_array, as_input
 from dpwitness.neighbours.pair import Pair
@@ -130,7 +131,10 @@ def taken(relation: Relation, data: object) -> Data:
     `InvalidNeighbours`.
     """
     take = getattr(relation, "take", None)
-    if take is not None:
-        return take(data)
-    array = as_array(data)
-    return as_input(data if array is None else array)
+    try:
+        if take is not None:
+            return take(data)
+        array = as_array(data)
+        return as_input(data if array is None else array)
+    except RecursionError as error:
+        raise InvalidNeighbours(f"data={brief(data)} holds itself, or is nested too deep") from error

@@ -43,7 +43,7 @@ class Connection:
         self._process = process
         self._input = process.stdin
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._said: collections.deque[bytes] = collections.deque(maxlen=TAIL)
+        self._said = bytearray()
         threads = (
             threading.Thread(target=_read, args=(process.stdout, self._answers.put), daemon=True),
             threading.Thread(target=_listen, args=(process.stderr, self._said), daemon=True),
@@ -93,7 +93,7 @@ class Connection:
         """How the process ended, and the last line that it wrote."""
         self.end()
         code = self._process.returncode
-        lines = b"".join(self._said).decode(errors="replace").strip().splitlines()
+        lines = bytes(self._said).decode(errors="replace").strip().splitlines()
         return f"with {f'exit code {code}' if code >= 0 else f'signal {-code}'}{f' ({lines[-1]})' if lines else ''}"
 
 
@@ -123,17 +123,22 @@ def _made(kind: str, content: Any) -> Any:
 
 
 def _read(stream: IO[bytes], put: Callable[[bytes | None], None]) -> None:
-    """Hand on every message; None at the end."""
+    """Hand on every message; None at the end, and one that cannot be read in place of a damaged one."""
     held: bytes | None = b""
     while held is not None:
-        held = wire.receive(stream)
+        try:
+            held = wire.receive(stream)
+        except ValueError:  # a length that is none: nothing that follows can be read
+            put(b"")
+            return
         put(held)
 
 
-def _listen(stream: IO[bytes], said: collections.deque[bytes]) -> None:
+def _listen(stream: IO[bytes], said: bytearray) -> None:
     """Keep the end of what is written."""
-    while byte := stream.read1(TAIL):  # type: ignore[attr-defined]  # a buffered reader
-        said.extend(bytes([b]) for b in byte)
+    while block := stream.read1(1 << 16):  # type: ignore[attr-defined]  # a buffered reader
+        said += block
+        del said[:-TAIL]
 
 
 def _end(process: subprocess.Popen[bytes], threads: tuple[threading.Thread, ...]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.checks import brief, kind, seconds
-from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, UnknownTarget
+from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, MechanismCrashed, UnknownTarget
 from dpwitness.mechanisms.remote.connection import Connection
 from dpwitness.mechanisms.remote.wire import packed
 from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES
@@ -140,10 +140,20 @@ class Remote:
             "seed_globals": call.seed_globals,
         }
         answer = connection.ask(request, self.max_time * call.runs)
-        if "floats" in answer:
-            return np.frombuffer(answer["floats"], "<f8")
-        if "values" in answer:
-            return answer["values"]
+        try:
+            return self._read(answer, call)
+        except (KeyError, TypeError, ValueError) as error:  # of a process that may be anybody's
+            if isinstance(error, DPWitnessError):
+                raise
+            raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer ({error})") from error
+
+    def _read(self, answer: dict[str, Any], call: Call) -> Any:
+        """What an answer says. Raises `KeyError`, `TypeError` or `ValueError` for what is none."""
+        if "floats" in answer or "values" in answer:
+            found = np.frombuffer(answer["floats"], "<f8") if "floats" in answer else answer["values"]
+            if len(found) != call.runs:
+                raise ValueError(f"{len(found)} outcomes of {call.runs} runs")
+            return found
         if "raised" in answer:
             raise raised_there(*answer["raised"])
         if "error" in answer:

@@ -215,7 +215,10 @@ def main() -> None:
 
     def read() -> None:
         while True:
-            held = wire.receive(inward)
+            try:
+                held = wire.receive(inward)
+            except ValueError:
+                held = None
             if held is None:  # nobody listens any more, whatever the function is doing
                 os._exit(0)
             waiting.put(held)
