@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from dpwitness import NotRefuted, Violation, bound, check, pairs
+from dpwitness import NotRefuted, Violation, bound, cache, check, pairs
 from dpwitness.api.loop import prepared
 from dpwitness.cache import cache_folder, only_ours, private_folder
 from dpwitness.effort import Effort
@@ -406,13 +406,17 @@ def test_a_cache_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypat
     bad = tmp_path / "bad"
     bad.mkdir()
     bad.chmod(0o777)
-    for given in (bad, bad / "inner"):
-        monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(given))
-        assert cache_folder() == private_folder()
     link = tmp_path / "link"
     link.symlink_to(bad)
-    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(link))
-    assert cache_folder() == private_folder()
+    usual = tmp_path / "home"
+    monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: usual)
+    for given in (bad, bad / "inner", link):
+        monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(given))
+        with pytest.warns(
+            UserWarning, match=r"^DPWITNESS_CACHE_DIR=.* is not used: others can write to it.*chmod go-w"
+        ):
+            assert cache_folder() == usual
+        assert cache_folder() == usual  # said once
     assert private_folder().stat().st_mode & 0o077 == 0
 
 
@@ -422,7 +426,25 @@ def test_a_cache_folder_of_another_user_is_not_used(tmp_path, monkeypatch):
     theirs.mkdir(mode=0o700)
     os.chown(theirs, 12345, 12345)
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(theirs))
-    assert cache_folder() == private_folder()
+    with pytest.warns(UserWarning, match="is not used"):
+        assert cache_folder() != theirs
+
+
+def test_without_a_home_there_is_a_folder_among_the_temporary_files_and_else_it_is_said(tmp_path, monkeypatch):
+    closed = tmp_path / "closed"
+    closed.write_text("a file: no folder can be made below it")
+    monkeypatch.delenv("DPWITNESS_CACHE_DIR", raising=False)
+    monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: closed / "dpwitness")
+    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    kept = cache_folder()
+    assert kept.parent == tmp_path
+    assert kept == cache_folder()
+    assert kept.stat().st_mode & 0o077 == 0
+    kept.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    kept.symlink_to(tmp_path / "elsewhere")  # as anybody may who can write to the folder of temporary files
+    with pytest.warns(UserWarning, match="every process compiles anew, .* set DPWITNESS_CACHE_DIR"):
+        assert cache_folder() == private_folder()
 
 
 def test_a_shared_folder_for_numbas_own_cache_is_not_used(tmp_path, monkeypatch):
@@ -431,12 +453,13 @@ def test_a_shared_folder_for_numbas_own_cache_is_not_used(tmp_path, monkeypatch)
     shared.chmod(0o777)
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "own"))
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(shared))
-    assert cache_folder() == private_folder()
 
     def mechanism(rng, data):
         return data[0] + 17.0
 
-    as_mechanism(mechanism, np.array([1.0]))
+    with pytest.warns(UserWarning, match=r"^NUMBA_CACHE_DIR=.* is not used: others can write to it"):
+        as_mechanism(mechanism, np.array([1.0]))
+    assert [*(tmp_path / "own").rglob("*.nbi")]  # kept in our own folder
     assert not list(shared.iterdir())
 
     def kernel(x):
@@ -444,8 +467,17 @@ def test_a_shared_folder_for_numbas_own_cache_is_not_used(tmp_path, monkeypatch)
 
     assert compiled(kernel)(1) == 2
     assert not list(shared.iterdir())
+
+
+def test_a_folder_for_numbas_own_cache_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "missing"))
-    assert cache_folder() == private_folder()
+
+    def kernel(x):
+        return x + 2
+
+    assert compiled(kernel)(1) == 3
+    assert [*(tmp_path / "missing").rglob("*.nbi")]
+    assert (tmp_path / "missing").stat().st_mode & 0o077 == 0
 
 
 def test_the_private_folder_is_removed_at_the_end(tmp_path):
