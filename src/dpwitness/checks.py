@@ -3,13 +3,16 @@
 import difflib
 import math
 import numbers
+import os
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from dpwitness.errors import BadInput, InvalidParameter
 
-__all__ = ["brief", "finite", "flag", "items", "kind", "near", "number", "seconds", "text", "whole"]
+__all__ = ["brief", "finite", "flag", "in_memory", "items", "kind", "near", "number", "seconds", "text", "whole"]
 
 #: Where an object without a text of its own lies in memory: it says nothing, and is another one in each process.
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
@@ -99,6 +102,35 @@ def whole(name: str, value: Any, least: int, most: int | None = None, error: typ
         limits = f"at least {least}" if most is None or most > 1 << 64 else f"from {least} to {most}"
         raise error(f"{name}={brief(value)} must be a whole number {limits}")
     return int(found)
+
+
+def in_memory(name: str, value: int, needed: int, error: type[BadInput] = InvalidParameter) -> None:
+    """Raise `error` where what a value asks for takes more bytes than there is memory: before anything is tried."""
+    there = memory()
+    if needed > there:
+        raise error(
+            f"{name}={brief(value)} is too large: it takes {needed / 1e9:,.0f} GB of memory, and there are "
+            f"{there / 1e9:,.0f}: give at most {value * there // needed}"
+        )
+
+
+@cache
+def memory() -> int:
+    """Bytes of memory that this process may have: the machine's, or less where it is limited to less."""
+    found = [1 << 62]
+    try:
+        import resource
+
+        found += [limit for limit in resource.getrlimit(resource.RLIMIT_AS) if limit != resource.RLIM_INFINITY]
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (ImportError, OSError, ValueError):  # a system that does not say
+        pass
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            found.append(int(Path(file).read_text()))
+        except (OSError, ValueError):  # no such limit
+            continue
+    return min(limit for limit in found if limit > 0)
 
 
 def text(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> str:

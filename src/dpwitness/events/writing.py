@@ -31,8 +31,8 @@ __all__ = [
 
 #: The largest finite number.
 LARGEST = float(np.finfo(np.float64).max)
-#: Columns that an outcome may have.
-COLUMNS = 1_000_000
+#: Columns of outcomes: these have 10,000 entries at most, and rows are made as wide as an event asks.
+COLUMNS = 1 << 14
 #: Below this all whole numbers are exact.
 EXACT = 2.0**53
 INFINITIES = {"inf": math.inf, "-inf": -math.inf}
