@@ -109,8 +109,8 @@ def in_memory(name: str, value: int, needed: int, error: type[BadInput] = Invali
     there = memory()
     if needed > there:
         raise error(
-            f"{name}={brief(value)} is too large: it takes {needed / 1e9:,.0f} GB of memory, and there are "
-            f"{there / 1e9:,.0f}: give at most {value * there // needed}"
+            f"{name}={brief(value)} is too large for {there / 1e9:,.0f} GB of memory: give at most "
+            f"{value * there // needed}"
         )
 
 

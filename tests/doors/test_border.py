@@ -88,7 +88,7 @@ BORDER = {
     "curve": {
         "mechanism": ("None", "text", "list", "object", "half"),
         "epsilon": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "complex", "type"),
-        "claims": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "half", "complex", "type"),
+        "claims": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "complex", "type"),
         "method": tuple(WRONG),
         "runs": RUNS,
         **COMMON,

@@ -208,7 +208,7 @@ def test_bound(capsys):
         ),
         (
             ["check", "mine.py:unknown", "--epsilon", "1", "--queries", "2"],
-            "unknown returned <object object at",
+            "unknown returned <object object>",
         ),
         (["curve", "svt", "--epsilon", "1", "--claims", "1:0:1"], "FROM ≤ TO"),
         (

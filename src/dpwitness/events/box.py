@@ -29,7 +29,7 @@ class Box:
     def __post_init__(self) -> None:
         sides = tuple(items("sides", self.sides))
         if not sides or not all(isinstance(side, Interval) for side in sides):
-            raise InvalidParameter(f"sides={brief(self.sides)} must be a list of at least one Interval")
+            raise InvalidParameter(f"sides={brief(self.sides)}: a box needs at least one side, each an Interval")
         object.__setattr__(self, "sides", sides)
 
     @property

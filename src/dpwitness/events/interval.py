@@ -51,7 +51,7 @@ class Interval:
         object.__setattr__(self, "low", edge("low", self.low))
         object.__setattr__(self, "high", edge("high", self.high))
         if not (self.low < self.high or self.low == self.high == np.inf):
-            raise InvalidParameter(f"low={self.low!r}, high={self.high!r}: low must be below high")
+            raise InvalidParameter(f"low={self.low!r}, high={self.high!r}: need low < high")
 
     @property
     def width(self) -> int:

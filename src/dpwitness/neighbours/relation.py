@@ -61,7 +61,10 @@ def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
     """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given."""
     judge = getattr(relation, "contains", None)
     if judge is not None:
-        return bool(judge(pair, data))
+        try:
+            return bool(judge(pair, data))
+        except RecursionError as error:
+            raise InvalidNeighbours("an input holds itself, or is nested too deep") from error
     return any(pair.key == proposed.key for proposed in islice(relation.candidates(data), LOOKED_THROUGH))
 
 
