@@ -80,7 +80,7 @@ def test_figures(benchmark):
     tests = [round(0.1 * k, 1) for k in range(1, 20)]
 
     def run():
-        return [dpw.curve(load(name), epsilons=[0.2, 0.7, 1.5], claims=tests, seed=1) for name in SEVEN]
+        return [dpw.curve(load(name), epsilon=[0.2, 0.7, 1.5], claims=tests, seed=1) for name in SEVEN]
 
     curves = benchmark.pedantic(run, rounds=1, warmup_rounds=0)
     assert sum(len(line.p_values) for curve in curves for line in curve.lines) == 399

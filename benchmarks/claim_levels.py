@@ -32,9 +32,9 @@ ALPHA = 0.05
 CHUNK = 25
 #: How a check goes: its settings.
 ROADS: dict[str, dict[str, int]] = {
-    "search": {"search_runs": 4_000, "max_runs": 20_000},
+    "search": {"search_runs": 4_000, "runs": 20_000},
     "bound": {"search_runs": 8_000, "runs": 20_000},
-    "epochs": {"search_runs": 0, "max_runs": 200},
+    "epochs": {"search_runs": 0, "runs": 200},
 }
 #: Randomised response of ε = 1: the probability of the truth.
 TRUTH = math.e / (1 + math.e)
@@ -155,7 +155,7 @@ def outcomes(task: tuple[str, str, int, int]) -> tuple[int, int, int, float]:
     for seed in range(first, last):
         common = {"claim": claim, "neighbours": [([0], [1])], "seed": seed, "workers": 1, **ROADS[road]}
         if road == "bound":
-            verdict = dpw.bound(mechanism, confidence=1 - ALPHA, **common)
+            verdict = dpw.bound(mechanism, alpha=ALPHA, **common)
         else:
             verdict = dpw.check(mechanism, alpha=ALPHA, **common)
         alarms += isinstance(verdict, dpw.Violation)

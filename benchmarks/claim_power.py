@@ -210,7 +210,7 @@ def outcomes(task: tuple[str, int, float, float, int, int]) -> tuple[list[float]
     for seed in range(first, last):
         verdict = dpw.check(
             mechanism, claim=claim, neighbours=[([0], [1])], alpha=alpha, seed=seed, workers=1,
-            search_runs=SEARCH_RUNS, max_runs=few,
+            search_runs=SEARCH_RUNS, runs=few,
         )  # fmt: skip
         witness = verdict.witness
         taken.append(runs_to_refutation(claim, witness, law.mechanism, seed, int(MOST * needed) + 1, alpha))

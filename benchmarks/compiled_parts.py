@@ -76,7 +76,7 @@ PARTS: dict[str, Callable[[], Any]] = {
 
 def nanoseconds(mechanism: CompiledMechanism, pair: Pair) -> float:
     started = time.process_time()
-    for _ in confirm(mechanism, pair, [EVENT], seed=1, max_runs=RUNS, workers=1):
+    for _ in confirm(mechanism, pair, [EVENT], seed=1, runs=RUNS, workers=1):
         pass
     return (time.process_time() - started) / RUNS * 1e9
 
@@ -103,9 +103,7 @@ def runs_to_refute(name: str, *, coupled: bool) -> float:
     hint = Estimate(p=counts.hits / counts.runs, q=counts.neighbour_hits / counts.runs, both=counts.n11 / counts.runs)
     needed = []
     for seed in range(20):
-        for (total,) in confirm(
-            mechanism, witness.pair, [witness.event], seed=seed, max_runs=10_000_000, coupled=coupled
-        ):
+        for (total,) in confirm(mechanism, witness.pair, [witness.event], seed=seed, runs=10_000_000, coupled=coupled):
             if log_e_value(total, verdict.claim, hint) >= math.log(1 / verdict.alpha):
                 break
         needed.append(total.runs)

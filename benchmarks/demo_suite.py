@@ -73,13 +73,13 @@ def told(entries: list[dict]) -> list[tuple]:
     return [(e["test"], e["verdict"], e.get("log_e_value"), e.get("runs"), e.get("seed")) for e in entries]
 
 
-def main(seeds: int = 20, max_runs: str = "1e6") -> None:
+def main(seeds: int = 20, runs: str = "1e6") -> None:
     folder = Path(tempfile.mkdtemp())
     test = folder / "test_suite.py"
     test.write_text(SUITE)
     alarms, total, seconds = 0, 0, 0.0
     for seed in range(seeds):
-        entries = session(folder, f"--dp-seed={seed}", f"--dp-max-runs={max_runs}")
+        entries = session(folder, f"--dp-seed={seed}", f"--dp-runs={runs}")
         if len(entries) != 200:
             raise SystemExit(f"seed {seed}: {len(entries)} assertions ran, not 200")
         failed = [e for e in entries if e["verdict"] != "not-refuted"]
@@ -88,7 +88,7 @@ def main(seeds: int = 20, max_runs: str = "1e6") -> None:
         for entry in failed:
             print("  failed:", entry["test"], entry["verdict"], entry.get("reason"))
         if seed == 0:
-            two = session(folder, f"--dp-seed={seed}", f"--dp-max-runs={max_runs}", "-n", "2")
+            two = session(folder, f"--dp-seed={seed}", f"--dp-runs={runs}", "-n", "2")
             print(f"serial and -n 2 agree verdict for verdict: {told(two) == told(entries)}", flush=True)
         print(f"seed {seed}: {len(entries)} assertions, {len(failed)} failures", flush=True)
     print(f"{total} assertions of correct mechanisms, {alarms} failures, {seconds:.0f} s in checks")

@@ -37,7 +37,7 @@ def curves(seeds):
             true = 1 / epsilon if name == "histogram_wrong_scale" else epsilon
             tests = sorted({*grid, round(0.8 * true, 6), round(true, 6)})
             lines = [
-                dpw.curve(load(name), epsilons=[epsilon], claims=tests, seed=seed).lines[0] for seed in range(seeds)
+                dpw.curve(load(name), epsilon=[epsilon], claims=tests, seed=seed).lines[0] for seed in range(seeds)
             ]
             p = np.array([line.p_values for line in lines])
             low = np.array(tests) <= 0.8 * true + 1e-6
@@ -49,7 +49,7 @@ def curves(seeds):
                 flush=True,
             )
     for epsilon in EPSILONS:
-        line = dpw.curve(load("isvt1"), epsilons=[epsilon], claims=[*grid, 5.0], seed=0).lines[0]
+        line = dpw.curve(load("isvt1"), epsilon=[epsilon], claims=[*grid, 5.0], seed=0).lines[0]
         print(f"isvt1 ε₀={epsilon}: largest p at test ε 0.1…1.9 and 5: {max(line.p_values):.2g}", flush=True)
 
 

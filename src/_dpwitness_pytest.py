@@ -31,7 +31,7 @@ SETTINGS = (
     "parameters",
     "outcome",
     "errors",
-    "max_runs",
+    "runs",
     "max_time",
     "search_runs",
     "suppress",
@@ -48,7 +48,7 @@ class Session:
     profile: str
     seed: int
     alpha: float
-    max_runs: int
+    runs: int
     max_time: float
     report: str | None
     database: str | None
@@ -68,13 +68,20 @@ SESSION = pytest.StashKey[Session]()
 
 OPTIONS = {
     "alpha": "probability of a false alarm in the whole session (default 1e-6)",
-    "max-runs": "paired confirm runs of one assertion (default: of the profile)",
+    "runs": "paired confirm runs of one assertion (default: of the profile)",
     "max-time": "seconds for the check of an assertion (default: of the profile); replaying a saved witness, or "
     "making a new one smaller, may take as many again",
     "seed": "seed of the session (default: a new one, shown in the header)",
     "profile": "dev (1e6 runs, 10 s), ci (4e6 runs, 60 s; chosen when CI is set) or nightly (1e8 runs, 600 s)",
     "report": "write all verdicts to this JSON file",
 }
+
+
+def _time(text: str) -> float:
+    """A time as the command line has it, in seconds. Raises `ValueError`."""
+    from dpwitness.checks import seconds  # only where one was given
+
+    return seconds("dp_max_time", text)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -119,15 +126,15 @@ def pytest_configure(config: pytest.Config) -> None:
     database = config.getini("dp_database")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     chosen = {"profile": profile}
-    for key in ("alpha", "max_runs", "max_time"):
+    for key in ("alpha", "runs", "max_time"):
         if value := given(f"dp_{key}", str, bool, "given", None):
             chosen[key.replace("_", "-")] = value
     config.stash[SESSION] = Session(
         profile=profile,
         seed=worker.get("dpwitness_seed", given("dp_seed", whole, lambda v: v >= 0, "a whole number", None)),
         alpha=given("dp_alpha", float, lambda v: 0 < v < 1, "a number between 0 and 1", 1e-6),
-        max_runs=given("dp_max_runs", whole, lambda v: v >= 1, "a whole number of at least 1", runs),
-        max_time=given("dp_max_time", float, lambda v: 0 < v < 1e9, "a positive number of seconds", seconds),
+        runs=given("dp_runs", whole, lambda v: v >= 1, "a whole number of at least 1", runs),
+        max_time=given("dp_max_time", _time, lambda v: v < 1e9, "a positive time, such as 30, 30s or 2m", seconds),
         report=given("dp_report", str, bool, "a file", None),
         database=None if database in ("", "none") else database,
         options=tuple(f"--dp-{key}={value}" for key, value in chosen.items()),

@@ -7,4 +7,4 @@ def exact(data):
     return float(data[0])
 
 
-dpw.check(exact, claim=1.0, neighbours=[([0.0], [1.0])], max_runs=100, search_runs=64)
+dpw.check(exact, claim=1.0, neighbours=[([0.0], [1.0])], runs=100, search_runs=64)

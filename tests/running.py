@@ -19,8 +19,8 @@ def sample(mechanism, pair, n, *, seed, key, coupled=True, partial_too=False, **
     return running.sample(pair, n, Role.SEARCH, *key, coupled=coupled, partial_too=partial_too)
 
 
-def confirm(mechanism, pair, events, *, seed, max_runs, coupled=True, **where):
-    return runner(mechanism, seed, **where).confirm(pair, events, max_runs, coupled=coupled)
+def confirm(mechanism, pair, events, *, seed, runs, coupled=True, **where):
+    return runner(mechanism, seed, **where).confirm(pair, events, runs, coupled=coupled)
 
 
 def ordered(tasks, workers, deadline=None):

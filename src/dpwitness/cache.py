@@ -1,41 +1,103 @@
-"""Where machine code is kept on disk: only where nobody else can put any, since what lies there is executed."""
+"""Where machine code is kept on disk: only where nobody else can put any, since what lies there is executed.
+
+A folder that does not exist yet is made. Where one cannot be used, the next is: $DPWITNESS_CACHE_DIR, the user's cache
+folder, one of the user's own among the temporary files, and in the end one of this process alone, without which every
+process compiles anew. What was asked for and is not done is said, once a process, with what to do.
+"""
 
 import atexit
 import os
 import shutil
 import stat
 import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
+__all__ = ["cache_folder", "numba_cache", "numba_writes_to", "only_ours", "private_folder"]
+
+#: What was said already, by this process.
+_said: set[str] = set()
+
 
 def cache_folder() -> Path:
-    """Where driver modules are kept: $DPWITNESS_CACHE_DIR, else the user's cache folder, else `private_folder`.
+    """Where driver modules are kept; see the module.
 
     What lies there is executed. So a folder is used only if it is the user's own and no one else may write to it or
-    put another in its place; numba's own setting NUMBA_CACHE_DIR, where given, must be such a folder too.
+    put another in its place. Warns where the one that was asked for is not used, and where there is none.
     """
     given = os.environ.get("DPWITNESS_CACHE_DIR")
-    folder = Path(given) if given else user_cache_path("dpwitness", appauthor=False)
-    if not numbas_folder_is_ours():
-        return private_folder()
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if only_ours(folder) and os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass  # a read-only home: compile anew in each process rather than refuse to work
+    if given:
+        refused = _refusal(Path(given))
+        if refused is None:
+            return Path(given)
+        _say(f"DPWITNESS_CACHE_DIR={given} is not used: {refused}")
+    usual = user_cache_path("dpwitness", appauthor=False)
+    refused = _refusal(usual)
+    if refused is None:
+        return usual
+    temporary = Path(tempfile.gettempdir()) / f"dpwitness-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    if not temporary.is_symlink() and _refusal(temporary) is None:
+        return temporary
+    _say(
+        f"every process compiles anew, since {usual} is not used for machine code ({refused}): set DPWITNESS_CACHE_DIR "
+        "to a folder of your own"
+    )
     return private_folder()
 
 
-def numbas_folder_is_ours() -> bool:
-    """Whether numba's setting NUMBA_CACHE_DIR, where given, is a folder that nobody else can write to."""
+def _refusal(folder: Path) -> str | None:
+    """Why a folder, which is made where it is not there, is not used; None where it is."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not only_ours(folder):
+            return f"others can write to it, or to what leads to it; use a folder of your own (chmod go-w {folder})"
+        return None if os.access(folder, os.W_OK) else "it is read-only; use a folder that you can write to"
+    except OSError as error:
+        return f"it cannot be made ({error.strerror or error}); use a folder that you can write to"
+
+
+def _say(message: str) -> None:
+    """Warn, once a process."""
+    if message not in _said:
+        _said.add(message)
+        warnings.warn(message, UserWarning, stacklevel=4)
+
+
+@contextmanager
+def numba_cache() -> Iterator[None]:
+    """While this lasts numba keeps what it compiles in a folder that nobody else can write to.
+
+    In its own, $NUMBA_CACHE_DIR, where that is such a folder, or none is set: then beside the source, or in the user's
+    cache folder. Else in ours.
+    """
     import numba  # 0.4 s; who asks for the folder compiles
 
-    folder = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time
-    return not folder or (Path(folder).is_dir() and only_ours(Path(folder)))
+    given: str = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time
+    refused = _refusal(Path(given)) if given else None
+    if refused is None:
+        yield
+        return
+    _say(f"NUMBA_CACHE_DIR={given} is not used: {refused}")
+    with numba_writes_to(cache_folder()):
+        yield
+
+
+@contextmanager
+def numba_writes_to(folder: Path) -> Iterator[None]:
+    """While this lasts numba keeps what it compiles in a folder."""
+    import numba
+
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time
+    numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
 
 
 def only_ours(folder: Path) -> bool:

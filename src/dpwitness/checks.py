@@ -1,20 +1,78 @@
 """Checks of single values, in one place: the message is a line that names the value and says what it must be."""
 
+import difflib
 import math
 import numbers
-from typing import Any
+import os
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
 from dpwitness.errors import BadInput, InvalidParameter
 
-__all__ = ["brief", "finite", "number", "text", "whole"]
+__all__ = ["brief", "finite", "flag", "in_memory", "items", "kind", "near", "number", "seconds", "text", "whole"]
+
+#: Where an object without a text of its own lies in memory: it says nothing, and is another one in each process.
+ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
+#: Letters of a value that stand in a message; a longer one is cut.
+LONGEST: Final = 80
+#: Times as texts: their units in seconds.
+UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def brief(value: Any) -> str:
-    """A value of any kind on one line of at most 80 characters, for messages."""
+    """A value of any kind on one line of at most 80 characters, for messages; an object without a text by its kind."""
     try:
-        return " ".join(repr(value).split())[:80]
-    except Exception:  # nested too deeply, an integer of too many digits, or an object of the user's that has no text
+        return ADDRESS.sub("", " ".join(repr(value).split()))[:LONGEST]
+    except Exception:  # nested too deeply, an integer of too many digits, or a text of the user's own that fails
         return f"of type {type(value).__name__}"
+
+
+def near(name: object, known: Iterable[object]) -> str:
+    """A question after the name that is meant, where names like the given one are known; else nothing."""
+    found = difflib.get_close_matches(str(name), [str(one) for one in known], n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
+def kind(name: str, value: Any, wanted: type | tuple[type, ...], what: str, error: type[BadInput]) -> Any:
+    """The value, where it is of a type. Raises `error`, which says what it must be."""
+    if not isinstance(value, wanted):
+        raise error(f"{name}={brief(value)} must be {what}")
+    return value
+
+
+def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Sequence[Any]:
+    """The entries of a list, a tuple or an array, each as it is. Raises `error` for anything else, texts among it."""
+    if isinstance(value, list | tuple):
+        return value
+    if getattr(value, "ndim", 0) < 1 or not hasattr(value, "tolist") or not hasattr(value, "dtype"):
+        raise error(f"{name}={brief(value)} must be a list")
+    return list(value)
+
+
+def flag(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> bool:
+    """True or False. Raises `error` for anything else."""
+    if not isinstance(value, bool):
+        raise error(f"{name}={brief(value)} must be True or False")
+    return value
+
+
+def seconds(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> float:
+    """A positive time in seconds: a number, or a text as 60, 60s, 500ms, 2m or 1h. Raises `error`."""
+    found = math.nan
+    if isinstance(value, str):
+        unit = next((unit for unit in UNITS if value.endswith(unit)), "")
+        try:
+            found = float(value.removesuffix(unit)) * UNITS.get(unit, 1.0)
+        except ValueError:
+            raise error(f"{name}={brief(value)} must be a time, such as 30, '30s', '500ms', '2m' or '1h'") from None
+    else:
+        found = number(name, value, error)
+    if not found > 0:
+        raise error(f"{name}={brief(value)} must be a positive number of seconds, or a time such as '30s'")
+    return found
 
 
 def number(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> float:
@@ -44,6 +102,35 @@ def whole(name: str, value: Any, least: int, most: int | None = None, error: typ
         limits = f"at least {least}" if most is None or most > 1 << 64 else f"from {least} to {most}"
         raise error(f"{name}={brief(value)} must be a whole number {limits}")
     return int(found)
+
+
+def in_memory(name: str, value: int, needed: int, error: type[BadInput] = InvalidParameter) -> None:
+    """Raise `error` where what a value asks for takes more bytes than there is memory: before anything is tried."""
+    there = memory()
+    if needed > there:
+        raise error(
+            f"{name}={brief(value)} is too large for {there / 1e9:,.0f} GB of memory: give at most "
+            f"{value * there // needed}"
+        )
+
+
+@cache
+def memory() -> int:
+    """Bytes of memory that this process may have: the machine's, or less where it is limited to less."""
+    found = [1 << 62]
+    try:
+        import resource
+
+        found += [limit for limit in resource.getrlimit(resource.RLIMIT_AS) if limit != resource.RLIM_INFINITY]
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (ImportError, OSError, ValueError):  # a system that does not say
+        pass
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            found.append(int(Path(file).read_text()))
+        except (OSError, ValueError):  # no such limit
+            continue
+    return min(limit for limit in found if limit > 0)
 
 
 def text(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> str:

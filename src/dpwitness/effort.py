@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dpwitness.checks import number, whole
+from dpwitness.checks import brief, number, seconds, whole
 from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.runs import Progress, default_workers
 
@@ -37,16 +37,14 @@ class Effort:
     def __post_init__(self) -> None:
         if self.progress is not None and not callable(self.progress):
             raise InvalidParameter(
-                f"progress={self.progress!r:.80} must be a function of a stage, two numbers and a note"
+                f"progress={brief(self.progress)} must be a function of a stage, two numbers and a note"
             )
         if not 0 < number("alpha", self.alpha) < 1:
-            raise InvalidParameter(f"alpha={self.alpha!r:.80} must lie between 0 and 1")
-        if not number("max_time", self.max_time) > 0:
-            raise InvalidParameter(f"max_time={self.max_time!r:.80} must be a positive number of seconds")
+            raise InvalidParameter(f"alpha={brief(self.alpha)} must lie between 0 and 1")
         self._check_cluster()
         settled = {
-            "max_runs": whole("max_runs", self.max_runs, 1, error=BudgetTooSmall),
-            "max_time": min(float(self.max_time), LONGEST_TIME),
+            "max_runs": whole("runs", self.max_runs, 1, error=BudgetTooSmall),
+            "max_time": min(seconds("max_time", self.max_time), LONGEST_TIME),
             "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, LARGEST_SEED),
             "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
         }
@@ -61,6 +59,6 @@ class Effort:
             return
         if not isinstance(self.cluster, str) or not (self.cluster == "local" or "://" in self.cluster):
             raise InvalidParameter(
-                f'cluster={self.cluster!r:.80} must be "local", the address of a Dask scheduler such as '
+                f'cluster={brief(self.cluster)} must be "local", the address of a Dask scheduler such as '
                 '"tcp://host:8786", or a distributed.Client'
             )

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
-from dpwitness.cache import numbas_folder_is_ours
+from dpwitness.cache import cache_folder, numba_cache, numba_writes_to
 from dpwitness.clock import COMPILING
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,12 +27,12 @@ event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]  #
 
 def compiled(function: F) -> F:
     """Compile a kernel that holds no GIL; the machine code is kept on disk where a folder for it can be found."""
-    if not numbas_folder_is_ours():
-        return cast(F, numba.njit(nogil=True)(function))
     try:
-        return cast(F, numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # numba found no writable cache folder: compile anew in each process
-        return cast(F, numba.njit(nogil=True)(function))
+        with numba_cache():
+            return cast(F, numba.njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # numba found no folder that it can write to: ours is one, if there is any
+        with numba_writes_to(cache_folder()):
+            return cast(F, numba.njit(nogil=True, cache=True)(function))
 
 
 def inlined(function: F) -> F:

@@ -9,13 +9,15 @@ from typing import Any, Final, cast
 from dpwitness.attacks.candidate import Attack
 from dpwitness.attacks.registry import chosen_attack
 from dpwitness.candidate import Candidate
+from dpwitness.checks import brief
 from dpwitness.claims import Claim, is_claim
 from dpwitness.clock import Deadline
 from dpwitness.effort import CHECK_RUNS, Effort
-from dpwitness.errors import InvalidNeighbours, InvalidParameter
+from dpwitness.errors import DPWitnessError, InvalidNeighbours, InvalidParameter
 from dpwitness.events import Event, Noun
 from dpwitness.mechanisms.accountants import Accountant, as_claim
 from dpwitness.mechanisms.carried import Stated, stated_claim
+from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.made import example_of, given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import How, Outcome, as_mechanism
@@ -38,11 +40,11 @@ CENTRES: Final = ("threshold", "theta", "T")
 class Statement:
     """What a user says of a mechanism, nothing of it looked at yet. The fields are the parameters of `check`."""
 
-    mechanism: Callable[..., Any] | Mechanism | None = None
+    mechanism: Callable[..., Any] | Mechanism | str | None = None
     make: Callable[[], Any] | None = None
     epsilon: float | None = None
     delta: float | None = None
-    claim: Claim | Accountant | float | None = None
+    claim: Claim | Accountant | float | str | None = None
     d_in: Any = None
     neighbours: Relation | Sequence[Any] | None = None
     data: Any = None
@@ -53,9 +55,14 @@ class Statement:
     attack: str | Attack | None = None
 
     def __post_init__(self) -> None:
-        """Settle what is run, the mechanism or one that is made for each run; and what an accountant claims."""
-        made = given_or_made(self.mechanism, self.make)
-        for name, value in {"mechanism": made, "make": None, "claim": as_claim(self.claim)}.items():
+        """Settle what is run, a mechanism, the one of a name, or one that is made for each run; and what is claimed."""
+        made: Any = given_or_made(self.mechanism, self.make)
+        reference = self.reference
+        if isinstance(made, str):
+            reference = made if reference is None else reference
+            made = load(made)
+        settled = {"mechanism": made, "make": None, "claim": as_claim(self.claim), "reference": reference}
+        for name, value in settled.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -64,7 +71,7 @@ class Statement:
         thing, delta = plain_function(example_of(self.mechanism)), self.delta
         own = target_of(thing)
         if delta is None and own is not None and own.delta and not is_claim(self.claim):
-            delta = _parameters(self.parameters).get("delta")  # it claims the δ that it is run with
+            delta = given_parameters(self.parameters).get("delta")  # it claims the δ that it is run with
         return stated_claim(thing, epsilon=self.epsilon, delta=delta, claim=self.claim, d_in=self.d_in)
 
 
@@ -100,9 +107,14 @@ class Problem:
     def proposals(self, attack: Attack, planned: int) -> list[Candidate]:
         """What an attack proposes that the relation calls adjacent, for so many planned confirm runs.
 
-        Raises `InvalidNeighbours` where that is nothing.
+        Raises `InvalidNeighbours` where that is nothing, `InvalidParameter` where the attack raises.
         """
-        found = attack(dict(self.mechanism.signature.parameters), self.data, self.claim, planned)
+        try:
+            found = list(attack(dict(self.mechanism.signature.parameters), self.data, self.claim, planned))
+        except DPWitnessError:
+            raise
+        except Exception as error:  # of the user's own
+            raise InvalidParameter(f"attack={brief(attack)} raised {type(error).__name__}: {error}") from error
         kept = [candidate for candidate in found if adjacent(self.relation, candidate.pair, self.data)]
         if not kept:
             raise InvalidNeighbours(
@@ -141,7 +153,7 @@ def prepare(
     own, attack = target_of(user), chosen_attack(statement.attack)
     relation = relation_of(user, statement.neighbours, attack.relation)
     data = None if statement.data is None else taken(relation, statement.data)
-    values = _parameters(statement.parameters)
+    values = given_parameters(statement.parameters)
     epsilon = stated.epsilon
     if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):
         values[own.claim] = epsilon  # a target whose ε has another name
@@ -203,18 +215,18 @@ def plain_function(function: Any) -> Any:
 def _check_types(statement: Statement) -> None:
     outcome, reference = statement.outcome, statement.reference
     summary(outcome)
-    if statement.errors not in ERRORS:
-        raise InvalidParameter(f"errors={statement.errors!r:.80} must be {' or '.join(map(repr, ERRORS))}")
+    if not isinstance(statement.errors, str) or statement.errors not in ERRORS:
+        raise InvalidParameter(f"errors={brief(statement.errors)} must be {' or '.join(map(repr, ERRORS))}")
     if reference is not None and not isinstance(reference, str):
-        raise InvalidParameter(f"reference={reference!r:.80} must be a text, the name that a witness is saved under")
+        raise InvalidParameter(f"reference={brief(reference)} must be a text, the name that a witness is saved under")
 
 
-def _parameters(given: Mapping[str, Any] | None) -> dict[str, Any]:
+def given_parameters(given: Mapping[str, Any] | None) -> dict[str, Any]:
     """The parameters that were given for the mechanism, as a copy."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise InvalidParameter(f"parameters={given!r:.80} must be a mapping from names to values")
+        raise InvalidParameter(f"parameters={brief(given)} must be a mapping from names to values")
     return dict(given)
 
 

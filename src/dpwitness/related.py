@@ -5,11 +5,11 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from dpwitness.errors import InvalidNeighbours, InvalidParameter
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.neighbours import Relation, pairs
+from dpwitness.neighbours import Relation, as_relation
 from dpwitness.targets import target_of
 
 __all__ = ["of_one_sensitivity", "relation_of"]
@@ -31,16 +31,7 @@ def relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwise
                 "--pair, --queries or --data)"
             )
         return relation
-    if isinstance(given, list | tuple):
-        for pair in given:
-            if not isinstance(pair, list | tuple) or len(pair) != 2:
-                raise InvalidNeighbours(f"neighbours={given!r:.80}: a list must hold pairs (D, D′), not {pair!r:.40}")
-        return pairs(*given)
-    if not callable(getattr(given, "candidates", None)) or not callable(getattr(given, "variations", None)):
-        raise InvalidNeighbours(
-            f"neighbours={given!r:.80} is no relation: give one, such as records(…) or queries(…), or a list of pairs"
-        )
-    return cast(Relation, given)
+    return as_relation(given)
 
 
 def of_one_sensitivity(function: Any, relation: Relation, values: Mapping[str, Any], *, own_relation: bool) -> Relation:
@@ -66,6 +57,8 @@ def of_one_sensitivity(function: Any, relation: Relation, values: Mapping[str, A
 
 def _default_of(function: Any, name: str) -> Any:
     """The default of a function's parameter of that name; None where there is none."""
+    if not callable(function):
+        return None
     try:
         declared = inspect.signature(getattr(function, "py_func", function)).parameters.get(name)
     except (TypeError, ValueError):

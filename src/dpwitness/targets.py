@@ -1,12 +1,14 @@
 """What a bundled mechanism, or one of another package, says of itself: all that `algorithms/` may import."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from dpwitness.checks import brief, number, text
 from dpwitness.claims import ZCDP, Claim
+from dpwitness.errors import InvalidParameter
 from dpwitness.jit import inlined as helper
-from dpwitness.neighbours import Relation, bits, histogram, pairs, queries
+from dpwitness.neighbours import Relation, as_relation, bits, histogram, pairs, queries
 
 __all__ = ["Target", "bits", "half_epsilon_squared", "helper", "histogram", "pairs", "queries", "target", "target_of"]
 
@@ -29,6 +31,18 @@ class Target:
     delta: float = 0.0
     states: Callable[[float], Claim] | None = None
 
+    def __post_init__(self) -> None:
+        """Raise `BadInput` for what says nothing."""
+        for name in ("claim", "source", "true_epsilon"):
+            text(name, getattr(self, name))
+        if self.attack is not None:
+            text("attack", self.attack)
+        if not 0 <= number("delta", self.delta) < 1:
+            raise InvalidParameter(f"delta={brief(self.delta)} must be at least 0 and below 1")
+        if self.states is not None and not callable(self.states):
+            raise InvalidParameter(f"states={brief(self.states)} must be a function from an ε to a claim")
+        object.__setattr__(self, "neighbours", as_relation(self.neighbours))
+
 
 def half_epsilon_squared(epsilon: float) -> Claim:
     """½ε²-zCDP: what concentrated mechanisms state that are given an ε (Bun & Steinke 2016)."""
@@ -38,7 +52,7 @@ def half_epsilon_squared(epsilon: float) -> Claim:
 def target(
     *,
     claim: str,
-    neighbours: Relation,
+    neighbours: Relation | Sequence[Any],
     source: str,
     true_epsilon: str = "unknown",
     attack: str | None = None,
@@ -51,17 +65,20 @@ def target(
     generator of candidates, tried beside the search, as `family.generator` of the entry-point group `dpwitness.attacks`
     (see `dpwitness.attacks.family`). `delta` and `states`: see `Target`.
     """
+    said = Target(
+        claim=claim,
+        neighbours=as_relation(neighbours),
+        source=source,
+        true_epsilon=true_epsilon,
+        attack=attack,
+        delta=delta,
+        states=states,
+    )
 
     def register(function: F) -> F:
-        function.__dpwitness__ = Target(  # type: ignore[attr-defined]  # a mark on a plain function
-            claim=claim,
-            neighbours=neighbours,
-            source=source,
-            true_epsilon=true_epsilon,
-            attack=attack,
-            delta=delta,
-            states=states,
-        )
+        if not callable(function):
+            raise InvalidParameter(f"@target marks a function, not {brief(function)}")
+        function.__dpwitness__ = said  # type: ignore[attr-defined]  # a mark on a plain function
         return function
 
     return register

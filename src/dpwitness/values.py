@@ -57,8 +57,16 @@ def value_to_json(value: Any, depth: int = 0) -> Any:
         return value
     written = _container_to_json(value, depth + 1) if depth < DEEPEST else None
     if written is None:
-        written = {"object": value.text if isinstance(value, Unreadable) else ascii(value)[:LONGEST]}
+        written = {"object": value.text if isinstance(value, Unreadable) else _text(value)}
     return written
+
+
+def _text(value: Any) -> str:
+    """How what no file can hold looks; its type, where its own text fails."""
+    try:
+        return ascii(value)[:LONGEST]
+    except Exception:
+        return f"<{type(value).__name__}>"
 
 
 def _container_to_json(value: Any, depth: int) -> Any:

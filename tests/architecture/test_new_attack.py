@@ -98,7 +98,7 @@ def test_the_generator_is_what_finds_it(installed):
     installed(FILE, "magic_values = magic_attacks:FAMILY")
     from magic_attacks import remembering
 
-    verdict = dpw.check(remembering, epsilon=1, claim=1, seed=1, neighbours=dpw.queries(1), max_runs=20_000)
+    verdict = dpw.check(remembering, epsilon=1, claim=1, seed=1, neighbours=dpw.queries(1), runs=20_000)
     assert isinstance(verdict, dpw.NotRefuted)  # another relation than the target's own: the attack is not asked
 
 

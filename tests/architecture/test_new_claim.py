@@ -62,7 +62,7 @@ def gaussian(rng, data):
     return data[0] + rng.standard_normal()
 
 
-LIMITS = {"neighbours": pairs(([0.0], [1.0])), "search_runs": 60_000, "max_runs": 400_000, "seed": 1}
+LIMITS = {"neighbours": pairs(([0.0], [1.0])), "search_runs": 60_000, "runs": 400_000, "seed": 1}
 
 
 #: The total variation of N(0, 1) and N(1, 1).

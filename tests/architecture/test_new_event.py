@@ -81,7 +81,7 @@ def masked():
     return masked_answer
 
 
-SETTINGS = {"claim": 0.5, "neighbours": queries(1), "search_runs": 100_000, "max_runs": 100_000, "seed": 1}
+SETTINGS = {"claim": 0.5, "neighbours": queries(1), "search_runs": 100_000, "runs": 100_000, "seed": 1}
 
 
 def test_a_new_event_finds_what_no_other_kind_expresses(monkeypatch):

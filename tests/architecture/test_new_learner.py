@@ -36,7 +36,7 @@ def central():
     return central_answer
 
 
-SETTINGS = {"claim": 0.3, "neighbours": pairs(([1.0], [0.0])), "search_runs": 40_000, "max_runs": 100_000, "seed": 1}
+SETTINGS = {"claim": 0.3, "neighbours": pairs(([1.0], [0.0])), "search_runs": 40_000, "runs": 100_000, "seed": 1}
 
 
 def test_a_new_learner_finds_what_the_others_do_not_propose(monkeypatch):

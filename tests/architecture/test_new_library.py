@@ -61,7 +61,7 @@ def noiseworks(tmp_path, monkeypatch):
 
 def test_a_new_library_is_one_file(noiseworks):
     assert len(LIBRARY.strip().splitlines()) == 18
-    limits = {"neighbours": pairs((0.0, 1.0)), "seed": 1, "search_runs": 2_000, "max_runs": 20_000}
+    limits = {"neighbours": pairs((0.0, 1.0)), "seed": 1, "search_runs": 2_000, "runs": 20_000}
     correct, wrong = noiseworks.Query(1.0), noiseworks.Query(0.5)
     assert library_of(wrong).claim(wrong) == ApproxDP(epsilon=0.5)
     assert isinstance(check(correct, **limits), NotRefuted)

@@ -55,7 +55,7 @@ def private_maximum(rng, data):
 
 
 def test_a_new_relation_finds_its_pair_which_is_shrunk_saved_and_replayed(tmp_path):
-    limits = {"neighbours": ReplaceLargest(4, 8), "search_runs": 40_000, "max_runs": 200_000, "seed": 1}
+    limits = {"neighbours": ReplaceLargest(4, 8), "search_runs": 40_000, "runs": 200_000, "seed": 1}
     found = check(noisy_maximum, claim=1.0, **limits)
     assert isinstance(found, Violation)
     small = shrink(found, noisy_maximum, max_time=3.0)

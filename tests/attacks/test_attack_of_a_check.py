@@ -90,7 +90,7 @@ def test_nobody_has_no_bits():
 
 
 def test_an_attack_of_ones_own_finds_what_no_search_does():
-    check = {"claim": 1, "seed": 1, "workers": 1, "outcome": float, "max_runs": 400, "search_runs": 100}
+    check = {"claim": 1, "seed": 1, "workers": 1, "outcome": float, "runs": 400, "search_runs": 100}
     verdict = dpw.check(remembering, neighbours=dpw.queries(1), attack=magic, **check)
     assert isinstance(verdict, dpw.Violation)
     assert verdict.witness.pair.data.tolist() == [777_777.0]

@@ -37,7 +37,7 @@ def test_binomial_sums_with_much_noise_are_not_refuted():
     # One answer with R = 4096 has ε ≤ log((R/2 + w + 1)/(R/2 − w)), 0.19 for w = 3√R, but for 2e-8 of the answers.
     parameters = {"fair_bits": 4096, "queries": 1}
     verdict = dpw.check(
-        binomial_subset_sums, epsilon=1, claim=1, parameters=parameters, seed=1, workers=1, max_runs=100_000
+        binomial_subset_sums, epsilon=1, claim=1, parameters=parameters, seed=1, workers=1, runs=100_000
     )
     assert isinstance(verdict, dpw.NotRefuted)
     assert verdict.epsilon_lower_bound < 1

@@ -190,7 +190,7 @@ def test_a_cutoff_that_leaves_queries_without_noise_is_refused(name):
 
 
 #: Of both tests below: with it the one refutes, so that the other says something.
-BUDGET = {"search_runs": 300_000, "max_runs": 1_000_000}
+BUDGET = {"search_runs": 300_000, "runs": 1_000_000}
 
 
 @pytest.mark.campaign

@@ -66,14 +66,14 @@ BORDER = {
         "epsilon": ("inf", *NUMBER),
         "claim": ("inf", *NUMBER),
         "alpha": ("None", "inf", *NUMBER),
-        "max_runs": ("None", *RUNS),
+        "runs": ("None", *RUNS),
         "d_in": ("text", "list", "object", "half"),
         **COMMON,
     },
     "bound": {
         "mechanism": ("None", "text", "list", "object", "half"),
         "epsilon": ("inf", *NUMBER),
-        "confidence": ("None", "inf", *NUMBER),
+        "alpha": ("None", "inf", *NUMBER),
         "runs": ("None", *RUNS),
         **COMMON,
     },
@@ -87,8 +87,8 @@ BORDER = {
     },
     "curve": {
         "mechanism": ("None", "text", "list", "object", "half"),
-        "epsilons": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "half", "complex", "type"),
-        "claims": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "half", "complex", "type"),
+        "epsilon": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "complex", "type"),
+        "claims": ("None", "text", "empty", "bytes", "dict", "object", "nan", "minus", "complex", "type"),
         "method": tuple(WRONG),
         "runs": RUNS,
         **COMMON,
@@ -106,10 +106,10 @@ BORDER = {
 }
 LIMITS = {"neighbours": dpw.queries(1), "search_runs": 32, "max_time": 5.0, "seed": 1}
 RIGHT = {
-    "check": {"mechanism": accepted, "epsilon": 1.0, "max_runs": 100, **LIMITS},
+    "check": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
     "bound": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
     "profile": {"mechanism": accepted, "epsilon": 1.0, "runs": 100, **LIMITS},
-    "curve": {"mechanism": accepted, "epsilons": [1.0], "claims": [1.0], "runs": 100, **LIMITS},
+    "curve": {"mechanism": accepted, "epsilon": [1.0], "claims": [1.0], "runs": 100, **LIMITS},
     "ApproxDP": {"epsilon": 1.0},
 }
 

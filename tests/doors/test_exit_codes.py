@@ -82,11 +82,11 @@ def mine(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def results():
     """One of each kind, from few runs; a curve and a bound too."""
-    given = {"epsilon": 1.0, "seed": 1, "max_runs": 20_000}
+    given = {"epsilon": 1.0, "seed": 1, "runs": 20_000}
     violation = dpw.check(load("laplace_mechanism"), claim=0.1, **given)
     passed = dpw.check(load("laplace_mechanism"), **given)
     bound = dpw.bound(load("laplace_mechanism"), epsilon=1.0, runs=20_000, seed=1)
-    curve = dpw.curve(load("laplace_mechanism"), epsilons=[1.0], claims=[0.5, 1.5], runs=20_000, seed=1)
+    curve = dpw.curve(load("laplace_mechanism"), epsilon=[1.0], claims=[0.5, 1.5], runs=20_000, seed=1)
     profile = dpw.profile(load("laplace_mechanism"), epsilon=1.0, claim=0.1, runs=20_000, seed=1)
     assert isinstance(violation, dpw.Violation)
     assert isinstance(passed, dpw.NotRefuted)

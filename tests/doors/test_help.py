@@ -112,9 +112,15 @@ def test_help_wraps_at_the_width_of_the_terminal(capsys, monkeypatch, columns):
     assert columns - 20 < max(map(len, prose)) <= columns
 
 
-def test_earlier_words_are_understood():
-    assert parse(["check", "svt", "--max-runs", "7"]).runs == 7
-    assert parse(["bound", "svt", "--epsilon", "1", "--confidence", "0.9"]).confidence == 0.9
+def test_an_earlier_word_is_refused_by_the_new_one_and_a_slip_by_what_is_near():
+    for line, said in (
+        (["check", "svt", "--max-runs", "7"], "--max-runs 7; give --runs;"),
+        (["bound", "svt", "--confidence=0.9"], "give --alpha, which is 1 − confidence"),
+        (["check", "svt", "--epsilom", "1"], "did you mean '--epsilon'?"),
+        (["chekc", "svt"], "did you mean 'check'?"),
+    ):
+        with pytest.raises(dpw.BadInput, match=re.escape(said)):
+            parse(line)
     assert parse(["check", "svt"]).runs is None
 
 

@@ -154,7 +154,6 @@ def options_of_a_check(rng, command):
         "--claim": [["1", "0", "3"], TEXTS],
         "--delta": [["0", "0.1"], ["1", "-0.1", "0.999999999", "1e-320"], TEXTS],
         "--alpha": [["1e-6", "0.5"], ["0", "1", "1e-300", "1e-320", "0.9999999999999999"], TEXTS],
-        "--confidence": [["0.9", "0.999"], ["0", "1", "0.9999999999999999", "1e-320"], TEXTS],
         "--claims": [["1", "0.5:1:0.5", "1,2"], ["1:0:1", "0:1:0", "::", "0:1e308:1e-308", "-1", "1,,2"], TEXTS],
         "--method": [["exact", "score"], TEXTS],
         "--set": [
@@ -173,12 +172,11 @@ def options_of_a_check(rng, command):
         "--save": [["saved.json", "folder", "link", "/dev/null", "no/such/file"], ["", "\0", "x" * 300, "folder/"]],
         "--plot": [["saved.svg", "saved.gif", "folder.svg", "no/such.png"], ["", "\0.svg", ".svg", "x" * 300 + ".svg"]],
         "--runs": [small, refused],
-        "--max-runs": [small, refused],
         "--max-time": [["2s", "2000ms"], refused, ["1e10", "1e308h", "-1s", "1ns"]],
     }
     plain = {
-        "check": ["--epsilon", "--claim", "--delta", "--alpha", "--set", "--outcome", "--runs", "--max-runs"],
-        "bound": ["--epsilon", "--delta", "--alpha", "--confidence", "--set", "--outcome", "--runs"],
+        "check": ["--epsilon", "--claim", "--delta", "--alpha", "--set", "--outcome", "--runs"],
+        "bound": ["--epsilon", "--delta", "--alpha", "--set", "--outcome", "--runs"],
         "curve": ["--epsilon", "--claims", "--delta", "--method", "--set", "--outcome", "--runs", "--plot"],
     }[command]
     shared = [
@@ -461,12 +459,12 @@ def place(tmp_path_factory):
     (folder / "folder.svg").mkdir()
     (folder / "link").symlink_to("linked")
     found = dpw.check(
-        load("laplace_mechanism"), claim=0.1, epsilon=1.0, seed=1, max_runs=20_000, reference="laplace_mechanism"
+        load("laplace_mechanism"), claim=0.1, epsilon=1.0, seed=1, runs=20_000, reference="laplace_mechanism"
     )
     assert isinstance(found, dpw.Violation)
     found.witness.save(folder / "witness.json")
     people = dpw.records({"age": dpw.integers(0, 9)}, form="dataframe", size=(0, 2))
-    frames = dpw.check(counted, claim=0.1, neighbours=people, seed=1, max_runs=20_000, search_runs=2_000, workers=1)
+    frames = dpw.check(counted, claim=0.1, neighbours=people, seed=1, runs=20_000, search_runs=2_000, workers=1)
     frames.witness.save(folder / "frames.json")
     before = Path.cwd()
     os.chdir(folder)

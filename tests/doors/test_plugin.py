@@ -52,7 +52,7 @@ def noisy(rng, queries, epsilon):
 @pytest.fixture(scope="module")
 def _loaded():
     """All that a check imports on its way, numba's late modules too: they can be loaded only once a process."""
-    dpw.check(noisy, epsilon=1.0, neighbours=dpw.queries(1), seed=1, max_runs=50_000)
+    dpw.check(noisy, epsilon=1.0, neighbours=dpw.queries(1), seed=1, runs=50_000)
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def project(pytester, _loaded):
                 pytester.makeconftest(
                     "from dpwitness.health import new_process\nnew_process._told = new_process.answer\n"
                 )
-            arguments = ("--dp-seed=1", "--dp-max-runs=100000", "-p", "no:randomly", *options)
+            arguments = ("--dp-seed=1", "--dp-runs=100000", "-p", "no:randomly", *options)
             if fresh:
                 return pytester.runpytest_subprocess(*arguments)
             return pytester.runpytest_inprocess(*arguments, **settings)
@@ -191,7 +191,7 @@ def test_several_assertions_of_a_test_spend_a_convergent_series(project, tmp_pat
         """
     def test_many(assert_private):
         for _ in range(3):
-            assert_private(good, epsilon=1.0, neighbours=one, max_runs=20_000, suppress=["low_power"])
+            assert_private(good, epsilon=1.0, neighbours=one, runs=20_000, suppress=["low_power"])
     """
     )
     report = tmp_path / "r.json"
@@ -211,8 +211,8 @@ def test_a_family_smaller_than_the_collection_is_refused(project):
     [
         ("--dp-alpha=2", "dp_alpha='2' must be a number between 0 and 1"),
         ("--dp-alpha=nan", "dp_alpha='nan' must be a number between 0 and 1"),
-        ("--dp-max-runs=0", "dp_max_runs='0' must be a whole number of at least 1"),
-        ("--dp-max-runs=1.5", "dp_max_runs='1.5' must be a whole number of at least 1"),
+        ("--dp-runs=0", "dp_runs='0' must be a whole number of at least 1"),
+        ("--dp-runs=1.5", "dp_runs='1.5' must be a whole number of at least 1"),
         ("--dp-max-time=-1", "dp_max_time='-1' must be a positive number of seconds"),
         ("--dp-seed=-1", "dp_seed='-1' must be a whole number"),
         ("--dp-profile=fast", "dp_profile='fast' must be one of dev, ci, nightly"),
@@ -226,7 +226,7 @@ def test_bad_options_are_refused_in_a_line(project, option, message):
 
 def test_ini_values_and_the_profile_of_ci(project, pytester, monkeypatch):
     run = project(PASSES)
-    pytester.makeini("[pytest]\ndp_alpha = 1e-4\ndp_max_runs = 1e5\ndp_max_time = 9\n")
+    pytester.makeini("[pytest]\ndp_alpha = 1e-4\ndp_runs = 1e5\ndp_max_time = 9\n")
     run().stdout.fnmatch_lines(["dpwitness: profile dev, --dp-seed=1, α = 0.0001 for the session"])
     monkeypatch.setenv("CI", "true")
     run().stdout.fnmatch_lines(["dpwitness: profile ci, *"])
@@ -236,7 +236,7 @@ def test_ini_values_and_the_profile_of_ci(project, pytester, monkeypatch):
 def test_the_limits_of_options_hold(project, pytester, tmp_path):
     project(PASSES)
     report = tmp_path / "r.json"
-    pytester.runpytest_inprocess("--dp-max-runs=5e4", "--dp-seed=3", f"--dp-report={report}").assert_outcomes(passed=1)
+    pytester.runpytest_inprocess("--dp-runs=5e4", "--dp-seed=3", f"--dp-report={report}").assert_outcomes(passed=1)
     value = json.loads(report.read_text())
     assert value["seed"] == 3
     assert value["profile"] == "dev"
@@ -736,7 +736,7 @@ def test_a_witness_that_cannot_be_saved_still_fails_the_test(project, pytester, 
 
 @pytest.mark.parametrize("error", [OSError("disk gone"), SystemExit(0), KeyboardInterrupt()])
 def test_a_violation_outlives_what_fails_while_it_is_shrunk(monkeypatch, error):
-    found = dpw.check(noisy, epsilon=1.0, claim=0.1, neighbours=dpw.queries(1), seed=1, max_runs=50_000)
+    found = dpw.check(noisy, epsilon=1.0, claim=0.1, neighbours=dpw.queries(1), seed=1, runs=50_000)
 
     def fails(*arguments, **settings):
         raise error
@@ -781,7 +781,7 @@ UNHEALTHY = {
     "deterministic_output": "lambda q: 3.0, epsilon=1.0, neighbours=one",
     "stuck_generator": "stuck, epsilon=1.0, neighbours=one",
     "input_ignored": "ignoring, epsilon=1.0, neighbours=one",
-    "low_power": "good, epsilon=1.0, neighbours=one, max_runs=60",
+    "low_power": "good, epsilon=1.0, neighbours=one, runs=60",
 }
 SAME = """
     class Same:
@@ -862,7 +862,7 @@ def test_claim_and_neighbours_are_read_from_objects(project):
             return value + np.random.laplace(0, 1 / 1.5)
 
     def test_it(assert_private):
-        verdict = assert_private(Randomiser(), max_runs=5_000, search_runs=1_000)
+        verdict = assert_private(Randomiser(), runs=5_000, search_runs=1_000)
         assert verdict.claim.epsilon == 1.5
         assert verdict.witness.pair.data.item() in (0, 1)
     """

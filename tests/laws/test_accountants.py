@@ -12,7 +12,7 @@ from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.accountants import claim_of
 
 ONE = [([0], [1])]
-LIMITS = {"neighbours": ONE, "search_runs": 30_000, "max_runs": 400_000, "seed": 3, "workers": 1}
+LIMITS = {"neighbours": ONE, "search_runs": 30_000, "runs": 400_000, "seed": 3, "workers": 1}
 
 
 def unit(rng, data, size):
@@ -104,7 +104,7 @@ def test_of_dp_accounting(name):
         if name == "pld" and exact > 1e-9:
             assert delta <= exact * 1.01
     assert isinstance(check(unit, claim=accountant, **LIMITS), NotRefuted)
-    assert isinstance(check(less_noise, claim=accountant, **{**LIMITS, "max_runs": 4_000_000}), Violation)
+    assert isinstance(check(less_noise, claim=accountant, **{**LIMITS, "runs": 4_000_000}), Violation)
 
 
 @pytest.mark.filterwarnings("ignore:GDP accounting is experimental")

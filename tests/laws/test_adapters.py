@@ -20,7 +20,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_finite_numbers
 
 ONE = queries(1)
-LIMITS = {"neighbours": ONE, "seed": 3, "search_runs": 2_000, "max_runs": 200_000, "alpha": 1e-6}
+LIMITS = {"neighbours": ONE, "seed": 3, "search_runs": 2_000, "runs": 200_000, "alpha": 1e-6}
 
 
 class Noise:
@@ -84,7 +84,7 @@ def test_every_kind_is_refuted_below_its_epsilon_and_not_at_it(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # none of these is a function that numba should have compiled
         low = check(mechanism, epsilon=1.2, **LIMITS)
-        exact = check(mechanism, epsilon=2.0, **{**LIMITS, "max_runs": 20_000})
+        exact = check(mechanism, epsilon=2.0, **{**LIMITS, "runs": 20_000})
     assert isinstance(low, Violation)
     assert isinstance(exact, NotRefuted)
     assert low.reproducible is (kind in ("vectorised", "jitted", "partial"))
@@ -144,7 +144,7 @@ class Sum:
 def test_objects_with_quick_result_take_lists():
     settings = {**LIMITS, "neighbours": pairs(([1.0, 0.0], [1.0, 1.0]), ([1.0], [1.0, 1.0]))}
     assert isinstance(check(Sum(), claim=1.2, **settings), Violation)
-    passed = check(Sum(), **{**settings, "max_runs": 2_000})
+    passed = check(Sum(), **{**settings, "runs": 2_000})
     assert passed.claim == ApproxDP(epsilon=2.0)
     assert isinstance(passed, NotRefuted)
 
@@ -174,15 +174,15 @@ def test_estimators_are_fitted_anew_and_their_attributes_named():
     verdict = check(Estimator(), claim=1.2, **settings)
     assert isinstance(verdict, Violation)
     assert "attribute 'mean_' " in verdict.witness.description
-    passed = check(Estimator(), **{**settings, "max_runs": 2_000})
+    passed = check(Estimator(), **{**settings, "runs": 2_000})
     assert passed.claim == ApproxDP(epsilon=2.0)
     assert isinstance(passed, NotRefuted)
 
 
 def test_a_check_reads_claim_and_neighbours_from_the_object():
-    verdict = check(Randomiser(), claim=1.2, alpha=1e-6, seed=1, max_runs=200_000, search_runs=2_000)
+    verdict = check(Randomiser(), claim=1.2, alpha=1e-6, seed=1, runs=200_000, search_runs=2_000)
     assert isinstance(verdict, Violation)
-    passed = check(Randomiser(), alpha=1e-6, seed=1, max_runs=20_000, search_runs=2_000)
+    passed = check(Randomiser(), alpha=1e-6, seed=1, runs=20_000, search_runs=2_000)
     assert passed.claim == ApproxDP(epsilon=2.0)
     assert not isinstance(passed, Violation)
 
@@ -244,7 +244,7 @@ def test_data_frames():
     def released(rng, data):
         return pandas.DataFrame({"cell": [1, 2], "count": data + rng.laplace(0, 0.2, size=2)})
 
-    settings = {**LIMITS, "neighbours": queries(2), "max_runs": 4_000, "search_runs": 500}
+    settings = {**LIMITS, "neighbours": queries(2), "runs": 4_000, "search_runs": 500}
     verdict = check(released, epsilon=1.2, outcome=lambda frame: frame["count"].to_numpy(), **settings)
     assert isinstance(verdict, Violation)
 

@@ -10,7 +10,7 @@ from dpwitness import NotRefuted, Violation, bound, check, numbers, pairs, recor
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP
 from dpwitness.mechanisms.libraries import library_of
 
-LIMITS = {"max_runs": 400_000, "max_time": 20.0, "alpha": 1e-6, "seed": 7}
+LIMITS = {"runs": 400_000, "max_time": 20.0, "alpha": 1e-6, "seed": 7}
 INSTALL = "is in the extra [libraries]"
 
 
@@ -53,7 +53,7 @@ def test_the_claim_is_read_from_the_object(name):
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_at_its_claim_it_is_not_refuted(name):
     make, neighbours = LIBRARIES[name]
-    verdict = check(make(), epsilon=1.0, neighbours=neighbours, **{**LIMITS, "max_runs": 5_000, "search_runs": 2_000})
+    verdict = check(make(), epsilon=1.0, neighbours=neighbours, **{**LIMITS, "runs": 5_000, "search_runs": 2_000})
     assert isinstance(verdict, NotRefuted)
     assert not verdict.reproducible
 
@@ -96,8 +96,8 @@ GAUSSIANS = {
 @pytest.mark.parametrize("name", GAUSSIANS)
 def test_gaussian_noise_is_refuted_at_seven_tenths_of_its_claim_and_not_at_it(name):
     make, claim, less = GAUSSIANS[name]
-    limits = {**LIMITS, "max_runs": 60_000, "max_time": 120.0, "neighbours": pairs((0.0, 1.0))}
-    kept = check(make(), claim=claim, **{**limits, "max_runs": 8_000})
+    limits = {**LIMITS, "runs": 60_000, "max_time": 120.0, "neighbours": pairs((0.0, 1.0))}
+    kept = check(make(), claim=claim, **{**limits, "runs": 8_000})
     assert isinstance(kept, NotRefuted)
     broken = check(make(), claim=less, **limits)
     assert isinstance(broken, Violation)
@@ -162,7 +162,7 @@ def test_the_linear_regression_of_diffprivlib_adds_no_noise_to_the_squares_of_x(
         outcome=float,
         neighbours=pairs((0.01, 5.0)),
         alpha=1e-6,
-        max_runs=20_000,
+        runs=20_000,
         search_runs=300,
         seed=11,
     )
@@ -190,7 +190,7 @@ def test_assert_private_shows_the_bug(pytester):
         """
     )
     result = pytester.runpytest_subprocess(
-        "--dp-seed=1", "--dp-max-runs=50000", "--dp-max-time=120", "-p", "no:hypothesispytest"
+        "--dp-seed=1", "--dp-runs=50000", "--dp-max-time=120", "-p", "no:hypothesispytest"
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
@@ -268,10 +268,10 @@ def test_objects_over_datasets_run_as_they_are(name):
     }
     thing = make()
     delta = library_of(thing).claim(thing, distance).delta
-    low = check(thing, claim=ApproxDP(0.4, delta), **{**settings, "d_in": None, "max_runs": 20_000})
+    low = check(thing, claim=ApproxDP(0.4, delta), **{**settings, "d_in": None, "runs": 20_000})
     assert isinstance(low, Violation)
     if outcome is None:  # the regression's claim is for one record, not for all eight
-        assert isinstance(check(thing, **{**settings, "max_runs": 1_000}), NotRefuted)
+        assert isinstance(check(thing, **{**settings, "runs": 1_000}), NotRefuted)
 
 
 def test_a_tool_of_diffprivlib_needs_a_lambda_and_a_domain():
@@ -283,7 +283,7 @@ def test_a_tool_of_diffprivlib_needs_a_lambda_and_a_domain():
         return tools.mean(data, epsilon=1.0, bounds=(0, 1))
 
     assert isinstance(check(mean, claim=0.4, **settings), Violation)
-    assert isinstance(check(mean, claim=1.0, **{**settings, "max_runs": 1_000}), NotRefuted)
+    assert isinstance(check(mean, claim=1.0, **{**settings, "runs": 1_000}), NotRefuted)
 
 
 @pytest.mark.filterwarnings("default")  # it runs as plain Python, and says so
@@ -298,5 +298,5 @@ def test_the_noise_generator_of_opacus():
         return gradient + _generate_noise(std=1.0, reference=gradient)
 
     settings = {**LIMITS, "max_time": 600.0, "neighbours": pairs(([0.0], [1.0])), "search_runs": 4_000, "workers": 1}
-    assert isinstance(check(noisy, claim=GaussianDP(0.5), **{**settings, "max_runs": 20_000}), Violation)
-    assert isinstance(check(noisy, claim=GaussianDP(1.0), **{**settings, "max_runs": 20_000}), NotRefuted)
+    assert isinstance(check(noisy, claim=GaussianDP(0.5), **{**settings, "runs": 20_000}), Violation)
+    assert isinstance(check(noisy, claim=GaussianDP(1.0), **{**settings, "runs": 20_000}), NotRefuted)

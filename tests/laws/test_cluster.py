@@ -71,7 +71,7 @@ def test_a_check_on_a_cluster_is_that_of_this_process(client, monkeypatch):
     asked = []
     submit = dask.Cluster.submit
     monkeypatch.setattr(dask.Cluster, "submit", lambda *given: asked.append(given) or submit(*given))
-    settings = {"epsilon": 1.0, "seed": 5, "search_runs": 20_000, "max_runs": 40_000}
+    settings = {"epsilon": 1.0, "seed": 5, "search_runs": 20_000, "runs": 40_000}
     on_it = dpw.check(load("laplace_mechanism"), cluster=client, **settings)
     here = dpw.check(load("laplace_mechanism"), **settings)
     assert asked
@@ -195,7 +195,7 @@ def test_a_scheduler_that_is_closed_in_the_middle_ends_in_a_verdict():
             closing.append(threading.Thread(target=cluster.close))
             closing[0].start()
 
-    settings = {"search_runs": 1_000, "max_runs": 10**11, "seed": 1, "progress": close}
+    settings = {"search_runs": 1_000, "runs": 10**11, "seed": 1, "progress": close}
     verdict = dpw.check(load("svt"), epsilon=1.0, cluster=client, **settings)
     closing[0].join()
     client.close()

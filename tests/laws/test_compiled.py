@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from dpwitness import NotRefuted, Violation, bound, check, pairs
+from dpwitness import NotRefuted, Violation, bound, cache, check, pairs
 from dpwitness.api.loop import prepared
 from dpwitness.cache import cache_folder, only_ours, private_folder
 from dpwitness.effort import Effort
@@ -66,14 +66,12 @@ def test_an_exactly_private_sampler_is_not_accused(sampler):
     """These two were convicted for nearly every seed: the half of a word that one side had used came again."""
     for seed in range(2):
         settings = {"neighbours": pairs(([0], [1])), "seed": seed, "search_runs": 20_000}
-        verdict = check(sampler, claim=0.5, max_runs=200_000, alpha=1e-6, **settings)
+        verdict = check(sampler, claim=0.5, runs=200_000, alpha=1e-6, **settings)
         assert isinstance(verdict, NotRefuted)
 
 
 def test_a_sampler_without_privacy_loss_has_no_lower_bound():
-    found = bound(
-        geometric_or_coins, epsilon=0.5, neighbours=pairs(([0], [1])), runs=200_000, seed=1, confidence=1 - 1e-6
-    )
+    found = bound(geometric_or_coins, epsilon=0.5, neighbours=pairs(([0], [1])), runs=200_000, seed=1, alpha=1e-6)
     assert found.epsilon_lower_bound == 0
 
 
@@ -447,13 +445,17 @@ def test_a_cache_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypat
     bad = tmp_path / "bad"
     bad.mkdir()
     bad.chmod(0o777)
-    for given in (bad, bad / "inner"):
-        monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(given))
-        assert cache_folder() == private_folder()
     link = tmp_path / "link"
     link.symlink_to(bad)
-    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(link))
-    assert cache_folder() == private_folder()
+    usual = tmp_path / "home"
+    monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: usual)
+    for given in (bad, bad / "inner", link):
+        monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(given))
+        with pytest.warns(
+            UserWarning, match=r"^DPWITNESS_CACHE_DIR=.* is not used: others can write to it.*chmod go-w"
+        ):
+            assert cache_folder() == usual
+        assert cache_folder() == usual  # said once
     assert private_folder().stat().st_mode & 0o077 == 0
 
 
@@ -463,7 +465,25 @@ def test_a_cache_folder_of_another_user_is_not_used(tmp_path, monkeypatch):
     theirs.mkdir(mode=0o700)
     os.chown(theirs, 12345, 12345)
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(theirs))
-    assert cache_folder() == private_folder()
+    with pytest.warns(UserWarning, match="is not used"):
+        assert cache_folder() != theirs
+
+
+def test_without_a_home_there_is_a_folder_among_the_temporary_files_and_else_it_is_said(tmp_path, monkeypatch):
+    closed = tmp_path / "closed"
+    closed.write_text("a file: no folder can be made below it")
+    monkeypatch.delenv("DPWITNESS_CACHE_DIR", raising=False)
+    monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: closed / "dpwitness")
+    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    kept = cache_folder()
+    assert kept.parent == tmp_path
+    assert kept == cache_folder()
+    assert kept.stat().st_mode & 0o077 == 0
+    kept.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    kept.symlink_to(tmp_path / "elsewhere")  # as anybody may who can write to the folder of temporary files
+    with pytest.warns(UserWarning, match="every process compiles anew, .* set DPWITNESS_CACHE_DIR"):
+        assert cache_folder() == private_folder()
 
 
 def test_a_shared_folder_for_numbas_own_cache_is_not_used(tmp_path, monkeypatch):
@@ -472,12 +492,13 @@ def test_a_shared_folder_for_numbas_own_cache_is_not_used(tmp_path, monkeypatch)
     shared.chmod(0o777)
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "own"))
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(shared))
-    assert cache_folder() == private_folder()
 
     def mechanism(rng, data):
         return data[0] + 17.0
 
-    as_mechanism(mechanism, np.array([1.0]))
+    with pytest.warns(UserWarning, match=r"^NUMBA_CACHE_DIR=.* is not used: others can write to it"):
+        as_mechanism(mechanism, np.array([1.0]))
+    assert [*(tmp_path / "own").rglob("*.nbi")]  # kept in our own folder
     assert not list(shared.iterdir())
 
     def kernel(x):
@@ -485,8 +506,17 @@ def test_a_shared_folder_for_numbas_own_cache_is_not_used(tmp_path, monkeypatch)
 
     assert compiled(kernel)(1) == 2
     assert not list(shared.iterdir())
+
+
+def test_a_folder_for_numbas_own_cache_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "missing"))
-    assert cache_folder() == private_folder()
+
+    def kernel(x):
+        return x + 2
+
+    assert compiled(kernel)(1) == 3
+    assert [*(tmp_path / "missing").rglob("*.nbi")]
+    assert (tmp_path / "missing").stat().st_mode & 0o077 == 0
 
 
 def test_the_private_folder_is_removed_at_the_end(tmp_path):
@@ -514,10 +544,10 @@ def test_a_violation_is_still_found_with_all_of_these_guards():
     def leaks(rng, data):
         return data[0] + rng.laplace(0, 0.5)
 
-    verdict = check(leaks, claim=1.0, neighbours=pairs(([0.0], [1.0])), seed=1, search_runs=20_000, max_runs=100_000)
+    verdict = check(leaks, claim=1.0, neighbours=pairs(([0.0], [1.0])), seed=1, search_runs=20_000, runs=100_000)
     assert isinstance(verdict, Violation)
     *_, (counts,) = confirm(
-        as_mechanism(leaks, np.array([0.0])), verdict.witness.pair, [verdict.witness.event], seed=2, max_runs=50_000
+        as_mechanism(leaks, np.array([0.0])), verdict.witness.pair, [verdict.witness.event], seed=2, runs=50_000
     )
     assert counts.n10 > counts.n01
 
@@ -553,7 +583,7 @@ def wrong_where_it_matters(rng, data):
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 def test_nobody_is_accused_of_what_numba_made_of_a_rare_path():
     """What the first runs do not show is seen in the runs that are evidence; then plain Python is checked."""
-    settings = {"neighbours": pairs(([0], [1])), "seed": 3, "search_runs": 20_000, "max_runs": 20_000}
+    settings = {"neighbours": pairs(([0], [1])), "seed": 3, "search_runs": 20_000, "runs": 20_000}
     mechanism = as_mechanism(wrong_where_it_matters, PAIR.data, neighbour=PAIR.neighbour)
     assert isinstance(mechanism, CompiledMechanism)  # the first runs do not show it
     with pytest.warns(CompiledDiffers, match="wrong_where_it_matters runs as plain Python"):

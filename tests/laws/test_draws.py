@@ -133,5 +133,5 @@ def test_coupling_shows_a_small_difference_in_far_fewer_runs():
 
     independent = math.log(1e6) / float(growth_rate(0.5, 0.5 * math.exp(-0.05), HalfPlane(math.exp(0.01))))
     runs = int(independent / 4)
-    settings = {"neighbours": [(PAIR.data, PAIR.neighbour)], "seed": 1, "search_runs": 20_000, "max_runs": runs}
+    settings = {"neighbours": [(PAIR.data, PAIR.neighbour)], "seed": 1, "search_runs": 20_000, "runs": runs}
     assert isinstance(dpw.check(shifted, claim=0.01, outcome=float, **settings), dpw.Violation)

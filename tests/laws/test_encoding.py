@@ -42,7 +42,7 @@ SETTINGS = {"neighbours": NEIGHBOURS, "alpha": 1e-6, "seed": 4}
 def test_a_full_leak_is_refuted(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowMechanism)
-        verdict = check(leaking, claim=1.0, parameters={"kind": kind}, search_runs=1_000, max_runs=1_000, **SETTINGS)
+        verdict = check(leaking, claim=1.0, parameters={"kind": kind}, search_runs=1_000, runs=1_000, **SETTINGS)
     assert isinstance(verdict, Violation)
     json.dumps(verdict.to_json(), allow_nan=False)
     again = event_from_json(json.loads(json.dumps(verdict.witness.event.to_json(), allow_nan=False)))
@@ -58,7 +58,7 @@ def test_the_same_outcomes_without_a_leak_are_not(kind):
     """Randomised response over the two outcomes: ln(0.6 / 0.4) = 0.405 < 0.5."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowMechanism)
-        verdict = check(responding, claim=0.5, parameters={"kind": kind}, search_runs=1_000, max_runs=2_000, **SETTINGS)
+        verdict = check(responding, claim=0.5, parameters={"kind": kind}, search_runs=1_000, runs=2_000, **SETTINGS)
     assert isinstance(verdict, NotRefuted)
     json.dumps(verdict.to_json(), allow_nan=False)
 
@@ -70,7 +70,7 @@ def infinite_response(rng, data):
 @pytest.mark.parametrize("seed", range(4))
 def test_compiled_randomised_response_over_infinity(seed):
     """ln(0.7 / 0.3) = 0.847."""
-    settings = {"neighbours": NEIGHBOURS, "seed": seed, "search_runs": 20_000, "max_runs": 100_000}
+    settings = {"neighbours": NEIGHBOURS, "seed": seed, "search_runs": 20_000, "runs": 100_000}
     assert isinstance(check(infinite_response, claim=0.85, **settings), NotRefuted)
     assert isinstance(check(infinite_response, claim=0.6, **settings), Violation)
 

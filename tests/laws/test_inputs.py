@@ -194,7 +194,7 @@ def total(rng, data):
 def test_a_function_of_arrays_gets_lists_of_numbers_as_arrays_and_is_compiled():
     mechanism = as_mechanism(total, as_input([1.0, 2.0]), neighbour=as_input([1.0, 2.0, 3.0]))
     assert isinstance(mechanism, CompiledMechanism)
-    verdict = dpw.check(mechanism, claim=1.0, neighbours=[([1.0, 2.0], [1.0, 2.0, 5.0])], seed=1, max_runs=200_000)
+    verdict = dpw.check(mechanism, claim=1.0, neighbours=[([1.0, 2.0], [1.0, 2.0, 5.0])], seed=1, runs=200_000)
     assert isinstance(verdict, dpw.Violation)  # one record more moves the sum by 5 noise scales
 
 
@@ -205,7 +205,7 @@ def test_arrays_of_different_lengths_are_compiled_whatever_their_axes():
     both = (np.zeros((2, 2)), np.array([[0.0, 0.0], [0.0, 0.0], [9.0, 9.0]]))
     mechanism = as_mechanism(columns, both[0], neighbour=both[1])
     assert isinstance(mechanism, CompiledMechanism)
-    assert isinstance(dpw.check(mechanism, claim=1.0, neighbours=[both], seed=1, max_runs=50_000), dpw.Violation)
+    assert isinstance(dpw.check(mechanism, claim=1.0, neighbours=[both], seed=1, runs=50_000), dpw.Violation)
 
 
 def leaks_length(rng, data):
@@ -225,13 +225,11 @@ def leaks_length(rng, data):
     ids=["list", "text", "bytes", "dict", "DataFrame", "records"],
 )
 def test_a_pair_of_any_kind_is_refuted_saved_and_replayed(pair, tmp_path):
-    verdict = dpw.check(
-        leaks_length, claim=1.0, neighbours=[pair], parameters={}, seed=1, max_runs=500, search_runs=500
-    )
+    verdict = dpw.check(leaks_length, claim=1.0, neighbours=[pair], parameters={}, seed=1, runs=500, search_runs=500)
     assert isinstance(verdict, dpw.Violation)
     verdict.witness.save(tmp_path / "w.json")
     again = dpw.Witness.load(tmp_path / "w.json")
-    assert isinstance(dpw.replay(again, leaks_length, seed=2, max_runs=500), dpw.Violation)
+    assert isinstance(dpw.replay(again, leaks_length, seed=2, runs=500), dpw.Violation)
     assert "\n" not in shown(again.pair.data)
 
 

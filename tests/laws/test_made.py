@@ -12,7 +12,7 @@ from dpwitness.mechanisms.made import Made
 from dpwitness.problem import Statement, prepare
 
 PAIR = [([0.0], [1.0])]
-FEW = {"max_runs": 2000, "search_runs": 2000, "seed": 1, "workers": 1}
+FEW = {"runs": 2000, "search_runs": 2000, "seed": 1, "workers": 1}
 
 
 class OnceOnly:
@@ -136,7 +136,7 @@ def test_assert_private_takes_it(pytester):
                 return value + np.random.laplace(0, 1.1)
 
         def test_it(assert_private):
-            assert_private(make=Once, max_runs=2000, search_runs=2000)
+            assert_private(make=Once, runs=2000, search_runs=2000)
         """)
     result = pytester.runpytest_inprocess("--dp-seed=7", "--dp-profile=dev", "-p", "no:hypothesispytest", "-n0")
     result.assert_outcomes(passed=1)

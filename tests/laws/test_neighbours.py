@@ -385,7 +385,7 @@ def test_an_attack_stays_in_the_relation_of_its_target():
         return 1.0 * (queries[0] + rng.laplace(0, 2 / epsilon) >= threshold)
 
     with pytest.raises(InvalidNeighbours, match=r"the attack's candidate .* calls neighbouring"):
-        dpw.check(thresholds, epsilon=1.0, seed=1, max_runs=50_000)
+        dpw.check(thresholds, epsilon=1.0, seed=1, runs=50_000)
     (first, *_) = threshold.gptt_chen(
         {"epsilon": 1.0, "threshold": 0.5, "sensitivity": 1.0}, None, ApproxDP(epsilon=1.0), 1000
     )

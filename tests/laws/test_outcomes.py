@@ -167,7 +167,7 @@ def responding(rng, data, kind):
 def checked(function, claim, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowMechanism)
-        given = {"neighbours": NEIGHBOURS, "alpha": 1e-6, "seed": 4, "search_runs": 256, "max_runs": 256, **more}
+        given = {"neighbours": NEIGHBOURS, "alpha": 1e-6, "seed": 4, "search_runs": 256, "runs": 256, **more}
         return check(function, claim=claim, **given)
 
 
@@ -371,7 +371,7 @@ def of_ages(rng, data):
 
 
 def test_a_description_names_column_and_row():
-    verdict = checked(of_ages, 1.0, outcome=same, search_runs=64, max_runs=64)
+    verdict = checked(of_ages, 1.0, outcome=same, search_runs=64, runs=64)
     assert isinstance(verdict, Violation)
     assert verdict.witness.description.startswith("column 'age', row 2 ")
 
@@ -397,10 +397,10 @@ def raising(rng, data):
 
 def test_exceptions_can_be_outcomes():
     """ln(0.9 / 0.1) = 2.197."""
-    verdict = checked(raising, 1.0, errors="outcome", max_runs=2_000)
+    verdict = checked(raising, 1.0, errors="outcome", runs=2_000)
     assert isinstance(verdict, Violation)
     assert verdict.witness.description in ("raises ValueError", "value 1")
-    assert isinstance(checked(raising, 2.2, errors="outcome", max_runs=1_000), NotRefuted)
+    assert isinstance(checked(raising, 2.2, errors="outcome", runs=1_000), NotRefuted)
 
 
 def test_exceptions_are_outcomes_by_their_class():

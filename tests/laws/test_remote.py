@@ -1,6 +1,7 @@
 """Mechanisms that another interpreter runs: one with NumPy, and one that has nothing but its standard library."""
 
 import ast
+import io
 import json
 import pickle
 import subprocess
@@ -143,14 +144,14 @@ def test_it_is_checked_as_any_other_function(at):
     """Laplace noise of scale 1 / ε."""
     settings = {"epsilon": 1.0, "neighbours": dpw.queries(1), "seed": 3, "search_runs": 400}
     noisy = at("noisy", sys.executable)
-    passed = dpw.check(noisy, **settings, max_runs=1_000)
+    passed = dpw.check(noisy, **settings, runs=1_000)
     assert isinstance(passed, dpw.NotRefuted)
     assert passed.reproducible
     assert passed.mechanism == "noisy"
     assert json.loads(json.dumps(passed.to_json()))["parameters"] == {"epsilon": 1.0, "scale": 1.0, "kept": "its own"}
-    again = dpw.check(pickle.loads(pickle.dumps(noisy)), **settings, max_runs=1_000)
+    again = dpw.check(pickle.loads(pickle.dumps(noisy)), **settings, runs=1_000)
     assert again.counts == passed.counts
-    wrong = dpw.check(noisy, **settings, parameters={"scale": 0.2}, max_runs=1_000)
+    wrong = dpw.check(noisy, **settings, parameters={"scale": 0.2}, runs=1_000)
     assert isinstance(wrong, dpw.Violation)
 
 
@@ -457,3 +458,63 @@ def test_an_interpreter_ends_with_whoever_started_it(there):
     process.stdin.close()
     assert process.wait(timeout=30) == 0
     process.stdout.close()
+
+
+# The other end of the pipe is anybody's program.
+
+
+def test_a_length_is_not_believed():
+    """Nothing is read, and no memory is taken, for what is only said to come."""
+    for length, error in ((2**64 - 1, True), (wire.LONGEST + 1, True), (wire.LONGEST, False), (1 << 30, False)):
+        stream = Counting(wire.LENGTH.pack(length) + b"abc")
+        if error:
+            with pytest.raises(ValueError, match="too long"):
+                wire.receive(stream)
+        else:
+            assert wire.receive(stream) is None
+        assert stream.most <= wire.BLOCK
+    held = b"x" * (wire.BLOCK + 3)
+    assert wire.receive(io.BytesIO(wire.LENGTH.pack(len(held)) + held)) == held
+
+
+class Counting(io.BytesIO):
+    """Remembers how much was asked for at once."""
+
+    most = 0
+
+    def read(self, count=-1):
+        self.most = max(self.most, count)
+        return super().read(count)
+
+
+LIES = """#!{python}
+import struct, sys
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("wire", {wire!r})
+wire = module_from_spec(spec)
+spec.loader.exec_module(wire)
+wire.receive(sys.stdin.buffer)
+parameters = [[name, "POSITIONAL_OR_KEYWORD", False, True, None] for name in ("rng", "data")]
+wire.send(sys.stdout.buffer, wire.packed({{"parameters": parameters}}))
+while wire.receive(sys.stdin.buffer) is not None:
+    sys.stdout.buffer.write({answer})
+    sys.stdout.buffer.flush()
+"""
+ANSWERS = {
+    "a length": "struct.pack('<Q', 2**63)",
+    "too few": "(lambda held: struct.pack('<Q', len(held)) + held)(wire.packed({'floats': b''}))",
+    "no numbers": "(lambda held: struct.pack('<Q', len(held)) + held)(wire.packed({'floats': b'abc'}))",
+    "nothing known": "(lambda held: struct.pack('<Q', len(held)) + held)(wire.packed({'other': 1}))",
+    "a wrong form": "(lambda held: struct.pack('<Q', len(held)) + held)(wire.packed({'raised': 1}))",
+    "no object": "(lambda held: struct.pack('<Q', len(held)) + held)(wire.packed([1]))",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_answer_that_is_none_is_named(tmp_path, answer):
+    program = tmp_path / "liar"
+    program.write_text(LIES.format(python=sys.executable, wire=wire.__file__, answer=ANSWERS[answer]))
+    program.chmod(0o700)
+    lying = dpw.remote(program, "mine:f")
+    with pytest.raises(dpw.MechanismCrashed, match=r"answered|ended"):
+        dpw.check(lying, claim=1.0, neighbours=[([0.0], [1.0])], seed=1, workers=1, runs=100)

@@ -45,12 +45,12 @@ def last(iterator):
 @pytest.mark.parametrize("coupled", [True, False])
 def test_the_same_seed_gives_the_same_counts_for_any_number_of_workers(coupled):
     totals = {
-        workers: last(confirm(svt(), PAIR, EVENTS, seed=5, max_runs=100_001, workers=workers, coupled=coupled))
+        workers: last(confirm(svt(), PAIR, EVENTS, seed=5, runs=100_001, workers=workers, coupled=coupled))
         for workers in (1, 2, 7)
     }
     assert totals[1] == totals[2] == totals[7]
     assert totals[1][0].runs == 100_001
-    assert totals[1] != last(confirm(svt(), PAIR, EVENTS, seed=6, max_runs=100_001, coupled=coupled))
+    assert totals[1] != last(confirm(svt(), PAIR, EVENTS, seed=6, runs=100_001, coupled=coupled))
 
 
 def test_search_and_confirm_draw_from_streams_of_their_own():
@@ -88,7 +88,7 @@ def test_no_confirm_run_repeats_a_search_run(monkeypatch):
         stage[0] = "after"
 
     monkeypatch.setattr(Runner, "confirm", staged)
-    settings = {"neighbours": pairs(([0], [1])), "alpha": 1e-100, "search_runs": 500, "max_runs": 1_200, "seed": 5}
+    settings = {"neighbours": pairs(([0], [1])), "alpha": 1e-100, "search_runs": 500, "runs": 1_200, "seed": 5}
     verdict = dpwitness.check(mechanism, claim=1.0, outcome=float, **settings)
     assert set(Counter(drawn["confirm"][: 2 * verdict.counts.runs]).values()) == {2}
     assert len(drawn["confirm"]) >= 2 * verdict.counts.runs > 100
@@ -108,7 +108,7 @@ def test_each_role_and_shard_has_a_stream_of_its_own(monkeypatch):
     runs = 2 * mechanism.shard + 1
     sample(mechanism, PAIR, runs, seed=5, key=(0, 0))
     runner(mechanism, seed=5).tally(PAIR, EVENTS[0], runs, Role.PLAYOFF, 1)
-    last(confirm(mechanism, PAIR, EVENTS, seed=5, max_runs=runs))
+    last(confirm(mechanism, PAIR, EVENTS, seed=5, runs=runs))
     assert [key[1] for key in asked] == [Role.SEARCH] * 3 + [Role.PLAYOFF] * 3 + [Role.CONFIRM] * 3
     assert len(set(asked)) == 9
     states = {str(generator(*key).bit_generator.state) for key in asked}
@@ -124,7 +124,7 @@ def test_a_check_draws_no_stream_twice(monkeypatch):
         return generator(seed, *key)
 
     monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
-    verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, seed=5, search_runs=40_000, max_runs=100_000)
+    verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, seed=5, search_runs=40_000, runs=100_000)
     assert verdict.counts.runs > 0
     assert {Role.SEARCH, Role.PLAYOFF, Role.CONFIRM} <= {key[1] for key in asked}
     asked = [(seed, *role.value, *key) for seed, role, *key in asked]
@@ -143,7 +143,7 @@ def test_a_check_in_epochs_draws_no_stream_twice(monkeypatch):
         return data[0] + rng.laplace(0, 1, size)
 
     monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
-    few = {"neighbours": dpwitness.queries(1), "seed": 5, "search_runs": 0, "max_runs": 300}
+    few = {"neighbours": dpwitness.queries(1), "seed": 5, "search_runs": 0, "runs": 300}
     assert dpwitness.check(noisy, claim=1.0, **few).epoch_runs > 100
     asked = [(seed, *role.value, *key) for seed, role, *key in asked if role is Role.EPOCH]
     assert len(asked) > 30
@@ -180,7 +180,7 @@ class Recorded(Mechanism):
 def test_runs_are_counted_in_blocks_of_limited_memory_and_numbered_on(width, runs, most):
     """The numbers of runs stand in messages, and what compiled and plain code are compared on is found by them."""
     mechanism = Recorded(width)
-    (counts,) = last(confirm(mechanism, PAIR, [Interval(coordinate=0, low=0.5)], seed=1, max_runs=runs))
+    (counts,) = last(confirm(mechanism, PAIR, [Interval(coordinate=0, low=0.5)], seed=1, runs=runs))
     assert counts == Counts(n10=0, n11=runs, n01=0, n00=0)
     following = 0
     for start, rows in mechanism.blocks:
@@ -202,12 +202,12 @@ class Widening(Recorded):
 def test_rows_that_are_too_narrow_are_made_again_from_the_same_draws():
     pair, events = pairs(([0.0], [1.0])).given[0], [Interval(coordinate=0, low=0.5), OutcomeSet([[1.0]])]
     narrow, wide = Widening(1), Widening(3)
-    found = [last(confirm(made, pair, events, seed=1, max_runs=1_000)) for made in (narrow, wide)]
+    found = [last(confirm(made, pair, events, seed=1, runs=1_000)) for made in (narrow, wide)]
     assert found[0] == found[1]
     assert [made.blocks for made in (narrow, wide)] == [[(0, 1), (0, 3)], [(0, 3)]]
     long = Widening(1)
     long.shard = BLOCK + 2  # two blocks: the second begins with the width that the first one needed
-    halves, none = last(confirm(long, pair, events, seed=1, max_runs=long.shard))
+    halves, none = last(confirm(long, pair, events, seed=1, runs=long.shard))
     assert long.blocks == [(0, 1), (0, 3), (BLOCK // 2 + 1, 3)]
     assert abs(halves.hits / halves.runs - 0.5) < 5 * 0.5 / math.sqrt(halves.runs)
     assert none == Counts(n10=0, n11=0, n01=0, n00=long.shard)
@@ -227,7 +227,7 @@ def test_a_last_block_that_is_shorter_may_be_too_narrow_too():
             return 1
 
     made = Late(1)
-    (counts,) = last(confirm(made, PAIR, [Interval(coordinate=0, low=0.0)], seed=1, max_runs=runs))
+    (counts,) = last(confirm(made, PAIR, [Interval(coordinate=0, low=0.0)], seed=1, runs=runs))
     height = -(-runs // 3)
     assert made.blocks == [(0, 1), (height, 1), (2 * height, 1), (2 * height, 3)]
     assert runs - 2 * height < height
@@ -259,7 +259,7 @@ def test_samples_and_tallies_hold_every_shard(shards):
 def test_both_sides_have_the_right_distribution(coupled):
     """Sharing random draws within a run changes neither side's distribution."""
     n = 400_000
-    (counts, _) = last(confirm(svt(), PAIR, EVENTS, seed=7, max_runs=n, coupled=coupled))
+    (counts, _) = last(confirm(svt(), PAIR, EVENTS, seed=7, runs=n, coupled=coupled))
     for hits, data in ((counts.hits, PAIR.data), (counts.neighbour_hits, PAIR.neighbour)):
         p = target_probability("svt", [0, 0, 1], data, epsilon=0.7)
         assert abs(hits / n - p) < 5 * math.sqrt(p * (1 - p) / n)
@@ -267,7 +267,7 @@ def test_both_sides_have_the_right_distribution(coupled):
 
 def test_independent_sides_are_independent_and_coupled_ones_agree_more():
     n = 400_000
-    both = {c: last(confirm(svt(), PAIR, EVENTS[:1], seed=8, max_runs=n, coupled=c))[0] for c in (True, False)}
+    both = {c: last(confirm(svt(), PAIR, EVENTS[:1], seed=8, runs=n, coupled=c))[0] for c in (True, False)}
     p, q = (target_probability("svt", [0, 0, 1], d, epsilon=0.7) for d in (PAIR.data, PAIR.neighbour))
     assert abs(both[False].n11 / n - p * q) < 5 * math.sqrt(p * q / n)
     assert both[True].n11 / n > 5 * p * q
@@ -309,7 +309,7 @@ def test_an_output_longer_than_the_first_guess_is_kept_whole():
     lengths = np.sum(~np.isnan(left), axis=1)
     assert abs(np.mean(lengths == 3) - 1 / 3) < 5 * math.sqrt(2 / 9 / 3_000)
     fresh = as_mechanism(growing, pair.data)
-    (only_one,) = last(confirm(fresh, pair, [OutcomeSet([[1.0]])], seed=1, max_runs=3_000))
+    (only_one,) = last(confirm(fresh, pair, [OutcomeSet([[1.0]])], seed=1, runs=3_000))
     assert abs(only_one.hits / 3_000 - 1 / 3) < 5 * math.sqrt(2 / 9 / 3_000)
 
 
@@ -324,7 +324,7 @@ def test_a_mechanism_that_raises_is_named_with_run_and_input():
     with pytest.raises(
         MechanismRaised, match=r"fragile raised ValueError \(too far out\) on run \d+, on the input [45]"
     ):
-        last(confirm(mechanism, pair, [Interval(coordinate=0, low=0.5)], seed=1, max_runs=100_000, workers=2))
+        last(confirm(mechanism, pair, [Interval(coordinate=0, low=0.5)], seed=1, runs=100_000, workers=2))
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -344,7 +344,7 @@ def test_the_run_that_raises_is_the_one_whose_draws_do(side):
     assert first > 1
     message = rf"fragile_at raised ValueError \(too far out\) on run {first}, on the input \[4\.\]"
     with pytest.raises(MechanismRaised, match=message):
-        last(confirm(mechanism, Pair(*inputs), [Interval(coordinate=0)], seed=1, max_runs=mechanism.shard))
+        last(confirm(mechanism, Pair(*inputs), [Interval(coordinate=0)], seed=1, runs=mechanism.shard))
 
 
 def test_compiled_code_lets_other_threads_go_on():
@@ -365,7 +365,7 @@ def test_a_mechanism_that_hangs_is_left_behind_at_the_deadline():
     mechanism = as_mechanism(quick, pair.data)
     mechanism.fill_pair = lambda *_, **__: slow(0)
     with pytest.raises(MechanismTimeout, match="quick did not finish its first 50 runs in time"):
-        last(confirm(mechanism, pair, [Interval(coordinate=0)], seed=1, max_runs=50, deadline=time.monotonic() + 0.2))
+        last(confirm(mechanism, pair, [Interval(coordinate=0)], seed=1, runs=50, deadline=time.monotonic() + 0.2))
 
 
 def test_a_tally_that_finishes_no_shard_in_time_says_so():
@@ -436,6 +436,6 @@ def test_ordered_keeps_the_order_and_hands_on_errors():
 
 def test_counts_of_a_stopped_check_are_a_prefix():
     """Stopping early drops later shards, whatever more was already running."""
-    first = next(confirm(svt(), PAIR, EVENTS[:1], seed=5, max_runs=10**9, workers=3))
-    assert first == next(confirm(svt(), PAIR, EVENTS[:1], seed=5, max_runs=16_384, workers=1))
+    first = next(confirm(svt(), PAIR, EVENTS[:1], seed=5, runs=10**9, workers=3))
+    assert first == next(confirm(svt(), PAIR, EVENTS[:1], seed=5, runs=16_384, workers=1))
     assert isinstance(first[0], Counts)

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_a_witness_replays_on_fresh_runs(violation, tmp_path):
 
 
 def test_the_same_witness_does_not_convict_a_right_mechanism(violation):
-    replayed = dpw.replay(violation.witness, load("svt"), seed=99, max_runs=200_000)
+    replayed = dpw.replay(violation.witness, load("svt"), seed=99, runs=200_000)
     assert isinstance(replayed, dpw.NotRefuted)
 
 
@@ -286,7 +287,7 @@ def test_a_replay_without_a_seed_makes_runs_of_its_own(found, monkeypatch):
 def test_a_replay_is_at_the_claim_and_alpha_that_are_given(found):
     same = dpw.replay(found.witness, quiet, seed=3)
     assert (same.claim, same.alpha) == (found.claim, found.alpha)
-    other = dpw.replay(found.witness, quiet, seed=3, claim=60.0, alpha=1e-3, max_runs=100_000)
+    other = dpw.replay(found.witness, quiet, seed=3, claim=60.0, alpha=1e-3, runs=100_000)
     assert isinstance(other, dpw.NotRefuted)
     assert (other.claim, other.alpha) == (ApproxDP(epsilon=60.0), 1e-3)
     assert other.witness.claim == other.claim
@@ -334,9 +335,10 @@ def test_data_in_a_file_do_not_decide_which_lengths_are_adjacent(found):
 
 
 def test_a_target_may_be_given_by_its_name(violation):
-    assert isinstance(dpw.replay(violation.witness, "svt", seed=99, max_runs=100_000), dpw.NotRefuted)
+    assert isinstance(dpw.replay(violation.witness, "svt", seed=99, runs=100_000), dpw.NotRefuted)
+    forged = replace(violation.witness, mechanism="os:system")  # a file decides about no code
     with pytest.raises(UnknownTarget, match="its code is not run"):
-        dpw.replay(violation.witness, "os:system")
+        dpw.replay(forged)
 
 
 def test_a_mechanism_with_other_parameters_is_refused(found, violation):
@@ -380,8 +382,8 @@ def test_a_file_does_not_say_which_inputs_of_a_target_are_adjacent():
     }
     forged = dpw.Witness.from_json(value)
     with pytest.raises(InvalidNeighbours, match="the witness's pair, unless you give its relation"):
-        dpw.replay(forged, max_runs=20_000)
-    told = dpw.replay(forged, neighbours=pairs(wide), max_runs=20_000)  # the user's own word
+        dpw.replay(forged, runs=20_000)
+    told = dpw.replay(forged, neighbours=pairs(wide), runs=20_000)  # the user's own word
     assert isinstance(told, dpw.Violation)
 
 

@@ -26,7 +26,7 @@ from dpwitness.events import Interval
 from dpwitness.problem import Statement, prepare
 from dpwitness.results.verdict import verdict_from_json
 
-FEW = {"seed": 1, "max_runs": 20_000, "search_runs": 5_000, "workers": 1}
+FEW = {"seed": 1, "runs": 20_000, "search_runs": 5_000, "workers": 1}
 
 
 def total(rng, data, epsilon, size):
@@ -68,7 +68,7 @@ def test_it_comes_back_from_json_with_both(found):
 
 def test_a_curve_says_of_which_adjacency_it_is():
     few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "neighbours": EITHER}
-    (note,) = dpw.curve(total, epsilons=[1.0], claims=[0.5], **few).notes
+    (note,) = dpw.curve(total, epsilon=[1.0], claims=[0.5], **few).notes
     assert re.fullmatch(r"these inputs are neighbours under records\(.*only of that anything is said", note)
 
 

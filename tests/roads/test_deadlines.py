@@ -176,7 +176,7 @@ def test_the_start_of_processes_is_not_the_mechanism_s_time(monkeypatch):
     claim = ApproxDP(1.0, 0.5)  # which a shift by a tenth of the range never violates
     settings = {"claim": claim, "neighbours": [(0.0, 0.1)], "outcome": float, "seed": 1, "workers": 2}
     try:
-        verdict = dpw.check(mechanism, **settings, max_time=60.0, search_runs=100, max_runs=400)
+        verdict = dpw.check(mechanism, **settings, max_time=60.0, search_runs=100, runs=400)
     finally:
         processes(2).stop()
     assert (verdict.ended, verdict.counts.runs) == ("runs", 400)
@@ -244,7 +244,7 @@ def test_an_infinite_time_is_a_long_one():
         claim=1.0,
         neighbours=dpw.queries(1),
         max_time=math.inf,
-        max_runs=200,
+        runs=200,
         search_runs=200,
         outcome=float,
         seed=1,

@@ -78,7 +78,7 @@ def test_a_violation_is_saved_read_replayed_and_shrunk(mechanism, tmp_path):
     told = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert verdict_from_json(told).to_json() == found.to_json()
     found.witness.save(tmp_path / "witness.json")
-    settings = {"max_runs": 20_000, "workers": 1, **outcome_of(mechanism)}
+    settings = {"runs": 20_000, "workers": 1, **outcome_of(mechanism)}
     again = dpw.replay(dpw.Witness.load(tmp_path / "witness.json"), mechanism, seed=2, **settings)
     assert isinstance(again, dpw.Violation)
     shrunk = dpw.shrink(found, mechanism, max_time=0.7, **settings)
@@ -87,8 +87,7 @@ def test_a_violation_is_saved_read_replayed_and_shrunk(mechanism, tmp_path):
 
 def test_the_same_seed_gives_the_same_counts_on_any_number_of_workers():
     one, two = (
-        dpw.check(load("isvt1"), epsilon=0.7, search_runs=0, max_runs=2_000, seed=5, workers=workers)
-        for workers in (1, 2)
+        dpw.check(load("isvt1"), epsilon=0.7, search_runs=0, runs=2_000, seed=5, workers=workers) for workers in (1, 2)
     )
     assert isinstance(one, dpw.Violation)
     assert (one.counts, one.epoch_runs, one.log_e_value) == (two.counts, two.epoch_runs, two.log_e_value)
@@ -96,7 +95,7 @@ def test_the_same_seed_gives_the_same_counts_on_any_number_of_workers():
 
 
 def test_a_pass_says_what_its_second_half_would_have_caught():
-    verdict = checked(honest, max_runs=2_000)
+    verdict = checked(honest, runs=2_000)
     assert isinstance(verdict, dpw.NotRefuted)
     assert (verdict.epoch_runs, verdict.counts.runs, verdict.ended) == (1_000, 1_000, "runs")
     assert 1.0 < verdict.detectable_epsilon < 2.5
@@ -112,7 +111,7 @@ def test_an_interrupt_keeps_what_was_bet(stage):
         if now == stage and done >= 60:
             raise KeyboardInterrupt
 
-    verdict = checked(honest, progress=interrupt, max_runs=1_000)
+    verdict = checked(honest, progress=interrupt, runs=1_000)
     assert isinstance(verdict, dpw.NotRefuted)
     assert verdict.ended == "interrupted"
     assert verdict.epoch_runs == (500 if stage == "confirm" else pytest.approx(60, abs=10))
@@ -132,7 +131,7 @@ def test_time_runs_out_within_an_epoch():
 
 
 def test_a_pass_that_was_too_slow_says_how_many_runs_there_were():
-    verdict = replace(checked(honest, max_runs=200), ended="time", seconds=10.0)
+    verdict = replace(checked(honest, runs=200), ended="time", seconds=10.0)
     assert (verdict.epoch_runs, verdict.counts.runs) == (100, 100)
     needed = 10 * runs_needed(verdict.claim, verdict.alpha)
     told = findings.of_verdict(verdict)[0].text
@@ -152,9 +151,9 @@ def test_not_even_one_run_in_time_is_an_error():
 
 @pytest.mark.parametrize("runs", [1, 2, 3])
 def test_the_fewest_runs_are_enough_for_a_verdict(runs):
-    with pytest.raises(BudgetTooSmall, match=f"max_runs={runs} is too small"):
-        checked(answers, max_runs=runs)
-    verdict = checked(honest, max_runs=runs, alpha=0.9)
+    with pytest.raises(BudgetTooSmall, match=f"runs={runs} is too small"):
+        checked(answers, runs=runs)
+    verdict = checked(honest, runs=runs, alpha=0.9)
     assert verdict.epoch_runs + verdict.counts.runs >= runs
 
 
@@ -167,7 +166,7 @@ def test_an_error_in_a_late_epoch_says_in_which_run():
         return honest(rng, data)
 
     with pytest.raises(MechanismError, match="out of memory"):
-        checked(fails, errors="raise", max_runs=1_000)
+        checked(fails, errors="raise", runs=1_000)
 
 
 def test_exceptions_are_outcomes():
@@ -179,18 +178,18 @@ def test_exceptions_are_outcomes():
 @pytest.mark.parametrize("value", [1.0, math.nan, "text", None])
 def test_outcomes_that_never_differ_are_refused(value):
     with pytest.raises(InvalidOutcome, match="there is nothing to test"):
-        checked(lambda rng, data: value, max_runs=2_000)
+        checked(lambda rng, data: value, runs=2_000)
 
 
 def test_few_runs_that_are_all_the_same_are_no_reason_to_refuse():
-    verdict = checked(lambda rng, data: "same", max_runs=600)
+    verdict = checked(lambda rng, data: "same", runs=600)
     assert isinstance(verdict, dpw.NotRefuted)
     assert verdict.log_e_value <= 0
 
 
 def test_a_text_that_is_always_the_same_is_shown_as_the_text():
     with pytest.raises(InvalidOutcome, match=r"returned .*none.* on each of its first 2000 runs"):
-        checked(lambda rng, data: "none", max_runs=2_000)
+        checked(lambda rng, data: "none", runs=2_000)
 
 
 @pytest.mark.campaign
@@ -227,7 +226,7 @@ def remembered(rng, data):
 @pytest.mark.new_process
 def test_remembered_noise_is_another_in_a_new_process():
     with pytest.raises(DependentRuns, match="remembers its noise"):
-        checked(remembered, claim=0.5, alpha=0.01, max_runs=600)
+        checked(remembered, claim=0.5, alpha=0.01, runs=600)
 
 
 def walk(rng, data):
@@ -260,7 +259,7 @@ def test_runs_that_hang_together_convict_nobody(mechanism):
     """All of them treat the two inputs alike, if one runs them once: refused, or passed."""
     KEPT.clear()
     try:
-        verdict = checked(mechanism, claim=0.5, alpha=0.01, max_runs=600)
+        verdict = checked(mechanism, claim=0.5, alpha=0.01, runs=600)
     except (DependentRuns, InvalidOutcome):
         return
     assert isinstance(verdict, dpw.NotRefuted)

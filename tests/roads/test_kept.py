@@ -64,7 +64,7 @@ class Elsewhere:
     ids=["compiled", "plain", "a number for a module", "numba", "lambda", "object"],
 )
 def test_a_function_that_no_other_process_can_load_is_a_violation_with_a_note(mechanism, more):
-    verdict = dpw.check(mechanism, claim=1.0, max_runs=20_000, **FEW, **more)
+    verdict = dpw.check(mechanism, claim=1.0, runs=20_000, **FEW, **more)
     assert isinstance(verdict, dpw.Violation)
     assert "compared with" in verdict.notes[0]
     assert verdict_from_json(json.loads(json.dumps(verdict.to_json()))).counts == verdict.counts
@@ -75,7 +75,7 @@ def test_a_parameter_without_a_text_loses_nothing():
     def scaled(rng, data, size, by):
         return data[0] + rng.laplace(0, 0.2, size)
 
-    verdict = dpw.check(scaled, claim=1.0, max_runs=20_000, **FEW, parameters={"by": Elsewhere()})
+    verdict = dpw.check(scaled, claim=1.0, runs=20_000, **FEW, parameters={"by": Elsewhere()})
     assert isinstance(verdict, dpw.Violation)
     assert verdict.parameters == {"by": "of type Elsewhere"}
 
@@ -88,7 +88,7 @@ def test_calls_that_fail_behind_the_evidence_are_a_note(error, monkeypatch):
         raise error
 
     monkeypatch.setattr(refutation, "further_calls", fails)
-    verdict = dpw.check(leaks, claim=1.0, max_runs=20_000, **FEW)
+    verdict = dpw.check(leaks, claim=1.0, runs=20_000, **FEW)
     assert isinstance(verdict, dpw.Violation)
     assert verdict.notes[0].startswith("its runs were not compared with each other: ")
     assert str(error) in verdict.notes[0]
@@ -99,7 +99,7 @@ def test_a_new_process_is_asked_even_where_further_calls_fail(monkeypatch):
     answers = tuple(new_process.Answer(runs=1_000, hits=(0,), always=None) for _ in range(2))
     monkeypatch.setattr(new_process, "ask", lambda question: answers)
     with pytest.raises(DependentRuns, match="in a new process"):
-        dpw.check(leaks, claim=1.0, max_runs=20_000, **FEW)
+        dpw.check(leaks, claim=1.0, runs=20_000, **FEW)
 
 
 @pytest.mark.new_process
@@ -107,7 +107,7 @@ def test_inputs_that_cannot_be_written_are_a_note():
     class Local(list):
         """Of a class that no other process can find."""
 
-    verdict = dpw.check(first, claim=1.0, max_runs=20_000, **FEW | {"neighbours": [(Local([0.0]), Local([1.0]))]})
+    verdict = dpw.check(first, claim=1.0, runs=20_000, **FEW | {"neighbours": [(Local([0.0]), Local([1.0]))]})
     assert isinstance(verdict, dpw.Violation)
     assert "it cannot be written for a new process (" in verdict.notes[0]
 
@@ -118,7 +118,7 @@ def test_ctrl_c_while_a_result_is_questioned_keeps_it(against, monkeypatch):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(loop, "check_refutation" if against else "check_pass", stop)
-    verdict = dpw.check(leaks if against else private, claim=1.0, max_runs=20_000, **FEW)
+    verdict = dpw.check(leaks if against else private, claim=1.0, runs=20_000, **FEW)
     assert isinstance(verdict, dpw.Violation) == against
     assert verdict.ended == "interrupted"
     assert "interrupted before it was asked whether its runs are independent of each other" in verdict.notes
@@ -149,7 +149,7 @@ def test_a_run_that_fails_behind_the_evidence_ends_the_runs():
     assert bound.notes[0].startswith("the runs ended with an error: late raised ValueError (its budget is used up)")
     assert "stopped early" in str(bound)
     with pytest.raises(MechanismRaised, match="its budget is used up"):  # nothing was proved before it
-        dpw.check(fails_late(enough), claim=5.0, max_runs=10**7, **few)
+        dpw.check(fails_late(enough), claim=5.0, runs=10**7, **few)
 
 
 LINE = {"claims": [0.5, 1.5], "runs": 2_000, **FEW}

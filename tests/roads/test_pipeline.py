@@ -41,7 +41,7 @@ def crossed(names, soon):
     crossed(["laplace_mechanism", "histogram", "svt"], [("svt", 0.2), ("histogram", 1.5)]),
 )
 def test_right_mechanisms_are_not_refuted_at_their_claim(name, epsilon, seed, search_runs):
-    verdict = dpw.check(load(name), epsilon=epsilon, seed=seed, search_runs=search_runs, max_runs=1_000_000)
+    verdict = dpw.check(load(name), epsilon=epsilon, seed=seed, search_runs=search_runs, runs=1_000_000)
     assert isinstance(verdict, dpw.NotRefuted)
     assert epsilon < verdict.detectable_epsilon < 1.5 * epsilon  # a pass says what it would have caught
     assert verdict.epsilon_lower_bound <= epsilon
@@ -88,7 +88,7 @@ def test_level_of_coupled_runs_at_an_exact_boundary(seeds):
     hint = Estimate(p=0.51, q=q, both=q)
     alarms = 0
     for seed in range(seeds):
-        looks = confirm(mechanism, pair, [event], seed=seed, max_runs=10 * mechanism.shard)
+        looks = confirm(mechanism, pair, [event], seed=seed, runs=10 * mechanism.shard)
         alarms += any(log_e_value(counts, claim, hint) >= math.log(1 / alpha) for (counts,) in looks)
     assert alarms <= stats.binom.isf(1e-9, seeds, alpha)
     assert alarms > 0  # the boundary is met: an e-value that never grows would prove nothing
@@ -124,13 +124,13 @@ def test_real_counts(data_folder):
     assert len(ages) == 111
     settings = {"epsilon": 0.7, "data": ages, "seed": 1, "search_runs": 20_000}
     assert isinstance(dpw.check(load("histogram_wrong_scale"), **settings), dpw.Violation)
-    assert isinstance(dpw.check(load("histogram"), **settings, max_runs=50_000), dpw.NotRefuted)
+    assert isinstance(dpw.check(load("histogram"), **settings, runs=50_000), dpw.NotRefuted)
 
 
 @pytest.mark.campaign
 def test_curve_rises_at_the_true_epsilon():
     tests = (0.1, 0.56, 0.7, 0.9)
-    line = dpw.curve(load("histogram"), epsilons=[0.7], claims=tests, runs=500_000, seed=3).lines[0]
+    line = dpw.curve(load("histogram"), epsilon=[0.7], claims=tests, runs=500_000, seed=3).lines[0]
     assert line.p_values[0] < 1e-6
     assert line.p_values[1] < 1e-6
     assert line.p_values[2] > 1e-4
@@ -172,7 +172,7 @@ def test_a_mechanism_with_its_own_randomness_is_checked_and_marked():
 
     with pytest.warns(UserWarning, match="runs as plain Python"):
         verdict = dpw.check(
-            hidden, epsilon=0.3, neighbours=dpw.pairs((0.0, 1.0)), seed=1, search_runs=2_000, max_runs=40_000
+            hidden, epsilon=0.3, neighbours=dpw.pairs((0.0, 1.0)), seed=1, search_runs=2_000, runs=40_000
         )
     assert isinstance(verdict, dpw.Violation)
     assert not verdict.reproducible
@@ -215,7 +215,7 @@ def test_time_runs_out():
         ({"claim": -1.0}, InvalidClaim, "epsilon=-1.0"),
         ({"delta": 1.0}, InvalidClaim, "delta=1.0"),
         ({"alpha": 0.0}, InvalidParameter, "alpha=0.0"),
-        ({"max_runs": 20}, BudgetTooSmall, r"max_runs=20 is too small: .* needs \d+ runs"),
+        ({"runs": 20}, BudgetTooSmall, r"runs=20 is too small: .* needs \d+ runs"),
         ({"max_time": -1}, InvalidParameter, "max_time=-1"),
         ({"workers": 0}, InvalidParameter, "workers=0"),
         ({"seed": -1}, InvalidParameter, "seed=-1"),
@@ -277,7 +277,7 @@ def test_a_curve_asks_for_independent_sides_for_its_exact_test():
         return rng.random() < 0.3 * data[0]
 
     runs = 20_000
-    found = dpw.curve(coin, epsilons=[1.0], claims=[0.5], neighbours=dpw.pairs(([1.0], [2.0])), seed=1, runs=runs)
+    found = dpw.curve(coin, epsilon=[1.0], claims=[0.5], neighbours=dpw.pairs(([1.0], [2.0])), seed=1, runs=runs)
     (counts,) = found.lines[0].counts
     p, q = counts.hits / runs, counts.neighbour_hits / runs
     assert {round(10 * p), round(10 * q)} in ({3, 6}, {4, 7})
@@ -299,7 +299,7 @@ def test_a_curve_compares_with_python_the_runs_that_it_counted(monkeypatch):
     monkeypatch.setattr(Runner, "confirm", confirms)
     monkeypatch.setattr("dpwitness.api.loop.difference_in_event", compares)
     pair = dpw.pairs(([1.0], [0.0]))
-    dpw.curve(one_answer, epsilons=[1.0], claims=[0.2, 0.9], neighbours=pair, seed=1, runs=2_000, search_runs=2_000)
+    dpw.curve(one_answer, epsilon=[1.0], claims=[0.2, 0.9], neighbours=pair, seed=1, runs=2_000, search_runs=2_000)
     assert set(compared) == set(confirmed) == {(confirmed[0][0], False)}
 
 
@@ -315,18 +315,18 @@ def rarely_responds(rng, data):
 
 def test_a_pass_on_a_rare_event_says_so():
     """Every event that tells the inputs apart happens in less than 1 % of the runs; ln(0.6 / 0.4) = 0.405 < 0.5."""
-    settings = {"neighbours": dpw.pairs(([0], [1])), "seed": 1, "search_runs": 50_000, "max_runs": 50_000}
+    settings = {"neighbours": dpw.pairs(([0], [1])), "seed": 1, "search_runs": 50_000, "runs": 50_000}
     told = dpw.check(rarely_responds, claim=0.5, **settings)
     assert isinstance(told, dpw.NotRefuted)
     rare = told.counts.hits < 0.01 * told.counts.runs
     assert any("rare tail" in note for note in told.notes) is rare
     # An event of 1 or 2 alone, as somebody's attack might propose it.
     witness = replace(told.witness, event=Interval(coordinate=0, low=1.5))
-    again = dpw.replay(witness, rarely_responds, seed=5, max_runs=50_000)
+    again = dpw.replay(witness, rarely_responds, seed=5, runs=50_000)
     assert again.counts.hits < 0.01 * again.counts.runs
     assert any("the event is a rare tail" in note for note in again.notes)
     # What happens nearly always on D′ may happen at any rate on D.
     assert not any("allows any rate on D" in note for note in again.notes)
     always = replace(told.witness, event=Interval(coordinate=0, high=1.5))
-    vacuous = dpw.replay(always, rarely_responds, seed=5, max_runs=50_000)
+    vacuous = dpw.replay(always, rarely_responds, seed=5, runs=50_000)
     assert any("the claim allows any rate on D" in note for note in vacuous.notes)

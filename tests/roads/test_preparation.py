@@ -78,7 +78,7 @@ def test_bound_and_curve_take_the_carried_delta():
     limits = {"max_time": 30.0, "search_runs": 2_000, "runs": 5_000, "seed": 1}
     found = dpw.bound(Leak(), epsilon=1.0, **limits)
     assert found.delta == 0.01
-    assert dpw.curve(Leak(), epsilons=[1.0], claims=[0.5], **limits).delta == 0.01
+    assert dpw.curve(Leak(), epsilon=[1.0], claims=[0.5], **limits).delta == 0.01
 
 
 def test_only_epsilon_sets_the_mechanisms_own():
@@ -106,7 +106,7 @@ def test_an_attack_proposes_inputs_only_where_the_relation_is_its_targets():
 
 def test_the_whole_check_is_of_the_mechanisms_own_epsilon():
     """Laplace noise of scale 1/2 is 2-DP whatever is claimed of it."""
-    limits = {"neighbours": ONE, "seed": 3, "max_runs": 50_000, "search_runs": 20_000}
+    limits = {"neighbours": ONE, "seed": 3, "runs": 50_000, "search_runs": 20_000}
     assert isinstance(dpw.check(fixed, claim=1.0, **limits), dpw.Violation)
     assert isinstance(dpw.check(fixed, claim=2.0, **limits), dpw.NotRefuted)
 
@@ -207,7 +207,7 @@ WRONG = {
     "parameters": (InvalidParameter, [3, [1], "a", {1: 2}]),
     "outcome": (InvalidParameter, [5, "", "1a", ["a", 2]]),
     "alpha": (InvalidParameter, [None, "a", 0.0, 1.0, float("nan"), True]),
-    "max_runs": (InvalidParameter, [1.5, "a", None, [1]]),
+    "runs": (InvalidParameter, [1.5, "a", None, [1]]),
     "search_runs": (InvalidParameter, [1.5, "a"]),
     "max_time": (InvalidParameter, [0, -1.0, "a", None, float("nan")]),
     "seed": (InvalidParameter, [-1, 1.5, "a"]),
@@ -219,7 +219,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, (_, bad) in WRONG.items() for value in bad])
 def test_wrong_types_are_refused_by_name_in_one_line(name, value):
-    settings = {"epsilon": 1.0, "neighbours": None if name == "data" else ONE, "max_runs": 100, "seed": 1}
+    settings = {"epsilon": 1.0, "neighbours": None if name == "data" else ONE, "runs": 100, "seed": 1}
     function = load("laplace_mechanism") if name == "data" else fixed
     with pytest.raises(WRONG[name][0]) as caught:
         dpw.check(function, **{**settings, name: value})
@@ -235,15 +235,15 @@ def test_a_curve_refuses_what_is_no_list_of_numbers(name, value):
         dpw.curve(fixed, **{**settings, name: value})
 
 
-def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_confidence():
+def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_alpha():
     with pytest.raises(InvalidParameter, match="method='fisher' must be one of exact, score"):
-        dpw.curve(fixed, epsilons=[1.0], claims=[1.0], neighbours=ONE, method="fisher")
-    with pytest.raises(InvalidParameter, match="confidence='high' must be a number"):
-        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, confidence="high")
-    with pytest.raises(InvalidParameter, match="confidence=1e-20 must lie between 0 and 1, and not within 1e-16"):
-        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, confidence=1e-20)
+        dpw.curve(fixed, epsilon=[1.0], claims=[1.0], neighbours=ONE, method="fisher")
+    with pytest.raises(InvalidParameter, match="alpha='high' must be a number"):
+        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha="high")
+    with pytest.raises(InvalidParameter, match="alpha=1 must lie between 0 and 1"):
+        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha=1)
     with pytest.raises(InvalidParameter, match=r"^method='x{79} must be"):
-        dpw.curve(fixed, epsilons=[1.0], claims=[1.0], neighbours=ONE, method="x" * 999)
+        dpw.curve(fixed, epsilon=[1.0], claims=[1.0], neighbours=ONE, method="x" * 999)
     with pytest.raises(InvalidParameter, match=r"^progress='x{79} must be"):
         dpw.check(fixed, epsilon=1.0, neighbours=ONE, progress="x" * 999)
     with pytest.raises(InvalidParameter, match=r"runs=1\.5 must be a whole number"):
@@ -251,8 +251,8 @@ def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_confidence():
 
 
 def test_whole_floats_are_whole_numbers():
-    with pytest.raises(BudgetTooSmall, match="max_runs=20 is too small"):
-        dpw.check(fixed, epsilon=1.0, neighbours=ONE, max_runs=2e1)
+    with pytest.raises(BudgetTooSmall, match="runs=20 is too small"):
+        dpw.check(fixed, epsilon=1.0, neighbours=ONE, runs=2e1)
 
 
 def test_a_claim_that_no_test_can_refute_asks_for_no_number_of_runs():
@@ -275,7 +275,7 @@ def test_a_target_named_after_no_epsilon_is_prepared_alike_by_check_and_plugin(p
         """
         from dpwitness.algorithms.threshold_testing import gptt
         def test_it(assert_private):
-            assert_private(gptt, epsilon=0.5, max_runs=20_000, search_runs=5_000)
+            assert_private(gptt, epsilon=0.5, runs=20_000, search_runs=5_000)
         """
     )
     result = pytester.runpytest_inprocess("--dp-seed=1", "-p", "no:hypothesispytest", "-p", "no:randomly")

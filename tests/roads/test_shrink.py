@@ -233,7 +233,7 @@ def test_shrinking_proves_nothing_by_itself():
     small = isvt2_shrunk()
     found = small.witness
     mechanism = dpwitness.mechanisms.resolve.as_mechanism(isvt2, found.pair.data, epsilon=1.0)
-    *_, (last,) = confirm(mechanism, found.pair, [found.event], seed=small.seed, max_runs=small.counts.runs)
+    *_, (last,) = confirm(mechanism, found.pair, [found.event], seed=small.seed, runs=small.counts.runs)
     assert last == small.counts  # those of the confirm streams of its own seed, and nothing else
     assert small.seed != first.seed
 
@@ -313,7 +313,7 @@ def test_outcomes_are_summarised_as_they_were_for_the_check():
     def told(outcome):
         return outcome["sum"]
 
-    limits = {"max_runs": 20_000, "max_time": 1.0}
+    limits = {"runs": 20_000, "max_time": 1.0}
     settings = {"claim": 1.0, "neighbours": queries(2), "alpha": ALPHA, "seed": 5, "search_runs": 2_000}
     first = check(report, outcome=told, **settings)
     assert isinstance(first, Violation)
@@ -473,9 +473,9 @@ def test_what_is_smaller_is_confirmed_at_the_level_of_what_it_stands_for(monkeyp
     def noisy(rng, data, size):
         return data.sum() + rng.laplace(0, 0.2, size=size)
 
-    few = {"neighbours": queries(3), "seed": 1, "search_runs": 5_000, "max_runs": 50_000}
+    few = {"neighbours": queries(3), "seed": 1, "search_runs": 5_000, "runs": 50_000}
     first = dpwitness.check(noisy, claim=1.0, alpha=1e-12, **few)
-    small = shrink(first, noisy, max_runs=50_000)
+    small = shrink(first, noisy, runs=50_000)
     assert levels == [1e-12]
     assert small is not first
     assert small.alpha == small.witness.alpha == 1e-12

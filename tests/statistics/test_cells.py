@@ -194,7 +194,7 @@ def test_where_cells_could_never_win_an_event_is_confirmed():
     def much_noise(rng, data, size):
         return 0.2 * data[0] + rng.standard_normal(size)
 
-    found = check(much_noise, claim=ZCDP(2.0), neighbours=ONE, max_runs=30_000, search_runs=200_000, seed=1, workers=1)
+    found = check(much_noise, claim=ZCDP(2.0), neighbours=ONE, runs=30_000, search_runs=200_000, seed=1, workers=1)
     assert found.witness.estimate.cells is None
 
 
@@ -243,7 +243,7 @@ def test_a_bound_of_a_large_order_rests_on_an_event_where_cells_overflow():
 
 def test_a_claim_that_no_event_refutes_soon_is_refuted_by_cells_saved_and_replayed(tmp_path):
     claim = ZCDP(0.42)  # events of a Gaussian show 0.39 at most
-    verdict = check(gaussian, claim=claim, neighbours=ONE, search_runs=60_000, max_runs=200_000, seed=2, workers=1)
+    verdict = check(gaussian, claim=claim, neighbours=ONE, search_runs=60_000, runs=200_000, seed=2, workers=1)
     assert isinstance(verdict, Violation)
     assert 0.42 <= verdict.lower_bound < 0.5
     assert "divergence of order" in str(verdict)
@@ -251,7 +251,7 @@ def test_a_claim_that_no_event_refutes_soon_is_refuted_by_cells_saved_and_replay
     witness = Witness.load(tmp_path / "w.json")
     assert witness.to_json() == verdict.witness.to_json()
     assert isinstance(replay(witness, gaussian, seed=7, workers=1), Violation)
-    kept = replay(witness, gaussian, claim=ZCDP(0.5), max_runs=100_000, seed=8, workers=1)
+    kept = replay(witness, gaussian, claim=ZCDP(0.5), runs=100_000, seed=8, workers=1)
     assert not isinstance(kept, Violation)
     assert 0.5 < kept.detectable < 0.55
 
@@ -312,9 +312,7 @@ def rare(rng, data):
 @pytest.mark.parametrize("seed", range(10))
 def test_a_violation_in_the_tail_is_refuted_where_the_runs_are_given(seed):
     """δ(1) is 3.7·10⁻⁵, shown by one event in 2,000: about 3·10⁷ coupled runs by the best cut at α = 10⁻⁶."""
-    verdict = check(
-        rare, claim=dpw.ApproxDP(1.0, 1e-5), neighbours=ONE, max_runs=200_000_000, max_time=300.0, seed=seed
-    )
+    verdict = check(rare, claim=dpw.ApproxDP(1.0, 1e-5), neighbours=ONE, runs=200_000_000, max_time=300.0, seed=seed)
     assert isinstance(verdict, Violation)
     assert 1.0 <= verdict.lower_bound < 1.4
 

@@ -90,7 +90,7 @@ def test_a_pair_whose_outcomes_fill_the_memory_ends_the_epochs(monkeypatch):
         neighbours=[([0.0], [1.0])],
         outcome=lambda found: str(found) and found,  # keeps it plain Python
         search_runs=0,
-        max_runs=2000,
+        runs=2000,
         seed=1,
         workers=1,
     )

@@ -457,14 +457,14 @@ def test_one_more_draw_on_one_side_hides_no_violator():
         return as_mechanism(laplace_of, pair.data, parameters={"epsilon": epsilon, "extra": extra})
 
     right = made(1.0, False)
-    *_, (counts,) = confirm(right, pair, [event], seed=1, max_runs=runs)
+    *_, (counts,) = confirm(right, pair, [event], seed=1, runs=runs)
     assert counts.n01 == 0  # shared draws: the event of D′ lies within that of D
     stated = detectable_parameter(counts, claim, alpha=alpha, estimate=hint)
     worse = made(1.02 * stated, True)
     refuted = sum(
         any(
             log_e_value(look, claim, hint) >= math.log(1 / alpha)
-            for (look,) in confirm(worse, pair, [event], seed=seed, max_runs=runs)
+            for (look,) in confirm(worse, pair, [event], seed=seed, runs=runs)
         )
         for seed in range(12)
     )

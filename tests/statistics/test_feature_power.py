@@ -15,7 +15,7 @@ from dpwitness.events import FeatureEvent
 from dpwitness.search.learners import Features, bit_features, learning, register_learner
 
 LEAK, PRIVATE = 0.95, math.e / (1 + math.e)
-SETTINGS = {"claim": 1.0, "search_runs": 4_000, "max_runs": 4_000}
+SETTINGS = {"claim": 1.0, "search_runs": 4_000, "runs": 4_000}
 PAIR = dpw.pairs(([1.0], [0.0]))
 
 
@@ -102,7 +102,7 @@ def lengths(keep):
 def found(outcome, keep, seed):
     """The verdict on a mechanism, and the event of its witness."""
     if outcome == "length":  # plain Python
-        return dpw.check(lengths(keep), neighbours=PAIR, seed=seed, claim=1.0, search_runs=1_000, max_runs=2_000)
+        return dpw.check(lengths(keep), neighbours=PAIR, seed=seed, claim=1.0, search_runs=1_000, runs=2_000)
     return dpw.check(mechanism_of(outcome, keep), neighbours=PAIR, seed=seed, **SETTINGS)
 
 
@@ -158,7 +158,7 @@ def test_the_one_pair_of_many_that_a_feature_tells_apart_is_found():
 
     inputs = np.eye(24)
     relation = dpw.pairs(*((row.tolist(), [0.0] * 24) for row in inputs))
-    verdict = dpw.check(mechanism, neighbours=relation, seed=1, claim=1.0, search_runs=24_000, max_runs=8_000)
+    verdict = dpw.check(mechanism, neighbours=relation, seed=1, claim=1.0, search_runs=24_000, runs=8_000)
     assert isinstance(verdict, dpw.Violation)
 
 

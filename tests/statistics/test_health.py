@@ -26,7 +26,7 @@ from dpwitness.neighbours import Pair
 from running import confirm, prepare
 
 PAIR = dpw.pairs(([0.0], [1.0]))
-LIMITS = {"claim": 1.0, "neighbours": PAIR, "max_runs": 200_000, "search_runs": 100_000}
+LIMITS = {"claim": 1.0, "neighbours": PAIR, "runs": 200_000, "search_runs": 100_000}
 POSITIVE = Interval(coordinate=0, low=0.5)
 
 
@@ -110,7 +110,7 @@ def test_what_most_calls_show_is_refused_by_name_in_check_bound_and_curve(name):
     for refuse in (
         lambda: dpw.check(function, claim=1.0, **limits),
         lambda: dpw.bound(function, epsilon=1.0, **limits),
-        lambda: dpw.curve(function, epsilons=[1.0], claims=[1.0], **limits),
+        lambda: dpw.curve(function, epsilon=[1.0], claims=[1.0], **limits),
     ):
         with pytest.raises(DependentRuns, match=r"are not independent: .* draw fresh noise for every run"):
             refuse()
@@ -120,11 +120,11 @@ def test_what_single_rows_cannot_show_is_refused_after_the_runs():
     """The threshold of a call moves all of its answers; no two rows are equal for it."""
     limits = {"neighbours": PAIR, "seed": 1, "search_runs": 50_000}
     with pytest.raises(DependentRuns, match="of one call's runs and in"):
-        dpw.check(threshold, claim=1.0, **limits, max_runs=400_000)
+        dpw.check(threshold, claim=1.0, **limits, runs=400_000)
     with pytest.raises(DependentRuns, match="of one call's runs and in"):
         dpw.bound(threshold, epsilon=1.0, **limits, runs=400_000)
     with pytest.raises(DependentRuns, match="of one call's runs and in"):
-        dpw.curve(threshold, epsilons=[1.0], claims=[0.0], **limits, runs=400_000)
+        dpw.curve(threshold, epsilon=[1.0], claims=[0.0], **limits, runs=400_000)
 
 
 @pytest.mark.parametrize("runs", [16_384, 0])
@@ -255,7 +255,7 @@ def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
 def test_what_rarely_varies_is_not_taken_for_remembered(monkeypatch):
     """256 runs on D are all 0 with probability 0.6, and a new process then sees a 1 in 1,024 runs with 0.87."""
     monkeypatch.setattr(dependence, "MORE_RUNS", 0)
-    limits = {"neighbours": PAIR, "outcome": float, "search_runs": 200, "max_runs": 2_000}
+    limits = {"neighbours": PAIR, "outcome": float, "search_runs": 200, "runs": 2_000}
     verdicts = [dpw.check(remembered.rare, claim=1.0, seed=seed, **limits) for seed in range(5)]
     assert all(isinstance(verdict, dpw.Violation) for verdict in verdicts)
     assert any("other outcomes are rare" in note for verdict in verdicts for note in verdict.notes)
@@ -297,7 +297,7 @@ def test_what_cannot_be_loaded_anew_is_refused_only_where_it_never_varies_and_ma
     verdict = dpw.check(remembered.hidden[0], **limits)
     assert isinstance(verdict, dpw.Violation)
     assert [note.split(" every run")[0] for note in verdict.notes[1:]] == ["on D", "on D′"]
-    verdict = dpw.check(lambda rng, data: data[0] + rng.laplace(0, 0.2), **limits, max_runs=20_000)
+    verdict = dpw.check(lambda rng, data: data[0] + rng.laplace(0, 0.2), **limits, runs=20_000)
     assert isinstance(verdict, dpw.Violation)
     assert verdict.notes[0].startswith("not compared with a new process, ")
 
@@ -425,7 +425,7 @@ def ignores_vectorised(rng, data, size):
 
 @pytest.mark.parametrize("function", [ignores, ignores_in_python, ignores_vectorised])
 def test_an_ignored_input_is_noted(function):
-    limits = {"neighbours": dpw.queries(2), "seed": 1, "search_runs": 500, "max_runs": 2_000}
+    limits = {"neighbours": dpw.queries(2), "seed": 1, "search_runs": 500, "runs": 2_000}
     verdict = dpw.check(function, claim=1.0, outcome=float if function is ignores_in_python else None, **limits)
     (note, *_) = verdict.notes
     assert note.startswith("both inputs gave the same outcomes in every run (")
@@ -468,7 +468,7 @@ def test_compiled_code_is_not_asked_but_its_constants_are_noted():
 
     _, ready = job(exact)
     shards = Shards()
-    for totals in confirm(ready.mechanism, PAIR.given[0], [POSITIVE], seed=1, max_runs=100):
+    for totals in confirm(ready.mechanism, PAIR.given[0], [POSITIVE], seed=1, runs=100):
         shards.add(totals)
     notes = check_refutation(ready, PAIR.given[0], [POSITIVE], shards)
     assert [note.split(": ")[0] for note in notes] == [

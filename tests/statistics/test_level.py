@@ -162,7 +162,7 @@ def test_a_claim_that_just_holds_is_refuted_in_epochs_no_more_often_than_said(fu
     for seed in range(FIRST, FIRST + SEEDS):
         verdict = check(
             mechanism, claim=1.0, delta=claim.delta, neighbours=ONE, alpha=ALPHA, seed=seed, search_runs=0,
-            max_runs=600, workers=1,
+            runs=600, workers=1,
         )  # fmt: skip
         alarms += not isinstance(verdict, NotRefuted)
         above += verdict.epsilon_lower_bound > 1.0
@@ -187,7 +187,7 @@ def test_a_claim_that_just_holds_is_refuted_no_more_often_than_said(function):
     for seed in range(FIRST, FIRST + SEEDS):
         verdict = check(
             mechanism, claim=1.0, delta=claim.delta, neighbours=ONE, alpha=ALPHA, seed=seed, search_runs=2_000,
-            max_runs=runs, workers=1,
+            runs=runs, workers=1,
         )  # fmt: skip
         alarms += not isinstance(verdict, NotRefuted)
     print(f"{function.__name__}: {alarms} of {SEEDS} refuted at α = {ALPHA}")
@@ -211,7 +211,7 @@ def test_a_claim_of_any_kind_that_just_holds_is_refuted_no_more_often_than_said(
     mechanism, alarms = made(function), 0
     for seed in range(FIRST, FIRST + SEEDS):
         limits = {"neighbours": ONE, "alpha": ALPHA, "seed": seed, "search_runs": 2_000, "workers": 1}
-        alarms += not isinstance(check(mechanism, claim=claim, max_runs=20_000, **limits), NotRefuted)
+        alarms += not isinstance(check(mechanism, claim=claim, runs=20_000, **limits), NotRefuted)
     print(f"{claim}: {alarms} of {SEEDS} refuted at α = {ALPHA}")
     assert alarms <= stats.binom.isf(1e-6, SEEDS, ALPHA)
 
@@ -246,7 +246,7 @@ def test_samplers_of_one_law_are_never_refuted(sampler):
     runs = 40_000 if mechanism.threads and sampler.__name__ != "thousands_on_one_input" else 2_000
     alarms = above = 0
     for seed in range(FIRST, FIRST + SEEDS):
-        verdict = check(mechanism, claim=0.5, alpha=1e-3, seed=seed, max_runs=runs, **settings)
+        verdict = check(mechanism, claim=0.5, alpha=1e-3, seed=seed, runs=runs, **settings)
         alarms += not isinstance(verdict, NotRefuted)
         above += bound(mechanism, epsilon=0.5, seed=seed, runs=runs, **settings).epsilon_lower_bound > 0
     print(f"{sampler.__name__}: {alarms} of {SEEDS} refuted at α = 0.001; {above} bounds above 0 at confidence 0.999")

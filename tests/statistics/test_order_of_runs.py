@@ -161,13 +161,13 @@ def test_independent_runs_of_epochs_are_believed():
 @pytest.mark.parametrize("release", [cycled(150), by_the_clock(40)], ids=["pool", "clock"])
 def test_noise_that_comes_again_accuses_nobody(release):
     with pytest.raises(DependentRuns, match="are not independent"):
-        dpw.check(release, claim=1.0, **EPOCHS, max_runs=3_000)
+        dpw.check(release, claim=1.0, **EPOCHS, runs=3_000)
 
 
 @pytest.mark.new_process
 def test_a_pool_that_is_drawn_from_at_random_is_named_by_a_new_process():
     with pytest.raises(DependentRuns, match=r"remembers its noise or a setting: on D.* 0 of 1024 in a new process"):
-        dpw.check(remembered.pooled, claim=1.0, **EPOCHS, max_runs=20_000)
+        dpw.check(remembered.pooled, claim=1.0, **EPOCHS, runs=20_000)
 
 
 def antithetic():
@@ -188,10 +188,10 @@ def repeated_rows(rng, data, size):
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 def test_a_pass_of_dependent_runs_says_so(release):
     with pytest.raises(DependentRuns):
-        dpw.check(release, claim=1.5, **{**EPOCHS, "search_runs": 4_000, "outcome": None}, max_runs=20_000)
+        dpw.check(release, claim=1.5, **{**EPOCHS, "search_runs": 4_000, "outcome": None}, runs=20_000)
 
 
 @pytest.mark.parametrize("release", [remembered.leaks_zero, remembered.on_a_grid])
 def test_what_repeats_by_its_law_is_believed(release):
     """Atoms and few values: repeats are no dependence."""
-    assert isinstance(dpw.check(release, claim=0.3, **EPOCHS, max_runs=5_000), dpw.Violation)
+    assert isinstance(dpw.check(release, claim=0.3, **EPOCHS, runs=5_000), dpw.Violation)

@@ -182,7 +182,7 @@ def test_a_claim_outside_the_band_is_refuted_with_a_witness_that_replays(found, 
     assert "is not 0.8-GDP" in repr(found)
     path = tmp_path / "profile.json"
     path.write_text(json.dumps(found.to_json(), allow_nan=False))
-    again = dpw.replay(dpw.Witness.load(path), gaussian_mechanism, seed=2, workers=1, max_runs=400_000)
+    again = dpw.replay(dpw.Witness.load(path), gaussian_mechanism, seed=2, workers=1, runs=400_000)
     assert isinstance(again, dpw.Violation)
     assert again.claim == GaussianDP(0.8)
 

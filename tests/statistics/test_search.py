@@ -111,7 +111,7 @@ def test_a_mechanism_may_return_infinities(infinity, continuous):
         "neighbours": pairs(([0], [1])),
         "parameters": {"infinity": infinity, "continuous": continuous},
         "search_runs": 60_000,
-        "max_runs": 300_000,
+        "runs": 300_000,
     }
     for seed in range(2):
         assert isinstance(dpw.check(response, claim=1.0, seed=seed, **settings), dpw.NotRefuted)

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dpwitness.api.adjacencies import adjacency_note
+from dpwitness.api.door import public
 from dpwitness.api.loop import believed, confirmed, made_whole, prepared, result_fields
-from dpwitness.checks import number, whole
+from dpwitness.checks import seconds
 from dpwitness.claims import Claim
 from dpwitness.claims.hyperplane import bounds_divergences
 from dpwitness.effort import Effort
-from dpwitness.errors import BudgetTooSmall, InvalidParameter
 from dpwitness.evidence import lower_bound
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.accountants import Accountant
@@ -31,22 +31,23 @@ MAX_TIME: Final = 600.0
 MOST_SEARCH_RUNS: Final = 8_000_000
 
 
+@public
 def bound(
-    mechanism: Callable[..., Any] | Mechanism | None = None,
+    mechanism: Callable[..., Any] | Mechanism | str | None = None,
     *,
     make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    claim: Claim | Accountant | None = None,
+    claim: Claim | Accountant | float | str | None = None,
     d_in: Any = None,
-    confidence: float = 0.999,
+    alpha: float = 0.001,
     runs: int = BOUND_RUNS,
     neighbours: Relation | Sequence[Any] | None = None,
     data: Any = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: Outcome | None = None,
     errors: str = "raise",
-    max_time: float = MAX_TIME,
+    max_time: float | str = MAX_TIME,
     search_runs: int | None = None,
     seed: int | None = None,
     workers: int | None = None,
@@ -54,7 +55,7 @@ def bound(
     reference: str | None = None,
     progress: Progress | None = None,
 ) -> Bound:
-    """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with the given confidence.
+    """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with confidence 1 − alpha.
 
     Searches for the event whose lower bound promises most at `runs` paired confirm runs, then spends all of them on it.
     `epsilon` is the mechanism's own parameter; one without it, which carries no claim either, needs `claim`. `claim`:
@@ -66,20 +67,18 @@ def bound(
         mechanism=mechanism, make=make, epsilon=epsilon, delta=delta, claim=claim, d_in=d_in, neighbours=neighbours,
         data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
-    if not (0 < number("confidence", confidence) < 1 and 1 - confidence < 1):
-        raise InvalidParameter(f"confidence={confidence!r:.80} must lie between 0 and 1, and not within 1e-16 of them")
     effort = Effort(
-        alpha=1 - confidence, max_runs=whole("runs", runs, 1, error=BudgetTooSmall), max_time=max_time,
+        alpha=alpha, max_runs=runs, max_time=seconds("max_time", max_time),
         search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress,
     )  # fmt: skip
     return prepared(
         statement,
         effort,
-        lambda problem, runner: _bound(problem, runner, effort, confidence, of_family=claim is not None),
+        lambda problem, runner: _bound(problem, runner, effort, of_family=claim is not None),
     )
 
 
-def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, *, of_family: bool) -> Bound:
+def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool) -> Bound:
     """Search, then confirm, all runs. `of_family`: the bound is of the parameter of the claim that was given."""
     notes = before_search.required(problem, runner)
     problem = replace(problem, claim=problem.claim.at(0.0))  # at the δ of the statement
@@ -105,7 +104,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, confidence: float, 
         lambda: Bound(
             **result_fields(problem, runner, alpha, candidate, done),
             delta=delta,
-            confidence=confidence,
+            confidence=1 - alpha,
             epsilon_lower_bound=lower,
             search_runs=spent,
             seconds=runner.seconds,

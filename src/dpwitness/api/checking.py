@@ -6,12 +6,14 @@ from functools import partial
 from typing import Any
 
 from dpwitness.api.adjacencies import check_each_adjacency
+from dpwitness.api.door import public
 from dpwitness.api.epochs import check_in_epochs, in_epochs
 from dpwitness.api.loop import confirmed, prepared
 from dpwitness.api.requirements import require_budget
 from dpwitness.api.verdicts import Tested, until_refuted, verdict_of
 from dpwitness.attacks.candidate import Attack
 from dpwitness.candidate import Candidate
+from dpwitness.checks import seconds
 from dpwitness.claims import Claim
 from dpwitness.claims.hyperplane import bounds_divergences
 from dpwitness.effort import CHECK_RUNS, MAX_TIME, Effort
@@ -31,12 +33,13 @@ from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.refining import refined
 
 
+@public
 def check(
-    mechanism: Callable[..., Any] | Mechanism | None = None,
+    mechanism: Callable[..., Any] | Mechanism | str | None = None,
     *,
     make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
-    claim: Claim | Accountant | float | None = None,
+    claim: Claim | Accountant | float | str | None = None,
     delta: float | None = None,
     d_in: Any = None,
     neighbours: Relation | Sequence[Any] | None = None,
@@ -45,8 +48,8 @@ def check(
     outcome: Outcome | None = None,
     errors: str = "raise",
     alpha: float = 1e-6,
-    max_runs: int = CHECK_RUNS,
-    max_time: float = MAX_TIME,
+    runs: int = CHECK_RUNS,
+    max_time: float | str = MAX_TIME,
     search_runs: int | None = None,
     seed: int | None = None,
     workers: int | None = None,
@@ -89,7 +92,7 @@ def check(
         run as plain Python with the former.
     alpha
         The probability of a false alarm: at most this, however often one looks.
-    max_runs, max_time
+    runs, max_time
         Paired confirm runs, and seconds for everything together, compiling left out.
     search_runs
         Paired search runs; they find the event and are then thrown away.
@@ -123,8 +126,8 @@ def check(
         data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference, attack=attack,
     )  # fmt: skip
     effort = Effort(
-        alpha=alpha, max_runs=max_runs, max_time=max_time, search_runs=search_runs, seed=seed, workers=workers,
-        cluster=cluster, progress=progress,
+        alpha=alpha, max_runs=runs, max_time=seconds("max_time", max_time), search_runs=search_runs,
+        seed=seed, workers=workers, cluster=cluster, progress=progress,
     )  # fmt: skip
     require_budget(statement.stated.claim, effort)
 

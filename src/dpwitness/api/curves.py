@@ -1,14 +1,16 @@
 """p-values of many test ε, as in the figures of Ding et al. 2018."""
 
+import numbers
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dpwitness.api.adjacencies import adjacency_note
 from dpwitness.api.curve_tests import CurveTests, pool_of
+from dpwitness.api.door import public
 from dpwitness.api.loop import Totals, confirmed, prepared, require_agreement, unless_interrupted
-from dpwitness.checks import number, whole
-from dpwitness.claims import Claim
+from dpwitness.checks import brief, number, seconds, whole
+from dpwitness.claims import Claim, is_claim
 from dpwitness.effort import Effort
 from dpwitness.errors import (
     BudgetTooSmall,
@@ -21,6 +23,7 @@ from dpwitness.errors import (
 from dpwitness.evidence import holm, p_value
 from dpwitness.health import before_search
 from dpwitness.health.refutation import check_refutation
+from dpwitness.mechanisms.accountants import Accountant, as_claim
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.mechanisms.signature import EPSILON_NAMES
@@ -39,13 +42,14 @@ Found = tuple[PValueCurve, str, tuple[str, ...]]  # a line, whether it ended ear
 SUSPICIOUS: Final = 0.01  # a p-value that someone may take for evidence
 
 
+@public
 def curve(
-    mechanism: Callable[..., Any] | Mechanism | None = None,
+    mechanism: Callable[..., Any] | Mechanism | str | None = None,
     *,
     make: Callable[[], Any] | None = None,
-    epsilons: Sequence[float],
+    epsilon: float | Sequence[float],
     claims: Sequence[float],
-    claim: Claim | None = None,
+    claim: Claim | Accountant | float | str | None = None,
     delta: float | None = None,
     method: str = "exact",
     runs: int | None = None,
@@ -54,7 +58,7 @@ def curve(
     parameters: Mapping[str, Any] | None = None,
     outcome: Outcome | None = None,
     errors: str = "raise",
-    max_time: float = MAX_TIME,
+    max_time: float | str = MAX_TIME,
     search_runs: int | None = None,
     seed: int | None = None,
     workers: int | None = None,
@@ -62,7 +66,7 @@ def curve(
     reference: str | None = None,
     progress: Progress | None = None,
 ) -> Curve:
-    """p-values of every test ε in `claims`, for the mechanism run with each ε of `epsilons` (nats).
+    """p-values of every test ε in `claims`, for the mechanism run with `epsilon`, or with each ε of a list (nats).
 
     These are the figures of Ding et al. 2018. With a `claim`, the tests are of the parameter of its family instead, in
     its unit, as μ for `GaussianDP(1.0)` or ρ for `ZCDP(0.5)`; what it states of the parameter plays no part.
@@ -79,16 +83,26 @@ def curve(
     if runs is not None:
         runs = whole("runs", runs, 1, error=BudgetTooSmall)
     effort = Effort(
-        max_time=max_time, search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress
+        max_time=seconds("max_time", max_time),
+        search_runs=search_runs,
+        seed=seed,
+        workers=workers,
+        cluster=cluster,
+        progress=progress,
     )
     if not isinstance(method, str) or method not in METHODS:
-        raise InvalidParameter(f"method={method!r:.80} must be one of {', '.join(METHODS)}")
+        raise InvalidParameter(f"method={brief(method)} must be one of {', '.join(METHODS)}")
+    family = as_claim(claim)
+    if family is not None and not is_claim(family):
+        raise InvalidParameter(
+            f"claim={brief(claim)}: claims=… has the test ε; name another family, as claim='gdp:1', or leave it out"
+        )
     statements = [
         Statement(
-            mechanism=mechanism, make=make, epsilon=epsilon, claim=claim, delta=delta, neighbours=neighbours, data=data,
+            mechanism=mechanism, make=make, epsilon=one, claim=family, delta=delta, neighbours=neighbours, data=data,
             parameters=parameters, outcome=outcome, errors=errors, reference=reference,
         )
-        for epsilon in _several("epsilons", epsilons)
+        for one in _several("epsilon", epsilon)
     ]  # fmt: skip
     # Before anything is run: a mistake in the last ε must not cost the others.
     stated = [statement.stated for statement in statements]
@@ -98,11 +112,11 @@ def curve(
     mechanisms: list[Mechanism] = []
     ended, lost = "runs", None
 
-    for k, (statement, one) in enumerate(zip(statements, stated, strict=True)):
+    for k, (statement, said_of_it) in enumerate(zip(statements, stated, strict=True)):
 
-        def work(problem: Problem, runner: Runner, epsilon: float = one.epsilon or 0.0) -> Found:
+        def work(problem: Problem, runner: Runner, of: float = said_of_it.epsilon or 0.0) -> Found:
             mechanisms.append(problem.mechanism)
-            return _line(problem, runner, effort, tests, (epsilon, method, runs))
+            return _line(problem, runner, effort, tests, (of, method, runs))
 
         try:
             line, line_ended, said = prepared(statement, effort, work)
@@ -110,7 +124,7 @@ def curve(
             raise
         except (KeyboardInterrupt, DPWitnessError) as error:
             lost, line_ended = error, _ended(error)
-            notes.append(f"no line for ε = {one.epsilon:g}: {error or EARLY[line_ended]}")
+            notes.append(f"no line for ε = {said_of_it.epsilon:g}: {error or EARLY[line_ended]}")
         else:
             lines.append(line)
             notes += said
@@ -208,7 +222,7 @@ def _tests(claims: Any, stated: Claim, method: str, *, of_family: bool) -> Curve
         raise InvalidParameter(f"method='score' is for claims of ε and δ, not for {stated}: use method='exact'")
     else:
         if not all(value >= 0 for value in values):
-            raise InvalidParameter(f"claims={list(values)!r:.80}: a parameter of {stated} is not negative")
+            raise InvalidParameter(f"claims={brief(list(values))}: a parameter of {stated} is not negative")
         tests = CurveTests(values=values, family=stated)
     for test in tests.claims:
         test.half_plane()
@@ -217,9 +231,11 @@ def _tests(claims: Any, stated: Claim, method: str, *, of_family: bool) -> Curve
 
 def _several(name: str, values: Any) -> list[float]:
     """A list of numbers that was given under a name. Raises `InvalidParameter`."""
+    if isinstance(values, numbers.Real):
+        values = [values]
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InvalidParameter(f"{name}={values!r:.80} must be a list of numbers")
+        raise InvalidParameter(f"{name}={brief(values)} must be a number or a list of numbers")
     found = [number(f"{name}: one of them", value) for value in values]
     if not found:
-        raise InvalidParameter(f"{name}={values!r:.80} is empty: a curve needs at least one epsilon and one claim")
+        raise InvalidParameter(f"{name}={brief(values)} is empty: a curve needs at least one epsilon and one claim")
     return found

@@ -77,7 +77,7 @@ def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runn
             finally:
                 problem.mechanism.release()
         except CompiledDisagrees as error:
-            warnings.warn(str(error), CompiledDiffers, stacklevel=3)
+            warnings.warn(str(error), CompiledDiffers, stacklevel=4)  # the caller of a public function
             how = replace(how, interpreted=True)
         except MixedKinds:  # raised once at most: by mechanisms that are not marked
             how = replace(how, marked=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dpwitness.api.adjacencies import adjacency_note
+from dpwitness.api.door import public
 from dpwitness.api.loop import (
     confirmed,
     made_whole,
@@ -14,10 +15,9 @@ from dpwitness.api.loop import (
     witness_of,
 )
 from dpwitness.candidate import Candidate
-from dpwitness.checks import whole
+from dpwitness.checks import seconds
 from dpwitness.claims import Claim
 from dpwitness.effort import Effort
-from dpwitness.errors import BudgetTooSmall
 from dpwitness.evidence import Counts, log_e_value
 from dpwitness.evidence.profile_band import ProfileBand, band_of
 from dpwitness.health import before_search
@@ -42,13 +42,14 @@ MAX_TIME: Final = 600.0
 MOST_SEARCH_RUNS: Final = 4_000_000
 
 
+@public
 def profile(
-    mechanism: Callable[..., Any] | Mechanism | None = None,
+    mechanism: Callable[..., Any] | Mechanism | str | None = None,
     *,
     make: Callable[[], Any] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    claim: Claim | Accountant | float | None = None,
+    claim: Claim | Accountant | float | str | None = None,
     d_in: Any = None,
     alpha: float = 0.001,
     runs: int = PROFILE_RUNS,
@@ -57,7 +58,7 @@ def profile(
     parameters: Mapping[str, Any] | None = None,
     outcome: Outcome | None = None,
     errors: str = "raise",
-    max_time: float = MAX_TIME,
+    max_time: float | str = MAX_TIME,
     search_runs: int | None = None,
     seed: int | None = None,
     workers: int | None = None,
@@ -83,7 +84,7 @@ def profile(
         data=data, parameters=parameters, outcome=outcome, errors=errors, reference=reference,
     )  # fmt: skip
     effort = Effort(
-        alpha=alpha, max_runs=whole("runs", runs, 1, error=BudgetTooSmall), max_time=max_time,
+        alpha=alpha, max_runs=runs, max_time=seconds("max_time", max_time),
         search_runs=search_runs, seed=seed, workers=workers, cluster=cluster, progress=progress,
     )  # fmt: skip
     return prepared(

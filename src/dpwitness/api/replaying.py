@@ -1,47 +1,50 @@
 """A witness again: its event counted on fresh runs, judged by a claim, a relation and a mechanism."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from typing import Any, cast
 
 from dpwitness.api.checking import confirm_candidate
+from dpwitness.api.door import public
 from dpwitness.api.loop import prepared
-from dpwitness.api.witnessed import about, relation_of, statement_of
+from dpwitness.api.witnessed import AnyWitness, about, as_witness, relation_of, statement_of
 from dpwitness.candidate import Candidate
+from dpwitness.checks import brief, seconds
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.effort import MAX_TIME, Effort
 from dpwitness.errors import InvalidParameter
 from dpwitness.evidence import runs_needed
 from dpwitness.mechanisms.accountants import Accountant, as_claim
-from dpwitness.mechanisms.catalog import load_registered
+from dpwitness.mechanisms.catalog import load, load_registered
 from dpwitness.mechanisms.made import given_or_made
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Outcome
 from dpwitness.mechanisms.signature import takes
 from dpwitness.neighbours import Relation, require_adjacent
-from dpwitness.problem import Problem, plain_function
+from dpwitness.problem import Problem, given_parameters, plain_function
 from dpwitness.results.verdict import Verdict
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Progress, Runner
 from dpwitness.targets import target_of
 
 
+@public
 def replay(
-    witness: Witness,
+    witness: AnyWitness,
     mechanism: Callable[..., Any] | Mechanism | str | None = None,
     *,
     make: Callable[[], Any] | None = None,
-    neighbours: Relation | None = None,
+    neighbours: Relation | Sequence[Any] | None = None,
     data: Any = None,
-    claim: Claim | Accountant | float | None = None,
+    claim: Claim | Accountant | float | str | None = None,
     delta: float | None = None,
     alpha: float | None = None,
     parameters: Mapping[str, Any] | None = None,
     outcome: Outcome | None = None,
     errors: str = "raise",
-    max_runs: int | None = None,
-    max_time: float = MAX_TIME,
+    runs: int | None = None,
+    max_time: float | str = MAX_TIME,
     seed: int | None = None,
     workers: int | None = None,
     cluster: Any = None,
@@ -52,9 +55,10 @@ def replay(
     Parameters
     ----------
     witness
-        Of a violation, or read from a file by `Witness.load`.
+        A witness or a verdict; the file that one was saved to, or the JSON value that it holds.
     mechanism
-        A callable, or the name of a bundled target; by default the bundled target that the witness names. A witness
+        A callable, or a name: of a bundled target, "file.py:function" or "package.module:object"; by default the
+        bundled target that the witness names. A witness
         file is data from somewhere, and never decides which code runs.
     neighbours, data
         The relation of the claim, and D, that the pair must belong to; by default those of the witness.
@@ -62,7 +66,7 @@ def replay(
         What is tested, and the probability of a false alarm; by default those of the witness. The verdict shows them.
     parameters
         Of the mechanism, in place of the witness's of the same names.
-    max_runs
+    runs
         Paired runs; by default ten times those that the witness took, and at least 100,000.
     seed
         Not the witness's own, whose runs would only be repeated.
@@ -72,13 +76,14 @@ def replay(
     Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
     that does not take the witness's parameters; else as `check`.
     """
+    witness = as_witness(witness)
     alpha = witness.alpha if alpha is None else alpha
     effort = Effort(
-        alpha=alpha, max_runs=1 if max_runs is None else max_runs, max_time=max_time, seed=seed, workers=workers,
-        cluster=cluster, progress=progress,
+        alpha=alpha, max_runs=1 if runs is None else runs, max_time=seconds("max_time", max_time),
+        seed=seed, workers=workers, cluster=cluster, progress=progress,
     )  # fmt: skip
     stated = _replayed_claim(witness.claim, as_claim(claim), delta)
-    if max_runs is None:
+    if runs is None:
         limit = max(10 * witness.counts.runs, 100_000, runs_needed(stated, alpha))
         effort = replace(effort, max_runs=limit)
     relation, given = relation_of(witness, neighbours, data)
@@ -89,11 +94,15 @@ def replay(
         effort = replace(effort, seed=secrets.randbits(32))
     if make is not None:
         mechanism = given_or_made(mechanism, make)
-    reference = witness.mechanism if mechanism is None else mechanism if isinstance(mechanism, str) else None
-    if reference is not None:
-        mechanism = load_registered(reference)
-    own = witness.parameters | dict(parameters or {})
-    _check_parameters(witness, mechanism, own, parameters or {})
+    reference = None
+    if mechanism is None:  # a file never decides which code runs: only the bundled targets are known by name alone
+        mechanism, reference = load_registered(witness.mechanism), witness.mechanism
+    elif isinstance(mechanism, str):
+        reference = mechanism
+        mechanism = load(reference)
+    replaced = given_parameters(parameters)
+    own = witness.parameters | replaced
+    _check_parameters(witness, mechanism, own, replaced)
     if neighbours is None:
         _require_targets_own(witness, mechanism, own)
     statement = statement_of(
@@ -146,7 +155,7 @@ def _check_parameters(witness: Witness, mechanism: Any, own: Mapping[str, Any], 
     for name in witness.unreadable:
         if name not in given:
             raise InvalidParameter(
-                f"the parameter {name}={own[name]!r:.80} of {witness.mechanism} is nothing that a file can hold: give "
+                f"the parameter {name}={brief(own[name])} of {witness.mechanism} is nothing that a file can hold: give "
                 f"parameters={{{name!r}: …}}"
             )
     for name in own:

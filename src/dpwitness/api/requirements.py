@@ -23,6 +23,6 @@ def require_budget(claim: Claim, effort: Effort) -> None:
         )
     if effort.max_runs < needed:
         raise BudgetTooSmall(
-            f"max_runs={effort.max_runs} is too small: even the clearest violation of {claim} at "
+            f"runs={effort.max_runs} is too small: even the clearest violation of {claim} at "
             f"alpha={effort.alpha:g} needs {needed} runs; give at least that many"
         )

@@ -1,13 +1,36 @@
 """What replay and shrink share: a witness as a problem of its own, about its pair."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dpwitness.checks import brief
 from dpwitness.claims import Claim
-from dpwitness.neighbours import Data, Pairs, Relation, taken
+from dpwitness.errors import InvalidWitness
+from dpwitness.neighbours import Data, Pairs, Relation, as_relation, taken
 from dpwitness.problem import Problem, Statement
+from dpwitness.results.profile import Profile
+from dpwitness.results.result import WitnessedResult
 from dpwitness.results.witness import Witness
+
+#: What stands for a witness: one, a result that has one, its file, or what a file holds.
+AnyWitness = Witness | WitnessedResult | Profile | str | os.PathLike[str] | Mapping[str, Any]
+
+
+def as_witness(given: AnyWitness) -> Witness:
+    """The witness that is meant. Raises `InvalidWitness` where there is none, and as `Witness.load`."""
+    if isinstance(given, WitnessedResult | Profile):
+        if given.witness is None:
+            raise InvalidWitness(f"witness={brief(given)} has none: nothing was refuted")
+        return given.witness
+    if isinstance(given, str | os.PathLike):
+        return Witness.load(given)
+    if isinstance(given, Mapping):
+        return Witness.from_json(given)
+    if not isinstance(given, Witness):
+        raise InvalidWitness(f"witness={brief(given)} must be a witness, a verdict, a file, or what a file holds")
+    return given
 
 
 def statement_of(
@@ -31,12 +54,14 @@ def about(problem: Problem, relation: Relation, data: Data | None) -> Problem:
     return replace(problem, relation=relation, data=data)
 
 
-def relation_of(witness: Witness, neighbours: Relation | None, data: Any) -> tuple[Relation, Data | None]:
+def relation_of(
+    witness: Witness, neighbours: Relation | Sequence[Any] | None, data: Any
+) -> tuple[Relation, Data | None]:
     """The relation and D that a witness is judged by: those given, else its own, else its pair alone.
 
     With a relation given, the witness's own data count for nothing: they would decide which lengths are adjacent.
     """
-    relation = neighbours or witness.relation or Pairs((witness.pair,))
+    relation = witness.relation or Pairs((witness.pair,)) if neighbours is None else as_relation(neighbours)
     if data is not None:
         return relation, taken(relation, data)
     return relation, witness.data if neighbours is None else None

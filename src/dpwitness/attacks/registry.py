@@ -12,6 +12,7 @@ from typing import Final
 
 from dpwitness.attacks.candidate import Attack
 from dpwitness.attacks.family import AttackFamily, Commands
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidParameter, UnknownAttack
 from dpwitness.neighbours import Relation
 
@@ -78,7 +79,7 @@ def chosen_attack(given: str | Attack | None) -> ChosenAttack:
     if isinstance(given, str):
         return ChosenAttack(propose=attack_named(given), relation=family_named(given.partition(".")[0]).relation)
     if given is not None and not callable(given):
-        raise InvalidParameter(f"attack={given!r:.80} must be a name, such as 'threshold_testing', or a function")
+        raise InvalidParameter(f"attack={brief(given)} must be a name, such as 'threshold_testing', or a function")
     return ChosenAttack(propose=given)
 
 

@@ -7,6 +7,7 @@ witnesses can hold it.
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+from dpwitness.checks import brief
 from dpwitness.claims.approximate_dp import ApproxDP, PureDP
 from dpwitness.claims.claim import Claim, HalfPlane
 from dpwitness.claims.gaussian_dp import GaussianDP
@@ -44,14 +45,14 @@ def register_claim(kind: type[Any]) -> type[Any]:
 def claim_from_json(value: Any) -> Claim:
     """Build a claim from parsed JSON that nobody has checked; without a kind it is (ε, δ). Raises `InvalidClaim`."""
     if not isinstance(value, Mapping):
-        raise InvalidClaim(f"claim={value!r:.80} must be an object")
+        raise InvalidClaim(f"claim={brief(value)} must be an object")
     kind = value.get("kind", ApproxDP.kind)
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise InvalidClaim(f"claim kind {kind!r:.80} is unknown; known are {', '.join(_KINDS)}")
+        raise InvalidClaim(f"claim kind {brief(kind)} is unknown; known are {', '.join(_KINDS)}")
     claim: Claim = _KINDS[kind].from_json({name: item for name, item in value.items() if name != "kind"})
     return claim
 
 
 def is_claim(value: Any) -> TypeGuard[Claim]:
     """Whether a value answers what `Claim` asks, and is not a number that stands for one."""
-    return callable(getattr(value, "half_plane", None))
+    return not isinstance(value, type) and callable(getattr(value, "half_plane", None))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpwitness.checks import brief, number
 from dpwitness.claims.claim import Floats, HalfPlane
 from dpwitness.claims.fields import shown
 from dpwitness.errors import InvalidClaim
@@ -37,12 +38,9 @@ class ApproxDP:
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real):
-                raise InvalidClaim(f"{name}={value!r:.80} must be a number; other claims are objects, as ZCDP(0.5)")
-            try:
-                object.__setattr__(self, name, float(value))  # a NumPy scalar is no JSON value
-            except OverflowError as error:
-                raise InvalidClaim(f"{name}={value!r:.80} is too large") from error
+            if not isinstance(value, numbers.Real):
+                raise InvalidClaim(f"{name}={brief(value)} must be a number; other claims are objects, as ZCDP(0.5)")
+            object.__setattr__(self, name, number(name, value, InvalidClaim))  # a NumPy scalar is no JSON value
         if not 0 <= self.epsilon <= LARGEST_EPSILON:
             raise InvalidClaim(f"epsilon={self.epsilon!r} must be a number from 0 to 700")
         if not 0 <= self.delta < 1:

@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from dpwitness.checks import number
 from dpwitness.claims.claim import Floats
 from dpwitness.claims.fields import points_of
 from dpwitness.claims.polygon import Points, PolygonClaim
@@ -113,7 +114,12 @@ def _below(f: Callable[[float], float]) -> Points:
     points behind; where these meet is a corner. The lower hull of all corners lies below the function everywhere.
     """
     at = [0.0, *GRID.tolist(), 1.0]
-    values = [float(f(a)) for a in at]
+    try:
+        values = [number(f"f({a:.3g})", f(a), InvalidClaim) for a in at]
+    except InvalidClaim:
+        raise
+    except Exception as error:  # whatever the user's function raises
+        raise InvalidClaim(f"f raised {type(error).__name__} ({error}): it must give a number for every a") from error
     grid = _checked(list(zip(at, values, strict=True)))
     a, y = np.array(grid).T
     if np.any(np.diff(y) > ROUNDING):

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from dpwitness.cli.console import Interrupts, NoResult, explain, streams, text_of
+from dpwitness.cli.printing import apart
 
 __all__ = ["main"]
 
@@ -20,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     # Read before there is a parser: its modules may be what fails.
     trace = any(len(text) > 3 and "--traceback".startswith(text) for text in given)
-    with Interrupts(last=argv is None) as interrupts, streams():
+    with Interrupts(last=argv is None) as interrupts, streams(), apart(for_good=argv is None):
         try:
             code = _run(given, trace)
         except BaseException as error:

@@ -6,7 +6,6 @@ from typing import Any
 from dpwitness.cli import options
 from dpwitness.cli.arguments import number
 from dpwitness.cli.parser import command
-from dpwitness.errors import InvalidParameter
 
 
 def add(subparsers: Any) -> None:
@@ -27,7 +26,6 @@ def add(subparsers: Any) -> None:
     options.claim(parser, "bound this claim's parameter, such as ρ, in place of ε")
     parser.add_argument("--delta", type=number, metavar="D", help="δ, and a parameter of that name (default 0)")
     options.alpha(parser, 0.001, "probability that the bound is too large (default 0.001)")
-    parser.add_argument("--confidence", type=number, help=argparse.SUPPRESS)  # the earlier word: 1 − alpha
     options.runs(parser, "paired confirm runs (default 2e7)")
     options.inputs(parser)
     options.common(parser, max_time=600.0)
@@ -37,16 +35,11 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Find the bound and print it."""
     import dpwitness as dpw
-    from dpwitness.claims import ApproxDP
     from dpwitness.cli.inputs import given, loaded, stated_claim
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
 
-    if arguments.confidence is None and not 0 < arguments.alpha < 1:
-        raise InvalidParameter(f"--alpha {arguments.alpha:g} must lie between 0 and 1")
     claim = stated_claim(arguments)
-    if isinstance(claim, float):
-        claim = ApproxDP(claim)
     check_places(arguments)
     function, shared = loaded(arguments)
     with live(arguments) as progress:
@@ -55,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             **shared,
             epsilon=arguments.epsilon,
             claim=claim,
-            confidence=1 - arguments.alpha if arguments.confidence is None else arguments.confidence,
+            alpha=arguments.alpha,
             progress=progress,
             **given(arguments, "runs"),
         )

@@ -49,15 +49,13 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check, print the verdict and the command that repeats it."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import loaded, stated_claim
+    from dpwitness.cli.inputs import given, loaded, stated_claim
     from dpwitness.cli.progress import live
     from dpwitness.cli.results import check_places, exit_code, hand_over
 
     claimed = stated_claim(arguments)
     check_places(arguments)
     function, shared = loaded(arguments)
-    if arguments.runs is not None:
-        shared["max_runs"] = arguments.runs
     with live(arguments) as progress:
         verdict = dpw.check(
             function,
@@ -67,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
             alpha=arguments.alpha,
             attack=arguments.attack,
             progress=progress,
+            **given(arguments, "runs"),
         )
 
     def report() -> str:

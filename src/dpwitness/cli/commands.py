@@ -6,11 +6,14 @@ A command's module imports what takes time when it runs, so that help, and error
 import argparse
 from typing import Final
 
+from dpwitness.checks import near
 from dpwitness.cli import attack, bound, check, curve, profile, replay, targets
 from dpwitness.cli.parser import Parser
 
 __all__ = ["parse", "parser"]
 
+#: What options were called, and are not any more.
+EARLIER: Final = {"--max-runs": "--runs", "--confidence": "--alpha, which is 1 − confidence"}
 #: In the order in which they are listed.
 COMMANDS: Final = (targets, check, bound, profile, curve, replay)
 
@@ -37,7 +40,9 @@ def parse(given: list[str]) -> argparse.Namespace:
             top.error(f"{text!r} has no value")
     arguments, unknown = top.parse_known_args(given)
     if unknown:
-        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        name = unknown[0].partition("=")[0]
+        meant = f"; give {EARLIER[name]}" if name in EARLIER else near(name, arguments.parser.options)
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant if name.startswith('-') else ''}")
     return arguments
 
 

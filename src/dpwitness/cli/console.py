@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
+from dpwitness.cli.printing import for_result
 from dpwitness.errors import DPWitnessError
 
 __all__ = [
@@ -87,6 +88,11 @@ def show(text: str, *, wrap: bool = False) -> None:
     """Print a result on standard output, at once; on a terminal its lines wrap where asked. Raises `NoResult`."""
     if sys.stdout is None:
         raise NoResult("the result could not be printed: standard output is closed")
+    with for_result():
+        _show(text, wrap=wrap)
+
+
+def _show(text: str, *, wrap: bool) -> None:
     try:
         if wrap and is_terminal(sys.stdout):
             _on_terminal(printable(text))

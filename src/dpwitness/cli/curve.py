@@ -6,7 +6,6 @@ from typing import Any
 from dpwitness.cli import options
 from dpwitness.cli.arguments import number, span
 from dpwitness.cli.parser import command
-from dpwitness.errors import InvalidParameter
 
 
 def add(subparsers: Any) -> None:
@@ -47,20 +46,15 @@ def run(arguments: argparse.Namespace) -> int:
     from dpwitness.cli.results import check_places, exit_code, hand_over
     from dpwitness.report.plots import plot_curve
 
-    claim = claim_of(arguments)
-    if isinstance(claim, float):
-        raise InvalidParameter(
-            f"--claim {arguments.claim}: --claims has the test ε; name another family, such as gdp:1, or leave it out"
-        )
     check_places(arguments)
     function, shared = loaded(arguments)
     with live(arguments) as progress:
         result = dpw.curve(
             function,
             **shared,
-            epsilons=arguments.epsilon,
+            epsilon=arguments.epsilon,
             claims=arguments.claims,
-            claim=claim,
+            claim=claim_of(arguments),
             method=arguments.method,
             progress=progress,
             **given(arguments, "runs"),

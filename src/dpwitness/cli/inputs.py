@@ -6,12 +6,12 @@ from typing import Any
 
 from dpwitness.claims import Claim
 from dpwitness.cli.arguments import given_input, settings
-from dpwitness.cli.claims import claim
 from dpwitness.cli.console import say
 from dpwitness.cli.records import relation_of_records
 from dpwitness.errors import BadInput, InvalidData
 from dpwitness.files import read_column, shown
 from dpwitness.mechanisms.catalog import load, load_code
+from dpwitness.mechanisms.claim_text import claim_of_text
 from dpwitness.neighbours import Data, Relation, histogram, pairs, queries
 from dpwitness.targets import target_of
 
@@ -82,12 +82,7 @@ def mechanism_of(arguments: argparse.Namespace, target: str) -> Callable[..., An
 
 def claim_of(arguments: argparse.Namespace) -> Claim | float | None:
     """The claim of --claim, a number where it is an ε alone; None where it was not given. Raises `BadInput`."""
-    if arguments.claim is None:
-        return None
-    try:
-        return claim(arguments.claim)
-    except argparse.ArgumentTypeError as error:
-        raise BadInput(f"argument --claim: {error}") from error
+    return None if arguments.claim is None else claim_of_text(arguments.claim)
 
 
 def stated_claim(arguments: argparse.Namespace) -> Claim | float | None:

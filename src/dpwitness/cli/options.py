@@ -56,9 +56,8 @@ def cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def runs(parser: argparse.ArgumentParser, help: str) -> None:
-    """--runs; its earlier name --max-runs is still understood."""
+    """--runs: paired confirm runs."""
     parser.add_argument("--runs", type=whole, metavar="N", help=help)
-    parser.add_argument("--max-runs", dest="runs", type=whole, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def alpha(parser: argparse.ArgumentParser, default: float | None, help: str) -> None:
@@ -67,7 +66,7 @@ def alpha(parser: argparse.ArgumentParser, default: float | None, help: str) -> 
 
 
 def claim(parser: argparse.ArgumentParser, help: str) -> None:
-    """--claim: any claim, as a text that `dpwitness.cli.claims` reads once it is needed."""
+    """--claim: any claim, as a text that `dpwitness.mechanisms.claim_text` reads once it is needed."""
     parser.add_argument(
         "--claim", metavar="CLAIM", help=f"{help}: 1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, tradeoff:FILE"
     )

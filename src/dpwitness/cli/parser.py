@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn, cast
 
+from dpwitness.checks import near
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import BadInput
 
@@ -60,6 +61,19 @@ class Parser(argparse.ArgumentParser):
         commands = cast(Commands, self.add_subparsers(action=Commands, dest=dest, metavar=metavar, parser_class=Parser))
         self.set_defaults(run=lambda _: overview(self, commands.choices))
         return commands
+
+    @property
+    def options(self) -> list[str]:
+        """The names of its options."""
+        return [*self._option_string_actions]
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse what is no choice, with the one that is near."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += near(value, action.choices or ())
+            raise
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print help and version so that a failure shows; argparse keeps it to itself."""

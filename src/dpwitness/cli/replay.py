@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
             alpha=arguments.alpha,
             outcome=outcome_of(arguments),
             **given(arguments, "errors"),
-            max_runs=arguments.runs,
+            runs=arguments.runs,
             max_time=arguments.max_time,
             seed=arguments.seed,
             **places(arguments),

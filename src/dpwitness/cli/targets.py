@@ -7,6 +7,7 @@ from typing import Any
 
 from dpwitness.cli.console import NOT_REFUTED, is_terminal, say, show
 from dpwitness.cli.parser import command
+from dpwitness.cli.printing import for_result
 from dpwitness.errors import UnknownTarget
 
 
@@ -31,7 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show(as_json(rows))
         return NOT_REFUTED
-    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    with for_result():
+        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
     show(table(("TARGET", "CLAIM", "TRUE ε", "SOURCE"), [tuple(row.values()) for row in rows], width=width))
     return NOT_REFUTED
 

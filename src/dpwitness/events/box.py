@@ -7,6 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import brief, items
+from dpwitness.errors import InvalidParameter
 from dpwitness.events.event import Event, Label, Rows
 from dpwitness.events.interval import DIGITS, Interval
 from dpwitness.events.registry import register_event
@@ -18,15 +20,17 @@ __all__ = ["Box"]
 @register_event
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Outcomes in every one of several intervals."""
+    """Outcomes in every one of several intervals. Raises `InvalidParameter`."""
 
     kind: ClassVar[str] = "box"
 
     sides: tuple[Interval, ...]
 
     def __post_init__(self) -> None:
-        if not self.sides:
-            raise ValueError("a box needs at least one side")
+        sides = tuple(items("sides", self.sides))
+        if not sides or not all(isinstance(side, Interval) for side in sides):
+            raise InvalidParameter(f"sides={brief(self.sides)}: a box needs at least one side, each an Interval")
+        object.__setattr__(self, "sides", sides)
 
     @property
     def width(self) -> int:

@@ -6,10 +6,12 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import brief, kind
+from dpwitness.errors import InvalidParameter
 from dpwitness.events.event import Counted, Event, Label, Rows
 from dpwitness.events.registry import register_event
 from dpwitness.events.score_threshold import ScoreThreshold
-from dpwitness.events.writing import finite_from_json, list_from_json, object_from_json
+from dpwitness.events.writing import finite_from_json, list_from_json, object_from_json, row_of_numbers
 
 __all__ = ["Cells", "Partition", "is_partition"]
 
@@ -41,8 +43,8 @@ def is_partition(event: Counted) -> TypeGuard[Partition]:
 class Cells:
     """Cells of outcomes between rising cuts of a score; the event is those above the score's own threshold.
 
-    Cell k holds the scores above `cuts[k − 1]` and up to `cuts[k]`. Raises `ValueError` unless the cuts rise and the
-    score's threshold is one of them.
+    Cell k holds the scores above `cuts[k − 1]` and up to `cuts[k]`. Raises `InvalidParameter` unless the cuts rise and
+    the score's threshold is one of them.
     """
 
     kind: ClassVar[str] = "cells"
@@ -50,12 +52,12 @@ class Cells:
     __slots__ = ("cuts", "score")
 
     def __init__(self, score: ScoreThreshold, cuts: Sequence[float] | Rows) -> None:
-        self.score = score
-        self.cuts = np.asarray(cuts, np.float64)
+        self.score: ScoreThreshold = kind("score", score, ScoreThreshold, "a ScoreThreshold", InvalidParameter)
+        self.cuts = row_of_numbers("cuts", cuts)
         if not 1 <= len(self.cuts) < MOST or not np.all(self.cuts[1:] > self.cuts[:-1]):
-            raise ValueError(f"cells need from 1 to {MOST - 1} rising cuts")
+            raise InvalidParameter(f"cuts={brief(cuts)} must be from 1 to {MOST - 1} rising numbers")
         if score.threshold not in self.cuts:
-            raise ValueError(f"the threshold {score.threshold!r} must be one of the cuts")
+            raise InvalidParameter(f"cuts={brief(cuts)}: the score's threshold {score.threshold!r} must be one of them")
 
     @property
     def cells(self) -> int:

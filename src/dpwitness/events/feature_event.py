@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import brief, kind
+from dpwitness.errors import InvalidParameter
 from dpwitness.events.event import Event, Label, Rows
 from dpwitness.events.features import Feature
 from dpwitness.events.interval import Interval
@@ -39,8 +41,10 @@ class FeatureEvent:
     within: Interval | OutcomeSet
 
     def __post_init__(self) -> None:
+        kind("feature", self.feature, Feature, "a Feature", InvalidParameter)
+        kind("within", self.within, (Interval, OutcomeSet), "an Interval or an OutcomeSet", InvalidParameter)
         if self.within.width != 1 or (isinstance(self.within, OutcomeSet) and np.isnan(self.within.rows).any()):
-            raise ValueError(f"within={self.within!r} must be a set of values, in the first column")
+            raise InvalidParameter(f"within={brief(self.within)} must be a set of values, in the first column")
 
     @property
     def width(self) -> int:
@@ -143,5 +147,5 @@ class FeatureEvent:
         }  # fmt: skip
         name = within["kind"]
         if not isinstance(name, str) or name not in inside:
-            raise ValueError(f"within a feature there is an interval or a set of outcomes, not {name!r:.40}")
+            raise ValueError(f"within a feature there is an interval or a set of outcomes, not {brief(name)}")
         return cls(feature=feature, within=inside[name].from_json(within))

@@ -13,10 +13,12 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import brief, items, near, number, text
+from dpwitness.errors import InvalidParameter
 from dpwitness.events import entry_features, row_features
 from dpwitness.events.encoding import FALSE, TRUE, entry_from_json, entry_to_json
 from dpwitness.events.event import Label, Rows, widen
-from dpwitness.events.writing import LARGEST, column_from_json, list_from_json, number_text, place_text
+from dpwitness.events.writing import LARGEST, column, column_from_json, list_from_json, number_text, place_text
 
 __all__ = ["FEATURES", "Feature", "Kind"]
 
@@ -83,7 +85,7 @@ FEATURES: Final[dict[str, Kind]] = {
 class Feature:
     """One feature: the name of its kind, its columns (from 0), and its number where the kind has one.
 
-    A kind of all entries has one column, the last that it looks at. Raises `ValueError` for what is no such feature.
+    A kind of all entries has one column, the last that it looks at. Raises `InvalidParameter`.
     """
 
     name: str
@@ -91,13 +93,16 @@ class Feature:
     number: float = math.nan
 
     def __post_init__(self) -> None:
-        kind = FEATURES.get(self.name)
+        kind = FEATURES.get(text("name", self.name))
         if kind is None:
-            raise ValueError(f"feature {self.name!r} is unknown; known are {', '.join(FEATURES)}")
+            raise InvalidParameter(
+                f"feature {brief(self.name)} is unknown"
+                f"{near(self.name, FEATURES) or '; known are ' + ', '.join(FEATURES)}"
+            )
+        object.__setattr__(self, "columns", tuple(map(column, items("columns", self.columns))))
+        number("number", self.number)
         if len(self.columns) != (kind.entries or 1) or len(set(self.columns)) != len(self.columns):
-            raise ValueError(f"columns={self.columns!r}: {self.name} needs {kind.entries or 1}, each once")
-        if min(self.columns) < 0:
-            raise ValueError(f"columns={self.columns!r} must not be negative")
+            raise InvalidParameter(f"columns={self.columns!r}: {self.name} needs {kind.entries or 1}, each once")
         right = {
             "": math.isnan(self.number),
             "value": not math.isnan(self.number),
@@ -106,7 +111,7 @@ class Feature:
         }
         if not right[kind.number]:
             wanted = {"": "no number", "value": "a value", "positive": "a positive number", "power": "1 to 52 bits"}
-            raise ValueError(f"number={self.number!r}: {self.name} needs {wanted[kind.number]}")
+            raise InvalidParameter(f"number={self.number!r}: {self.name} needs {wanted[kind.number]}")
 
     @property
     def kind(self) -> Kind:

@@ -8,13 +8,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, is_code
 from dpwitness.events.event import Event, Label, Rows
 from dpwitness.events.registry import register_event
 from dpwitness.events.thresholds import Thresholds
 from dpwitness.events.writing import (
     LARGEST,
+    column,
     column_from_json,
+    edge,
     finite_from_json,
     number_from_json,
     number_text,
@@ -34,7 +37,7 @@ class Interval:
     """Outcomes whose entry `coordinate` (from 0) is there and lies in [low, high).
 
     `low` = −inf means no lower end and `high` = +inf no upper end: infinite entries on that side are in it. So
-    [+inf, +inf] is the one entry +inf, and [−inf, −`LARGEST`) the one entry −inf.
+    [+inf, +inf] is the one entry +inf, and [−inf, −`LARGEST`) the one entry −inf. Raises `InvalidParameter`.
     """
 
     kind: ClassVar[str] = "interval"
@@ -44,8 +47,11 @@ class Interval:
     high: float = np.inf
 
     def __post_init__(self) -> None:
-        if not (self.coordinate >= 0 and (self.low < self.high or self.low == self.high == np.inf)):
-            raise ValueError(f"coordinate={self.coordinate!r}, low={self.low!r}, high={self.high!r}: need low < high")
+        object.__setattr__(self, "coordinate", column(self.coordinate))
+        object.__setattr__(self, "low", edge("low", self.low))
+        object.__setattr__(self, "high", edge("high", self.high))
+        if not (self.low < self.high or self.low == self.high == np.inf):
+            raise InvalidParameter(f"low={self.low!r}, high={self.high!r}: need low < high")
 
     @property
     def width(self) -> int:

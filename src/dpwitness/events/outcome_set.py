@@ -7,6 +7,8 @@ from typing import Any, ClassVar, Self, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import brief, items, number
+from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import FALSE, NESTED, TEXTS, TRUE, entry_from_json, entry_to_json, is_exception
 from dpwitness.events.event import Event, Label, Rows, widen
 from dpwitness.events.registry import register_event
@@ -26,7 +28,8 @@ LISTED = 8
 class OutcomeSet:
     """Finitely many outcomes, each a row; equal means equal in every entry, absent ones included.
 
-    `rows` has the shape (k, width), in ascending order; flags may be given as True and False.
+    `rows` has the shape (k, width), in ascending order; flags may be given as True and False. Raises
+    `InvalidParameter`.
     """
 
     kind: ClassVar[str] = "outcomes"
@@ -36,7 +39,7 @@ class OutcomeSet:
     def __init__(self, rows: Sequence[Sequence[float]] | Rows) -> None:
         members = rows.astype(np.float64) if _is_numeric(rows) else _filled(rows)
         if not len(members):
-            raise ValueError("an outcome set needs at least one outcome")
+            raise InvalidParameter(f"rows={brief(rows)}: an outcome set needs at least one outcome")
         present = np.flatnonzero(~np.isnan(members).all(axis=0))
         members = members[:, : present[-1] + 1 if len(present) else 0] + 0.0  # no negative zeros
         if members.shape[1] and len(members) > 1:
@@ -134,10 +137,17 @@ def _is_numeric(rows: Sequence[Sequence[float]] | Rows) -> TypeGuard[Rows]:
 
 def _filled(rows: Sequence[Sequence[float]] | Rows) -> Rows:
     """Rows of any lengths as an array of one width, flags by their encoding."""
-    members = np.full((len(rows), max((len(row) for row in rows), default=0)), np.nan)
-    for i, row in enumerate(rows):
-        members[i, : len(row)] = [float(e) if not isinstance(e, bool | np.bool_) else TRUE if e else FALSE for e in row]
+    listed = [items("a row of an outcome set", row) for row in items("rows", rows)]
+    members = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
+    for i, row in enumerate(listed):
+        members[i, : len(row)] = [_entry(entry) for entry in row]
     return members
+
+
+def _entry(value: Any) -> float:
+    if isinstance(value, bool | np.bool_):
+        return TRUE if value else FALSE
+    return number("an entry of an outcome set", value)
 
 
 def _outcome_text(row: Rows, flags: bool, label: Label | None) -> str:

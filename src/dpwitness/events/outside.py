@@ -7,6 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import brief, kind
+from dpwitness.errors import InvalidParameter
 from dpwitness.events.event import Event, Label, Rows
 from dpwitness.events.interval import Interval
 from dpwitness.events.registry import register_event
@@ -22,6 +24,9 @@ class Outside:
     kind: ClassVar[str] = "outside"
 
     interval: Interval
+
+    def __post_init__(self) -> None:
+        kind("interval", self.interval, Interval, "an Interval", InvalidParameter)
 
     @property
     def width(self) -> int:
@@ -60,5 +65,5 @@ class Outside:
         """As in `Event`."""
         inner = value["interval"]
         if not isinstance(inner, Mapping) or inner.get("kind") != Interval.kind:
-            raise ValueError(f"interval={inner!r:.80} must be an interval")
+            raise ValueError(f"interval={brief(inner)} must be an interval")
         return cls(interval=Interval.from_json(inner))

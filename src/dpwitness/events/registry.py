@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidWitness
 from dpwitness.events.event import Event
 
@@ -29,7 +30,7 @@ def register_event(kind: Kind) -> Kind:
 def event_from_json(value: object) -> Event:
     """Build an event from parsed JSON that nobody has checked; raises `InvalidWitness`."""
     if not isinstance(value, Mapping):
-        raise InvalidWitness(f"event {value!r:.80} must be an object with a 'kind'")
+        raise InvalidWitness(f"event {brief(value)} must be an object with a 'kind'")
     name = value.get("kind")
     kind = _kinds.get(name) if isinstance(name, str) else None
     if kind is None:

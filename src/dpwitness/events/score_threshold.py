@@ -6,16 +6,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import brief, items
+from dpwitness.errors import InvalidParameter
 from dpwitness.events.event import Event, Label, Rows, widen
 from dpwitness.events.registry import register_event
 from dpwitness.events.thresholds import Thresholds
 from dpwitness.events.writing import (
+    column,
     column_from_json,
+    edge,
     finite_from_json,
     list_from_json,
     number_from_json,
     number_text,
     number_to_json,
+    row_of_numbers,
 )
 
 __all__ = ["ScoreThreshold"]
@@ -26,7 +31,7 @@ class ScoreThreshold:
     """Outcomes whose score, a sum of one step function per entry, exceeds a threshold.
 
     `coordinates`: the entries used; `edges`: for each, sorted inner bin edges; `weights`: for each, one weight a bin
-    (bins are half-open, [edge, next edge)) and one more, the last, for an absent entry.
+    (bins are half-open, [edge, next edge)) and one more, the last, for an absent entry. Raises `InvalidParameter`.
     """
 
     kind: ClassVar[str] = "score"
@@ -40,15 +45,17 @@ class ScoreThreshold:
         weights: Sequence[Sequence[float] | Rows],
         threshold: float,
     ) -> None:
-        self.coordinates = tuple(int(c) for c in coordinates)
-        self.edges = tuple(np.asarray(e, np.float64) for e in edges)
-        self.weights = tuple(np.asarray(w, np.float64) for w in weights)
-        self.threshold = float(threshold)
+        self.coordinates = tuple(map(column, items("coordinates", coordinates)))
+        self.edges = tuple(row_of_numbers("edges", one) for one in items("edges", edges))
+        self.weights = tuple(row_of_numbers("weights", one) for one in items("weights", weights))
+        self.threshold = float(edge("threshold", threshold))
         if not len(self.coordinates) == len(self.edges) == len(self.weights) >= 1:
-            raise ValueError("a score needs edges and weights for each of its coordinates")
+            raise InvalidParameter(
+                f"coordinates={brief(coordinates)}: a score needs edges and weights for each of its coordinates"
+            )
         for e, w in zip(self.edges, self.weights, strict=True):
             if len(w) != len(e) + 2 or not np.all(e[1:] > e[:-1]) or np.isnan(e).any():
-                raise ValueError("a score needs increasing edges and two weights more than edges")
+                raise InvalidParameter(f"edges={brief(e.tolist())} must rise, and have two weights more than edges")
 
     @property
     def width(self) -> int:

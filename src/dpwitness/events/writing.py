@@ -2,16 +2,23 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpwitness.checks import brief, items, number, whole
+from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import NESTED, SYMBOL, TEXT, TEXTS, is_exception
 
 __all__ = [
+    "COLUMNS",
     "EXACT",
     "LARGEST",
     "Noun",
+    "column",
     "column_from_json",
+    "edge",
     "finite_from_json",
     "list_from_json",
     "number_from_json",
@@ -19,10 +26,13 @@ __all__ = [
     "number_to_json",
     "object_from_json",
     "place_text",
+    "row_of_numbers",
 ]
 
 #: The largest finite number.
 LARGEST = float(np.finfo(np.float64).max)
+#: Columns of outcomes: these have 10,000 entries at most, and rows are made as wide as an event asks.
+COLUMNS = 1 << 14
 #: Below this all whole numbers are exact.
 EXACT = 2.0**53
 INFINITIES = {"inf": math.inf, "-inf": -math.inf}
@@ -60,6 +70,26 @@ def number_text(value: float) -> str:
     return TEXTS.get(value) or (f"{value:.0f}" if whole else f"{value:.4g}").replace("-", "−").replace("inf", "∞")
 
 
+def column(value: Any) -> int:
+    """A column number, from 0. Raises `InvalidParameter`."""
+    return value if type(value) is int and 0 <= value < COLUMNS else whole("coordinate", value, 0, COLUMNS - 1)
+
+
+def edge(name: str, value: Any) -> float:
+    """A number where outcomes begin or end, an infinity among them. Raises `InvalidParameter`, for NaN too."""
+    found: float = value if type(value) in (float, int) else number(name, value)
+    if found != found:
+        raise InvalidParameter(f"{name}=nan must be a number")
+    return found
+
+
+def row_of_numbers(name: str, value: Any) -> NDArray[np.float64]:
+    """A list of numbers as an array of one axis. Raises `InvalidParameter` for anything else."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.ndim == 1:
+        return np.asarray(value, np.float64)
+    return np.array([number(f"an entry of {name}", entry) for entry in items(name, value)], np.float64)
+
+
 def number_to_json(value: float) -> float | str:
     """A number as JSON has it, which knows no infinities: they are the texts "inf" and "-inf"."""
     return value if math.isfinite(value) else "inf" if value > 0 else "-inf"
@@ -79,7 +109,7 @@ def finite_from_json(value: object) -> float:
 
 def column_from_json(value: object) -> int:
     """A column number, from 0. Raises `ValueError` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1_000_000:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < COLUMNS:
         raise ValueError(f"{value!r} must be a column number")
     return value
 
@@ -87,12 +117,12 @@ def column_from_json(value: object) -> int:
 def list_from_json(value: object) -> Sequence[object]:
     """A list. Raises `ValueError` for anything else."""
     if not isinstance(value, list | tuple):
-        raise ValueError(f"{value!r:.80} must be a list")
+        raise ValueError(f"{brief(value)} must be a list")
     return value
 
 
 def object_from_json(value: object) -> Mapping[str, object]:
     """An object. Raises `ValueError` for anything else."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r:.80} must be an object")
+        raise ValueError(f"{brief(value)} must be an object")
     return value

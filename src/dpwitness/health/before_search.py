@@ -70,10 +70,13 @@ def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
 
 def identical_inputs(problem: Problem) -> Finding | None:
     """Return `identical_inputs` where the relation proposes the same input twice, so that nothing can be found."""
-    proposed = list(islice(problem.relation.candidates(problem.data), PAIRS))
-    if not proposed or not all(len(pair.key) == 1 for pair in proposed):
+    both = None
+    for pair in islice(problem.relation.candidates(problem.data), PAIRS):
+        if len(pair.key) != 1:
+            return None
+        both = shown(pair.data) if both is None else both
+    if both is None:
         return None
-    both = shown(proposed[0].data)
     return Finding(name="identical_inputs", text=f"both inputs of every pair are {both}: give neighbours that differ")
 
 

@@ -82,7 +82,7 @@ def of_verdict(verdict: NotRefuted) -> list[Finding]:
         findings.append(
             Finding(
                 name="low_power",
-                text=f"with {runs} runs a test of the claim {claim} catches {what} at best: give more max_runs=… or "
+                text=f"with {runs} runs a test of the claim {claim} catches {what} at best: give more runs=… or "
                 "max_time=…",
             )
         )

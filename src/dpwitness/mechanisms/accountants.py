@@ -16,6 +16,7 @@ import numpy as np
 
 from dpwitness.claims import Claim, PrivacyProfile, is_claim
 from dpwitness.errors import InvalidClaim
+from dpwitness.mechanisms.claim_text import claim_of_text
 
 __all__ = ["Accountant", "as_claim", "claim_of"]
 
@@ -40,8 +41,10 @@ def is_accountant(thing: object) -> TypeGuard[Accountant]:
     return callable(getattr(thing, "get_epsilon", None)) or callable(getattr(thing, "get_delta", None))
 
 
-def as_claim(claim: Claim | Accountant | float | None) -> Claim | float | None:
-    """What was given as a claim, an accountant by its profile. Raises `InvalidClaim` for one that has none."""
+def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | None:
+    """What was given as a claim, a text read, an accountant by its profile. Raises `InvalidClaim`."""
+    if isinstance(claim, str):
+        return claim_of_text(claim)
     return claim_of(claim) if is_accountant(claim) else claim  # type: ignore[return-value]  # the rest of the union
 
 

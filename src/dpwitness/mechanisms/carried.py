@@ -4,6 +4,7 @@ import numbers
 from dataclasses import dataclass
 from typing import Any, cast
 
+from dpwitness.checks import brief
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.mechanisms.accountants import Accountant, as_claim
@@ -26,7 +27,7 @@ def stated_claim(
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    claim: Claim | Accountant | float | None = None,
+    claim: Claim | Accountant | float | str | None = None,
     d_in: Any = None,
 ) -> Stated:
     """Return what is claimed of a mechanism: as given, else as the object carries it.
@@ -40,7 +41,7 @@ def stated_claim(
     delta
         The δ of both.
     claim
-        The claim alone, or its ε in nats, or an accountant that states it.
+        The claim alone, or its ε in nats, a text as the command line has it, or an accountant that states it.
     d_in
         The distance between neighbours that the object's claim is for, where its library states claims for distances.
 
@@ -54,7 +55,7 @@ def stated_claim(
     claim, library = as_claim(claim), library_of(thing)
     name = getattr(thing, "__name__", type(thing).__name__)
     if d_in is not None and not library.takes_distance:
-        raise InvalidParameter(f"d_in={d_in!r} is for OpenDP measurements, and {name} is none: leave it out")
+        raise InvalidParameter(f"d_in={brief(d_in)} is for OpenDP measurements, and {name} is none: leave it out")
     whole_claim = claim if is_claim(claim) else None
     for key, value in (("epsilon", epsilon), ("claim", claim)):
         if (
@@ -62,12 +63,12 @@ def stated_claim(
             and value is not whole_claim
             and (isinstance(value, bool) or not isinstance(value, numbers.Real))
         ):
-            raise InvalidClaim(f"{key}={value!r} must be a number")
+            raise InvalidClaim(f"{key}={brief(value)} must be a number")
     if epsilon is not None and not 0 < epsilon <= 700:
-        raise InvalidClaim(f"epsilon={epsilon!r} must be positive and finite (at most 700)")
+        raise InvalidClaim(f"epsilon={brief(epsilon)} must be positive and finite (at most 700)")
     if is_claim(claim):
         if delta is not None:
-            raise InvalidClaim(f"claim={claim} says it all: leave delta={delta!r} out")
+            raise InvalidClaim(f"claim={claim} says it all: leave delta={brief(delta)} out")
         return Stated(claim=claim, epsilon=None if epsilon is None else float(epsilon), delta=None)
     given = cast("float | None", epsilon if claim is None else claim)  # a number: it is no claim
     if given is None:
@@ -76,7 +77,7 @@ def stated_claim(
             raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
         if delta is not None and getattr(carried, "delta", None) is None:
             raise InvalidClaim(
-                f"{name} claims {carried}, which has no δ: leave delta={delta!r} out, or give epsilon=… too"
+                f"{name} claims {carried}, which has no δ: leave delta={brief(delta)} out, or give epsilon=… too"
             )
         tested = carried if delta is None else ApproxDP(carried.parameter, delta)
     else:

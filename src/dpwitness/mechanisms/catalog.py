@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dpwitness.checks import near
 from dpwitness.errors import UnknownTarget
 from dpwitness.mechanisms.libraries import library_of
 
@@ -30,8 +31,8 @@ def load_registered(name: str) -> Callable[..., Any]:
     """
     points = registered()
     if name not in points:
-        near = difflib.get_close_matches(name, points, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else "`dpwitness list` shows the bundled ones."
+        close = difflib.get_close_matches(name, points, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(close)}?" if close else "`dpwitness list` shows the bundled ones."
         if ":" in name:
             hint = (
                 "it is not a registered target, so its code is not run unless you name it: give the mechanism "
@@ -77,8 +78,10 @@ def load_object(name: str) -> Any:
             found = getattr(found, part)
         except AttributeError as error:
             names = [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
-            near = difflib.get_close_matches(attribute, names, n=3, cutoff=0.4) or names[:5]
-            raise UnknownTarget(f"{place} has no {attribute!r}; it has: {', '.join(near) or 'no functions'}") from error
+            shown = difflib.get_close_matches(attribute, names, n=3, cutoff=0.4) or names[:5]
+            raise UnknownTarget(
+                f"{place} has no {attribute!r}; it has: {', '.join(shown) or 'no functions'}"
+            ) from error
         except Exception as error:  # a property, or a module's __getattr__
             raise UnknownTarget(f"{name} cannot be loaded: {_told(error)}") from error
     return found
@@ -119,6 +122,14 @@ def _import(name: str) -> ModuleType:
         raise UnknownTarget(f"cannot import {name}: {_told(error)}") from error
 
 
+def _near_file(path: Path) -> str:
+    """The files of a folder whose names are like one that is not there."""
+    try:
+        return near(path.name, [found.name for found in path.parent.glob("*.py")])
+    except (OSError, ValueError):
+        return ""
+
+
 def _run_file(place: str) -> ModuleType:
     try:
         path = Path(place).resolve()
@@ -126,7 +137,7 @@ def _run_file(place: str) -> ModuleType:
     except (OSError, ValueError) as error:  # a name too long, a folder that is closed, a null byte
         raise UnknownTarget(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
     if not there:
-        raise UnknownTarget(f"there is no file {place}")
+        raise UnknownTarget(f"there is no file {place}{_near_file(path)}")
     name = f"_dpwitness_file_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

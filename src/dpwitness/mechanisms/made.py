@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.resolve import called
 
@@ -22,7 +23,7 @@ class Made:
 
     def __init__(self, make: Callable[[], Any]) -> None:
         if not callable(make):
-            raise InvalidParameter(f"make={make!r:.80} must be a function without parameters that returns a mechanism")
+            raise InvalidParameter(f"make={brief(make)} must be a function without parameters that returns a mechanism")
         self.make = make
         try:
             self.example, another = make(), make()

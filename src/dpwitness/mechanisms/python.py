@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidOutcome, MechanismRaised, MixedKinds
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.draws import Draws, global_generators_kept, repeats
@@ -196,7 +197,7 @@ class PythonMechanism(Mechanism):
         """What one run returns, or what it raised where that is an outcome."""
         rng = side.draws.of_run(i)
         try:
-            output = self.signature.function(**self.signature.bind(given(), rng))
+            output = self.signature.call(given(), rng)
         except Exception as error:
             if self.errors != "outcome":
                 raise raised(self.name, error, start + i, side.data, used_up=self._used_up(error)) from error
@@ -219,7 +220,7 @@ class PythonMechanism(Mechanism):
 
         def run(number: int) -> object:
             rng = np.random.Generator(np.random.SFC64(number))
-            return self.signature.function(**self.signature.bind(given(), rng))
+            return self.signature.call(given(), rng)
 
         return always_raises(run, type(error))
 
@@ -242,7 +243,7 @@ class PythonMechanism(Mechanism):
             row_of(value, made)
         except TypeError as error:
             raise InvalidOutcome(
-                f"{self.name} returned {output!r:.80} on run {run}: {advice(value)}, or pass outcome= to turn outputs "
+                f"{self.name} returned {brief(output)} on run {run}: {advice(value)}, or pass outcome= to turn outputs "
                 "into numbers"
             ) from error
         except RecursionError as error:
@@ -273,8 +274,8 @@ class PythonMechanism(Mechanism):
         (self._single if sequence else self._bare).add(kind)
         if kind in self._single and kind in self._bare:
             raise MixedKinds(
-                f"{self.name} returned {output!r:.80} on run {run}, and bare values as well as sequences of one entry: "
-                "they are told apart from the first run on"
+                f"{self.name} returned {brief(output)} on run {run}, and bare values as well as sequences of one "
+                "entry: they are told apart from the first run on"
             )
 
     def _note_names(self, value: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.checks import brief
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, SlowMechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
@@ -182,7 +183,7 @@ def called(thing: Any) -> Callable[..., Any]:
     found: Callable[..., Any] = library_of(thing).function(thing)
     if not callable(found):
         raise InvalidParameter(
-            f"{thing!r:.80} is not callable: give a function, an object with .randomise(x) or an OpenDP measurement"
+            f"{brief(thing)} is not callable: give a function, an object with .randomise(x) or an OpenDP measurement"
         )
     without_signature = inspect.isbuiltin(thing) or name == "method-wrapper"  # what an extension defines
     if id(found) == id(thing) and not without_signature:

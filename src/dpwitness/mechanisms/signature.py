@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.checks import near
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.compiled.reach import rebuilt
 
@@ -36,6 +37,8 @@ class Signature:
         The values of its own parameters: copies, in which a function may keep something.
     given
         The same values as the caller gave them.
+    by_position
+        The names of the first parameters that have to be given without a name.
     original
         The user's own function, where `function` is a copy of it that the interpreter runs.
     """
@@ -48,6 +51,7 @@ class Signature:
     order: tuple[str, ...]
     parameters: dict[str, Any]
     given: dict[str, Any] = field(default_factory=dict)
+    by_position: tuple[str, ...] = ()
     original: Callable[..., Any] | None = None
 
     @classmethod
@@ -77,7 +81,7 @@ class Signature:
         plain = getattr(function, "py_func", function)
         name = str(getattr(plain, "__name__", type(plain).__name__))
         try:
-            declared = inspect.signature(plain).parameters
+            declared, by_position = declared_by(plain)
         except (TypeError, ValueError) as error:
             raise InvalidParameter(f"{name}: its parameters cannot be read ({error}); wrap it in a function") from error
         names = [key for key, parameter in declared.items() if parameter.kind not in _VARIABLE]
@@ -97,6 +101,7 @@ class Signature:
             order=tuple(names),
             parameters={key: own_copy(value) for key, value in values.items()},
             given=values,
+            by_position=by_position,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -113,11 +118,35 @@ class Signature:
             bound[self.size] = size
         return bound
 
+    def call(self, data: Any, rng: np.random.Generator | None, size: int | None = None) -> Any:
+        """Run the function once."""
+        bound = self.bind(data, rng, size)
+        if self.by_position:
+            return self.function(*[bound.pop(name) for name in self.by_position], **bound)
+        return self.function(**bound)
+
     def interpreted(self) -> "Signature":
         """Return the same with the function as the interpreter runs it, and all numba functions that it reaches."""
         plain: Any = getattr(self.function, "py_func", self.function)
         copy = rebuilt(plain, lambda copy, options: copy, keep=frozenset())
         return replace(self, function=copy, original=self.original or self.function)
+
+
+def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[str, ...]]:
+    """The parameters of a function, and the names of those that must be given without a name.
+
+    A wrapper that hands on whatever it is given (`functools.wraps`) has those of the function behind it. Raises as
+    `inspect.signature`.
+    """
+    declared = inspect.signature(function, follow_wrapped=False).parameters
+    kinds = {parameter.kind for parameter in declared.values()}
+    if hasattr(function, "__wrapped__") and kinds & {*_VARIABLE}:
+        declared = inspect.signature(function).parameters
+    if kinds & {*_VARIABLE} == {inspect.Parameter.VAR_POSITIONAL} and hasattr(function, "__wrapped__"):
+        named = (inspect.Parameter.KEYWORD_ONLY, *_VARIABLE)
+        return declared, tuple(name for name, parameter in declared.items() if parameter.kind not in named)
+    only = inspect.Parameter.POSITIONAL_ONLY
+    return declared, tuple(name for name, parameter in declared.items() if parameter.kind is only)
 
 
 def _sent(function: Callable[..., Any], fields: dict[str, Any], interpreted: bool) -> Signature:
@@ -135,15 +164,19 @@ def _values(
     """The values of a function's own parameters, of which `own` holds the defaults."""
     unknown = [key for key in given if key not in own]
     if unknown:
-        there = ", ".join(own) or "none of its own"
-        raise InvalidParameter(f"{name} has no parameter {unknown[0]!r}; it takes: {there}")
+        there = f"; it takes: {', '.join(own) or 'none of its own'}{near(unknown[0], own)}"
+        raise InvalidParameter(f"{name} has no parameter {unknown[0]!r}{there}")
     values = {key: given.get(key, default) for key, default in own.items()}
     for names, value in ((EPSILON_NAMES, epsilon), (DELTA_NAMES, delta)):
         if value is not None:
             values.update({key: float(value) for key in names & set(own) - set(given)})
     missing = [key for key, value in values.items() if value is inspect.Parameter.empty]
     if missing:
-        raise InvalidParameter(f"{name} needs a value for {missing[0]!r}: give {missing[0]}=…")
+        first = missing[0]
+        how = "epsilon=… (command line: --epsilon)" if first in EPSILON_NAMES else ""
+        how = "delta=… (command line: --delta)" if first in DELTA_NAMES else how
+        how = how or f"parameters={{{first!r}: …}} (command line: --set {first}=…)"
+        raise InvalidParameter(f"{name} needs a value for {first!r}: give {how}")
     return values
 
 
@@ -160,6 +193,6 @@ def own_copy(value: Any) -> Any:
 def takes(function: Any, name: str) -> bool:
     """Whether a function has a parameter of that name."""
     try:
-        return name in inspect.signature(getattr(function, "py_func", function)).parameters
+        return name in declared_by(getattr(function, "py_func", function))[0]
     except (TypeError, ValueError):  # a builtin without a signature: `Signature.of` will say so
         return False

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidOutcome, InvalidParameter
 
 #: Attributes of an object of no known kind that an error message names.
@@ -33,7 +34,7 @@ def summary(given: Outcome | None) -> Callable[[Any], Any] | None:
     plain = [name.strip() if isinstance(name, str) else "" for name in names]
     if not plain or not all(part.isidentifier() for name in plain for part in name.split(".")):
         raise InvalidParameter(
-            f"outcome={given!r:.80} must be a function of what the mechanism returns, or names of its attributes, as "
+            f"outcome={brief(given)} must be a function of what the mechanism returns, or names of its attributes, as "
             "'coef_,intercept_'"
         )
     return Attributes(names=tuple(plain))
@@ -59,6 +60,6 @@ def summarised(outcome: Callable[[Any], Any], output: Any, name: str, run: int) 
         return outcome(output)
     except Exception as error:
         raise InvalidOutcome(
-            f"outcome= raised {type(error).__name__} ({error}) for {output!r:.80}, which {name} returned on run {run}: "
-            "return a number, a flag, text or a list of such for every output"
+            f"outcome= raised {type(error).__name__} ({error}) for {brief(output)}, which {name} returned on run "
+            f"{run}: return a number, a flag, text or a list of such for every output"
         ) from error

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import array_rows
 from dpwitness.mechanisms.draws import Draws
@@ -40,7 +41,7 @@ class VectorisedMechanism(PythonMechanism):
         if self.errors == "outcome":
             return self._run_singly(data, draws, rows, start)
         try:
-            output = self.signature.function(**self.signature.bind(self.handing.of(data)(), draws.of_run(0), n))
+            output = self.signature.call(self.handing.of(data)(), draws.of_run(0), n)
         except Exception as error:
             raise raised(self.name, error, start, data) from error
         if not self.reproducible and hasattr(output, "__len__") and len(output) == n:
@@ -67,7 +68,7 @@ class VectorisedMechanism(PythonMechanism):
         for i in range(n):
             own = rng if n == 1 else self._draws(rng, 1).of_run(0)
             try:
-                output = self.signature.function(**self.signature.bind(self.handing.of(data)(), own, 1))
+                output = self.signature.call(self.handing.of(data)(), own, 1)
             except Exception as error:
                 outputs.append(Raised(type(error).__qualname__))
             else:
@@ -83,5 +84,5 @@ class VectorisedMechanism(PythonMechanism):
         """Raise `InvalidOutcome` for what is not one outcome for each run."""
         if not hasattr(output, "__len__") or len(output) != n:
             raise InvalidOutcome(
-                f"{self.name} returned {output!r:.80} for {n} runs from {start} on: return one for each"
+                f"{self.name} returned {brief(output)} for {n} runs from {start} on: return one for each"
             )

@@ -11,7 +11,7 @@ from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.bit_lists import Bits, bits
 from dpwitness.neighbours.datasets import Records, categories, flags, integers, like, numbers, records, text
-from dpwitness.neighbours.given_pairs import Pairs, pairs
+from dpwitness.neighbours.given_pairs import Pairs, as_relation, pairs
 from dpwitness.neighbours.histograms import Histogram, histogram
 from dpwitness.neighbours.inputs import (
     Data,
@@ -55,6 +55,7 @@ __all__ = [
     "as_array",
     "as_finite_numbers",
     "as_input",
+    "as_relation",
     "bits",
     "categories",
     "copier",

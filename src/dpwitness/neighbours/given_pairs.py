@@ -2,16 +2,17 @@
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, items
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.inputs import Data, as_input, input_from_json, input_to_json
 from dpwitness.neighbours.pair import Pair, check_keys, check_noun, holds
+from dpwitness.neighbours.relation import Relation
 
-__all__ = ["Pairs", "pairs"]
+__all__ = ["Pairs", "as_relation", "pairs"]
 
 _FIELDS: Final = ("given", "noun")
 #: Pairs that are shown to people one by one.
@@ -28,6 +29,12 @@ class Pairs:
 
     def __post_init__(self) -> None:
         check_noun(self.noun)
+        given = items("given", self.given, InvalidNeighbours)
+        if not all(isinstance(pair, Pair) for pair in given):
+            raise InvalidNeighbours(
+                f"given={brief(given)} must hold pairs as pairs(…) makes them: give pairs((D, D′), …)"
+            )
+        object.__setattr__(self, "given", tuple(given))
         object.__setattr__(self, "_keys", frozenset(pair.key for pair in self.given))
 
     def __str__(self) -> str:
@@ -86,16 +93,44 @@ def pairs(*given: Sequence[Any]) -> Pairs:
 
     The mechanism gets each input as it is given here; machine code gets lists of numbers as arrays.
     """
-    found = []
+    found: list[Pair] = []
+    # The usual slip: D and D′ given as if each were a pair.
+    hint = f": for one pair of two inputs give pairs(({brief(given[0])}, {brief(given[1])}))" if len(given) == 2 else ""
     for pair in given:
+        if isinstance(pair, Pair):
+            found.append(pair)
+            continue
         if not isinstance(pair, Sequence | np.ndarray) or isinstance(pair, str | bytes):
-            raise InvalidNeighbours(f"a pair is two inputs, not {brief(pair)}: give pairs((D, D′), …)")
-        if len(pair) != 2:
-            raise InvalidNeighbours(f"a pair is two inputs, not {len(pair)}: {brief(pair)}")
+            raise InvalidNeighbours(f"a pair is two inputs, not {brief(pair)}" + (hint or ": give pairs((D, D′), …)"))
+        count = 1 if isinstance(pair, np.ndarray) and not pair.ndim else len(pair)
+        if count != 2:
+            raise InvalidNeighbours(f"a pair is two inputs, not {count}, {brief(pair)}{hint}")
         made = Pair(as_input(pair[0]), as_input(pair[1]))
-        if len(made.key) == 1 or _equal_numbers(made):
-            raise InvalidNeighbours(f"pair {made}: both inputs are the same, so nothing could ever be found")
+        try:
+            same = len(made.key) == 1
+        except RecursionError as error:
+            raise InvalidNeighbours("a pair holds an input that holds itself, or is nested too deep") from error
+        if same or _equal_numbers(made):
+            raise InvalidNeighbours(f"pair {made}: both inputs are the same, so nothing could ever be found{hint}")
         found.append(made)
     if not found:
         raise InvalidNeighbours("no pair was given")
     return Pairs(tuple(found))
+
+
+def as_relation(given: Relation | Sequence[Any]) -> Relation:
+    """A relation that was given, or a list of pairs as one. Raises `InvalidNeighbours` for what is neither."""
+    if isinstance(given, list | tuple):
+        for pair in given:
+            if not isinstance(pair, Pair) and (not isinstance(pair, list | tuple) or len(pair) != 2):
+                raise InvalidNeighbours(
+                    f"neighbours={brief(given)}: a list must hold pairs (D, D′), not {brief(pair)[:40]}"
+                )
+        return pairs(*given)
+    if isinstance(given, type) or not (
+        callable(getattr(given, "candidates", None)) and callable(getattr(given, "variations", None))
+    ):
+        raise InvalidNeighbours(
+            f"neighbours={brief(given)} is no relation: give one, such as records(…) or queries(…), or a list of pairs"
+        )
+    return cast(Relation, given)

@@ -89,7 +89,10 @@ def as_array(data: Data) -> NDArray[Any] | None:
     """An input as a numeric array, where it is one, or a list of numbers, or of flags, of one depth; else None."""
     if isinstance(data, np.ndarray):
         return data if data.dtype.kind in "biuf" else None
-    kinds = _kinds(data) if type(data) is list else {object}
+    try:
+        kinds = _kinds(data) if type(data) is list else {object}
+    except RecursionError:  # it holds itself
+        return None
     if not (kinds == {bool} or kinds <= {int, float}):
         return None
     try:

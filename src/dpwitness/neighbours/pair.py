@@ -7,12 +7,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, in_memory
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.inputs import Data, as_finite_numbers, input_key, shown
 
 #: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
 ATTACK: Final = "attack: "
+#: Inputs that are held at a time: both of some twenty candidates, and what they are computed from.
+HELD: Final = 48
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,9 +86,10 @@ def distances(pair: Pair) -> NDArray[np.float64]:
 
 
 def check_length(length: Any) -> None:
-    """Raise `InvalidNeighbours` unless it is a whole number of at least 1."""
+    """Raise `InvalidNeighbours` unless it is a whole number of at least 1, and memory has room for such inputs."""
     if isinstance(length, bool) or not (isinstance(length, int) and length >= 1):
         raise InvalidNeighbours(f"length={brief(length)} must be a whole number of at least 1")
+    in_memory("length", length, 8 * HELD * length, InvalidNeighbours)
 
 
 def check_flag(name: str, value: Any) -> None:

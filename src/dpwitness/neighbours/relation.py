@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, Protocol
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.inputs import Data, as_array, as_input
 from dpwitness.neighbours.pair import Pair
@@ -60,7 +61,10 @@ def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
     """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given."""
     judge = getattr(relation, "contains", None)
     if judge is not None:
-        return bool(judge(pair, data))
+        try:
+            return bool(judge(pair, data))
+        except RecursionError as error:
+            raise InvalidNeighbours("an input holds itself, or is nested too deep") from error
     return any(pair.key == proposed.key for proposed in islice(relation.candidates(data), LOOKED_THROUGH))
 
 
@@ -130,7 +134,10 @@ def taken(relation: Relation, data: object) -> Data:
     `InvalidNeighbours`.
     """
     take = getattr(relation, "take", None)
-    if take is not None:
-        return take(data)
-    array = as_array(data)
-    return as_input(data if array is None else array)
+    try:
+        if take is not None:
+            return take(data)
+        array = as_array(data)
+        return as_input(data if array is None else array)
+    except RecursionError as error:
+        raise InvalidNeighbours(f"data={brief(data)} holds itself, or is nested too deep") from error

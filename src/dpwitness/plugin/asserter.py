@@ -15,6 +15,7 @@ from dpwitness.api.checking import check_problem
 from dpwitness.api.loop import prepared
 from dpwitness.api.requirements import require_budget
 from dpwitness.api.shrinking import SHRINK_TIME, shrink
+from dpwitness.checks import near
 from dpwitness.effort import Effort
 from dpwitness.errors import (
     DPWitnessError,
@@ -32,9 +33,9 @@ from dpwitness.problem import Problem, Statement
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 
-#: Settings of an assertion that say what is tested, and how hard.
+#: Settings of an assertion that say what is tested; how hard, by the field of the effort that each is.
 STATED = ("make", "epsilon", "delta", "claim", "d_in", "neighbours", "data", "parameters", "outcome", "errors")
-LIMITS = ("max_runs", "max_time", "search_runs")
+LIMITS = {"runs": "max_runs", "max_time": "max_time", "search_runs": "search_runs"}
 
 
 class Asserter:
@@ -91,9 +92,9 @@ class Asserter:
         """Settings of the markers, outermost first, and of the call."""
         for key in settings:
             if key not in SETTINGS:
-                raise InvalidParameter(f"assert_private has no setting {key!r}; it takes {', '.join(SETTINGS)}")
+                raise InvalidParameter(_unknown(key))
         session = self._session
-        merged: dict[str, Any] = {"max_runs": session.max_runs, "max_time": session.max_time}
+        merged: dict[str, Any] = {"runs": session.runs, "max_time": session.max_time}
         for mark in reversed(list(self._item.iter_markers("dp"))):
             merged.update(mark.kwargs)
         return {**merged, **settings}
@@ -111,7 +112,7 @@ class Asserter:
             alpha=self._alpha,
             seed=self._seed("check"),
             workers=self._session.workers,
-            **{name: settings[name] for name in LIMITS if name in settings},
+            **{field: settings[name] for name, field in LIMITS.items() if name in settings},
         )
         require_budget(statement.stated.claim, effort)
         with warnings.catch_warnings():
@@ -196,11 +197,17 @@ class Asserter:
         return "\n".join(lines)
 
 
+def _unknown(name: str) -> str:
+    """What to say of a setting that there is not."""
+    meant = "; give runs=…, which is its name in all functions" if name == "max_runs" else near(name, SETTINGS)
+    return f"assert_private has no setting {name!r}{meant or '; it takes ' + ', '.join(SETTINGS)}"
+
+
 def _shrunk(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
     """A smaller witness where there is one; whatever happens on the way, what was found stands, and a note says so."""
     max_time = min(SHRINK_TIME, effort.max_time)
     try:
-        return shrink(found, mechanism, max_runs=effort.max_runs, max_time=max_time, workers=effort.workers), None
+        return shrink(found, mechanism, runs=effort.max_runs, max_time=max_time, workers=effort.workers), None
     except KeyboardInterrupt:
         return replace(found, ended="interrupted"), None
     except (

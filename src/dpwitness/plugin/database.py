@@ -46,7 +46,7 @@ class Saved:
                 data=problem.data,
                 claim=problem.claim,
                 alpha=effort.alpha,
-                max_runs=runs,
+                runs=runs,
                 max_time=effort.max_time,
                 seed=effort.seed,
                 workers=effort.workers,

@@ -21,6 +21,11 @@ class Bound(WitnessedResult):
     delta: float
     confidence: float
 
+    @property
+    def alpha(self) -> float:
+        """The probability that the bound is too large: 1 − confidence."""
+        return self.witness.alpha
+
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values."""
         return codec.to_json(_FORM, self)
@@ -28,7 +33,11 @@ class Bound(WitnessedResult):
     @property
     def _said(self) -> str:
         of = f" at δ = {self.delta:g}" if self.delta else self.witness.claim.condition
-        return f"{self.parameter} ≥ {self.lower_bound:.4g}{of} with confidence {self.confidence:g}: {self.call}"
+        return f"{self.parameter} ≥ {self.lower_bound:.4g}{of} with confidence {self._sure}: {self.call}"
+
+    @property
+    def _sure(self) -> str:
+        return f"{self.confidence:g}" if self.confidence < 1 else f"1 − {self.alpha:g}"
 
     def __str__(self) -> str:
         lines = [self._said, *self.witness.lines()]

@@ -72,6 +72,12 @@ class Profile(Result):
         """Whether the claim lies outside the band."""
         return self.witness is not None
 
+    def __bool__(self) -> bool:
+        """Raise `TypeError` where a claim was judged, as verdicts do."""
+        if self.claim is None:
+            return True
+        raise TypeError("a Profile of a claim is neither true nor false: ask profile.refuted")
+
     def delta(self, epsilon: Any) -> Any:
         """The lower band of δ at ε ≥ 0 (nats), a number or an array; 0 where nothing was shown."""
         return self.band.delta(epsilon)

@@ -5,7 +5,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
@@ -34,6 +34,17 @@ class CheckResult(WitnessedResult, ABC):
     log_e_value: float
     others: "tuple[Verdict, ...]" = ()
     runs_made: int = field(default=0, compare=False)
+
+    @property
+    @abstractmethod
+    def refuted(self) -> bool:
+        """Whether the claim is refuted: the verdict is a `Violation`."""
+
+    def __bool__(self) -> bool:
+        """Raise `TypeError`: whether "true" would mean refuted or passed, a reader could only guess."""
+        raise TypeError(
+            f"a {type(self).__name__} is neither true nor false: ask verdict.refuted, or isinstance(verdict, Violation)"
+        )
 
     @property
     def p_value(self) -> float:
@@ -72,6 +83,11 @@ class CheckResult(WitnessedResult, ABC):
 class Violation(CheckResult):
     """The claim is refuted, with false-alarm probability at most alpha."""
 
+    @property
+    def refuted(self) -> Literal[True]:
+        """True."""
+        return True
+
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values."""
         return codec.to_json(_VIOLATION, self)
@@ -101,6 +117,11 @@ class NotRefuted(CheckResult):
     """
 
     detectable_epsilon: float
+
+    @property
+    def refuted(self) -> Literal[False]:
+        """False: of the verdicts under several adjacencies none is a `Violation`, else that would stand here."""
+        return False
 
     @property
     def detectable(self) -> float:

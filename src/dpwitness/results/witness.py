@@ -1,18 +1,18 @@
 """Two neighbouring inputs, an event and counts: JSON in, JSON out, never pickle."""
 
 import json
+import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Final
 
 from dpwitness.candidate import Estimate
-from dpwitness.checks import brief
+from dpwitness.checks import brief, kind
 from dpwitness.claims import Claim
-from dpwitness.errors import InvalidWitness
+from dpwitness.errors import InvalidData, InvalidWitness
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.evidence.cells import bet_on_cells, divergence_seen
@@ -72,23 +72,28 @@ class Witness:
         """Everything, as JSON values."""
         return codec.to_json(_FORM, self)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, whole or not at all. Raises `InvalidData`."""
-        write_atomically(path, json.dumps(self.to_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+        write_atomically(_place(path), json.dumps(self.to_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
     @classmethod
-    def load(cls, path: str | Path) -> "Witness":
+    def load(cls, path: str | os.PathLike[str]) -> "Witness":
         """Read a witness, or the witness within a saved result. Raises `InvalidWitness` or `InvalidData`."""
-        value = codec.read_json(path)
-        if isinstance(value, dict) and "format" not in value and "witness" in value:
-            value = value["witness"]
-            if value is None:
-                raise InvalidWitness(f"{shown(path)} holds no witness: nothing was refuted there")
-        return cls.from_json(value)
+        place = _place(path)
+        return cls._of(codec.read_json(place), shown(place))
 
     @classmethod
     def from_json(cls, value: Any) -> "Witness":
-        """Build a witness from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
+        """Build a witness from parsed JSON that nobody has checked, its own or a result's. Raises `InvalidWitness`."""
+        return cls._of(value, "the result")
+
+    @classmethod
+    def _of(cls, value: Any, where: str) -> "Witness":
+        """The witness that parsed JSON is, or that stands within it."""
+        if isinstance(value, Mapping) and "format" not in value and "witness" in value:
+            value = value["witness"]
+            if value is None:
+                raise InvalidWitness(f"{where} holds no witness: nothing was refuted there")
         found = value.get("format") if isinstance(value, Mapping) else type(value).__name__
         if found == EARLIER:
             raise InvalidWitness(
@@ -142,6 +147,15 @@ class Witness:
 
     def __repr__(self) -> str:
         return f"<Witness against {self.claim} of {self.mechanism}: {self.description}>"
+
+
+def _place(path: Any) -> str:
+    """A path as a text. Raises `InvalidData` for what is none."""
+    place = os.fspath(kind("path", path, (str, os.PathLike), "the path of a file", InvalidData))
+    try:
+        return os.fsdecode(os.fsencode(place))
+    except UnicodeEncodeError as error:  # half of a surrogate pair
+        raise InvalidData(f"path={brief(path)} can be the name of no file") from error
 
 
 def _built(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any, Final, TypeVar, cast
 
+from dpwitness.checks import brief
 from dpwitness.clock import Deadline
 from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -177,7 +178,7 @@ def on_cluster(mechanism: Mechanism, cluster: Any, workers: int, seed: int) -> R
     try:
         import distributed
     except ImportError as error:
-        raise InvalidParameter(f"cluster={cluster!r:.80} needs Dask: pip install 'dpwitness[cluster]'") from error
+        raise InvalidParameter(f"cluster={brief(cluster)} needs Dask: pip install 'dpwitness[cluster]'") from error
     if isinstance(cluster, distributed.Client):
         place = Cluster(cluster, "of the client")
     else:
@@ -218,6 +219,6 @@ def _connected(address: str) -> Cluster:
         client = Client(address, timeout=CONNECTING, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
     except (OSError, ValueError) as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ClusterLost(f"no scheduler answers at cluster={address!r:.80} ({why})") from error
+        raise ClusterLost(f"no scheduler answers at cluster={brief(address)} ({why})") from error
     atexit.register(client.close)
     return Cluster(client, address)

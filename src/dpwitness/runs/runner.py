@@ -12,8 +12,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from dpwitness.candidate import Tally
+from dpwitness.checks import brief
 from dpwitness.clock import Deadline
-from dpwitness.errors import MechanismTimeout
+from dpwitness.errors import InvalidParameter, MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
@@ -88,7 +89,12 @@ class Runner:
     def report(self, stage: str, done: int, size: int, note: str = "") -> None:
         """Tell the user's progress function, if there is one."""
         if self.progress is not None:
-            self.progress(stage, done, size, "; ".join(filter(None, (note, *self.notes))))
+            try:
+                self.progress(stage, done, size, "; ".join(filter(None, (note, *self.notes))))
+            except Exception as error:
+                raise InvalidParameter(
+                    f"progress={brief(self.progress)} raised {type(error).__name__}: {error}"
+                ) from error
 
     def each(self, tasks: Iterable[Callable[[], T]], *, workers: int | None = None) -> Iterator[T | None]:
         """Results of tasks that are no runs of the mechanism, in order; None, once, at the deadline."""

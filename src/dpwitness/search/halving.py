@@ -1,6 +1,6 @@
 """Which pair: spend runs where they promise most. Everything here is thrown away before evidence begins."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -174,7 +174,7 @@ def search(problem: Problem, runner: Runner, objective: Objective, budget: int) 
     state = Search(runner=runner, objective=objective, budget=budget)
     keep = 2 * FINALISTS if state.thorough else FINALISTS
     numbers = count()
-    arms = [Arm(pair, next(numbers)) for pair in problem.candidates()]
+    arms = [Arm(pair, next(numbers)) for pair in _in_time(problem.candidates(), runner)]
     first = list(arms)
     if len(arms) > 1:
         arms = state.halve(arms, budget // 2, keep)
@@ -192,6 +192,14 @@ def search(problem: Problem, runner: Runner, objective: Objective, budget: int) 
         for arm in arms
     ]
     return found, state.spent
+
+
+def _in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
+    """Pairs as long as there is time to make them, at least one: those of long inputs take a while."""
+    for pair in pairs:
+        yield pair
+        if runner.deadline is not None and runner.deadline.left <= 0:
+            return
 
 
 def _grown(state: Search, runner: Runner, arm: Arm, share: int, ranked: bool) -> Growth:

@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 from dpwitness import jit, noise
-from dpwitness.cache import cache_folder, private_folder
+from dpwitness.cache import cache_folder, numba_cache, private_folder
 from dpwitness.events import encoding
 from dpwitness.mechanisms.compiled import placing, scratch
 from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
@@ -99,7 +99,8 @@ def load_driver(mechanism: Callable[..., Any], arguments: list[str], *, keep: bo
     WAITING[key] = machine_code(mechanism)
     # numba unpickles cached code by module name.
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    with numba_cache():
+        spec.loader.exec_module(module)
     fill: Callable[..., int] = module.fill
     if complete:
         LOADED[path] = fill

@@ -1,4 +1,4 @@
-"""Estimators as scikit-learn has them, diffprivlib's models among them: objects with `.fit` and an `.epsilon`."""
+"""Estimators as scikit-learn has them, diffprivlib's models among them: objects with `.fit(X, y)`."""
 
 import copy
 import inspect
@@ -9,15 +9,16 @@ from dpwitness.mechanisms.libraries.library import Library
 
 
 class Estimators(Library):
-    """Objects with `.fit`, `.get_params` and `.epsilon` (nats), of whatever class.
+    """Objects with `.fit`, of whatever class; `.epsilon` (nats) is their claim where they have one.
 
     What is released of a fit is for the user to name, as `outcome="coef_,intercept_"`.
     """
 
     def recognises(self, thing: object) -> bool:
-        """Whether it has the methods and the claim."""
-        named = all(hasattr(thing, name) for name in ("fit", "get_params", "epsilon"))
-        return named and not inspect.isclass(thing)
+        """Whether it has the method, and is nothing that is called itself, as a network is."""
+        if inspect.isclass(thing) or not callable(getattr(thing, "fit", None)):
+            return False
+        return hasattr(thing, "get_params") or not callable(thing)
 
     def function(self, thing: Any) -> Callable[..., Any]:
         """Return what fits a copy of it: to one array, or to the two of a tuple (X, y). The copy is returned.

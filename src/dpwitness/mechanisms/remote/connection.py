@@ -13,6 +13,7 @@ from typing import IO, Any, Final
 
 import numpy as np
 
+from dpwitness.checks import brief
 from dpwitness.errors import MechanismCrashed, MechanismTimeout
 from dpwitness.mechanisms.remote import wire
 
@@ -42,7 +43,7 @@ class Connection:
         self._process = process
         self._input = process.stdin
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._said: collections.deque[bytes] = collections.deque(maxlen=TAIL)
+        self._said = bytearray()
         threads = (
             threading.Thread(target=_read, args=(process.stdout, self._answers.put), daemon=True),
             threading.Thread(target=_listen, args=(process.stderr, self._said), daemon=True),
@@ -73,7 +74,7 @@ class Connection:
             raise MechanismCrashed(f"{self.python} ended {self._ending()}")
         answer = unpacked(held)
         if not isinstance(answer, dict):
-            raise MechanismCrashed(f"{self.python} answered {answer!r:.80}, which is no answer")
+            raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer")
         return answer
 
     def number_of(self, held: bytes, store: list[Any], forget: list[int]) -> int:
@@ -92,7 +93,7 @@ class Connection:
         """How the process ended, and the last line that it wrote."""
         self.end()
         code = self._process.returncode
-        lines = b"".join(self._said).decode(errors="replace").strip().splitlines()
+        lines = bytes(self._said).decode(errors="replace").strip().splitlines()
         return f"with {f'exit code {code}' if code >= 0 else f'signal {-code}'}{f' ({lines[-1]})' if lines else ''}"
 
 
@@ -106,7 +107,7 @@ def unpacked(held: bytes) -> Any:
 
 def _array_of(dtype: Any, shape: Any, held: Any) -> Any:
     if not ARRAY.fullmatch(dtype):
-        raise ValueError(f"{dtype!r:.20} is no type of numbers")
+        raise ValueError(f"{brief(dtype)} is no type of numbers")
     return np.frombuffer(held, dtype).reshape(shape)
 
 
@@ -122,17 +123,22 @@ def _made(kind: str, content: Any) -> Any:
 
 
 def _read(stream: IO[bytes], put: Callable[[bytes | None], None]) -> None:
-    """Hand on every message; None at the end."""
+    """Hand on every message; None at the end, and one that cannot be read in place of a damaged one."""
     held: bytes | None = b""
     while held is not None:
-        held = wire.receive(stream)
+        try:
+            held = wire.receive(stream)
+        except ValueError:  # a length that is none: nothing that follows can be read
+            put(b"")
+            return
         put(held)
 
 
-def _listen(stream: IO[bytes], said: collections.deque[bytes]) -> None:
+def _listen(stream: IO[bytes], said: bytearray) -> None:
     """Keep the end of what is written."""
-    while byte := stream.read1(TAIL):  # type: ignore[attr-defined]  # a buffered reader
-        said.extend(bytes([b]) for b in byte)
+    while block := stream.read1(1 << 16):  # type: ignore[attr-defined]  # a buffered reader
+        said += block
+        del said[:-TAIL]
 
 
 def _end(process: subprocess.Popen[bytes], threads: tuple[threading.Thread, ...]) -> None:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import number
-from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, UnknownTarget
+from dpwitness.checks import brief, kind, seconds
+from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, MechanismCrashed, UnknownTarget
 from dpwitness.mechanisms.remote.connection import Connection
 from dpwitness.mechanisms.remote.wire import packed
 from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES
@@ -141,10 +141,21 @@ class Remote:
             "seed_globals": call.seed_globals,
         }
         answer = connection.ask(request, self.max_time * len(call.order) * len(call.data))
-        if "floats" in answer:
-            return np.frombuffer(answer["floats"], "<f8")
-        if "values" in answer:
-            return answer["values"]
+        try:
+            return self._read(answer, call)
+        except (KeyError, TypeError, ValueError) as error:  # of a process that may be anybody's
+            if isinstance(error, DPWitnessError):
+                raise
+            raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer ({error})") from error
+
+    def _read(self, answer: dict[str, Any], call: Call) -> Any:
+        """What an answer says. Raises `KeyError`, `TypeError` or `ValueError` for what is none."""
+        if "floats" in answer or "values" in answer:
+            found = np.frombuffer(answer["floats"], "<f8") if "floats" in answer else answer["values"]
+            runs = len(call.order) * len(call.data)
+            if len(found) != runs:
+                raise ValueError(f"{len(found)} outcomes of {runs} runs")
+            return found
         if "raised" in answer:
             raise raised_there(*answer["raised"])
         if "error" in answer:
@@ -174,7 +185,7 @@ class Remote:
             return self.asked(connection, call)[0]
 
 
-def remote(python: str | os.PathLike[str], target: str, *, max_time: float = MAX_TIME) -> Remote:
+def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> Remote:
     """Return a function that another environment's interpreter runs, to be checked as any other.
 
     What it needs need not be installed here, nor dpwitness there: an old library that wants NumPy 1, or none, is one
@@ -197,21 +208,18 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float = MAX
     UnknownTarget
         Where there is no such file or function, or where it raises while it is imported.
     """
-    named = os.fspath(python)
+    named = os.fsdecode(kind("python", python, (str, os.PathLike), "the path of an interpreter", InvalidParameter))
     found = shutil.which(named)
     if found is None:
         raise InvalidParameter(f"python={named!r} is no program: give the path of an interpreter, as env/bin/python")
     place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
     if not place or not name:
-        raise UnknownTarget(f"{target!r} must be path/file.py:FUNCTION or package.module:OBJECT")
+        raise UnknownTarget(f"target={brief(target)} must be path/file.py:FUNCTION or package.module:OBJECT")
     if place.endswith(".py"):
         if not Path(place).is_file():
             raise UnknownTarget(f"there is no file {place}")
         place = str(Path(place).resolve())
-    limit = number("max_time", max_time)
-    if not limit > 0:
-        raise InvalidParameter(f"max_time={max_time!r} must be positive")
-    return Remote(os.path.abspath(found), place, name, limit)
+    return Remote(os.path.abspath(found), place, name, seconds("max_time", max_time))
 
 
 def raised_there(run: int, side: int, kind: str, text: str, told: str) -> RemoteException:
@@ -235,8 +243,8 @@ def encoded_parameters(name: str, values: dict[str, Any]) -> bytes:
             packed(value)
         except TypeError as error:
             raise InvalidParameter(
-                f"the parameter {key}={value!r:.80} of {name} cannot be sent to another interpreter: it takes numbers, "
-                "texts, arrays, tables and lists of such"
+                f"the parameter {key}={brief(value)} of {name} cannot be sent to another interpreter: it takes "
+                "numbers, texts, arrays, tables and lists of such"
             ) from error
     return packed(sent)
 

@@ -75,6 +75,7 @@ class Service:
 
     def __init__(self) -> None:
         self.function: Any = None
+        self.by_position: list[str] = []
         self.stored: dict[int, Any] = {}
         self.generators: dict[int, Any] = {}
 
@@ -102,7 +103,9 @@ class Service:
             sys.path.insert(0, os.getcwd())
             module = importlib.import_module(place)
         self.function = operator.attrgetter(name)(module)
-        return {"parameters": [_parameter(p) for p in inspect.signature(self.function).parameters.values()]}
+        parameters = inspect.signature(self.function).parameters
+        self.by_position = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_ONLY]
+        return {"parameters": [_parameter(p) for p in parameters.values()]}
 
     def held(self, number: int, writes: bool = False) -> Any:
         """Return a value that was sent: the same one where a function cannot change it, else a new copy."""
@@ -160,7 +163,12 @@ class Service:
             if name is not None:
                 arguments[name] = rngs[side]
             try:
-                outcome = self.function(**arguments)
+                first: list[Any] = []
+                for key in self.by_position:
+                    if key not in arguments:  # it has its default, which cannot be sent
+                        break
+                    first.append(arguments.pop(key))
+                outcome = self.function(*first, **arguments)
             except Exception as error:
                 told = [type(error).__qualname__, str(error), traceback.format_exc()]
                 if not request["errors"]:
@@ -213,7 +221,10 @@ def main() -> None:
 
     def read() -> None:
         while True:
-            held = wire.receive(inward)
+            try:
+                held = wire.receive(inward)
+            except ValueError:
+                held = None
             if held is None:  # nobody listens any more, whatever the function is doing
                 os._exit(0)
             waiting.put(held)

@@ -19,6 +19,11 @@ FLOAT = struct.Struct("<d")
 WHOLE = struct.Struct("<q")
 
 
+#: Bytes of a message at most, and bytes that are read at once.
+LONGEST = 1 << 32
+BLOCK = 1 << 20
+
+
 class Tagged:
     """A value of a type that the other side need not have: a text for the type, and a value that says which it is."""
 
@@ -201,18 +206,29 @@ def packed(value: Any) -> bytes:
 
 
 def send(stream: IO[bytes], held: bytes) -> None:
-    """Write one message."""
+    """Write one message. Raises `ValueError` for one that the other side would not read."""
+    if len(held) > LONGEST:
+        raise ValueError("a message of %d bytes is too long" % len(held))
     stream.write(LENGTH.pack(len(held)) + held)
     stream.flush()
 
 
 def receive(stream: IO[bytes]) -> bytes | None:
-    """Read one message; None where the other side has ended."""
+    """Read one message; None where the other side has ended. Raises `ValueError` for one that is too long."""
     head = stream.read(8)
     if len(head) < 8:
         return None
-    held = stream.read(LENGTH.unpack(head)[0])
-    return held if len(held) == LENGTH.unpack(head)[0] else None
+    left = LENGTH.unpack(head)[0]
+    if left > LONGEST:
+        raise ValueError("a message of %d bytes is too long" % left)
+    held = bytearray()
+    while left:  # in blocks: what is said to come takes no memory before it has come
+        block = stream.read(min(left, BLOCK))
+        if not block:
+            return None
+        held += block
+        left -= len(block)
+    return bytes(held)
 
 
 def immutable(value: Any) -> bool:

@@ -5,6 +5,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 
 __all__ = ["NOT_IN_DOMAIN", "Domain", "key_of", "plain"]
@@ -76,4 +77,4 @@ def key_of(value: Any) -> Any:
 def required(name: str, value: Any, kind: type) -> None:
     """Raise `InvalidNeighbours` unless a setting of a domain is of a type."""
     if not isinstance(value, kind):
-        raise InvalidNeighbours(f"{name}={value!r:.60} must be a {kind.__name__}")
+        raise InvalidNeighbours(f"{name}={brief(value)} must be a {kind.__name__}")

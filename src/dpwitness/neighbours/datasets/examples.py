@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dpwitness.checks import brief, items
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.datasets.choices import Categories, Text
 from dpwitness.neighbours.datasets.domain import Domain, plain
@@ -52,12 +53,17 @@ def like(examples: Any) -> Like:
     if form == "list":
         return Like(fields=fields_of(_structure(examples)), form=form)
     if form in ("dataframe", "columns"):
-        found: Any = {name: _domain(list(examples[name]), f"column {name!r}") for name in examples}
+        found: Any = {name: _domain(_column(name, examples[name]), f"column {name!r}") for name in examples}
     elif form == "xy":
         found = (_rows(examples[0].reshape(len(examples[0]), -1)), _domain(list(examples[1]), "labels"))
     else:
         found = _rows(examples) if examples.ndim == 2 else _domain(examples.tolist(), "examples")
     return Like(fields=fields_of(found), form=form)
+
+
+def _column(name: Any, values: Any) -> Sequence[Any]:
+    """The values of a column. Raises `InvalidNeighbours` for what is no list of values."""
+    return items(f"column {brief(name)}", values, InvalidNeighbours)
 
 
 def _rows(array: Any) -> tuple[Domain, ...]:

@@ -120,14 +120,15 @@ def fields_of(given: Any) -> Fields:
     """The structure that a domain, or tuples and dicts of domains, describe. Raises `InvalidNeighbours`."""
     if isinstance(given, Fields):
         return given
-    part = _part(given, DEEPEST)
+    part = _part(given, DEEPEST, "")
     fields = part if isinstance(part, Fields) else Fields(parts=(part,))
     if not 0 < len(fields.domains) <= MOST_FIELDS:
         raise InvalidNeighbours(f"domain {brief(given)} must have from 1 to {MOST_FIELDS} fields")
     return fields
 
 
-def _part(given: Any, levels: int) -> Domain | Fields:
+def _part(given: Any, levels: int, where: str) -> Domain | Fields:
+    """A part of a record; `where` names it in messages: nothing for the whole."""
     if not levels:
         raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
     if isinstance(given, Fields):
@@ -135,14 +136,27 @@ def _part(given: Any, levels: int) -> Domain | Fields:
     if isinstance(given, Mapping):
         if not all(isinstance(name, str) for name in given):
             raise InvalidNeighbours(f"domain {brief(given)}: the names of its fields must be texts")
-        return Fields(kind="dict", names=tuple(given), parts=tuple(_part(v, levels - 1) for v in given.values()))
+        return Fields(
+            kind="dict",
+            names=tuple(given),
+            parts=tuple(_part(v, levels - 1, f" of {name!r}") for name, v in given.items()),
+        )
+    if where and isinstance(given, tuple | list) and given and all(isinstance(end, int | float) for end in given):
+        how = (
+            f"integers({given[0]}, {given[-1]})" if all(isinstance(end, int) for end in given) else "numbers(low, high)"
+        )
+        raise InvalidNeighbours(
+            f"the domain{where}, {brief(given)}, must be a domain: for a range give {how}, for a few values "
+            "categories(…)"
+        )
     if isinstance(given, tuple | list):
         kind = "tuple" if isinstance(given, tuple) else "list"
-        return Fields(kind=kind, parts=tuple(_part(v, levels - 1) for v in given))
-    if not all(callable(getattr(given, name, None)) for name in ("ends", "middle", "draw", "read")):
+        return Fields(kind=kind, parts=tuple(_part(v, levels - 1, where) for v in given))
+    methods = ("ends", "middle", "draw", "read")
+    if isinstance(given, type) or not all(callable(getattr(given, name, None)) for name in methods):
         raise InvalidNeighbours(
-            f"domain {brief(given)} must be numbers(low, high), integers(low, high), categories(…), flags(), text(…), "
-            "a tuple or a dict of such, like(examples), or a hypothesis strategy"
+            f"the domain{where}, {brief(given)}, must be numbers(low, high), integers(low, high), categories(…), "
+            "flags(), text(…), a tuple or a dict of such, like(examples), or a hypothesis strategy"
         )
     domain: Domain = given
     return domain

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, number
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.datasets.domain import NOT_IN_DOMAIN, plain, required
 
@@ -205,9 +205,7 @@ class Integers:
 
 def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = False) -> Numbers:
     """Numbers from `low` to `high`, both included; see `Numbers`. Raises `InvalidNeighbours`."""
-    ends = [
-        float(end) if isinstance(plain(end), int) and not isinstance(end, bool) else plain(end) for end in (low, high)
-    ]
+    ends = [number(name, plain(end), InvalidNeighbours) for name, end in (("low", low), ("high", high))]
     return Numbers(low=ends[0], high=ends[1], clipped=clipped, missing=missing)
 
 

@@ -53,7 +53,7 @@ class Records:
     noun: str = "value"
 
     def __post_init__(self) -> None:
-        if self.adjacency is not None and self.adjacency not in ADJACENCIES:
+        if self.adjacency is not None and not (isinstance(self.adjacency, str) and self.adjacency in ADJACENCIES):
             raise InvalidNeighbours(
                 f"adjacency={brief(self.adjacency)} must be 'add-remove', 'replace-one' or None for either"
             )

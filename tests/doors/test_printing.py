@@ -1,0 +1,73 @@
+"""What a mechanism prints goes to standard error, however it prints: standard output is the result alone."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from dpwitness.cli import main
+
+PRINTS = """
+import atexit, ctypes, os, subprocess, sys
+from sys import stdout
+print("at import")
+subprocess.run([sys.executable, "-c", "print('of a child')"])
+atexit.register(lambda: print("at the end"))
+
+def noisy(rng, data, size, epsilon):
+    print("of a run")
+    stdout.write("of a kept stream\\n")
+    os.write(1, b"of the file\\n")
+    ctypes.CDLL(None).puts(b"of a library")  # which holds it back where nobody watches
+    return data[0] + rng.laplace(0, 1 / epsilon, size)
+"""
+SAID = {"at import", "of a child", "of a run", "of a kept stream", "of the file", "of a library"}
+LINE = ["check", "prints.py:noisy", "--epsilon", "1", "--queries", "1", "--runs", "200", "--seed", "1", "--json"]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    (tmp_path / "prints.py").write_text(PRINTS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_json_stays_json(place):
+    code = "import sys; from dpwitness.cli import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code, *LINE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verdict"] == "not-refuted"
+    assert SAID | {"at the end"} <= set(done.stderr.splitlines())
+
+
+def test_within_another_program_its_standard_output_comes_back(place, capfd):
+    before = sys.stdout
+    assert main(LINE) == 0
+    assert sys.stdout is before
+    print("after")
+    out, err = capfd.readouterr()
+    result, after = out[: out.rindex("}") + 1], out[out.rindex("}") + 1 :]
+    assert json.loads(result)["verdict"] == "not-refuted"
+    assert after.split() == ["after"]
+    assert set(err.splitlines()) >= SAID
+
+
+def test_of_a_stream_without_a_file_too(place, capsys):
+    assert main(LINE) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["verdict"] == "not-refuted"
+    assert {"at import", "of a run", "of a kept stream"} <= set(err.splitlines())
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
+def test_workers_and_the_other_interpreter_print_to_standard_error(place, capfd):
+    (place / "slow.py").write_text(
+        "import time\n\ndef slow(rng, data):\n    print('hello')\n    time.sleep(0.001)\n    return rng.random()\n"
+    )
+    line = ["check", "slow.py:slow", "--claim", "1", "--queries", "1", "--runs", "60", "--max-time", "5s", "--json"]
+    for more in (["--workers", "2"], ["--python", sys.executable, "--workers", "1"]):
+        assert main([*line, *more]) == 0
+        out, err = capfd.readouterr()
+        assert json.loads(out)["verdict"] == "not-refuted"
+        assert ("hello" in err) == ("--python" not in more)  # what the other interpreter says is kept for its end

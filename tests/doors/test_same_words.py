@@ -1,0 +1,236 @@
+"""One name for one thing, and what the command line reads Python reads: names, texts, files and values."""
+
+import functools
+import inspect
+import json
+import re
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness import checks
+from dpwitness.claims import ZCDP
+from dpwitness.cli.commands import parse
+
+FEW = {"seed": 1, "runs": 5_000, "search_runs": 2_000, "workers": 1}
+ONE = [([0.0], [1.0])]
+
+
+def noisy(rng, data, size, scale=1.0):
+    return data[0] + rng.laplace(0, scale, size)
+
+
+@pytest.fixture(scope="module")
+def violation():
+    return dpw.check("isvt1", epsilon=0.7, **{**FEW, "runs": 100_000})
+
+
+def test_a_verdict_has_no_truth_value_and_says_whether_it_is_refuted(violation):
+    passed = dpw.check(noisy, claim=2.0, neighbours=ONE, max_time="30s", **FEW)
+    assert (violation.refuted, passed.refuted) == (True, False)
+    for verdict in (violation, passed):
+        with pytest.raises(TypeError, match=r"ask verdict\.refuted, or isinstance\(verdict, Violation\)"):
+            bool(verdict)
+    assert violation.witness.mechanism == "isvt1"  # so that a file of it can be replayed by that name
+
+
+def test_of_several_adjacencies_one_refuted_is_enough():
+    either = dpw.records(dpw.numbers(0, 1), adjacency=None, size=(0, 2))
+    verdict = dpw.check(lambda rng, data, size: np.full(size, len(data)) + rng.random(size) / 2, claim=1.0,
+                        neighbours=either, **FEW)  # fmt: skip
+    assert verdict.others
+    assert verdict.refuted
+    assert [other.refuted for other in verdict.others] == [False]  # the number of records stays where one is replaced
+
+
+def test_a_profile_of_a_claim_has_no_truth_value():
+    found = dpw.profile(noisy, claim="1", neighbours=ONE, **FEW)
+    assert not found.refuted
+    with pytest.raises(TypeError, match=r"profile\.refuted"):
+        bool(found)
+
+
+def test_a_witness_may_be_given_in_any_form(violation, tmp_path):
+    place = tmp_path / "w.json"
+    violation.witness.save(place)
+    fresh = {"runs": 100_000, "seed": 9, "workers": 1}
+    expected = dpw.replay(violation.witness, **fresh).counts
+    for given in (violation, str(place), place, json.loads(place.read_text()), violation.to_json()):
+        assert dpw.replay(given, **fresh).counts == expected
+    sides = violation.witness.pair.sides
+    for neighbours in ([sides], [violation.witness.pair], dpw.pairs(sides)):
+        assert dpw.replay(violation, "isvt1", neighbours=neighbours, **fresh).counts == expected
+    with pytest.raises(dpw.InvalidNeighbours, match="is not one that pairs"):
+        dpw.replay(violation, "isvt1", neighbours=[([0.0], [1.0])])
+    passed = {**violation.to_json(), "witness": None}
+    with pytest.raises(dpw.InvalidWitness, match="nothing was refuted"):
+        dpw.replay(passed)
+    with pytest.raises(dpw.InvalidWitness, match="must be a witness, a verdict, a file"):
+        dpw.replay(3)
+
+
+def test_a_witness_is_replayed_before_it_is_shrunk(violation):
+    small = dpw.shrink(violation.witness, runs=100_000, workers=1, max_time="2s")
+    assert small.refuted
+    assert small.seed != violation.seed
+    with pytest.raises(dpw.InvalidWitness, match="fresh runs did not refute"):
+        dpw.shrink(violation.witness, "svt", workers=1)
+
+
+def test_claims_and_times_are_texts_in_python_too(tmp_path, monkeypatch):
+    verdict = dpw.check(noisy, claim="zcdp:0.001", neighbours=ONE, max_time="60s", **FEW)
+    assert verdict.refuted
+    assert verdict.claim == ZCDP(0.001)
+    for text, found in (("90", 90.0), ("90s", 90.0), ("500ms", 0.5), ("2m", 120.0), ("1h", 3600.0)):
+        assert checks.seconds("max_time", text) == found
+    for text in ("", "s", "1 minute", "-1s", "nan", "0"):
+        with pytest.raises(dpw.InvalidParameter, match="max_time="):
+            dpw.check(noisy, claim=1, neighbours=ONE, max_time=text)
+    with pytest.raises(dpw.InvalidClaim, match=r"claim='zcpd:0\.5' must be .*did you mean 'zcdp'"):
+        dpw.check(noisy, claim="zcpd:0.5", neighbours=ONE)
+    (tmp_path / "mine.py").write_text("def noisy(rng, data, size):\n    return data[0] + rng.laplace(0, 0.3, size)\n")
+    monkeypatch.chdir(tmp_path)
+    assert dpw.check("mine.py:noisy", claim=1, neighbours=ONE, **FEW).refuted
+    with pytest.raises(dpw.UnknownTarget, match=r"there is no file mina\.py; did you mean 'mine\.py'\?"):
+        dpw.check("mina.py:noisy", claim=1)
+
+
+OLD = {
+    "check": ({"max_runs": 3}, "check has no parameter 'max_runs': give runs=…"),
+    "replay": ({"max_runs": 3}, "replay has no parameter 'max_runs': give runs=…"),
+    "shrink": ({"max_runs": 3}, "shrink has no parameter 'max_runs': give runs=…"),
+    "bound": ({"confidence": 0.9}, "bound has no parameter 'confidence': give alpha=…, which is 1 − confidence"),
+    "curve": ({"epsilons": [1]}, "curve has no parameter 'epsilons': give epsilon=…"),
+    "profile": ({"neighbors": ONE}, "profile has no parameter 'neighbors'; did you mean 'neighbours'?"),
+}
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_an_unknown_parameter_is_refused_by_what_is_meant(name):
+    given, said = OLD[name]
+    with pytest.raises(dpw.InvalidParameter, match=re.escape(said)):
+        getattr(dpw, name)(noisy, **given)
+    with pytest.raises(dpw.InvalidParameter, match=re.escape("noisy has: give parameters={'scale': 2.0}")):
+        getattr(dpw, name)(noisy, scale=2.0)
+
+
+def test_a_missing_parameter_is_asked_for_where_it_can_be_given():
+    def needs(rng, data, scale):
+        return 0.0
+
+    with pytest.raises(dpw.InvalidParameter, match=r"give parameters=\{'scale': …\} \(command line: --set scale=…\)"):
+        dpw.check(needs, claim=1, neighbours=ONE)
+    with pytest.raises(dpw.InvalidParameter, match=r"1\.0 needs its name, as epsilon=1\.0"):
+        dpw.check(noisy, 1.0)
+
+
+#: Of each command the function, and the options that have other names there or are none of its.
+COMMANDS = {"check": dpw.check, "bound": dpw.bound, "profile": dpw.profile, "curve": dpw.curve, "replay": dpw.replay}
+OTHERS = {"set": "parameters", "pair": "neighbours", "queries": "neighbours", "may_move": "neighbours",
+          "direction": "neighbours", "records": "neighbours", "adjacency": "neighbours", "form": "neighbours",
+          "size": "neighbours", "domain": "neighbours", "column": "data", "python": "mechanism",
+          "target": "mechanism"}  # fmt: skip
+PRINTED = {"save", "json", "quiet", "plot", "traceback", "help"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_has_the_name_of_the_parameter(name):
+    known = set(inspect.signature(COMMANDS[name]).parameters)
+    line = [name, "x", *(["--epsilon", "1", "--claims", "1"] if name == "curve" else [])]
+    options = {action.dest for action in parse(line).parser._actions}
+    assert {OTHERS.get(option, option) for option in options - PRINTED} <= known
+
+
+# Mechanisms as they are written.
+
+
+def test_parameters_without_a_name():
+    def positional(rng, data, /, scale=0.2):
+        return data[0] + rng.laplace(0, scale)
+
+    def vectorised(rng, data, size, /):
+        return data[0] + rng.laplace(0, 0.2, size)
+
+    for mechanism, outcome in ((positional, None), (positional, float), (vectorised, None)):
+        assert dpw.check(mechanism, claim=1, neighbours=ONE, outcome=outcome, **{**FEW, "runs": 2_000}).refuted
+
+
+def handing_on(function):
+    @functools.wraps(function)
+    def wrapper(*given, **named):
+        return function(*given, **named)
+
+    return wrapper
+
+
+def by_position(function):
+    @functools.wraps(function)
+    def wrapper(*given):
+        return function(*given)
+
+    return wrapper
+
+
+def without_generator(function):
+    @functools.wraps(function)
+    def wrapper(data):
+        return function(np.random.default_rng(), data)
+
+    return wrapper
+
+
+@pytest.mark.parametrize("wrap", [handing_on, by_position, without_generator])
+def test_a_wrapped_function_is_called_through_its_wrapper(wrap):
+    @wrap
+    def mechanism(rng, data, scale=0.2):
+        return data[0] + rng.laplace(0, scale)
+
+    verdict = dpw.check(mechanism, claim=1, neighbours=ONE, outcome=float, **{**FEW, "runs": 2_000})
+    assert verdict.refuted
+    assert verdict.reproducible == (wrap is not without_generator)
+    assert verdict.parameters == ({} if wrap is without_generator else {"scale": 0.2})
+
+
+class Model:
+    """As scikit-learn has them, without a claim of its own."""
+
+    def fit(self, X, y):
+        self.coef_ = [X.sum() + np.sum(y) + np.random.default_rng().laplace(0, 0.1)]
+        return self
+
+
+def test_an_estimator_is_fitted_and_its_attributes_are_released():
+    relation = dpw.records(((dpw.numbers(0, 1),), dpw.flags()), form="xy")
+    few = {**FEW, "runs": 500, "search_runs": 200}
+    assert dpw.check(Model(), claim=1, neighbours=relation, outcome="coef_", **few).refuted
+    with pytest.raises(dpw.InvalidOutcome, match=r"returned <.*Model object> on run 0: name the attributes"):
+        dpw.check(Model(), claim=1, neighbours=relation, **few)
+
+
+# Messages.
+
+
+def test_messages_name_what_and_the_mend():
+    for given, said in (
+        (([1, 1], [2, 1]), "pairs(([1, 1], [2, 1]))"),
+        (([1, 2, 3], [1, 2, 4]), "pairs(([1, 2, 3], [1, 2, 4]))"),
+        ((1, 2), "pairs((1, 2))"),
+    ):
+        with pytest.raises(dpw.InvalidNeighbours, match=re.escape(f"for one pair of two inputs give {said}")):
+            dpw.pairs(*given)
+    with pytest.raises(
+        dpw.InvalidNeighbours, match=re.escape("the domain of 'age', (0, 120), must be a domain: for a")
+    ):
+        dpw.records({"age": (0, 120)})
+    assert checks.brief(object()) == "<object object>"
+
+
+def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
+    monkeypatch.setattr(checks, "memory", lambda: 10**9)
+    for made in (dpw.queries, dpw.histogram, dpw.bits):
+        assert made(10**6)
+        with pytest.raises(
+            dpw.InvalidNeighbours, match=r"length=10000000 is too large for 1 GB of memory: give at most 2604166"
+        ):
+            made(10**7)
