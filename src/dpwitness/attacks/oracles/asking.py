@@ -155,7 +155,7 @@ class Asking(Generic[Q]):
 
     @property
     def paid(self) -> int:
-        """Up to which row the transcript has answers: an attack that asks as many questions uses all of them."""
+        """Up to which row the transcript has answers, also of questions that are not asked this time."""
         rows = [] if self.transcript is None else self.transcript.rows
         return max((place for place, row in enumerate(rows, 1) if row.answer is not None), default=0)
 
@@ -204,6 +204,13 @@ class Asking(Generic[Q]):
             raise self._refused[0]
         self.missing += int(np.isnan(answers).sum())
         return answers
+
+    def recorded(self, questions: Iterable[Q]) -> NDArray[np.float64]:
+        """The answers that the transcript has, NaN where it has none; nothing is asked."""
+        if self.transcript is None:
+            return np.array([np.nan for _ in questions])
+        rows = (self._found(self.form.written(question)) for question in questions)
+        return np.array([np.nan if row is None else _answer(row) for row in rows], np.float64)
 
     def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[NDArray[np.float64], AttackStopped | None]:
         """The answers, NaN where there is none, and what ended the asking; `whole`: there the answers end, too."""
