@@ -92,7 +92,7 @@ class Asking(Generic[Q]):
       and reports `stopped`. Nothing is raised unless there is no answer at all.
     - `ask` is for a family that can do nothing with a part: it raises `AttackStopped` at the first question without an
       answer, whose `answers` are those before it. The family catches this where it has something to say of what it
-      knows by then.
+      knows by then. Where the asking is `partial`, it is `ask_some`.
 
     Attributes
     ----------
@@ -117,6 +117,8 @@ class Asking(Generic[Q]):
         Gets all questions and answers; None: they are not kept.
     save
         Writes the transcript; called every few seconds, and by the caller at the end. None: it is not written.
+    partial
+        Whether `ask` is `ask_some`: for a family all of whose parts take NaN for an answer.
     offer
         Without a system: whether new questions can be written into the transcript, to be answered for another run.
     """
@@ -129,6 +131,7 @@ class Asking(Generic[Q]):
         limits: Limits | None = None,
         transcript: Transcript | None = None,
         save: Callable[[], None] | None = None,
+        partial: bool = False,
         offer: bool = True,
     ) -> None:
         if system is None and transcript is None:
@@ -137,7 +140,7 @@ class Asking(Generic[Q]):
         self.progress: Callable[[int], None] | None = None
         self.asked = self.missing = 0
         self.stopped: str | None = None
-        self._offer = offer
+        self._partial, self._offer = partial, offer
         self._next = -np.inf
         self._save, self._saved, self._between = save, self.limits.clock.now(), SAVE_EVERY
         self._unused = 0  # answers of the transcript that were not asked for
@@ -179,6 +182,8 @@ class Asking(Generic[Q]):
         Waiting
             Where there is no system and the transcript answers none of these questions, or lacks some of them.
         """
+        if self._partial:
+            return self.ask_some(questions)
         if isinstance(questions, Sized):
             self._allow(len(questions) - self._unused)
         answers, stopped = self._collect(iter(questions), whole=True)

@@ -1,9 +1,9 @@
 """An attack on the user's own system from the command line: what is asked, kept, stopped and gone on with."""
 
 import argparse
+import functools
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from dpwitness.attacks.options import deadline_of, seed_of
@@ -28,7 +28,12 @@ R = TypeVar("R")
 
 
 def attack_system(
-    arguments: argparse.Namespace, form: Form[Q], settings: Mapping[str, Any], attack: Callable[[Asking[Q], int], R]
+    arguments: argparse.Namespace,
+    form: Form[Q],
+    settings: Mapping[str, Any],
+    attack: Callable[[Asking[Q], int], R],
+    *,
+    partial: bool = False,
 ) -> R | None:
     """Run an attack on the system that the options name; None where its questions wait in a file, which is then said.
 
@@ -44,6 +49,8 @@ def attack_system(
     attack
         From what it may ask and its seed to what it found; it must ask the same again when it gets the same answers.
         How it goes on without some of them says `Asking`.
+    partial
+        As `Asking` takes it.
 
     Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
     the attack, --ask FILE has its questions and answers; where the process is killed, those of some seconds before.
@@ -57,13 +64,14 @@ def attack_system(
     seed = transcript.seed
     system = None if arguments.oracle is None else load_system(arguments.oracle, form, seed)
     kept = None if arguments.ask is None and arguments.answers is None else transcript
-    save = None if arguments.ask is None else partial(transcript.save, arguments.ask)
+    save = None if arguments.ask is None else functools.partial(transcript.save, arguments.ask)
     asking = Asking(
         form,
         system,
         limits=limits,
         transcript=kept,
         save=save if _replaceable(arguments.ask) else None,
+        partial=partial,
         offer=arguments.ask is not None,
     )
     try:
