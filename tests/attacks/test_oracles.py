@@ -98,11 +98,13 @@ def test_what_is_an_answer(value, number, whole, flag):
 @pytest.mark.parametrize("value", [None, "12", float("nan"), [1, 2], object()])
 def test_a_wrong_answer_names_the_question_and_the_value(value):
     ask = asking(lambda question: value if question == 7 else 0.0)
-    with pytest.raises(OracleFailed, match=r"gave .* for question 4, 7: give a finite number$") as caught:
+    with pytest.raises(AttackStopped, match=r"gave .* for question 4, 7: give a finite number$") as caught:
         ask.ask([4, 5, 6, 7, 8])
     assert repr(value) in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert ask.asked == 3
+    assert caught.value.answers == (0, 0, 0)
+    with pytest.raises(OracleFailed, match=r"gave .* for question 1, 7: give a finite number$"):
+        asking(lambda question: value).ask([7, 8])  # no answer at all
 
 
 @pytest.mark.parametrize(("answers", "what"), [([1.0], "1 answers"), (None, "NoneType from ask_all")])
@@ -116,8 +118,11 @@ def test_one_answer_a_question(answers, what):
 
 
 def test_an_exception_of_the_system():
-    with pytest.raises(OracleFailed, match=r"raised ZeroDivisionError: .* at question 3, 0$"):
-        asking(lambda question: 1 / question).ask([2, 1, 0])
+    with pytest.raises(AttackStopped, match=r"raised ZeroDivisionError: .* at question 3, 0$") as stopped:
+        asking(lambda question: 1 / question, retries=0).ask([2, 1, 0, 3])
+    assert stopped.value.answers == (0.5, 1)
+    with pytest.raises(OracleFailed, match=r"raised ZeroDivisionError: .* at question 1, 0$"):
+        asking(lambda question: 1 / question).ask([0, 1])  # at once: nothing says that it ever answers
 
 
 def test_the_budget_stops_before_a_batch_that_does_not_fit():
@@ -169,3 +174,108 @@ def test_no_waiting_beyond_the_end_of_the_time():
     ask = asking(lambda question: question, rate=0.01, deadline=Deadline(system_time.monotonic() + 60))
     with pytest.raises(AttackStopped, match="--max-time is over after 1 questions"):
         ask.ask([1, 2])  # the second may be asked after 100 s
+
+
+class Failing:
+    """Answers questions by themselves, but raises at each call whose number is listed, and from one of them on."""
+
+    def __init__(self, *calls, end=np.inf):
+        self.calls, self.end, self.called = calls, end, []
+
+    def __call__(self, question):
+        self.called.append(question)
+        if len(self.called) in self.calls or len(self.called) >= self.end:
+            raise ConnectionError("503")
+        return question
+
+
+def test_one_failure_among_many_answers_is_tried_again_after_growing_pauses():
+    time, system = Time(), Failing(4, 8, 9, 10)
+    ask = asking(system, clock=time.clock())
+    assert ask.ask(range(20)).tolist() == list(range(20))
+    assert time.pauses == [1, 1, 2, 4]
+    assert ask.asked == 20
+    assert len(system.called) == 24
+    with pytest.raises(AttackStopped, match=r"ConnectionError: 503 at question 4, 3 \(tried 2 times\)$"):
+        asking(Failing(4, 5), retries=1, clock=time.clock()).ask(range(5))
+    with pytest.raises(InvalidParameter, match="--retries -1"):
+        Limits(retries=-1)
+
+
+def test_no_retry_beyond_the_end_of_the_time():
+    import time as system_time
+
+    time, system = Time(), Failing(4)
+    ask = asking(system, clock=time.clock(), deadline=Deadline(system_time.monotonic() + 0.9))
+    assert np.isnan(ask.ask_some(range(5)))[3]
+    assert time.pauses == []
+
+
+def test_a_refused_question_is_left_out():
+    time = Time()
+    ask = asking(lambda question: 1 / (question - 3), clock=time.clock())
+    found = ask.ask_some(range(6))
+    assert np.flatnonzero(np.isnan(found)).tolist() == [3]
+    assert found[4] == 1
+    assert (ask.asked, ask.missing, ask.stopped) == (6, 1, None)
+    assert sum(time.pauses) == 7
+
+
+def test_a_system_that_refuses_many_questions_is_not_waited_for_each_time():
+    time = Time()
+    ask = asking(lambda question: 1 / (question % 3), clock=time.clock())
+    found = ask.ask_some(range(1, 301))
+    assert np.isnan(found).sum() == ask.missing == 100
+    assert sum(time.pauses) == 3 * 7
+
+
+def test_a_quota_ends_in_the_answers_before():
+    time, system = Time(), Failing(end=801)
+    ask = asking(system, clock=time.clock())
+    found = ask.ask_some(iter(range(1218)))
+    assert found[:800].tolist() == list(range(800))
+    assert np.isnan(found[800:]).sum() == ask.missing == 418
+    assert "ConnectionError: 503 at question 801, 800 (tried 4 times); the 9 questions after it" in ask.stopped
+    calls = len(system.called)
+    assert calls == 800 + 4 + 9
+    assert np.isnan(ask.ask_some(range(5))).all()
+    assert len(system.called) == calls  # what answers no more is not asked again
+
+
+def test_a_batch_that_fails_is_asked_in_halves():
+    class Quota:
+        left, calls = 800, 0
+
+        def ask_all(self, questions):
+            self.calls += 1
+            if len(questions) > self.left or 77 in questions:
+                raise PermissionError("quota")
+            self.left -= len(questions)
+            return questions
+
+    system = Quota()
+    ask = asking(system, clock=Time().clock())
+    found = ask.ask_some(range(1218))
+    known = np.flatnonzero(~np.isnan(found))
+    assert known.tolist() == [q for q in range(801) if q != 77]
+    assert found[known].tolist() == known.tolist()
+    assert "PermissionError: quota at question 802, 801" in ask.stopped
+    assert system.calls < 100
+
+
+def test_nothing_answered_is_a_failure_of_the_system():
+    time, system = Time(), Failing(end=1)
+    with pytest.raises(OracleFailed, match=r"503 at question 1, 0$"):
+        asking(system, clock=time.clock()).ask_some(range(50))
+    assert len(system.called) == 10
+    assert time.pauses == []
+    with pytest.raises(OracleFailed, match="gave None for question 1"):
+        asking(lambda question: None).ask_some(range(3))
+
+
+def test_answers_after_the_budget_are_left_out():
+    ask = asking(lambda question: question, budget=4)
+    assert ask.ask_some(range(3)).tolist() == [0, 1, 2]
+    assert ask.stopped is None
+    assert np.isnan(ask.ask_some(range(3))).tolist() == [False, True, True]
+    assert ask.stopped.startswith("--budget 4 is used up")

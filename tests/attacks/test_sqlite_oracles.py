@@ -117,7 +117,7 @@ def test_thresholds(small, tmp_path, capsys):
     assert len(questions.read_text().splitlines()) == asked + 1 > 4
 
 
-def test_a_broken_connection_is_a_named_error_and_is_gone_on_with(database, tmp_path, capsys):
+def test_a_broken_connection_ends_in_the_answers_there_are_and_is_gone_on_with(database, tmp_path, capsys):
     (tmp_path / "failing.py").write_text(
         "import os, runpy\n"
         f"system = runpy.run_path({str(EXAMPLE)!r})['subset_sums']\n"
@@ -129,11 +129,12 @@ def test_a_broken_connection_is_a_named_error_and_is_gone_on_with(database, tmp_
         "    return ask\n"
     )
     line = ["attack", "subset_sum", "--size", "48", "--ask", str(tmp_path / "kept.jsonl"), "--json", "--seed", "1"]
-    assert main([*line, "--oracle", f"{tmp_path / 'failing.py'}:failing"]) == 2
-    message = capsys.readouterr().err
-    assert "failing raised" in message
-    assert "at question 300, [" in message
-    assert "the answers so far are kept" in message
+    assert main([*line, "--oracle", f"{tmp_path / 'failing.py'}:failing", "--retries", "0"]) == 0
+    partial = json.loads(capsys.readouterr().out)
+    assert "failing raised" in partial["stopped"]
+    assert "at question 300, [" in partial["stopped"]
+    assert "the answers so far are kept" in partial["stopped"]
+    assert partial["confidence"]["fresh_questions"] == 27  # of the 299 answers there are
     assert main([*line, "--oracle", f"{EXAMPLE}:subset_sums"]) == 0
     smokes = [bit for (bit,) in database.execute("SELECT smokes FROM people WHERE id < 48 ORDER BY id")]
     recovered = json.loads(capsys.readouterr().out)["recovered"]

@@ -1,6 +1,10 @@
-"""Asking a system within what is allowed: its answers checked, questions counted, budget, rate and time kept."""
+"""Asking a system within what is allowed: its answers checked, questions counted, budget, rate and time kept.
+
+What was answered is never lost: the answers so far come with whatever ends the asking.
+"""
 
 import time
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from itertools import islice
@@ -11,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpwitness.attacks.oracles.form import Form
 from dpwitness.attacks.oracles.systems import System, WrongNumber
-from dpwitness.attacks.oracles.transcript import Transcript, shown_question
+from dpwitness.attacks.oracles.transcript import Row, Transcript, shown_question
 from dpwitness.clock import Deadline
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 
@@ -23,6 +27,15 @@ Q = TypeVar("Q")
 MOST_WAITING: Final = 10_000_000
 #: Seconds between two writings of the answers so far, at least.
 SAVE_EVERY: Final = 3.0
+#: How often a call that failed is tried again, where nothing else is said.
+RETRIES: Final = 3
+#: Seconds before the first of these; before each further one twice as many, up to a limit.
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+#: After so many questions more that no further try has helped than that it has, further ones are tried once.
+IN_VAIN: Final = 3
+#: So many questions without an answer, one after another, are taken for the end of all answers.
+REFUSED: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +50,14 @@ class Clock:
 class Limits:
     """What an attack may ask: `budget` questions in all, `rate` of them a second, until `deadline`; None: no limit.
 
-    Raises `InvalidParameter` for a budget below 1 or a rate that is not positive.
+    `retries`: how often a call that raised is tried again, after pauses of 1, 2, 4, … seconds. Raises
+    `InvalidParameter` for a budget below 1, a rate that is not positive, or fewer retries than none.
     """
 
     budget: int | None = None
     rate: float | None = None
     deadline: Deadline | None = None
+    retries: int = RETRIES
     clock: Clock = Clock()
 
     def __post_init__(self) -> None:
@@ -50,6 +65,8 @@ class Limits:
             raise InvalidParameter(f"--budget {self.budget} must be at least 1 question")
         if self.rate is not None and not 0 < self.rate < float("inf"):
             raise InvalidParameter(f"--rate {self.rate:g} must be a positive number of questions a second")
+        if not self.retries >= 0:
+            raise InvalidParameter(f"--retries {self.retries} must be at least 0")
 
 
 class Waiting(Exception):  # no error: the attack goes on in another run, once its questions are answered
@@ -63,22 +80,47 @@ class Waiting(Exception):  # no error: the attack goes on in another run, once i
 class Asking(Generic[Q]):
     """The only way from an attack on a user's system to its answers.
 
-    Answers come from the transcript as far as it goes, then from the system. An attack that is deterministic given its
+    Answers come from the transcript where it has them, then from the system. An attack that is deterministic given its
     seed and the answers asks the same questions again, so an interrupted one, or one whose questions a file carries,
-    goes on where it was. `progress`, if set, is called with the number of questions asked.
+    goes on where it was.
+
+    **Answers that stay out.** A system refuses a question, is down for a moment, or meets a quota; a file is filled in
+    by half. A family chooses how it takes that:
+
+    - `ask_some` gives NaN for each question that has no answer, and goes on. Then `stopped` says why no more answers
+      come, None while they do, and `missing` how many did not. A family drops what is NaN, makes the best of the rest,
+      and reports `stopped`. Nothing is raised unless there is no answer at all.
+    - `ask` is for a family that can do nothing with a part: it raises `AttackStopped` at the first question without an
+      answer, whose `answers` are those before it. The family catches this where it has something to say of what it
+      knows by then. Where the asking is `partial`, it is `ask_some`.
+
+    Attributes
+    ----------
+    asked
+        Questions so far, those that the transcript answers included.
+    missing
+        How many of them got no answer.
+    stopped
+        Why no more answers come; None: they do.
+    progress
+        If set, called with the number of questions asked.
 
     Parameters
     ----------
     form
         Of the family's questions and answers.
     system
-        None: only the transcript answers, and `Waiting` is raised at the first batch that it does not.
+        None: only the transcript answers, and `Waiting` is raised where it lacks questions, or all answers of a batch.
     limits
-        On all questions, those of the transcript included.
+        On all questions, those of the transcript included; but what was answered before is used in any case.
     transcript
         Gets all questions and answers; None: they are not kept.
     save
         Writes the transcript; called every few seconds, and by the caller at the end. None: it is not written.
+    partial
+        Whether `ask` is `ask_some`: for a family all of whose parts take NaN for an answer.
+    offer
+        Without a system: whether new questions can be written into the transcript, to be answered for another run.
     """
 
     def __init__(
@@ -89,19 +131,36 @@ class Asking(Generic[Q]):
         limits: Limits | None = None,
         transcript: Transcript | None = None,
         save: Callable[[], None] | None = None,
+        partial: bool = False,
+        offer: bool = True,
     ) -> None:
         if system is None and transcript is None:
             raise InvalidParameter("an attack needs a system, or a transcript that its questions are written to")
         self.form, self.system, self.limits, self.transcript = form, system, limits or Limits(), transcript
         self.progress: Callable[[int], None] | None = None
-        self.asked = 0
+        self.asked = self.missing = 0
+        self.stopped: str | None = None
+        self._partial, self._offer = partial, offer
         self._next = -np.inf
         self._save, self._saved, self._between = save, self.limits.clock.now(), SAVE_EVERY
+        self._unused = 0  # answers of the transcript that were not asked for
+        if transcript is not None:
+            transcript.begin()
+            self._unused = transcript.answered
+        self._answered = self._unused > 0  # whether there was any answer
+        self._refused: list[OracleFailed] = []  # of the questions since the last answer
+        self._vain = 0  # questions that no retry helped, less those that one did
 
     @property
     def left(self) -> float:
-        """How many questions the budget still has; inf without one."""
-        return np.inf if self.limits.budget is None else self.limits.budget - self.asked
+        """How many questions the budget still has, those of the transcript counted; inf without one."""
+        return np.inf if self.limits.budget is None else self.limits.budget - self.asked - self._unused
+
+    @property
+    def paid(self) -> int:
+        """Up to which row the transcript has answers, also of questions that are not asked this time."""
+        rows = [] if self.transcript is None else self.transcript.rows
+        return max((place for place, row in enumerate(rows, 1) if row.answer is not None), default=0)
 
     def one(self, question: Q) -> float:
         """The answer to one question, as `ask` gives it."""
@@ -116,97 +175,233 @@ class Asking(Generic[Q]):
         Raises
         ------
         AttackStopped
-            Where the budget or the time is used up; its `answers` are those that there were before.
+            Where the budget or the time is used up, or a question gets no answer; its `answers` are those of this batch
+            up to there.
         OracleFailed
-            Where the system raises, or gives what is no answer.
+            Where the system raises, or gives what is no answer, and nothing was answered before.
         Waiting
-            Where there is no system and the transcript answers none of these questions.
-        InvalidData
-            Where the transcript has other questions, or answers only some of a batch.
+            Where there is no system and the transcript answers none of these questions, or lacks some of them.
         """
+        if self._partial:
+            return self.ask_some(questions)
         if isinstance(questions, Sized):
-            self._allow(len(questions))
-        answers: list[float] = []
-        try:
-            self._collect(iter(questions), answers)
-        except AttackStopped as stopped:
-            stopped.answers = tuple(answers)
-            raise
-        return np.array(answers, np.float64)
+            self._allow(len(questions) - self._unused)
+        answers, stopped = self._collect(iter(questions), whole=True)
+        if stopped is not None:
+            stopped.answers = tuple(answers[: int(np.argmax(np.append(np.isnan(answers), True)))].tolist())
+            raise stopped
+        return answers
 
-    def _collect(self, questions: Iterator[Q], answers: list[float]) -> None:
-        if self.transcript is not None:
-            answers.extend(self._known(questions, self.transcript))
+    def ask_some(self, questions: Iterable[Q]) -> NDArray[np.float64]:
+        """As `ask`, but NaN for each question that gets no answer, shape (questions,); see `stopped` and `missing`.
+
+        Raises
+        ------
+        OracleFailed
+            Where the system raises, or gives what is no answer, and nothing was answered before.
+        Waiting
+            As `ask`.
+        """
+        answers, stopped = self._collect(iter(questions), whole=False)
+        if stopped is not None:
+            self.stopped = str(stopped)
+        elif not self._answered and self._refused:
+            raise self._refused[0]
+        self.missing += int(np.isnan(answers).sum())
+        return answers
+
+    def recorded(self, questions: Iterable[Q]) -> NDArray[np.float64]:
+        """The answers that the transcript has, NaN where it has none; nothing is asked."""
+        if self.transcript is None:
+            return np.array([np.nan for _ in questions])
+        rows = (self._found(self.form.written(question)) for question in questions)
+        return np.array([np.nan if row is None else _answer(row) for row in rows], np.float64)
+
+    def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[NDArray[np.float64], AttackStopped | None]:
+        """The answers, NaN where there is none, and what ended the asking; `whole`: there the answers end, too."""
         if self.system is None:
-            assert self.transcript is not None
-            if left := list(islice(self._allowed(questions), MOST_WAITING + 1)):
-                if len(left) > MOST_WAITING:
-                    raise InvalidParameter(
-                        f"the attack asks more than {MOST_WAITING:,} questions at once, too many for a file: give "
-                        "--budget, or a system by --oracle"
+            rows, stopped = self._of_file(questions, whole=whole)
+            return np.array([_answer(row) for row in rows], np.float64), stopped
+        answers = array("d")  # of millions of questions rows would take much memory
+        stopped, size = None if self.stopped is None else AttackStopped(self.stopped), self._at_once(self.system)
+        while batch := list(islice(questions, size)):
+            asked = [(question, self._row(question)) for question in batch]
+            if stopped is None:
+                try:
+                    self._fill([one for one in asked if one[1].answer is None], self.system, whole)
+                except AttackStopped as error:
+                    stopped = error
+            answers.extend(_answer(row) for _, row in asked)
+            if stopped is not None and whole:
+                break
+            if stopped is not None and not self._unused:
+                answers.extend(np.nan for _ in questions)
+        return np.array(answers, np.float64), stopped
+
+    def _row(self, question: Q) -> Row:
+        """Where the answer to a question stands, or is to stand."""
+        if self.transcript is None:
+            return Row(0, None)
+        written = self.form.written(question)
+        return self._found(written) or Row(0, written)
+
+    def _found(self, written: object) -> Row | None:
+        """The row of the transcript that has this question, which then is counted if it has an answer, too."""
+        assert self.transcript is not None
+        row = self.transcript.find(written)
+        if row is not None and row.answer is not None:
+            self._unused -= 1
+            self.asked += 1
+        return row
+
+    def _of_file(self, questions: Iterator[Q], *, whole: bool) -> tuple[list[Row], AttackStopped | None]:
+        """The rows of questions that only the transcript answers. Raises `Waiting` where more have to be answered."""
+        assert self.transcript is not None
+        rows, unanswered, new = list[Row](), list[Row](), list[Row]()
+        stopped: AttackStopped | None = None
+        for question in questions:
+            written = self.form.written(question)
+            rows.append(row := self._found(written) or Row(0, written))
+            if row.answer is not None:
+                continue
+            if len(unanswered) >= self.left:
+                stopped = stopped or self._over_budget(len(unanswered) + 1)
+                if whole:
+                    return rows, stopped
+                continue
+            unanswered.append(row)
+            if not row.id:
+                new.append(row)
+            if len(unanswered) > MOST_WAITING:
+                raise InvalidParameter(
+                    f"the attack asks more than {MOST_WAITING:,} questions at once, too many for a file: give "
+                    "--budget, or a system by --oracle"
+                )
+        if unanswered and (len(unanswered) == len(rows) or (new and self._offer)):
+            if new:
+                self.transcript.forget_unasked()
+            for row in new:
+                self.transcript.add(row)
+            raise Waiting(len(unanswered))
+        if unanswered:
+            number = f"{len(unanswered):,} of {len(rows):,} questions have" if len(unanswered) > 1 else "1 question has"
+            first = shown_question(unanswered[0].question)
+            stopped = AttackStopped(f"{number} no answer in the file, question {first} among them")
+        self.asked += len(unanswered)
+        return rows, stopped
+
+    def _fill(self, batch: list[tuple[Q, Row]], system: System[Q], whole: bool) -> None:
+        """Ask the system for answers, as far as the budget goes; where a call fails, in halves of it.
+
+        Raises as `ask`; but unless `whole`, `AttackStopped` where no more answers are to be expected alone.
+        """
+        allowed = int(min(len(batch), max(self.left, 0)))
+        parts = [batch[:allowed]] if allowed else []
+        while parts:
+            part = parts.pop()
+            given = self._given([question for question, _ in part], system, first=len(part) == allowed)
+            if isinstance(given, OracleFailed):
+                if len(part) > 1:
+                    middle = (len(part) + 1) // 2
+                    parts += [part[middle:], part[:middle]]
+                    continue
+                failed = [given]
+                self._refused.append(given)
+                self._count(part[0][1])
+            else:
+                failed = self._read(part, given, system)
+            self._keep()
+            if self.progress is not None:
+                self.progress(self.asked)
+            if not failed:
+                continue
+            if not self._answered and (whole or len(self._refused) >= REFUSED):
+                raise self._refused[0]
+            if whole:
+                raise AttackStopped(str(failed[0])) from failed[0]
+            if len(self._refused) >= REFUSED:
+                others = len(self._refused) - 1
+                raise AttackStopped(f"{self._refused[0]}; the {others} questions after it got no answer either")
+        if allowed < len(batch):
+            raise self._over_budget(len(batch) - allowed)
+
+    def _given(self, batch: list[Q], system: System[Q], *, first: bool) -> Sequence[object] | OracleFailed:
+        """What the system gives for some questions, or why it gives nothing, also where it is tried again.
+
+        It is tried again where it has answered lately and retries have not been in vain; `first`: the questions are not
+        half of those for which that was done already.
+        """
+        patient = first and self._answered and not self._refused and self._vain < IN_VAIN
+        tries, pause = 1 + self.limits.retries * patient, FIRST_PAUSE
+        for tried in range(1, tries + 1):
+            self._wait(len(batch))
+            try:
+                given = system.answers(batch)
+            except WrongNumber as error:
+                message = (
+                    f"oracle {system.name} gave {error} for {len(batch)} questions, from question {self.asked + 1} on: "
+                    f"give one answer a question{self._kept}"
+                )
+                raise (AttackStopped if self._answered else OracleFailed)(message) from error
+            except Exception as error:  # the user's code: it may raise anything
+                often = f" (tried {tried} times)" if tried > 1 else ""
+                failed = OracleFailed(
+                    f"oracle {system.name} raised {type(error).__name__}: {error} at question {self._told(batch)}"
+                    f"{often}{self._kept}"
+                )
+                failed.__cause__ = error
+                if tried == tries or not self._paused(pause):
+                    break
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                self._vain -= tried > 1
+                return given
+        self._vain += tries > 1
+        return failed
+
+    def _read(self, part: list[tuple[Q, Row]], given: Sequence[object], system: System[Q]) -> list[OracleFailed]:
+        """Keep the answers of a call; returns what is to be said of those that are none."""
+        failed = []
+        for (question, row), value in zip(part, given, strict=True):
+            row.answer = self.form.read(value)
+            if row.answer is None:
+                failed.append(
+                    OracleFailed(
+                        f"oracle {system.name} gave {_short(value)} for question {self._told([question])}: give "
+                        f"{self.form.answer}{self._kept}"
                     )
-                raise Waiting(self.transcript.wait(map(self.form.written, left), answered=len(answers)))
-            return
-        size = self._at_once(self.system)
-        while batch := list(islice(questions, int(max(min(size, self.left), 1)))):
-            self._allow(1)
-            answers += self._answered(batch, self.system)
+                )
+                self._refused.append(failed[-1])
+            else:
+                self._answered = True
+                self._refused.clear()
+            self._count(row)
+        return failed
+
+    def _count(self, row: Row) -> None:
+        """One question more was asked, which the transcript gets with its answer, if it has one."""
+        self.asked += 1
+        if self.transcript is not None and not row.id:
+            self.transcript.add(row)
+
+    @property
+    def _kept(self) -> str:
+        return "" if self._save is None else "; the answers so far are kept"
 
     def _allow(self, number: int) -> None:
         if number > self.left:
-            raise AttackStopped(
-                f"--budget {self.limits.budget} is used up: {self.asked} questions were asked, and the next step asks "
-                f"{number} more; allow at least {self.asked + number}"
-            )
+            raise self._over_budget(number)
 
-    def _allowed(self, questions: Iterator[Q]) -> Iterator[Q]:
-        """Questions as far as the budget goes, to be asked before the next batch is taken."""
-        for number, question in enumerate(questions, 1):
-            self._allow(number)
-            yield question
-
-    def _known(self, questions: Iterator[Q], transcript: Transcript) -> Iterator[float]:
-        """The answers of the transcript, as far as it goes; the questions must be the same."""
-        while self.asked < transcript.answered:
-            if (question := next(questions, None)) is None:
-                return
-            self._allow(1)
-            yield transcript.answer(self.asked, self.form.written(question))
-            self.asked += 1
+    def _over_budget(self, number: int) -> AttackStopped:
+        asked = self.asked + self._unused
+        return AttackStopped(
+            f"--budget {self.limits.budget} is used up: {asked} questions were asked, and the next step asks "
+            f"{number} more; allow at least {asked + number}"
+        )
 
     def _at_once(self, system: System[Q]) -> int:
         rate = self.limits.rate
         return system.at_once if rate is None else max(1, min(system.at_once, int(rate)))
-
-    def _answered(self, batch: list[Q], system: System[Q]) -> list[float]:
-        """Ask the system: wait as the rate demands, check, keep."""
-        self._wait(len(batch))
-        kept = "" if self._save is None else "; the answers so far are kept"
-        try:
-            given = system.answers(batch)
-        except WrongNumber as error:
-            raise OracleFailed(
-                f"oracle {system.name} gave {error} for {len(batch)} questions, from question {self.asked + 1} on: "
-                f"give one answer a question{kept}"
-            ) from error
-        except Exception as error:  # the user's code: it may raise anything
-            raise OracleFailed(
-                f"oracle {system.name} raised {type(error).__name__}: {error} at question {self._told(batch)}{kept}"
-            ) from error
-        answers = [self.form.read(one) for one in given]
-        for place, answer in enumerate(answers):
-            if answer is None:
-                raise OracleFailed(
-                    f"oracle {system.name} gave {_short(given[place])} for question {self._told(batch[place:])}: give "
-                    f"{self.form.answer}{kept}"
-                )
-            if self.transcript is not None:
-                self.transcript.add(self.form.written(batch[place]), answer)
-            self.asked += 1
-        self._keep()
-        if self.progress is not None:
-            self.progress(self.asked)
-        return [answer for answer in answers if answer is not None]
 
     def _keep(self) -> None:
         """Write the answers where the last time is long ago, against a kill; a long file less often."""
@@ -221,6 +416,14 @@ class Asking(Generic[Q]):
         """The next question for a message: its number, from 1, and its text."""
         return f"{self.asked + 1}, {shown_question(self.form.written(batch[0]))}"
 
+    def _paused(self, seconds: float) -> bool:
+        """Wait before the next try; False where the time is over before."""
+        deadline = self.limits.deadline
+        if deadline is not None and deadline.left <= seconds:
+            return False
+        self.limits.clock.sleep(seconds)
+        return True
+
     def _wait(self, number: int) -> None:
         """Wait until `number` more questions may be asked. Raises `AttackStopped` where the time is over before."""
         limits, clock = self.limits, self.limits.clock
@@ -234,6 +437,10 @@ class Asking(Generic[Q]):
             clock.sleep(pause)
         if limits.rate is not None:
             self._next = now + pause + number / limits.rate
+
+
+def _answer(row: Row) -> float:
+    return np.nan if row.answer is None else row.answer
 
 
 def _short(value: object) -> str:

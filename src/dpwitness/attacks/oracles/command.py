@@ -1,9 +1,9 @@
 """An attack on the user's own system from the command line: what is asked, kept, stopped and gone on with."""
 
 import argparse
+import functools
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from dpwitness.attacks.options import deadline_of, seed_of
@@ -11,7 +11,7 @@ from dpwitness.attacks.oracles.asking import Asking, Limits, Waiting
 from dpwitness.attacks.oracles.form import Form
 from dpwitness.attacks.oracles.options import is_real
 from dpwitness.attacks.oracles.systems import load_system
-from dpwitness.attacks.oracles.transcript import Transcript, add_answers, read_transcript
+from dpwitness.attacks.oracles.transcript import State, Transcript, add_answers, read_transcript
 from dpwitness.cli.console import show
 from dpwitness.cli.progress import live
 from dpwitness.cli.results import as_json
@@ -28,7 +28,12 @@ R = TypeVar("R")
 
 
 def attack_system(
-    arguments: argparse.Namespace, form: Form[Q], settings: Mapping[str, Any], attack: Callable[[Asking[Q], int], R]
+    arguments: argparse.Namespace,
+    form: Form[Q],
+    settings: Mapping[str, Any],
+    attack: Callable[[Asking[Q], int], R],
+    *,
+    partial: bool = False,
 ) -> R | None:
     """Run an attack on the system that the options name; None where its questions wait in a file, which is then said.
 
@@ -39,24 +44,36 @@ def attack_system(
     form
         Of the family's questions and answers.
     settings
-        What the questions follow from besides the seed, as JSON values: an attack that goes on must have the same.
+        What the questions follow from besides the seed, as JSON values. An attack that goes on may have others but for
+        those that its form says are `of_system`.
     attack
         From what it may ask and its seed to what it found; it must ask the same again when it gets the same answers.
+        How it goes on without some of them says `Asking`.
+    partial
+        As `Asking` takes it.
 
     Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
     the attack, --ask FILE has its questions and answers; where the process is killed, those of some seconds before.
     """
     asking_ends = deadline_of(arguments).earlier(THINKING * arguments.max_time)
-    limits = Limits(budget=arguments.budget, rate=arguments.rate, deadline=asking_ends)
+    retries = {} if arguments.retries is None else {"retries": arguments.retries}
+    limits = Limits(budget=arguments.budget, rate=arguments.rate, deadline=asking_ends, **retries)
     if arguments.ask is not None:
         check_writable(arguments.ask)
-    transcript = _transcript(arguments, form, settings)
+    transcript, before = _transcript(arguments, form, settings)
     seed = transcript.seed
     system = None if arguments.oracle is None else load_system(arguments.oracle, form, seed)
-    before = len(transcript.rows), transcript.answered
     kept = None if arguments.ask is None and arguments.answers is None else transcript
-    save = None if arguments.ask is None else partial(transcript.save, arguments.ask)
-    asking = Asking(form, system, limits=limits, transcript=kept, save=save if _replaceable(arguments.ask) else None)
+    save = None if arguments.ask is None else functools.partial(transcript.save, arguments.ask)
+    asking = Asking(
+        form,
+        system,
+        limits=limits,
+        transcript=kept,
+        save=save if _replaceable(arguments.ask) else None,
+        partial=partial,
+        offer=arguments.ask is not None,
+    )
     try:
         with live(arguments) as progress:
             if progress is not None:
@@ -71,7 +88,7 @@ def attack_system(
         _say_waiting(arguments, waiting.count, asking.asked)
         return None
     finally:
-        if save is not None and (len(transcript.rows), transcript.answered) != before:
+        if save is not None and transcript.state != before:
             save()
 
 
@@ -80,20 +97,22 @@ def _replaceable(ask: str | None) -> bool:
     return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask)) and not ask.startswith(STREAMS)
 
 
-def _transcript(arguments: argparse.Namespace, form: Form[Q], settings: Mapping[str, Any]) -> Transcript:
-    """What was asked before, from the files that there are; else nothing, and a seed."""
+def _transcript(arguments: argparse.Namespace, form: Form[Q], settings: Mapping[str, Any]) -> tuple[Transcript, State]:
+    """What was asked before, from the files that there are, else nothing, and a seed; and the state of --ask FILE."""
     ask, answers = arguments.ask, arguments.answers
     begun = ask is not None and os.path.isfile(ask) and os.path.getsize(ask) > 0
     if answers is None and not begun:
-        return Transcript(form.family, seed_of(arguments), settings)
+        new = Transcript(form.family, seed_of(arguments), settings)
+        return new, new.state
     place = ask if begun else answers
     found = read_transcript(place, form)
-    found.require(arguments.seed, settings, place)
+    found.require(arguments.seed, settings, form.of_system, place)
+    before = found.state
     if begun and answers is not None:
         same = answers != STDIN and os.path.exists(answers) and os.path.samefile(ask, answers)
         if not same:
             add_answers(found, answers, form)
-    return found
+    return found, before
 
 
 def _say_waiting(arguments: argparse.Namespace, count: int, asked: int) -> None:
@@ -113,13 +132,14 @@ def described(arguments: argparse.Namespace, asking: Asking[Any]) -> dict[str, A
     return {
         "oracle": arguments.oracle or "files",
         "questions": asking.asked,
+        "unanswered": asking.missing,
         "budget": arguments.budget,
         "rate": arguments.rate,
     }
 
 
 def refuse_limits(arguments: argparse.Namespace) -> None:
-    """Raise `InvalidParameter` for --budget and --rate where the system is a simulated one."""
-    for name in ("budget", "rate"):
+    """Raise `InvalidParameter` for --budget, --rate and --retries where the system is a simulated one."""
+    for name in ("budget", "rate", "retries"):
         if not is_real(arguments) and getattr(arguments, name) is not None:
             raise InvalidParameter(f"--{name} is of an attack on your own system: give --oracle, or --ask FILE, too")

@@ -34,6 +34,8 @@ class Form(Generic[Q]):
         A question as the user's system gets it: a copy, which the system may change.
     read
         An answer as a number, from what a system returned or a file holds; None for what is no answer.
+    of_system
+        Names of the settings that say which system is asked: with another value answers are of another one.
     """
 
     family: str
@@ -41,6 +43,7 @@ class Form(Generic[Q]):
     written: Callable[[Q], Any]
     handed: Callable[[Q], Any]
     read: Callable[[object], float | None]
+    of_system: tuple[str, ...] = ()
 
 
 def as_number(value: object) -> float | None:

@@ -12,7 +12,7 @@ REAL: Final = ("oracle", "ask", "answers")
 
 
 def oracle_options(parser: argparse.ArgumentParser, question: str, answer: str) -> None:
-    """--oracle, --ask, --answers, --budget, --rate.
+    """--oracle, --ask, --answers, --budget, --rate, --retries.
 
     `question`: what the system is given; `answer`: what it gives for it; both for the help.
     """
@@ -32,6 +32,13 @@ def oracle_options(parser: argparse.ArgumentParser, question: str, answer: str) 
     group.add_argument("--answers", metavar="FILE", help="answers from a file with the columns id and answer")
     group.add_argument("--budget", type=whole, metavar="N", help="questions at most (default: as the attack needs)")
     group.add_argument("--rate", type=number, metavar="PER_SECOND", help="questions a second at most")
+    group.add_argument(
+        "--retries",
+        type=whole,
+        metavar="N",
+        help="how often a call that fails is tried again, after 1, 2, 4, … seconds (default 3); a question that gets "
+        "no answer then is left out, and ten such in a row end the asking",
+    )
 
 
 def is_real(arguments: argparse.Namespace) -> bool:

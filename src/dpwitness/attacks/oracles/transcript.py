@@ -3,18 +3,21 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from dpwitness.attacks.oracles.form import Form
 from dpwitness.attacks.oracles.reading import Record, read_records
 from dpwitness.errors import InvalidData
 from dpwitness.files import shown, write_atomically
 
-__all__ = ["Transcript", "add_answers", "read_transcript", "shown_question"]
+__all__ = ["Row", "State", "Transcript", "add_answers", "read_transcript", "shown_question"]
 
 Q = TypeVar("Q")
+State: TypeAlias = Sequence[tuple[int, float | None]]
 
 #: Columns of the file, in their order; the first line alone says of which attack it is.
 COLUMNS: Final = ("id", "question", "answer", "attack")
@@ -22,14 +25,26 @@ LONGEST: Final = 120  # characters of a question in a message
 
 
 @dataclass(slots=True)
-class _Row:
+class Row:
+    """A question, its answer, None where it has none, and whether this run of the attack asked it.
+
+    `id`: its number in the transcript, from 1; 0: it stands in none yet. `place`: where the answer came from, for
+    messages.
+    """
+
+    id: int
     question: Any
     answer: float | None = None
-    place: str | None = None  # where the answer came from, for messages
+    place: str | None = None
+    asked: bool = False
 
 
 class Transcript:
-    """Questions in the order in which an attack asks them; those without answers come last, in one batch.
+    """Questions and their answers, in the order in which they were asked first; some may have no answer.
+
+    An attack finds answers by the question, not by its place: one that goes on with another budget, or after a gap,
+    asks some other questions, and still uses every answer that it has. The same question asked twice is two rows, found
+    in their order.
 
     Parameters
     ----------
@@ -39,73 +54,85 @@ class Transcript:
 
     def __init__(self, family: str, seed: int, settings: Mapping[str, Any]) -> None:
         self.family, self.seed = family, seed
-        self.settings: dict[str, Any] = json.loads(json.dumps(dict(settings)))  # lists for tuples, as a file has them
-        self.rows: list[_Row] = []
-        self.answered = 0
+        self.settings = _as_read(settings)
+        self.rows: list[Row] = []
+        self._next = 0  # the place after the last row found: mostly the next one to be
+        self._last = 0  # the largest number of a row that there ever was
+        self._places: dict[str, deque[Row]] | None = None  # by the question; made where the next row is another one
 
-    def answer(self, place: int, question: Any) -> float:
-        """The recorded answer at a place, from 0. Raises `InvalidData` where another question was asked there."""
-        row = self.rows[place]
-        self._same(place, question)
-        assert row.answer is not None  # the caller looks at `answered`
-        return row.answer
+    @property
+    def answered(self) -> int:
+        """How many questions have answers."""
+        return sum(row.answer is not None for row in self.rows)
 
-    def add(self, question: Any, answer: float | None) -> None:
-        """Keep an answer to the first question that has none, or to a new one."""
-        if self.answered == len(self.rows):
-            self.rows.append(_Row(question))
-        self._same(self.answered, question)
-        self.rows[self.answered].answer = answer
-        self.answered += 1
+    @property
+    def state(self) -> State:
+        """Numbers and answers of all rows: what has to be written if it changes."""
+        return [(row.id, row.answer) for row in self.rows]
 
-    def wait(self, questions: Iterable[Any], answered: int) -> int:
-        """Keep questions without answers, the rest of a batch; returns how many they are.
+    def find(self, question: Any) -> Row | None:
+        """The first row of this question that was not found before in this run; None: there is none."""
+        place = self._next
+        if place >= len(self.rows) or self.rows[place].asked or self.rows[place].question != question:
+            if self._places is None:
+                self._places = {}
+                for row in self.rows:
+                    self._places.setdefault(_key(row.question), deque()).append(row)
+            same = self._places.get(_key(question), ())
+            while same and same[0].asked:
+                same.popleft()
+            if not same:
+                return None
+            place = bisect_left(self.rows, same[0].id, key=lambda row: row.id)
+        self.rows[place].asked, self._next = True, place + 1
+        return self.rows[place]
 
-        `answered`: how many questions of the batch have answers. Raises `InvalidData` where answers to some of them are
-        missing in the file.
-        """
-        if answered and self.answered < len(self.rows):
-            raise InvalidData(
-                f"question {self.answered + 1} has no answer: of the {len(self.rows)} questions the first "
-                f"{self.answered} are answered; answer all, or none of the last {answered + len(list(questions))}"
-            )
-        found = [_Row(question) for question in questions]
-        for place, row in enumerate(self.rows[self.answered :]):
-            if place >= len(found) or row.question != found[place].question:
-                raise self._other(self.answered + place)
-        self.rows[self.answered :] = found
-        return len(found)
+    def add(self, row: Row) -> None:
+        """Append a row of this run; its number is new, that of no question that there ever was."""
+        row.id, row.asked = self._last + 1, True
+        self.put(row)
+
+    def put(self, row: Row) -> None:
+        """Append a row, whose number must be larger than all others."""
+        self.rows.append(row)
+        self._last = row.id
+        self._next = len(self.rows)
+
+    def begin(self) -> None:
+        """Begin a run of an attack, which has asked nothing."""
+        self._next, self._places = 0, None
+        for row in self.rows:
+            row.asked = False
+
+    def forget_unasked(self) -> None:
+        """Drop the questions that have no answer and that this run, which comes to no end without more, did not ask."""
+        self.rows = [row for row in self.rows if row.asked or row.answer is not None]
+        self._next, self._places = len(self.rows), None
 
     def save(self, path: str) -> None:
         """Write the file: CSV where its name ends so, else JSON lines. Raises `InvalidData`."""
         write_atomically(path, self._csv() if path.lower().endswith(".csv") else self._json_lines())
 
-    def require(self, seed: int | None, settings: Mapping[str, Any], path: str) -> None:
-        """Raise `InvalidData` unless these are the seed (None: not given) and settings that the file was made with."""
-        asked = Transcript(self.family, self.seed, settings).settings
-        for name, here in {"seed": seed, **asked}.items():
+    def require(self, seed: int | None, settings: Mapping[str, Any], of_system: Sequence[str], path: str) -> None:
+        """Take over new settings; what is asked may change by them, answers keep their questions.
+
+        Raises `InvalidData` unless the seed (None: not given) and the settings `of_system` are those of the file.
+        """
+        asked = _as_read(settings)
+        for name, here in {"seed": seed, **{name: asked.get(name) for name in of_system}}.items():
             there = self.seed if name == "seed" else self.settings.get(name)
             if here != there and not (name == "seed" and here is None):
                 raise InvalidData(
                     f"{shown(path)} is of an attack with {name} {there}, not {here}: give its options, or another file"
                 )
-
-    def _same(self, place: int, question: Any) -> None:
-        if self.rows[place].question != question:
-            raise self._other(place)
-
-    def _other(self, place: int) -> InvalidData:
-        return InvalidData(
-            f"question {place + 1} of the file, {shown_question(self.rows[place].question)}, is not what this attack "
-            "asks there: the file was changed, or is of another attack or version; begin a new one"
-        )
+        self.settings = asked
 
     def _fields(self) -> Iterable[dict[str, Any]]:
         attack = {"family": self.family, "seed": self.seed, **self.settings}
         for place, row in enumerate(self.rows):
             answer = row.answer
             whole = int(answer) if answer is not None and answer.is_integer() else answer
-            yield {"id": place + 1, "question": row.question, "answer": whole, "attack": None if place else attack}
+            yield {"id": row.id, "question": row.question, "answer": whole, "attack": None if place else attack}
 
     def _json_lines(self) -> str:
         rows = ({name: v for name, v in row.items() if v is not None or name != "attack"} for row in self._fields())
@@ -122,9 +149,9 @@ class Transcript:
 
 
 def read_transcript(path: str, form: Form[Q]) -> Transcript:
-    """The file that `save` wrote, with answers filled in or without.
+    """The file that `save` wrote, with answers filled in or without; lines may be missing.
 
-    Raises `InvalidData` for a file of another family, without a seed, with gaps, or with what is no answer.
+    Raises `InvalidData` for a file of another family, without a seed, or with what is no answer.
     """
     records = read_records(path)
     attack = next((record.attack for record in records if record.attack is not None), None)
@@ -138,23 +165,20 @@ def read_transcript(path: str, form: Form[Q]) -> Transcript:
         raise InvalidData(f"{shown(path)} is of the family {attack.get('family')!r:.60}, not {form.family!r}")
     settings = {name: value for name, value in attack.items() if name not in ("family", "seed")}
     found = Transcript(form.family, attack["seed"], settings)
-    for place, record in enumerate(records, 1):
-        if record.id != place:
-            raise InvalidData(f"{record.place}: question {place} is missing before question {record.id}")
-        found.rows.append(_Row(record.question, _read(record, form), record.place))
-    _settle(found)
+    for record in records:
+        found.put(Row(record.id, record.question, _read(record, form), record.place))
+    found.begin()
     return found
 
 
 def add_answers(transcript: Transcript, path: str, form: Form[Q]) -> None:
     """Take the answers of a file with ids and answers; raises `InvalidData` for ids and answers that cannot be used."""
+    rows = {row.id: row for row in transcript.rows}
     for record in read_records(path):
         answer = _read(record, form)
-        if record.id > len(transcript.rows):
-            raise InvalidData(
-                f"{record.place}: there is no question {record.id}, only {len(transcript.rows)} were asked"
-            )
-        row = transcript.rows[record.id - 1]
+        if record.id not in rows:
+            raise InvalidData(f"{record.place}: there is no question {record.id}, only {len(rows)} were asked")
+        row = rows[record.id]
         if record.question is not None and record.question != row.question:
             raise InvalidData(f"{record.place}: question {record.id} is another one than in the file of questions")
         if answer is None:
@@ -164,7 +188,6 @@ def add_answers(transcript: Transcript, path: str, form: Form[Q]) -> None:
                 f"{record.place}: question {record.id} is answered {answer:g}, and was answered {row.answer:g} before"
             )
         row.answer, row.place = answer, record.place
-    _settle(transcript)
 
 
 def _read(record: Record, form: Form[Q]) -> float | None:
@@ -172,23 +195,24 @@ def _read(record: Record, form: Form[Q]) -> float | None:
         return None
     answer = form.read(record.answer)
     if answer is None:
-        raise InvalidData(f"{record.place}: {record.answer!r:.60} for question {record.id}: give {form.answer}")
-    return answer
-
-
-def _settle(transcript: Transcript) -> None:
-    """Count the answers, which must come before the questions that have none."""
-    given = [row.answer is not None for row in transcript.rows]
-    transcript.answered = given.index(False) if False in given else len(given)
-    if any(given[transcript.answered :]):
-        later = given.index(True, transcript.answered)
         raise InvalidData(
-            f"question {transcript.answered + 1} has no answer, but question {later + 1} has one "
-            f"({transcript.rows[later].place})"
+            f"{record.place}: {record.answer!r:.60} for question {record.id}: give {form.answer}, or leave it empty"
         )
+    return answer
 
 
 def shown_question(question: Any) -> str:
     """A question on a line, its middle left out where it is long."""
     text = json.dumps(question, ensure_ascii=False)
     return text if len(text) <= LONGEST else f"{text[: LONGEST * 2 // 3]} … {text[-LONGEST // 4 :]}"
+
+
+def _key(question: Any) -> str:
+    """The same text for equal questions."""
+    return json.dumps(question, sort_keys=True)
+
+
+def _as_read(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a file has them: lists for tuples."""
+    found: dict[str, Any] = json.loads(json.dumps(dict(settings)))
+    return found

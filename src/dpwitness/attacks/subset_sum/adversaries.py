@@ -52,6 +52,11 @@ class Reconstruction:
         such, and of the linear program, which has no law of them.
     spread
         The standard deviation of the errors, in counts, as least squares estimates it, or was told; None otherwise.
+    offset
+        What all answers have in common, in counts; 0 where that is presumed.
+    means, variances
+        Of least squares: what the answers say of each bit before it is taken for 0 or 1, and how far that may be off;
+        None otherwise.
     programs, constraints
         How many linear programs were solved, the last of that many answers.
     """
@@ -61,6 +66,9 @@ class Reconstruction:
     largest_residual: float
     expected_right: float | None = None
     spread: float | None = None
+    offset: float = 0.0
+    means: Floats | None = None
+    variances: Floats | None = None
     programs: int = 0
     constraints: int = 0
 
@@ -71,7 +79,12 @@ def suited(law: str) -> str:
 
 
 def least_squares_adversary(
-    subsets: Subsets | Flags, answers: Floats, *, variance: float | None = None, deadline: Deadline | None = None
+    subsets: Subsets | Flags,
+    answers: Floats,
+    *,
+    variance: float | None = None,
+    offset: bool = False,
+    deadline: Deadline | None = None,
 ) -> Reconstruction:
     """The more probable value of each bit, where errors are about normal; see `least_squares`.
 
@@ -83,23 +96,28 @@ def least_squares_adversary(
         In counts, shape (t,).
     variance
         Of the errors, in counts²; None: estimated, from more answers than people.
+    offset
+        Whether all answers may have an unknown count in common.
 
     Raises `InvalidParameter` for shapes that do not fit, answers that are not finite or too few.
     """
     asked = _checked(subsets, answers)
-    found = fit(asked, answers, variance=variance, deadline=deadline)
+    found = fit(asked, answers, variance=variance, offset=offset, deadline=deadline)
     ones = found.values
     return Reconstruction(
         bits=(ones > 0.5).astype(np.int64),
         fractions=ones,
-        largest_residual=float(np.abs(asked.sums(ones) - answers).max()),
+        largest_residual=float(np.abs(asked.sums(ones) + found.offset - answers).max()),
         expected_right=float(np.maximum(ones, 1 - ones).sum()) if found.probable else None,
         spread=float(np.sqrt(found.variance)),
+        offset=found.offset,
+        means=found.means,
+        variances=found.variances,
     )
 
 
 def polynomial_adversary(
-    subsets: Subsets | Flags, answers: Floats, *, deadline: Deadline | None = None
+    subsets: Subsets | Flags, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
 ) -> Reconstruction:
     """Solve the linear program of Theorem 3 and round.
 
@@ -118,6 +136,8 @@ def polynomial_adversary(
         Who is in which query, shape (t, n).
     answers
         In counts, shape (t,).
+    offset
+        Whether all answers may have an unknown count in common.
 
     Raises `InvalidParameter` for shapes that do not fit and answers that are not finite, `AttackStopped` at the
     deadline.
@@ -125,12 +145,21 @@ def polynomial_adversary(
     asked = _checked(subsets, answers)
     queries, size = len(asked), asked.people
     # The normal equations: 5 times as fast as lstsq, and the start need not be exact. A little ridge for few queries.
-    gram = asked.gram() + 1e-9 * queries * np.eye(size)
-    fractions = np.clip(np.linalg.solve(gram, asked.moments(answers)), 0.0, 1.0)
+    sizes = asked.moments(np.ones(queries))
+    gram, moments = asked.gram() + 1e-9 * queries * np.eye(size), asked.moments(answers)
+    if offset:
+        gram, moments = gram - np.outer(sizes, sizes) / queries, moments - sizes * answers.mean()
+    plain = np.linalg.solve(gram, moments)
+    fractions = np.clip(plain, 0.0, 1.0)
+    common = float(answers.mean() - sizes @ fractions / queries) if offset else 0.0
+    # The values of a program lie in [0, 1]: the offset, which no more than n below the smallest answer and no more than
+    # the largest one is of use, is scaled to that.
+    low = float(answers.min()) - size if offset else 0.0
+    width = np.full((1, 1), float(answers.max()) - low) if offset else np.zeros((1, 0))
     chosen = np.zeros(queries, np.bool_)
     bound, programs = 0.0, 0
     while True:
-        residual = np.abs(asked.sums(fractions) - answers)
+        residual = np.abs(asked.sums(fractions) + common - answers)
         violated = (residual > bound + TOLERANCE) & ~chosen
         if not violated.any():
             break
@@ -142,13 +171,17 @@ def polynomial_adversary(
         near = ~chosen & (residual > NEAR * bound)
         worst = np.argsort(-np.where(near, residual, 0.0))[: size if programs else 2 * size]
         chosen[worst[near[worst]]] = True
-        fractions, bound = smallest_error(asked.rows(chosen).astype(np.float64), answers[chosen])
+        rows = asked.rows(chosen).astype(np.float64)
+        matrix = np.hstack([rows, np.repeat(width, len(rows), axis=0)])
+        solved, bound = smallest_error(matrix, answers[chosen] - low)
+        fractions, common = solved[:size], low + float((width @ solved[size:]).sum())
         programs += 1
     bits = (fractions > 0.5).astype(np.int64)
     return Reconstruction(
         bits=bits,
         fractions=fractions,
         largest_residual=float(residual.max()),
+        offset=common,
         programs=programs,
         constraints=int(chosen.sum()),
     )

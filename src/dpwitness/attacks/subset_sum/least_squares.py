@@ -35,14 +35,26 @@ class Fit:
 
     `values`: the probability that each bit is 1, shape (n,), if the answers are such as sums of bits with normal errors
     are (`probable`); else the fitted values, cut off at 0 and 1, which are no probabilities. `variance`: of the errors.
+    `means`, `variances`: what the answers say of each bit, before it is taken for 0 or 1, and how far that may be off.
+    `offset`: what all answers have in common, in counts.
     """
 
     values: Floats
     variance: float
     probable: bool
+    means: Floats
+    variances: Floats
+    offset: float
 
 
-def fit(subsets: Subsets, answers: Floats, *, variance: float | None = None, deadline: Deadline | None = None) -> Fit:
+def fit(
+    subsets: Subsets,
+    answers: Floats,
+    *,
+    variance: float | None = None,
+    offset: bool = False,
+    deadline: Deadline | None = None,
+) -> Fit:
     """Fit the bits to the answers.
 
     Parameters
@@ -51,24 +63,46 @@ def fit(subsets: Subsets, answers: Floats, *, variance: float | None = None, dea
         Whose bits were summed; the noisy sums in counts, shape (t,).
     variance
         Of the errors, in counts². None: as the fit shows it, which takes more answers than people.
+    offset
+        Whether all answers may have an unknown count in common.
 
     Raises `InvalidParameter` for answers too few to tell their errors, `AttackStopped` at the deadline.
     """
     gram, moments = subsets.gram(), subsets.moments(answers)
+    sizes = subsets.moments(np.ones(len(answers)))
+    centre = float(answers.mean()) if offset else 0.0
+    if offset:  # the normal equations with a column of ones, solved for it
+        gram = gram - np.outer(sizes, sizes) / len(answers)
+        moments = moments - sizes * centre
+
+    def common(values: Floats) -> float:
+        return centre - float(sizes @ values) / len(answers) if offset else 0.0
+
     plain: Floats = np.linalg.lstsq(gram, moments, rcond=1e-10)[0].astype(np.float64)
     if variance is None:
-        variance = _variance(subsets, answers, plain)
+        variance = _variance(subsets, answers - common(plain), plain, offset)
     variance = max(variance, SMALLEST)
-    ones = _probabilities(gram / variance, moments / variance, deadline)
-    missed = float(np.mean((subsets.sums(ones) - answers) ** 2))
+    ones, means, variances = _probabilities(gram / variance, moments / variance, deadline)
+    missed = float(np.mean((subsets.sums(ones) + common(ones) - answers) ** 2))
     # What is expected of bits misses answers by no more than the errors are, give or take six standard deviations.
     if missed > variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * SMALLEST:
-        return Fit(values=np.clip(plain, 0.0, 1.0), variance=variance, probable=False)
-    return Fit(values=ones, variance=variance, probable=True)
+        inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+        return Fit(
+            values=np.clip(plain, 0.0, 1.0),
+            variance=variance,
+            probable=False,
+            means=plain,
+            variances=variance * np.maximum(np.diag(inverse), 0.0),
+            offset=common(plain),
+        )
+    return Fit(values=ones, variance=variance, probable=True, means=means, variances=variances, offset=common(ones))
 
 
-def _probabilities(gram: Floats, moments: Floats, deadline: Deadline | None) -> Floats:
-    """Of a 1 for each bit, by expectation propagation; both arguments in parts of the errors' variance."""
+def _probabilities(gram: Floats, moments: Floats, deadline: Deadline | None) -> tuple[Floats, Floats, Floats]:
+    """Of a 1 for each bit, by expectation propagation; both arguments in parts of the errors' variance.
+
+    And mean and variance of what the answers alone say of each bit, given what is known of all others.
+    """
     # Precision and precision·mean of what stands for the knowledge that a bit is 0 or 1: at first mean 1/2, variance
     # 1/4.
     precision, shift = np.full(len(moments), 4.0), np.full(len(moments), 2.0)
@@ -78,7 +112,6 @@ def _probabilities(gram: Floats, moments: Floats, deadline: Deadline | None) -> 
             raise AttackStopped("--max-time is over before the least-squares fit is: allow more, or a smaller --size")
         covariance = np.linalg.inv(gram + np.diag(precision))
         spread = np.diag(covariance)
-        # What the answers alone say of each bit, given what is known of all others.
         own = np.maximum(1 / spread - precision, 1e-12)
         mean = (covariance @ (moments + shift) / spread - shift) / own
         before, ones = ones, 1 / (1 + np.exp(np.clip(-(mean - 0.5) * own, -700, 700)))
@@ -88,15 +121,16 @@ def _probabilities(gram: Floats, moments: Floats, deadline: Deadline | None) -> 
         aim = np.where(sharper > 0, (sharper + own) * ones - mean * own, 0.0)
         precision = precision + DAMPING * (sharper - precision)
         shift = shift + DAMPING * (aim - shift)
-    return ones
+    return ones, mean, 1 / own
 
 
-def _variance(subsets: Subsets, answers: Floats, plain: Floats) -> float:
-    """The variance of the errors, from what the fit misses; its n parameters are taken into account."""
-    spare = len(answers) - subsets.people
+def _variance(subsets: Subsets, answers: Floats, plain: Floats, offset: bool) -> float:
+    """The variance of the errors, from what the fit misses; its parameters are taken into account."""
+    needed = subsets.people + offset
+    spare = len(answers) - needed
     if spare < 1:
         raise InvalidParameter(
             f"{len(answers)} answers about {subsets.people} people do not tell how wrong they are: ask more than "
-            f"{subsets.people}"
+            f"{needed}"
         )
     return float(np.sum((subsets.sums(plain) - answers) ** 2)) / spare

@@ -28,5 +28,10 @@ def _written(subset: Subset) -> Any:
 
 
 FORM: Final[Form[Subset]] = Form(
-    family="subset_sum", answer="a finite number", written=_written, handed=np.copy, read=as_number
+    family="subset_sum",
+    answer="a finite number",
+    written=_written,
+    handed=np.copy,
+    read=as_number,
+    of_system=("size",),
 )

@@ -44,18 +44,28 @@ def system_text(result: dict[str, Any]) -> str:
     """The report of an attack on the user's own system, from the values of its JSON."""
     size, trust, stopped = result["size"], result["confidence"], result["stopped"]
     expected = trust["expected_right"]
+    told = f"RECONSTRUCTED {size} bits, {expected:.1f} of them right as far as the answers tell ({expected / size:.1%})"
+    if expected <= size / 2:
+        told = f"NOTHING RECONSTRUCTED: as far as the answers tell, the {size} bits below may as well be guessed"
+    missing = f", {result['unanswered']:,} of them without an answer" if result["unanswered"] else ""
     lines = [
-        f"RECONSTRUCTED {size} bits, {expected:.1f} of them right as far as the answers tell ({expected / size:.1%})",
-        f"  oracle       {result['oracle']}, {result['questions']:,} questions",
+        told,
+        f"  oracle       {result['oracle']}, {result['questions']:,} questions{missing}",
         f"  adversary    {result['adversary']}",
         f"  confidence   {trust['basis']}",
     ]
     if result["spread"] is not None:
-        lines.append(f"  errors       standard deviation {result['spread']:.4g}")
+        common = f", {result['offset']:+.4g} in all answers" if abs(result["offset"]) > 1e-6 else ""
+        lines.append(f"  errors       standard deviation {result['spread']:.4g}{common}")
     if trust["fresh_questions"] is not None:
         lines.append(
             f"  fresh        {trust['fresh_questions']:,} answers it was not made of are missed by "
-            f"{trust['fresh_error']:.4g}; half of each subset misses them by {trust['fresh_error_of_half_sizes']:.4g}"
+            f"{trust['fresh_error']:.4g}; a constant misses them by {trust['fresh_error_of_constant']:.4g}"
+        )
+    if trust["scale"] is not None:
+        lines.append(
+            f"  scale        a bit of 1 adds {trust['scale']:.3g} ± {2 * trust['scale_error']:.2g} to answers it was "
+            "not made of"
         )
     if trust["halves_agree_on"] is not None:
         lines.append(f"  halves       of the questions give the same for {trust['halves_agree_on']} of {size} bits")

@@ -54,7 +54,7 @@ class Subsets:
     def __iter__(self) -> Iterator[Flags]:
         return (self.rows(slice(place, place + 1))[0] for place in range(len(self)))
 
-    def part(self, rows: slice) -> "Subsets":
+    def part(self, rows: slice | NDArray[Any]) -> "Subsets":
         """Some of the subsets."""
         return Subsets(self.packed[rows], self.people)
 

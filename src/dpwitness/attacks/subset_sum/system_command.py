@@ -58,7 +58,7 @@ def run_system(arguments: argparse.Namespace) -> int:
         return NOT_REFUTED
     found, seed = ended
     result = _result(arguments, found, truth, asked[0]) | {"seed": seed, "seconds": time.monotonic() - started}
-    title = f"{found.expected_right:.1f} of {planned.size} bits right, as the attack trusts"
+    title = f"{found.expected_right:.1f} of {planned.size} bits right as far as the answers tell"
     return hand_over(
         arguments,
         NOT_REFUTED,
@@ -124,13 +124,17 @@ def _result(
         "fractions": found.fractions.tolist(),
         "confidence": {
             "expected_right": outcome.expected_right,
+            "bits": outcome.claims.tolist(),
             "basis": outcome.basis,
             "fresh_questions": fresh and fresh.number,
             "fresh_error": fresh and fresh.error,
-            "fresh_error_of_half_sizes": fresh and fresh.guessing,
+            "fresh_error_of_constant": fresh and fresh.constant,
             "halves_agree_on": fresh and fresh.halves,
+            "scale": fresh and fresh.scale and fresh.scale.value,
+            "scale_error": fresh and fresh.scale and fresh.scale.error,
         },
         "spread": found.spread,
+        "offset": found.offset,
         "largest_residual": found.largest_residual,
         "right": right,
         "fraction_right": None if right is None else right / size,

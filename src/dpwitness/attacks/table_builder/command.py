@@ -114,11 +114,13 @@ def _attack_own(arguments: argparse.Namespace) -> Result | None:
         if goal is None:
             attribute = _attribute(arguments, system)
             found = outcome.found_parameter(_find_parameter(arguments, system, rng), None)
-            return about | found | {"attribute": attribute, "questions": asking.asked, "queries": asking.asked}
-        result = about | goal.recover(system, rng) | {"questions": asking.asked}
+            about |= described(arguments, asking) | {"stopped": asking.stopped}
+            return about | found | {"attribute": attribute, "queries": asking.asked}
+        result = about | goal.recover(system, rng)
+        result |= described(arguments, asking) | {"stopped": asking.stopped}
         return result | ({"right": None, "true": None} if true is None else goal.compare(true, None, None))
 
-    return attack_system(arguments, FORM, settings, attack)
+    return attack_system(arguments, FORM, settings, attack, partial=True)
 
 
 def _own_values(arguments: argparse.Namespace, table: Table | None) -> Mapping[str, Sequence[Any]]:

@@ -16,7 +16,8 @@ ROWS = 12
 def _system(result: dict[str, Any]) -> str:
     if "oracle" in result:
         limits = [f"{name} {result[name]:,}" for name in ("budget", "rate") if result[name] is not None]
-        return ", ".join([str(result["oracle"]), *limits])
+        stopped = f"\n  stopped      {result['stopped']}" if result["stopped"] else ""
+        return ", ".join([str(result["oracle"]), *limits]) + stopped
     return (
         f"{result['system']} noisy counts, {result['noise']} noise within ±{result['perturbation']}, "
         f"counts of at most {result['suppression']} suppressed"

@@ -35,5 +35,10 @@ def _written(signs: Signs) -> Any:
 
 
 FORM: Final[Form[Signs]] = Form(
-    family="threshold_testing", answer="⊤ or ⊥ (1 or 0)", written=_written, handed=np.copy, read=as_flag
+    family="threshold_testing",
+    answer="⊤ or ⊥ (1 or 0)",
+    written=_written,
+    handed=np.copy,
+    read=as_flag,
+    of_system=("cells",),
 )

@@ -1,0 +1,191 @@
+"""Are bits that `attack subset_sum` claims with a probability right that often? On systems of many laws.
+
+    python benchmarks/subset_sum_calibration.py --size 64 --systems 200
+    python benchmarks/subset_sum_calibration.py --size 64 --systems 50 --laws noise garbage_20
+
+Every system has fresh random bits, and is attacked with fresh questions. Laws of the first group keep what the attack
+presumes: sums of the bits with independent errors of mean 0, or of one that all answers share. Those of the second
+group do not. A row has the bits right and those claimed to be right, a system; then, of all bits claimed with a
+probability between two limits: how many there were, how many of them were right, and the claims' mean.
+"""
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Floats = Any
+#: From the sum of the bits in a subset, the subset, the bits and a generator to an answer; the scale is √n.
+Law = Callable[..., float]
+
+KEEP: dict[str, Law] = {
+    "exact": lambda v, q, b, g: v,
+    "normal_0.5": lambda v, q, b, g: v + g.normal(0, 0.5 * len(b) ** 0.5),
+    "normal_1": lambda v, q, b, g: v + g.normal(0, len(b) ** 0.5),
+    "normal_2": lambda v, q, b, g: v + g.normal(0, 2 * len(b) ** 0.5),
+    "laplace_0.5": lambda v, q, b, g: v + g.laplace(0, 0.5 * len(b) ** 0.5),
+    "uniform_1": lambda v, q, b, g: v + g.uniform(-1, 1) * len(b) ** 0.5,
+    "uniform_2": lambda v, q, b, g: v + g.uniform(-2, 2) * len(b) ** 0.5,
+    "rounded_to_8": lambda v, q, b, g: 8 * np.round(v / 8),
+    "offset": lambda v, q, b, g: v + len(b) / 4 + g.normal(0, 0.5 * len(b) ** 0.5),
+    "outliers": lambda v, q, b, g: v + g.normal(0, (0.5 if g.random() < 0.95 else 30) * len(b) ** 0.5),
+    "cauchy": lambda v, q, b, g: v + g.standard_cauchy() * 0.5 * len(b) ** 0.5,
+}
+
+
+def garbage(share: float) -> Law:
+    """Answers of which a share has nothing to do with anybody."""
+    return lambda v, q, b, g: (
+        float(g.integers(0, len(b) + 1)) if g.random() < share else v + g.normal(0, 0.3 * len(b) ** 0.5)
+    )
+
+
+BREAK: dict[str, Law] = {
+    "noise": lambda v, q, b, g: float(g.integers(0, len(b) + 1)),
+    "constant": lambda v, q, b, g: len(b) / 3,
+    "noisy_constant": lambda v, q, b, g: len(b) / 3 + g.normal(0, len(b) ** 0.5),
+    "half_sizes": lambda v, q, b, g: q.sum() / 2,
+    "noisy_sizes": lambda v, q, b, g: q.sum() / 2 + g.normal(0, 0.5 * len(b) ** 0.5),
+    "other_bits_each_time": lambda v, q, b, g: float(g.integers(0, 2, len(b))[q].sum()),
+    "garbage_2": garbage(0.02),
+    "garbage_5": garbage(0.05),
+    "garbage_20": garbage(0.2),
+    "garbage_50": garbage(0.5),
+    "flips_20": lambda v, q, b, g: float((b ^ (g.random(len(b)) < 0.2))[q].sum()),
+    "scale_0.4": lambda v, q, b, g: 0.4 * v + g.normal(0, 0.2 * len(b) ** 0.5),
+    "scale_0.8": lambda v, q, b, g: 0.8 * v + g.normal(0, 0.5 * len(b) ** 0.5),
+    "scale_2": lambda v, q, b, g: 2 * v + g.normal(0, 0.5 * len(b) ** 0.5),
+    "zeros_counted": lambda v, q, b, g: q.sum() - v + g.normal(0, 0.5 * len(b) ** 0.5),
+    "taken_from_all": lambda v, q, b, g: len(b) - v + g.normal(0, 0.5 * len(b) ** 0.5),
+    "clipped": lambda v, q, b, g: float(np.clip(v + g.normal(0, 0.3 * len(b) ** 0.5), len(b) / 5, len(b) / 3.5)),
+    "rounded_to_a_quarter": lambda v, q, b, g: len(b) / 4 * np.round(4 * v / len(b)),
+    "suppressed": lambda v, q, b, g: 0.0 if v <= len(b) / 5 else v + g.normal(0, 0.5 * len(b) ** 0.5),
+}
+
+
+def person_noise(deviation: float) -> Callable[..., Callable[[Any], float]]:
+    """A noise a person, the same in every answer: never averaged out."""
+
+    def make(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
+        noise, spread = rng.normal(0, deviation, len(bits)), 0.5 * len(bits) ** 0.5
+        return lambda q: bits[q].sum() + noise[q].sum() + rng.normal(0, spread)
+
+    return make
+
+
+def remembering(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
+    """Errors that follow each other: AR(1) of coefficient 0.9."""
+    error = [0.0]
+
+    def answer(q: Any) -> float:
+        error[0] = 0.9 * error[0] + rng.normal(0, 0.5 * len(bits) ** 0.5)
+        return float(bits[q].sum() + error[0])
+
+    return answer
+
+
+def pooled_noise(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
+    """Sixteen noises in turn."""
+    pool, called = rng.normal(0, len(bits) ** 0.5, 16), [0]
+
+    def answer(q: Any) -> float:
+        called[0] += 1
+        return float(bits[q].sum() + pool[called[0] % 16])
+
+    return answer
+
+
+MEMORY: dict[str, Callable[..., Callable[[Any], float]]] = {
+    "person_noise_0.4": person_noise(0.4),
+    "person_noise_1": person_noise(1.0),
+    "remembering": remembering,
+    "pooled_noise": pooled_noise,
+}
+LAWS = (*KEEP, *BREAK, *MEMORY)
+#: Limits of the claims that are counted together.
+LIMITS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+
+
+def system(name: str, bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
+    """A system of a law."""
+    if name in MEMORY:
+        return MEMORY[name](bits, rng)
+    law = {**KEEP, **BREAK}[name]
+    return lambda q: float(law(float(bits[q].sum()), q, bits, rng))
+
+
+def attack(name: str, size: int, seed: int) -> tuple[Floats, Any]:
+    """Claims and whether each is right, shape (size,), of an attack on a fresh system."""
+    from dpwitness.attacks.oracles.asking import Asking
+    from dpwitness.attacks.oracles.systems import system_of
+    from dpwitness.attacks.subset_sum.attack import Plan, plan, reconstruct
+    from dpwitness.attacks.subset_sum.questions import FORM
+    from dpwitness.clock import Deadline
+
+    rng = np.random.default_rng([LAWS.index(name), size, seed])
+    bits = rng.integers(0, 2, size)
+    used, fresh = plan(size, None, None)
+    asking = Asking(FORM, system_of(system(name, bits, rng), FORM, seed=seed))
+    found = reconstruct(asking, seed, Plan(size=size, used=used, fresh=fresh), Deadline(math.inf))
+    return found.claims, found.found.bits == bits
+
+
+def measure(name: str, size: int, systems: int, first: int = 0) -> dict[str, Any]:
+    """One law: what was claimed and what was right."""
+    found = [attack(name, size, seed) for seed in range(first, first + systems)]
+    claims, right = (np.concatenate([one[i] for one in found]) for i in (0, 1))
+    bins = []
+    for low, high in pairwise(LIMITS):
+        here = (claims > low) & ((claims <= high) if high < 1 else True)
+        if here.any():
+            bins.append(
+                {
+                    "from": low,
+                    "bits": int(here.sum()),
+                    "right": int(right[here].sum()),
+                    "claimed": float(claims[here].mean()),
+                }
+            )
+    return {
+        "law": name,
+        "size": size,
+        "systems": systems,
+        "right": float(right.sum() / systems),
+        "claimed": float(claims.sum() / systems),
+        "bins": bins,
+    }
+
+
+def line(row: dict[str, Any]) -> str:
+    """A row as Markdown."""
+    bins = "; ".join(
+        f"{b['right']:,} of {b['bits']:,} ({b['right'] / b['bits']:.3f}) at {b['claimed']:.3f}" for b in row["bins"]
+    )
+    return f"| {row['law']} | {row['right']:.1f} | {row['claimed']:.1f} | {bins or 'nothing is claimed'} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=64)
+    parser.add_argument("--systems", type=int, default=200)
+    parser.add_argument("--laws", nargs="+", choices=LAWS, default=list(LAWS))
+    parser.add_argument("--json", help="all figures")
+    arguments = parser.parse_args()
+    started, rows = time.perf_counter(), []
+    print(f"| law, {arguments.size} bits | right | claimed | right of those claimed |\n|---|---:|---:|---|")
+    for name in arguments.laws:
+        rows.append(measure(name, arguments.size, arguments.systems))
+        print(line(rows[-1]), flush=True)
+    print(f"\n{time.perf_counter() - started:.0f} s")
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(rows, indent=1, allow_nan=False))
+
+
+if __name__ == "__main__":
+    main()
