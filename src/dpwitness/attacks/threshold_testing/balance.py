@@ -121,6 +121,11 @@ class Balance:
         self.low[others], self.high[others] = 0, OPEN
         self.gap = -(-self.gap // unit)
 
+    def take(self, cells: Cells, counts: Cells) -> None:
+        """Nothing is known but these cells' counts, not even the gap."""
+        self.low[:], self.high[:], self._located = 0, OPEN, None
+        self.low[cells] = self.high[cells] = counts
+
     def alone(self, rng: np.random.Generator) -> bool:
         """Whether no other counts of the located cells explain their answers."""
         return self._located is not None and self._located.alone(rng)

@@ -19,6 +19,7 @@ from dpwitness.attacks.threshold_testing.balance import Balance, Weighed
 from dpwitness.attacks.threshold_testing.comparing import Scales, lay_base, lightest
 from dpwitness.attacks.threshold_testing.localising import locate
 from dpwitness.attacks.threshold_testing.questions import Cells
+from dpwitness.attacks.threshold_testing.ratios import weigh_kinds
 
 __all__ = ["Weighed", "weigh"]
 
@@ -120,6 +121,8 @@ def _tune(balance: Balance, rng: np.random.Generator, weighed: Cells | None = No
     cells, guess = first, None
     for attempt in range(ATTEMPTS):
         if weighed is not None:
+            if attempt < 2 and weigh_kinds(balance, weighed, rng) and balance.tried(weighed, rng):
+                return True
             pilot = np.union1d(pilot, rng.permutation(base.above)[: 2 * len(pilot)])
             cells = _varied(balance, first, weighed, rng, EACH_COUNT[attempt % len(EACH_COUNT)])
             guess = np.maximum(balance.low[cells], 1).astype(np.float64)
