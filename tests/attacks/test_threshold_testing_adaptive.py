@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 from statsmodels.datasets import nile
 
 from dpwitness.attacks.oracles.asking import Limits
@@ -95,7 +96,7 @@ def test_counts_that_no_sum_of_the_first_cells_tells_apart_are_read():
 def told(low, total, known=True):
     """What the attack says of weights in a unit, and of a total that an oracle gave."""
     low = np.array(low)
-    weighed = Weighed(low=low, high=low + (not known), tried=64, threshold=None)
+    weighed = Weighed(low=low, high=low + (not known), likeliest=low * 1.0, tried=64, threshold=None)
     oracle = oracle_at(low, 0.5)
     oracle.totals = lambda parts: np.array([total])
     oracle.noise = Noise(epsilon2=np.inf, epsilon_totals=1.0)
@@ -115,16 +116,40 @@ def test_a_total_that_contradicts_the_counts_gives_no_factor():
     assert told([30, 45, 60, 151], 20.0).factor is None  # fewer people than units, and no common divisor
 
 
+def limited(epsilon1, threshold, theta=0.0, negated=False):
+    """What the attack says of counts without totals, where the threshold is known to be so many units."""
+    weighed = Weighed(low=SMALL, high=SMALL, likeliest=SMALL * 1.0, tried=64, threshold=threshold)
+    oracle = Queries(None, len(SMALL), Noise(epsilon1=epsilon1, threshold=theta))
+    return adaptive._in_people(oracle, weighed, negated=negated)
+
+
 def test_the_threshold_limits_the_factor():
-    # z = 10.5 lies in (10, 11] units. At most ln(10)/ε₁ = 4.6 with 95 %: no two people a unit.
-    low = SMALL.copy()
-    weighed = Weighed(low=low, high=low, tried=64, threshold=11)
-    oracle = Queries(lambda questions: np.zeros(0), len(low), Noise(epsilon1=0.5))
-    found = adaptive._in_people(oracle, weighed, negated=False)
-    assert found.factor == 1
-    wide = adaptive._in_people(Queries(None, len(low), Noise(epsilon1=0.1)), weighed, negated=False)
+    # z lies in (4, 5] units. At most ln(20)/ε₁ = 6 with 95 %: no two people a unit.
+    assert limited(0.5, 5).factor == 1
+    wide = limited(0.1, 11)
     assert wide.factor is None
-    assert wide.factor_at_most == pytest.approx(np.log(10) / 0.1 / 10)
+    assert wide.factor_at_most == pytest.approx(np.log(20) / 0.1 / 10)
+
+
+def test_a_threshold_that_no_noise_explains_limits_nothing():
+    # z above 20, of noise of scale 2: once in 20,000 times. ε₁ or θ is not what was said.
+    found = limited(0.5, 21)
+    assert (found.factor, found.factor_at_most) == (None, None)
+    assert limited(0.5, 21, theta=20.0).factor == 1
+    assert limited(0.5, 21, theta=20.0, negated=True).factor is None
+
+
+@pytest.mark.parametrize("factor", [2, 3])
+def test_the_limit_of_the_factor_covers_the_true_one_as_often_as_it_says(factor):
+    # |z| is what counts: queries are asked negated where z is not positive. For (z)/factor in (T − 1, T].
+    rng, epsilon1, runs = np.random.default_rng(11), 0.3, 20_000
+    missed = 0
+    thresholds = np.ceil(np.abs(rng.laplace(0.0, 1 / epsilon1, runs)) / factor).astype(int)
+    for threshold, number in zip(*np.unique(thresholds, return_counts=True), strict=True):
+        said = limited(epsilon1, int(threshold))
+        missed += number * (said.factor == 1 or (said.factor_at_most or np.inf) < factor)
+    assert missed <= binom.isf(1e-9, runs, 0.05)
+    assert missed > 0.01 * runs  # and says something
 
 
 def test_a_cell_that_outweighs_all_others_is_not_claimed():
@@ -135,7 +160,7 @@ def test_a_cell_that_outweighs_all_others_is_not_claimed():
 
 
 def test_where_its_own_test_fails_algorithm_4_is_run(monkeypatch):
-    nothing = Weighed(low=SMALL, high=SMALL, tried=0, threshold=None)
+    nothing = Weighed(low=SMALL, high=SMALL, likeliest=SMALL * 1.0, tried=0, threshold=None)
     monkeypatch.setattr(adaptive, "weigh", lambda scales, rng: nothing)
     found = adaptive_attack(oracle_at(SMALL, 0.5, totals=100.0), np.random.default_rng(1))
     assert found.method == "partition and totals"

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from dpwitness.attacks.threshold_testing.comparing import Scales
 from dpwitness.attacks.threshold_testing.noisy_weighing import NoisyWeighed, weigh_noisy
-from dpwitness.attacks.threshold_testing.oracle import Queries
+from dpwitness.attacks.threshold_testing.oracle import LARGEST, Queries
 from dpwitness.attacks.threshold_testing.questions import Counts
-from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction, reconstruct
+from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction, ordered_partition, reconstruct
 from dpwitness.attacks.threshold_testing.ruler import Ruler, votings
 from dpwitness.attacks.threshold_testing.weighing import Weighed, weigh
 from dpwitness.errors import InvalidParameter
@@ -25,6 +25,8 @@ PASSES: Final = 0.75
 NEARLY_ALL: Final = 0.98
 #: Laplace noise of so many times its scale comes once in a million times.
 CONTRADICTED: Final = 13.8
+#: And once in a thousand times.
+UNLIKELY: Final = 6.9
 #: With this confidence a factor is taken for known.
 SURE: Final = 0.95
 
@@ -56,7 +58,7 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
     for scales in [Scales(oracle)] if epsilon2 == np.inf else votings(Ruler(oracle, rng), copies):
         weighed = weigh(scales, rng)
         if weighed.tried:
-            return _in_people(oracle, weighed, scales.negated)
+            return _in_people(oracle, weighed, scales.negated, scales.copies)
     if read is not None and read.tried and read.known.any():
         return _as_read(oracle, read)
     if oracle.sells_totals:
@@ -69,7 +71,8 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
 
 def _as_read(oracle: Queries, read: NoisyWeighed) -> Reconstruction:
     """What query noise as a ruler gave, in people."""
-    guess, _ = _totalled(oracle, read.guess, read.known)
+    parts = np.where(read.known, 0, 1 + np.cumsum(~read.known))
+    guess, _ = _totalled(oracle, read.guess, read.known, parts)
     return Reconstruction(
         guess=guess,
         known=read.known,
@@ -79,11 +82,12 @@ def _as_read(oracle: Queries, read: NoisyWeighed) -> Reconstruction:
     )
 
 
-def _in_people(oracle: Queries, weighed: Weighed, negated: bool) -> Reconstruction:
+def _in_people(oracle: Queries, weighed: Weighed, negated: bool, copies: int = 1) -> Reconstruction:
     """Counts in people from counts in the common unit, as far as totals or the threshold's noise tell the factor."""
     known = weighed.known
-    guess, total = _totalled(oracle, weighed.low, known)
-    counts, limit = weighed.low, _factor_limit(oracle, weighed, negated)
+    counts, unit = weighed.low, 1
+    totalled, total = _totalled(oracle, weighed.low, known, _alike(oracle, weighed, copies))
+    limit = _factor_limit(oracle, weighed, negated)
     weight = float(counts[known].sum())
     factor, sure = 1, 0.0
     if weight == 0:
@@ -96,26 +100,61 @@ def _in_people(oracle: Queries, weighed: Weighed, negated: bool) -> Reconstructi
             factor, sure = _likeliest_factor(total, float(counts[known].sum()), oracle.noise.epsilon_totals)
     elif limit is not None and limit < 2:
         sure = SURE
-    guess = np.where(known, factor * counts, guess)
     certain = sure >= SURE
+    guess = totalled if total is not None else np.rint(weighed.likeliest).astype(np.int64)
+    if certain and total is not None:
+        guess = _limited(guess, weighed, factor)
+    guess = np.where(known, factor * counts, guess)
+    confidence = 1 - PASSES**weighed.tried
+    if not certain or factor > 1:
+        confidence = min(confidence, _shared_unit(counts[known]))
     return Reconstruction(
         guess=guess, known=known, factor=factor if certain else None, factor_at_most=None if certain else limit,
-        confidence=(1 - PASSES**weighed.tried) * (sure if certain else 1.0), method="weighing", queries=oracle.queries,
+        confidence=confidence * (sure if certain else 1.0), method="weighing", queries=oracle.queries,
     )  # fmt: skip
 
 
-def _totalled(oracle: Queries, counts: Counts, known: NDArray[np.bool_]) -> tuple[Counts, float | None]:
-    """The counts, those of unknown cells by a noisy total of each; and the noisy total of all known cells, if any."""
-    parts = np.zeros(len(counts), np.int64)
-    unknown = np.flatnonzero(~known)
-    parts[unknown] = np.arange(1, len(unknown) + 1)
-    if known.any():
-        total = oracle.totals(parts)
-        if total is not None:
-            guess = counts.copy()
-            guess[unknown] = np.maximum(np.rint(total[1:]), 0).astype(np.int64)
-            return guess, float(total[0])
-    return counts, None
+def _shared_unit(counts: Counts) -> float:
+    """How likely one more cell is a whole number of the unit, as all these are (Jeffreys' rule of succession).
+
+    Of a unit of several people no answer need show a single cell that lies between two whole numbers of it.
+    """
+    n = int(np.count_nonzero(counts))
+    return (n + 0.5) / (n + 1)
+
+
+def _alike(oracle: Queries, weighed: Weighed, copies: int) -> NDArray[np.int64]:
+    """The number of each cell's part for the noisy totals, shape (cells,).
+
+    0: the known cells. Those of others that the answers do not tell apart are one part: more people, and less noise in
+    each. Where many cells have no close limits Algorithm 3 tells them apart.
+    """
+    known, wide = weighed.known, weighed.high - weighed.low > 1
+    columns = [weighed.low, weighed.high, np.rint(4 * weighed.likeliest).astype(np.int64)]
+    if oracle.sells_totals and wide.mean() > 1 - NEARLY_ALL:
+        columns = [ordered_partition(oracle, copies=copies)]
+    parts = np.zeros(len(known), np.int64)
+    if not known.all():
+        _, part = np.unique(np.stack(columns)[:, ~known], axis=1, return_inverse=True)
+        parts[~known] = 1 + part.ravel()
+    return parts
+
+
+def _totalled(
+    oracle: Queries, counts: Counts, known: NDArray[np.bool_], parts: NDArray[np.int64]
+) -> tuple[Counts, float | None]:
+    """The counts, those of unknown cells by the mean of their part; and the noisy total of all known cells, if any."""
+    total = oracle.totals(parts) if known.any() else None
+    if total is None:
+        return counts, None
+    mean = total / np.maximum(np.bincount(parts, minlength=len(total)), 1)
+    return np.where(known, counts, np.maximum(np.rint(mean[parts]), 0).astype(np.int64)), float(total[0])
+
+
+def _limited(guess: Counts, weighed: Weighed, factor: int) -> Counts:
+    """Guesses within the limits of their cells; where the totals do not tell better, the simplest ones."""
+    low, high = factor * weighed.low, factor * np.minimum(weighed.high, LARGEST // factor)
+    return np.clip(guess, low, high)
 
 
 def _largest_unit(counts: Counts) -> int:
@@ -140,11 +179,16 @@ def _likeliest_factor(total: float, weight: float, epsilon: float) -> tuple[int,
 
 
 def _factor_limit(oracle: Queries, weighed: Weighed, negated: bool) -> float | None:
-    """The limit of the factor with confidence 0.95: so many units of ⌈z⌉ − 1 fit below what z is at most; or None."""
+    """The limit of the factor with confidence 0.95: so many units of ⌈z⌉ − 1 fit below what z is at most; or None.
+
+    None also where not even units of one person are likely: then ε₁ or θ is not what was said.
+    """
     epsilon1 = oracle.noise.epsilon1
     if epsilon1 is None or weighed.threshold is None or weighed.threshold < 2:
         return None
     theta = -oracle.noise.threshold if negated else oracle.noise.threshold
-    # P(Lap(1/ε₁) > ln(1/(2β))/ε₁) = β.
-    highest = theta + np.log(1 / (2 * (1 - SURE))) / epsilon1
+    # P(|Lap(1/ε₁)| > ln(1/β)/ε₁) = β: both tails, since queries are asked negated where z is not positive.
+    highest = theta + np.log(1 / (1 - SURE)) / epsilon1
+    if epsilon1 * (weighed.threshold - 1 - theta) > UNLIKELY:
+        return None
     return max(1.0, float(highest / (weighed.threshold - 1)))

@@ -12,7 +12,7 @@ from dpwitness.attacks.oracles.systems import system_of
 from dpwitness.attacks.threshold_testing.questions import FORM, Cells, Counts, Oracle, Signs
 from dpwitness.errors import InvalidData, InvalidParameter
 
-__all__ = ["Change", "Noise", "Queries", "check_histogram", "queries_of"]
+__all__ = ["LARGEST", "Change", "Noise", "Queries", "check_histogram", "queries_of"]
 
 #: Above this a count, or a sum of 10⁶ of them, would no longer be exact.
 LARGEST: Final = 1 << 40

@@ -132,8 +132,11 @@ def _result(arguments: argparse.Namespace, found: Reconstruction | None, truth: 
 
 
 def _up_to_factor(found: Reconstruction, truth: Counts) -> int:
-    """How many claimed counts are right with the factor that suits most of them."""
+    """How many claimed counts are right with one factor as claimed: whole, within its limit; that of most of them."""
     some = found.known & (found.guess > 0)
     factors, number = np.unique(truth[some] / found.guess[some], return_counts=True)
-    factor = factors[np.argmax(number)] if len(factors) else 1.0
-    return int(np.sum(found.known & (np.abs(found.guess * factor - truth) < 0.5)))
+    claimed = (factors == np.rint(factors)) & (factors >= 1)
+    if found.factor_at_most is not None:
+        claimed &= factors <= found.factor_at_most
+    factor = int(factors[np.argmax(np.where(claimed, number, 0))]) if claimed.any() else 1
+    return int(np.sum(found.known & (found.guess * factor == truth)))

@@ -19,6 +19,7 @@ from dpwitness.attacks.threshold_testing.balance import Balance, Weighed
 from dpwitness.attacks.threshold_testing.comparing import Scales, lay_base, lightest
 from dpwitness.attacks.threshold_testing.localising import locate
 from dpwitness.attacks.threshold_testing.questions import Cells
+from dpwitness.attacks.threshold_testing.ratios import weigh_kinds
 
 __all__ = ["Weighed", "weigh"]
 
@@ -30,6 +31,10 @@ ATTEMPTS: Final = 6
 BASES: Final = 3
 #: Of so few cells that are not empty other counts may explain all answers as well.
 FEW: Final = 40
+#: Where fewer of the cells are known, those that share no unit with the others are looked for.
+NEARLY_ALL: Final = 0.98
+#: How often such cells are set aside.
+ROUNDS: Final = 8
 #: Of each count so many cells, when a unit is looked for again: where most hold one and the same, others tell more.
 EACH_COUNT: Final = (5, 2, 1)
 
@@ -48,7 +53,8 @@ def weigh(scales: Scales, rng: np.random.Generator) -> Weighed:
     """
     n = scales.oracle.cells
     everything = rng.permutation(n)
-    best = Weighed(low=np.zeros(n, np.int64), high=np.ones(n, np.int64), tried=0, threshold=None)
+    nothing = np.zeros(n, np.int64)
+    best = Weighed(low=nothing, high=nothing + 1, likeliest=np.zeros(n), tried=0, threshold=None)
     for _ in range(BASES):
         balance = Balance(scales, lay_base(scales, rng))
         if not len(balance.base.above):
@@ -68,11 +74,40 @@ def weigh(scales: Scales, rng: np.random.Generator) -> Weighed:
             # Weights that are all even, say, leave two counts open: cells of such counts are located next.
             rest = balance.undetermined(everything)
             if not len(rest):
-                return best
+                break
             tuned = _tune(balance, rng, rest)
         if best.tried:
             break
+    if best.known.mean() < NEARLY_ALL:
+        best = max([best, *_weigh_most(scales, everything, rng)], key=lambda found: int(found.known.sum()))
     return best
+
+
+def _weigh_most(scales: Scales, everything: Cells, rng: np.random.Generator) -> list[Weighed]:
+    """Weigh in a unit that nearly all cells share, and set the others aside; nothing where there is no such unit."""
+    for _ in range(BASES):
+        balance = Balance(scales, lay_base(scales, rng))
+        if len(balance.base.above) <= FEW:
+            break
+        located = locate(scales, balance.base, lightest(scales, balance.base, rng, FIRST), rng)
+        if located is None:
+            continue
+        balance.restart_coarse(located)
+        balance.weigh(everything, rng)
+        again = True
+        for _ in range(ROUNDS):
+            misfits = balance.misfits(everything, rng)
+            if len(misfits):
+                if not balance.set_aside(misfits):
+                    break
+            elif tried := balance.tried(everything, rng):
+                return [balance.weighed(tried)]
+            elif again:  # others were weighed by them
+                balance.weigh_again(everything, rng)
+                again = False
+            else:
+                break
+    return []
 
 
 def _tune(balance: Balance, rng: np.random.Generator, weighed: Cells | None = None) -> bool:
@@ -86,6 +121,8 @@ def _tune(balance: Balance, rng: np.random.Generator, weighed: Cells | None = No
     cells, guess = first, None
     for attempt in range(ATTEMPTS):
         if weighed is not None:
+            if attempt < 2 and weigh_kinds(balance, weighed, rng) and balance.tried(weighed, rng):
+                return True
             pilot = np.union1d(pilot, rng.permutation(base.above)[: 2 * len(pilot)])
             cells = _varied(balance, first, weighed, rng, EACH_COUNT[attempt % len(EACH_COUNT)])
             guess = np.maximum(balance.low[cells], 1).astype(np.float64)

@@ -59,6 +59,10 @@ class Weights:
             if trial:
                 # Other heavy cells leave another rest.
                 used = np.flatnonzero(rng.random(len(self._heavy)) < rng.choice([0.5, 0.9]))
+                if (
+                    trial % 4 == 3
+                ):  # only up to some count: where there are few counts, one of them may stand in the way
+                    used = used[self._values[used] <= rng.choice(self._values[used])] if len(used) else used
                 heavy, values = self._heavy[used], self._values[used]
                 reach = np.concatenate([[0], np.cumsum(values)])
                 aim = (
@@ -66,7 +70,9 @@ class Weights:
                 )
             else:
                 heavy, values, reach = self._heavy, self._values, self._reach
-            signs, value = self._offset(aim, heavy, values, reach, first, last)
+            # The light cells' share of the sum, in turn, where heavy and light ones are of few counts.
+            share = int(self._sums[rng.integers(len(self._sums))]) if trial % 4 == 3 else 0
+            signs, value = self._offset(aim, heavy, values, reach, first, last, share)
             if first <= value <= last:
                 return signs, value
         return None
@@ -76,10 +82,10 @@ class Weights:
         return self._offset(aim, self._heavy, self._values, self._reach, aim, aim)
 
     def _offset(
-        self, amount: int, heavy: Cells, values: Cells, reach: Cells, first: int, last: int
+        self, amount: int, heavy: Cells, values: Cells, reach: Cells, first: int, last: int, share: int = 0
     ) -> tuple[Signs, int]:
-        """The sum of that amount, or one near it: the largest cells first, then the light ones."""
-        direction, left = 1 if amount > 0 else -1, abs(amount)
+        """The sum of that amount, or one near it: the largest cells first, but for a share, then the light ones."""
+        direction, left = 1 if amount > share else -1, abs(amount - share)
         signs, at = self._base.copy(), 0
         while left > 0 and at < len(heavy):
             at = max(at, int(np.searchsorted(-values, -left)))  # the first weight that is not too heavy
@@ -90,7 +96,7 @@ class Weights:
             left -= int(reach[stop] - reach[at])
             at = stop
         # Signed sums are symmetric about 0.
-        made = direction * (abs(amount) - left)
+        made = direction * (abs(amount - share) - left)
         place = int(np.searchsorted(self._sums, amount - made))
         options = [k for k in (place, place - 1) if 0 <= k < len(self._sums)]
         outside = [not first <= made + self._sums[k] <= last for k in options]
@@ -108,8 +114,9 @@ def _sums(values: tuple[int, ...]) -> tuple[Cells, Signs]:
 
 
 def _kept(ascending: Cells) -> Cells:
-    """The places of the cells to keep apart: of each of the smallest counts one, then the lightest of the others."""
-    _, first = np.unique(ascending, return_index=True)
-    first = first[: KEPT // 2]
-    rest = np.setdiff1d(np.arange(min(len(ascending), 2 * KEPT)), first)
-    return np.sort(np.concatenate([first, rest])[:KEPT])
+    """The places of the cells to keep apart: some of each of the smallest counts, then the lightest of the others."""
+    _, first, number = np.unique(ascending, return_index=True, return_counts=True)
+    each = max(1, KEPT // max(len(first), 1))
+    kept = [start + k for start, most in zip(first[: KEPT // 2], number, strict=False) for k in range(min(each, most))]
+    rest = np.setdiff1d(np.arange(min(len(ascending), 2 * KEPT)), kept)
+    return np.sort(np.concatenate([np.array(kept, np.int64), rest])[:KEPT])

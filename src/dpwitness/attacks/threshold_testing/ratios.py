@@ -1,0 +1,116 @@
+"""Histograms of a few different counts, each of many cells: ratios of counts, by sums of many cells alike.
+
+Seventeen cells of 7 are less than three of 40, and eighteen are more; so a count's ratio r to that of a first kind of
+cell, and the gap t between the base and the threshold, both in units of the first count, lie in a polygon that each
+answer cuts: a cells of the one kind and b of the other are ⊤ exactly if a·r + b ≥ t.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.attacks.threshold_testing.balance import Balance
+from dpwitness.attacks.threshold_testing.questions import Cells
+from dpwitness.attacks.threshold_testing.weights import Weights
+
+__all__ = ["weigh_kinds"]
+
+Floats = NDArray[np.float64]
+
+#: So few different counts are compared, of so many cells each.
+MOST_KINDS: Final = 6
+FEWEST_CELLS: Final = 8
+#: Questions for each ratio, and how even a question cuts the polygon at least.
+QUESTIONS: Final = 60
+EVEN: Final = 0.05
+#: Sums that look for the gap.
+GAP_TRIES: Final = 60
+#: Units of the first count.
+MOST_UNITS: Final = 2_000
+
+
+def weigh_kinds(balance: Balance, cells: Cells, rng: np.random.Generator) -> bool:
+    """Weigh the cells in a unit that the ratios of their counts have in common; False where there is none.
+
+    Cells that were found to have about the same count are taken for one kind. Whether they are, fresh sums must show.
+    """
+    free = cells[balance.base.signs[cells] == 0]
+    counts, number = np.unique(balance.low[free], return_counts=True)
+    number = number[counts > 0]
+    counts = counts[counts > 0]
+    if not 2 <= len(counts) <= MOST_KINDS or number.min() < FEWEST_CELLS:
+        return False
+    kinds = [free[balance.low[free] == count] for count in counts]
+    first = int(np.argmax(number))
+    box = balance.gap / counts[first] - np.array([1 / counts[first], 0.0])
+    limits = [
+        np.ones(2) if k == first else _ratio(balance, kinds[first], kinds[k], counts[k] / counts[first], box)
+        for k in range(len(kinds))
+    ]
+    units = np.arange(1, MOST_UNITS + 1)
+    low, high = (units[:, None] * np.array(limits)[:, side] for side in (0, 1))
+    whole = np.flatnonzero((np.floor(high) >= np.ceil(low)).all(axis=1))
+    if not len(whole):
+        return False
+    found = np.ceil(low[whole[0]]).astype(np.int64)
+    unit = int(units[whole[0]])
+    balance.take(np.concatenate(kinds), np.repeat(found, [len(kind) for kind in kinds]))
+    if not _find_gap(balance, int(np.floor(unit * box[0])) - unit, int(np.ceil(unit * box[1])) + unit, rng):
+        return False
+    balance.weigh(cells, rng)
+    return True
+
+
+def _ratio(balance: Balance, ones: Cells, others: Cells, guess: float, box: Floats) -> Floats:
+    """The limits of how many times the count of `ones` that of `others` is, shape (2,)."""
+    r, t = np.array([0.5, 1.5]) * guess, box + np.array([-1.0, 1.0])
+    corners = np.array([[r[0], t[0]], [r[1], t[0]], [r[1], t[1]], [r[0], t[1]]])
+    a = np.arange(-len(others), len(others) + 1)
+    for _ in range(QUESTIONS):
+        middle = corners.mean(axis=0)
+        b = np.rint(middle[1] - a * middle[0]).astype(np.int64)
+        here = np.abs(b) <= len(ones)
+        side = np.outer(a[here], corners[:, 0]) + b[here][:, None] - corners[:, 1]
+        most, least = side.max(axis=1), -side.min(axis=1)
+        even = np.minimum(most, least) / np.maximum(np.maximum(most, least), 1e-12)
+        if not here.any() or even.max() < EVEN:
+            break
+        best = np.flatnonzero(here)[np.argmax(even)]
+        signs = balance.base.signs.copy()
+        for kind, number in ((others, int(a[best])), (ones, int(b[best]))):
+            signs[kind[: abs(number)]] = np.sign(number)
+        above = bool(balance.scales.above(signs[None])[0])
+        corners = _cut(corners, np.array([a[best], -1.0]) * (1 if above else -1), float(b[best]) * (1 if above else -1))
+        if len(corners) < 3:  # answers that contradict each other
+            return np.array([1.0, 0.0])
+    return np.array([corners[:, 0].min(), corners[:, 0].max()])
+
+
+def _cut(corners: Floats, normal: Floats, offset: float) -> Floats:
+    """The part of a convex polygon, corners of shape (n, 2), in which normal · x + offset ≥ 0."""
+    value = corners @ normal + offset
+    kept = []
+    for here, there, v, w in zip(corners, np.roll(corners, -1, axis=0), value, np.roll(value, -1), strict=True):
+        if v >= 0:
+            kept.append(here)
+        if v * w < 0:
+            kept.append(here + (there - here) * (v / (v - w)))
+    return np.array(kept).reshape(-1, 2)
+
+
+def _find_gap(balance: Balance, low: int, high: int, rng: np.random.Generator) -> bool:
+    """Find the least value above low, and at most high, that a sum of known cells reaches the threshold with."""
+    weights = Weights(balance.base.signs, balance.low == balance.high, balance.low)
+    tries = 0
+    while high - low > 1 and tries < GAP_TRIES:
+        tries += 1
+        found = weights.between(low + 1, high - 1, (low + high) // 2, rng)
+        if found is None:
+            continue
+        if balance.scales.above(found[0][None])[0]:
+            high = found[1]
+        else:
+            low = found[1]
+    balance.gap = high
+    return high - low == 1
