@@ -88,7 +88,7 @@ def _attack_simulated(arguments: argparse.Namespace) -> Result:
         result = outcome.found_parameter(found, known) | {"right": found.guess == law.bound}
         return about | {"attribute": _attribute(arguments, system)} | result | {"queries": system.asked}
     goal = Goal(arguments, table.values)
-    if arguments.system != "without-totals" and goal.needs_no_other(table, suppression):
+    if known is not None and goal.needs_no_other(table, suppression):
         table = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
     system = simulation.system(arguments, law, table, noise)
     return about | goal.recover(system, choices) | goal.compare(goal.true(table), known, suppression)

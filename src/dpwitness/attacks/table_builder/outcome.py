@@ -15,8 +15,11 @@ LARGEST_LAW = 1 << 25
 
 
 def found_histogram(found: Histogram) -> dict[str, Any]:
-    """What the attack knows: counts and how sure it is of each. `confidence` is null where no sums could differ."""
-    sure = found.variance is not None and found.variance > 0
+    """What the attack knows: counts and how sure it is of each.
+
+    `confidence` is null where no sums could differ, and where `failed_checks` says what contradicts the assumptions.
+    """
+    sure = found.variance is not None and found.variance > 0 and not found.failed_checks
     return {
         "attribute": found.attribute,
         "values": list(found.values),
@@ -29,6 +32,7 @@ def found_histogram(found: Histogram) -> dict[str, Any]:
         "partitions": found.partitions,
         "noise_variance": found.variance,
         "workarounds": list(found.workarounds),
+        "failed_checks": list(found.failed_checks),
         "queries": found.queries,
     }
 

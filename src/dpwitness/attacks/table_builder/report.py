@@ -45,6 +45,7 @@ def histogram_text(result: dict[str, Any]) -> str:
             f"  confidence   {result['probably_right']:.2f} of {size} probably right, as the answers alone tell "
             f"(noise of variance {result['noise_variance']:.3g})"
         )
+    lines += [f"  no claim     {text}" for text in result["failed_checks"]]
     if result.get("expected_right") is not None:
         bound = result["all_right_at_least"]
         lines.append(
