@@ -23,6 +23,7 @@ from dpwitness.attacks.table_builder.perturbation import (
     find_perturbation_within,
     find_perturbation_without_totals,
     largest_sum,
+    pairs_within,
     usable_conditions,
 )
 from dpwitness.attacks.table_builder.protocol import System
@@ -160,7 +161,14 @@ def _find_parameter(arguments: argparse.Namespace, system: System, rng: np.rando
     if arguments.budget is not None:
         within = islice(within, sums)
     _, answers = usable_conditions(system, attribute, (int(base[0]), int(base[1])), within, sums)
-    require_time(arguments, deadline, "--sums")
+    for name in sorted(values, key=lambda name: -len(values[name])):
+        require_time(arguments, deadline, "--sums")
+        # Sub-populations may be few: sets of values are as good, so that more attributes never tell less.
+        missing = sums - len(answers)
+        if arguments.budget is not None:
+            missing = min(missing, (arguments.budget - system.asked - len(values[name])) // 3)
+        if missing > 0 and len(base := choose_base(system, name, 16)) >= 2:
+            answers = np.vstack([answers, pairs_within(system, rng, name, base, missing)])
     found = largest_sum(answers)
     if found.guess or len(values) < 3:
         return found
