@@ -139,8 +139,6 @@ def test_calibration_over_systems_that_keep_the_assumptions():
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", BROKEN)
 def test_calibration_over_systems_that_break_the_assumptions(name):
-    if name == "a layer a value":
-        pytest.skip("of one attribute nobody can tell a layer from people; the next test has several")
     assert claims((name,), range(20))["kept"]
 
 

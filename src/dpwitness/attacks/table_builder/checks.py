@@ -9,7 +9,7 @@ of people that is added to a value in all of its questions: no answer tells that
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final
 
 import numpy as np
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.averaging import Removed, Sums, nearest, outliers, usable
 from dpwitness.attacks.table_builder.confidence import difference_right, probability_right
-from dpwitness.attacks.table_builder.fit import Asked, Fit, fit_counts
+from dpwitness.attacks.table_builder.fit import Asked, Fit, fit_counts, with_counts
 from dpwitness.attacks.table_builder.table import Where
 
 __all__ = ["Counted", "Examined", "Wanted", "examine", "noise_variance"]
 
 Wholes = NDArray[np.int64]
 #: Standard errors of an estimate that can tell fractions, and of one whose nearest whole number is as good as sure.
-TELLING, DECISIVE = 0.2, 0.13
+TELLING, DECISIVE = 0.2, 0.15
 #: A check fails where assumptions that hold would fail it less often than that.
 LEVEL: Final = 1e-3
 #: An estimate so many standard errors below half a person less than none is no count.
@@ -161,7 +161,8 @@ def examine(
     wanted, removed
         The sets of values that were counted, and their counts.
     first, again
-        The base set's count; and that of some sets by another attribute's partitions, if there is one.
+        The base set's count; and that of some sets by another attribute's partitions, if there is one: of the base set
+        itself first.
     fitted
         False: counts are those of Algorithm 4, though the fit may know better.
     """
@@ -171,17 +172,16 @@ def examine(
     decisive = fit is not None and bool(np.all(fit.errors[_selected(base)] <= DECISIVE))
     deviations, offset_error = _Deviations(), 0.0
     estimates: list[tuple[float, float]] = [(math.nan, math.inf)] * len(wanted)
-    chances = []
+    whole = np.zeros(0, np.int64)
     if fit is not None:
-        deviations.add_fit(fit)
-        chances.append(fit.chance)
+        whole = np.nan_to_num(np.floor(fit.counts + 0.5)).astype(np.int64)
+        fit = with_counts(fit, base, whole) if decisive else fit
         estimates = [
             (float(fit.counts[one.value]), float(fit.errors[one.value])) if one.sign < 0 else (math.nan, math.inf)
             for one in wanted
         ]
     if fit is not None and decisive:
         offset_error = fit.offset_error
-        whole = np.nan_to_num(np.floor(fit.counts + 0.5)).astype(np.int64)
         for values, other in again:
             expected = float(whole[values].sum()) + other.noises * fit.offset
             deviations.add(other.mean - expected, _error(other, variance), other.noises)
@@ -193,33 +193,40 @@ def examine(
                 estimates[i] = found[0], math.hypot(found[1], fit.offset_error)
                 deviations.add_whole(*found, 1.0)
     else:
+        for _, other in again[:1]:
+            deviations.add(other.mean - first.mean, math.hypot(_error(other, variance), _error(first, variance)))
         for other in (first, *removed):
             deviations.add_whole(other.mean, _error(other, variance))
     for other in (first, *removed):
         for apart, error in _between(other, variance):
             deviations.add(apart, error)
-    for other in (first, *removed, *(other for _, other in again)):
-        for group in _others(attribute, where, other.asked):
-            if (more := fit_counts(group)) is not None:
-                deviations.add_fit(more)
-                chances.append(more.chance)
+    groups = [_others(attribute, where, other.asked) for other in (first, *removed, *(other for _, other in again))]
+    fits = [one for one in (fit, *map(fit_counts, chain.from_iterable(groups))) if one is not None]
+    for each in fits:
+        deviations.add_fit(each)
     ratio, chance, evidence = deviations.judged(offset_error)
     held = evidence / (1 + evidence)
     failed = [FRACTIONS] if chance < LEVEL else []
-    if chances and len(chances) * min(chances) < LEVEL:
+    if fits and len(fits) * min(each.chance for each in fits) < LEVEL:
         failed.append(DEPENDENT)
     unit = int(np.gcd.reduce([np.gcd.reduce(one.answers[usable(one.answers)]) for one in _all([first, *removed])]))
     if unit > 1 and variance is not None and variance < ROUNDING * (unit**2 - 1) / 12:
         failed.append(ROUNDED.format(unit))
     if any(count < -0.5 - FAR * error for count, error in estimates):
         failed.append(NEGATIVE)
-    if decisive and fit is not None and abs(fit.offset) > math.sqrt(fit.variance) + FAR * fit.offset_error:
-        failed.append(BIASED.format(fit.offset))
+    biased = [each.offset for each in fits if abs(each.offset) > math.sqrt(each.variance) + FAR * each.offset_error]
+    if biased:
+        failed.append(BIASED.format(biased[0]))
     counts = [
         _count(one, other, first, variance, ratio, estimate if fitted and not failed else (math.nan, math.inf))
         for one, other, estimate in zip(wanted, removed, estimates, strict=True)
     ]
-    counts = [replace(one, confidence=held * one.confidence) for one in counts]
+    # What is counted beside the base values hangs on all of these.
+    known = _all_right(fit, ratio) if fit is not None and decisive else 1.0
+    counts = [
+        replace(count, confidence=held * (known if one.sign > 0 else 1.0) * count.confidence)
+        for one, count in zip(wanted, counts, strict=True)
+    ]
     sure = held * probability_right(first.mean, first.count, ratio * _error(first, variance), 0)
     return Examined(counts=tuple(counts), base_confidence=sure, held=held, ratio=ratio, failed=tuple(failed))
 
@@ -239,6 +246,15 @@ def _count(
         return Counted(count=count, confidence=probability_right(other.mean, count, ratio * error, 0))
     sure = difference_right((first.mean, ratio * base_error), (other.mean, ratio * error), one.sign, count)
     return Counted(count=count, confidence=sure)
+
+
+def _all_right(fit: Fit, ratio: float) -> float:
+    """The probability that all counts of a fit round to the right ones."""
+    told = [i for i, error in enumerate(fit.errors) if error < math.inf]
+    return math.prod(
+        probability_right(float(fit.counts[i]), nearest(float(fit.counts[i])), ratio * float(fit.errors[i]))
+        for i in told
+    )
 
 
 def _alone(value: int, whole: Wholes, fit: Fit, asked: Sequence[Asked]) -> tuple[float, float] | None:

@@ -7,7 +7,7 @@ on other assumptions than the sums do: a noise whose mean is not 0 moves the sum
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpwitness.attacks.table_builder.averaging import outliers, usable
 from dpwitness.attacks.table_builder.table import Where
 
-__all__ = ["Asked", "Fit", "fit_counts", "together"]
+__all__ = ["Asked", "Fit", "fit_counts", "together", "with_counts"]
 
 Flags = NDArray[np.bool_]
 Wholes = NDArray[np.int64]
@@ -137,6 +137,15 @@ def fit_counts(asked: Sequence[Asked]) -> Fit | None:
         variance=variance,
         chance=_independent(selections[before], np.round(answers[before] - residuals), residuals),
     )
+
+
+def with_counts(fit: Fit, asked: Sequence[Asked], whole: Wholes) -> Fit:
+    """The same fit with the mean of the noise that follows from known counts, shape (values,): much better known."""
+    selections, answers = together(asked)
+    noise = answers - selections.astype(np.int64) @ whole[: selections.shape[1]]
+    noise = noise[~outliers(noise)]
+    error = math.sqrt(max(float(noise.var()), fit.variance) / len(noise))
+    return replace(fit, offset=float(noise.mean()), offset_error=error)
 
 
 def _independent(selections: Flags, people: Reals, residuals: Reals) -> float:
