@@ -3,8 +3,9 @@
 python benchmarks/table_builder_calibration.py [--seeds 20] [--only NAME …] [--goal histogram|perturbation]
     [--single] [--json FILE]
 
-A line a system, and two of all that keep and that break the assumptions but the last one. Of the cells (or parameters) claimed with confidence of at least .5, .9 and .99: how many there are,
-and the share that is right. "withheld": runs that claim nothing.
+A line a system, and two of all that keep and that break the assumptions (the last system apart). Of the cells (or
+parameters) claimed with confidence of at least .5, .9 and .99: how many there are, and the share that is right.
+"none": runs that claim nothing.
 """
 
 # ruff: noqa: D101, D102  (the name of a system says what it does)

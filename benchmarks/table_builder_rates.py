@@ -138,9 +138,7 @@ def main() -> None:
         size = max(1, math.ceil(len(jobs) / (arguments.workers * 32)))
         runs = list(pool.map(one_run, jobs, chunksize=size))
     rows = [summary(case, runs[i * arguments.seeds : (i + 1) * arguments.seeds]) for i, case in enumerate(cases)]
-    print(
-        f"{arguments.seeds} seeds a line; asked: right on average ≥ 99 %, worst run ≥ 90 %, theory not above the interval"
-    )
+    print(f"{arguments.seeds} seeds a line; asked: right on average ≥ 99 %, worst run ≥ 90 %, theory not above it")
     print(
         "table   law               r values     right    worst   99 % interval      theory  in      own      k  queries"
         "   cpu s"
