@@ -46,7 +46,13 @@ def attack(table, system, r, s, k, base, base_partitions, rng, same=False):
     (attribute,) = table.values
     oracle = system(table, noise=r, suppression=s, rng=rng)
     positions = choose_base(oracle, attribute, 10) if base is None else table.positions(attribute, base)
-    plan = Plan(base=tuple(positions.tolist()), partitions=k, base_partitions=base_partitions, same_partitions=same)
+    plan = Plan(
+        base=tuple(positions.tolist()),
+        partitions=k,
+        base_partitions=base_partitions,
+        same_partitions=same,
+        fitted=False,
+    )
     found = recover_histogram(oracle, rng, attribute, plan)
     return np.array(found.counts) == table.histogram(attribute)
 
@@ -144,7 +150,7 @@ def mitigation(folder, runs, seed):
         for stream in np.random.SeedSequence([seed, 4]).spawn(max(runs // 10, 2)):
             rng = np.random.default_rng(stream)
             oracle = system(halves, noise=2, suppression=4, rng=rng, **more)
-            plan = Plan(base=tuple(base.tolist()), partitions=200, base_partitions=1000)
+            plan = Plan(base=tuple(base.tolist()), partitions=200, base_partitions=1000, fitted=False)
             found = recover_histogram(oracle, rng, "age", plan, where=where)
             right.append(np.sum(np.array(found.counts) == true))
         mean, error = summary(np.array(right))

@@ -118,7 +118,7 @@ def test_histogram_gets_each_value_right_as_often_as_expected():
         rng = np.random.default_rng(seed)
         oracle = BoundedNoisyCounts(table, noise=1, suppression=4, rng=rng)
         found = histogram.recover_histogram(
-            oracle, rng, "value", Plan(base=tuple(range(8)), partitions=10, base_partitions=127)
+            oracle, rng, "value", Plan(base=tuple(range(8)), partitions=10, base_partitions=127, fitted=False)
         )
         right += np.array(found.counts) == counts
         assert found.queries == 12 + 2 * 127 + 12 * 20

@@ -154,7 +154,8 @@ def test_workarounds_are_used_and_said(table, words):
     # Values share the base set's count: a run is the unit, so that the limit is a wide one.
     assert right >= binom.ppf(1e-9, values, min(expected / values, 1 - 1e-12)) - len(true)
     assert right / values > 0.9
-    assert abs(sure - expected) < 0.1 * values
+    # Few values are few whole numbers to check the assumptions by: some of the confidence is withheld.
+    assert 0.75 * values < sure < expected + 0.1 * values
 
 
 @pytest.mark.parametrize("sizes", [{"sex": 2, "age": 9, "area": 8}, {"one": 4, "two": 4, "three": 4, "four": 4}])
@@ -174,22 +175,23 @@ def supply_of(system):
 
 
 @pytest.mark.parametrize("k", [1000, 60])
-def test_confidence_is_the_share_of_right_counts(k):
+def test_confidence_is_at_most_the_share_of_right_counts(k):
     table = Table.from_counts([60 + i for i in range(12)] + [1, 2, 3, 4])
     runs, right, sure = 40, [], []
     for seed in range(runs):
-        found, true = attack(table, 3, seed, Plan(partitions=60, base_partitions=k), KeyedNoisyCounts)
+        found, true = attack(table, 3, seed, Plan(partitions=20, base_partitions=k), KeyedNoisyCounts)
+        assert found.failed_checks == ()
         right += (np.array(found.counts) == true).tolist()
         sure += found.confidence
     # Trials with these probabilities: the sum of the differences has variance Σ p(1 − p), and as the counts of a run
     # share the base set's, no more than 16 times as much. Their standard deviation, six times.
     sure, right = np.array(sure), np.array(right)
-    assert 0.4 < sure.mean() < 0.95
+    assert (0.85 if k > 60 else 0.2) < sure.mean() < 0.98
     shared = 1 if k > 60 else 4
     half = np.median(sure)
     for part in (sure > 0, sure <= half, sure > half):
         p = sure[part]
-        assert abs(np.sum(right[part]) - p.sum()) < 6.1 * shared * np.sqrt(np.sum(p * (1 - p))) + 0.02 * len(p) + 1
+        assert np.sum(right[part]) > p.sum() - 6.1 * shared * np.sqrt(np.sum(p * (1 - p))) - 1
 
 
 def test_probabilities_of_rounding():

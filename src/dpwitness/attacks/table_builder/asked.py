@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.oracles.asking import Asking
-from dpwitness.attacks.table_builder.protocol import Block, System
+from dpwitness.attacks.table_builder.protocol import MISSING, Block, System
 from dpwitness.attacks.table_builder.questions import Condition
 from dpwitness.attacks.table_builder.table import Where
 from dpwitness.errors import InvalidParameter
@@ -54,12 +54,14 @@ class AskedSystem(System):
         return self.ask_all([Block(attribute=attribute, selections=selections, where=where or {})])[0]
 
     def ask_all(self, blocks: Sequence[Block]) -> list[Wholes]:
-        """As in `System`: one batch."""
+        """As in `System`: one batch. An answer that is NaN was refused or did not come: it is `MISSING`."""
         ends = np.cumsum([len(block.selections) for block in blocks])
         if not len(ends) or not ends[-1]:
             return [np.zeros(0, np.int64) for _ in blocks]
         answers = self._asking.ask(_Questions(self, blocks, int(ends[-1])))
-        return np.split(answers.astype(np.int64), ends[:-1])
+        came = ~np.isnan(answers)
+        whole = np.where(came, answers, 0).astype(np.int64)
+        return np.split(np.where(came, whole, MISSING), ends[:-1])
 
 
 class _Questions(Sequence[Condition]):

@@ -5,13 +5,14 @@ contributors, and so with different noise, yet with one true answer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.partitions import two_partitions
-from dpwitness.attacks.table_builder.protocol import System
+from dpwitness.attacks.table_builder.protocol import MISSING, System
 from dpwitness.attacks.table_builder.table import Where
 from dpwitness.errors import InvalidParameter
 
@@ -25,12 +26,17 @@ __all__ = [
     "compared",
     "halves",
     "nearest",
+    "outliers",
     "recover_value",
     "remove_noise",
+    "usable",
 ]
 
 Flags = NDArray[np.bool_]
 Wholes = NDArray[np.int64]
+#: Robust standard deviations from the median beyond which a value is no noise, and values from which on that is judged.
+#: Sums of bounded noises hardly come to 3 of them; a table lookup gone wrong, or a garbled answer, comes to hundreds.
+OUTLIER, FEWEST_JUDGED = 6.0, 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +51,9 @@ class Sums:
         """From answers, shape (parts, partitions).
 
         A partition with a suppressed side, that is, an answer of 0, is left out: whether a side is suppressed depends
-        on its people alone, so that what is left is as unbiased as before.
+        on its people alone, so that what is left is as unbiased as before. So is one with an answer that is `MISSING`.
         """
-        return cls(parts=len(answers), totals=answers[:, np.all(answers != 0, axis=0)].sum(axis=0))
+        return cls(parts=len(answers), totals=answers[:, np.all(usable(answers), axis=0)].sum(axis=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +68,10 @@ class Removed:
         The variance of one noise divided by that of the mean: half the number of two-partitions.
     squares, freedom
         `squares / freedom` estimates the variance of one noise (people²) from how far the sums lie apart.
+    dropped
+        Sums that were left out as outliers.
+    asked
+        The single answers, as `dpwitness.attacks.table_builder.fit.Asked`, where they were kept.
     """
 
     mean: float
@@ -71,11 +81,18 @@ class Removed:
     information: float
     squares: float
     freedom: int
+    dropped: int = 0
+    asked: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def partitions(self) -> int:
         """How many sums were averaged."""
         return sum(k for _, k in self.kinds)
+
+    @property
+    def noises(self) -> float:
+        """How many times the mean holds the mean of the noise: 2 of two-partitions."""
+        return self.partitions / self.information if self.information else 0.0
 
 
 def nearest(mean: float) -> int:
@@ -83,22 +100,43 @@ def nearest(mean: float) -> int:
     return int(np.floor(mean + 0.5))
 
 
+def usable(answers: Wholes) -> Flags:
+    """Which answers say something: those that are neither 0, that is, suppressed, nor `MISSING`."""
+    return np.asarray((answers != 0) & (answers != MISSING))
+
+
+def outliers(values: NDArray[Any]) -> Flags:
+    """Which values are no sum of the same count and bounded noise: more than 6 robust standard deviations away.
+
+    That is of the median; the standard deviation is estimated by the median absolute deviation (1 at least: noise is
+    whole). It holds as long as less than half of the values are wrong. Of fewer than 20 values none is judged.
+    """
+    if len(values) < FEWEST_JUDGED:
+        return np.zeros(len(values), np.bool_)
+    apart = np.abs(values - np.median(values))
+    return np.asarray(apart > OUTLIER * max(1.4826 * float(np.median(apart)), 1.0))
+
+
 def combined(sums: Sequence[Sums], queries: int) -> Removed:
     """Average sums of the same count, each weighted by the inverse of its variance: one over its number of parts.
 
-    Raises `InvalidParameter` where there is no sum at all.
+    Sums that are `outliers` among those of as many parts are left out: of bounded noise there are none, and a garbled
+    answer would move the mean by many people. Raises `InvalidParameter` where there is no sum at all.
     """
     kinds: dict[int, int] = {}
     weighted = information = squares = 0.0
-    freedom = 0
-    for one in sums:
-        if not len(one.totals):
+    freedom = dropped = 0
+    wrong = _outliers_by_parts(sums)
+    for one, out in zip(sums, wrong, strict=True):
+        totals = one.totals[~out]
+        dropped += int(np.count_nonzero(out))
+        if not len(totals):
             continue
-        kinds[one.parts] = kinds.get(one.parts, 0) + len(one.totals)
-        weighted += float(one.totals.sum()) / one.parts
-        information += len(one.totals) / one.parts
-        squares += float(np.square(one.totals - one.totals.mean()).sum()) / one.parts
-        freedom += len(one.totals) - 1
+        kinds[one.parts] = kinds.get(one.parts, 0) + len(totals)
+        weighted += float(totals.sum()) / one.parts
+        information += len(totals) / one.parts
+        squares += float(np.square(totals - totals.mean()).sum()) / one.parts
+        freedom += len(totals) - 1
     if not kinds:
         raise InvalidParameter("each partition has a side whose answer is 0: take values with larger answers")
     mean = weighted / information
@@ -110,7 +148,20 @@ def combined(sums: Sequence[Sums], queries: int) -> Removed:
         information=information,
         squares=squares,
         freedom=freedom,
+        dropped=dropped,
     )
+
+
+def _outliers_by_parts(sums: Sequence[Sums]) -> list[Flags]:
+    """For each of the sums which are outliers among all of as many parts."""
+    found = [np.zeros(len(one.totals), np.bool_) for one in sums]
+    for parts in {one.parts for one in sums}:
+        places = [i for i, one in enumerate(sums) if one.parts == parts]
+        ends = np.cumsum([len(sums[i].totals) for i in places])[:-1]
+        together = outliers(np.concatenate([sums[i].totals for i in places]))
+        for i, out in zip(places, np.split(together, ends), strict=True):
+            found[i] = out
+    return found
 
 
 def chosen_values(oracle: System, attribute: str, positions: Sequence[int] | Wholes) -> Wholes:
@@ -215,5 +266,6 @@ def compared(base: Wholes, value: int, shown: bool) -> tuple[Wholes, tuple[int, 
 def choose_base(oracle: System, attribute: str, size: int, where: Where | None = None) -> Wholes:
     """Positions of the `size` values with the largest answers, all of them above 0; fewer where there are no more."""
     answers = oracle.ask(attribute, np.eye(len(oracle.values(attribute)), dtype=np.bool_), where)
+    answers = np.where(usable(answers), answers, 0)
     order = np.argsort(-answers, kind="stable")
     return np.sort(order[: np.count_nonzero(answers)][:size])

@@ -23,6 +23,7 @@ from dpwitness.attacks.table_builder.perturbation import (
     find_perturbation_within,
     find_perturbation_without_totals,
     largest_sum,
+    pairs_within,
     usable_conditions,
 )
 from dpwitness.attacks.table_builder.protocol import System
@@ -88,7 +89,7 @@ def _attack_simulated(arguments: argparse.Namespace) -> Result:
         result = outcome.found_parameter(found, known) | {"right": found.guess == law.bound}
         return about | {"attribute": _attribute(arguments, system)} | result | {"queries": system.asked}
     goal = Goal(arguments, table.values)
-    if arguments.system != "without-totals" and goal.needs_no_other(table, suppression):
+    if known is not None and goal.needs_no_other(table, suppression):
         table = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
     system = simulation.system(arguments, law, table, noise)
     return about | goal.recover(system, choices) | goal.compare(goal.true(table), known, suppression)
@@ -162,7 +163,14 @@ def _find_parameter(arguments: argparse.Namespace, system: System, rng: np.rando
     if arguments.budget is not None:
         within = islice(within, sums)
     _, answers = usable_conditions(system, attribute, (int(base[0]), int(base[1])), within, sums)
-    require_time(arguments, deadline, "--sums")
+    for name in sorted(values, key=lambda name: -len(values[name])):
+        require_time(arguments, deadline, "--sums")
+        # Sub-populations may be few: sets of values are as good, so that more attributes never tell less.
+        missing = sums - len(answers)
+        if arguments.budget is not None:
+            missing = min(missing, (arguments.budget - system.asked - len(values[name])) // 3)
+        if missing > 0 and len(base := choose_base(system, name, 16)) >= 2:
+            answers = np.vstack([answers, pairs_within(system, rng, name, base, missing)])
     found = largest_sum(answers)
     if found.guess or len(values) < 3:
         return found

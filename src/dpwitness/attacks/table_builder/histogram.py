@@ -1,19 +1,19 @@
 """The averaging attack on a whole histogram: Asghar & Kaafar (2020), section 4.2.2. It sees nothing but answers."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.table_builder.averaging import Removed, chosen_values
-from dpwitness.attacks.table_builder.confidence import difference_right, probability_right
+from dpwitness.attacks.table_builder.averaging import Removed, chosen_values, usable
+from dpwitness.attacks.table_builder.checks import Wanted, examine, noise_variance
 from dpwitness.attacks.table_builder.plan import PER_VARIANCE, PILOT, Plan
 from dpwitness.attacks.table_builder.protocol import System
 from dpwitness.attacks.table_builder.supply import Supply
 from dpwitness.attacks.table_builder.table import Where
+from dpwitness.errors import InvalidParameter
 
 __all__ = ["Histogram", "recover_histogram"]
 
@@ -40,6 +40,9 @@ class Histogram:
         Of one noise, estimated from the answers (people²); None where no two sums could be compared.
     workarounds
         What was done beside partitioning the attribute's values, in words.
+    failed_checks
+        What in the answers contradicts the attack's assumptions, in words (see `checks`). Unless this is empty the
+        counts are guesses, and `confidence` says nothing.
     """
 
     attribute: str
@@ -57,14 +60,7 @@ class Histogram:
     variance: float | None
     workarounds: tuple[str, ...]
     queries: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Set:
-    """A set of values that is counted to learn one value: `sign`·(its count − the base set's), or with 0 its count."""
-
-    values: Wholes
-    sign: int
+    failed_checks: tuple[str, ...] = ()
 
 
 def recover_histogram(
@@ -89,12 +85,16 @@ def recover_histogram(
     progress
         Called with how many values are done, of how many.
 
-    Raises `InvalidParameter` where no answer is above 0, and where the questions that are allowed are too few.
+    Raises `InvalidParameter` where no answer is above 0, and where the questions that are allowed are too few. Answers
+    may be `MISSING`, as of a system that stops answering: each count is made of those that came, its confidence is of
+    these, and a value of which none came has its published answer with confidence 0. A caller whose system stops
+    in the middle goes on by answering `MISSING` to all that is left; nothing more is needed.
     """
     plan = plan or Plan()
     asked, known = oracle.asked, oracle.values(attribute)
     targets = np.arange(len(known)) if plan.targets is None else chosen_values(oracle, attribute, plan.targets)
     noisy = oracle.ask(attribute, np.eye(len(known), dtype=np.bool_), where)
+    noisy = np.where(usable(noisy), noisy, 0)
     supply = Supply(oracle, rng, attribute, noisy, plan, where)
     base, k, first = _base(supply, plan, len(targets))
     base_k = plan.for_base(k, len(targets))
@@ -105,20 +105,25 @@ def recover_histogram(
             progress(round(share * len(sets)), len(sets))
 
     if first is None or first.partitions < base_k:
-        first = supply.count([base], base_k, lambda share: done(0.0))[0]
-    removed = supply.count([one.values for one in sets], k, done)
-    variance = _variance([first, *removed])
-    sure = probability_right(first.mean, first.count, _error(first, variance), 0)
-    counts, confidence = _differences(sets, removed, first, variance)
+        more = supply.count([base], base_k, lambda share: done(0.0))[0]
+        # Where the system answers no more the pilot is what there is.
+        first = more if first is None or more.information >= first.information else first
+    if not first.information:
+        raise InvalidParameter(f"attribute {attribute!r}: no answer is above 0, so nothing can be averaged")
+    checked = (base, base[::2])
+    counted = supply.count([one.values for one in sets], k, done, again=checked)
+    removed, again = counted[: len(sets)], list(zip(checked, counted[len(sets) :], strict=False))
+    variance = noise_variance([first, *removed])
+    examined = examine(attribute, where or {}, sets, removed, first, again, fitted=plan.fitted)
     return Histogram(
         attribute=attribute,
         values=tuple(known[i] for i in targets),
-        counts=tuple(counts),
+        counts=tuple(one.count for one in examined.counts),
         noisy=tuple(noisy[targets].tolist()),
-        confidence=tuple(confidence),
+        confidence=tuple(one.confidence for one in examined.counts),
         base=tuple(known[i] for i in base),
         base_count=first.count,
-        base_confidence=sure,
+        base_confidence=examined.base_confidence,
         base_kinds=first.kinds,
         kinds=tuple(one.kinds for one in removed),
         partitions=k,
@@ -126,6 +131,7 @@ def recover_histogram(
         variance=variance,
         workarounds=supply.workarounds,
         queries=oracle.asked - asked,
+        failed_checks=examined.failed,
     )
 
 
@@ -137,7 +143,7 @@ def _base(supply: Supply, plan: Plan, number: int) -> tuple[Wholes, int, Removed
     if plan.partitions is None:
         first = supply.count([base], pilot)[0]
         # Of so few values that no two sums can be compared: as many as there are.
-        estimate = _variance([first])
+        estimate = noise_variance([first])
         variance = PILOT / PER_VARIANCE if estimate is None else estimate
     spare = supply.overhead(base, plan.wanted(variance, number, supply.left)) * (number + 1)
     k = plan.wanted(variance, number, supply.left - min(spare, supply.left / 2))
@@ -145,39 +151,12 @@ def _base(supply: Supply, plan: Plan, number: int) -> tuple[Wholes, int, Removed
     return again, k, first if np.array_equal(base, again) else None
 
 
-def _compared(base: Wholes, value: int, noisy: Wholes) -> _Set:
+def _compared(base: Wholes, value: int, noisy: Wholes) -> Wanted:
     """What to count beside the base set to learn the people with one value: the set without it, or with it."""
+    published = int(noisy[value])
     if value not in base:
-        return _Set(values=np.append(base, value), sign=1)
+        return Wanted(value=value, values=np.append(base, value), sign=1, published=published)
     rest = base[base != value]
     if not np.any(noisy[rest] > 0):  # no answer would be above 0 for sure
-        return _Set(values=np.array([value]), sign=0)
-    return _Set(values=rest, sign=-1)
-
-
-def _differences(
-    sets: Sequence[_Set], removed: Sequence[Removed], first: Removed, variance: float | None
-) -> tuple[list[int], list[float]]:
-    """For each value its count, at least 0, and the probability that it is right."""
-    counts, confidence = [], []
-    base = first.mean, _error(first, variance)
-    for wanted, one in zip(sets, removed, strict=True):
-        error = _error(one, variance)
-        count = max(wanted.sign * (one.count - first.count) if wanted.sign else one.count, 0)
-        counts.append(count)
-        if wanted.sign:
-            confidence.append(difference_right(base, (one.mean, error), wanted.sign, count))
-        else:
-            confidence.append(probability_right(one.mean, count, error, 0))
-    return counts, confidence
-
-
-def _variance(removed: Sequence[Removed]) -> float | None:
-    """The variance of one noise, from how far sums of the same count lie apart (people²)."""
-    freedom = sum(one.freedom for one in removed)
-    return sum(one.squares for one in removed) / freedom if freedom else None
-
-
-def _error(one: Removed, variance: float | None) -> float:
-    """The standard error of a mean in people; infinite where nothing tells it."""
-    return math.inf if variance is None else math.sqrt(variance / one.information)
+        return Wanted(value=value, values=np.array([value]), sign=0, published=published)
+    return Wanted(value=value, values=rest, sign=-1, published=published)

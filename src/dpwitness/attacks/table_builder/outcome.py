@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from dpwitness.attacks.table_builder.confidence import parameter_right
 from dpwitness.attacks.table_builder.histogram import Histogram
 from dpwitness.attacks.table_builder.noise_laws import NoiseLaw
 from dpwitness.attacks.table_builder.perturbation import Perturbation
@@ -15,8 +16,11 @@ LARGEST_LAW = 1 << 25
 
 
 def found_histogram(found: Histogram) -> dict[str, Any]:
-    """What the attack knows: counts and how sure it is of each. `confidence` is null where no sums could differ."""
-    sure = found.variance is not None and found.variance > 0
+    """What the attack knows: counts and how sure it is of each.
+
+    `confidence` is null where no sums could differ, and where `failed_checks` says what contradicts the assumptions.
+    """
+    sure = found.variance is not None and found.variance > 0 and not found.failed_checks
     return {
         "attribute": found.attribute,
         "values": list(found.values),
@@ -29,6 +33,7 @@ def found_histogram(found: Histogram) -> dict[str, Any]:
         "partitions": found.partitions,
         "noise_variance": found.variance,
         "workarounds": list(found.workarounds),
+        "failed_checks": list(found.failed_checks),
         "queries": found.queries,
     }
 
@@ -65,14 +70,16 @@ def predicted(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> di
 def found_parameter(found: Perturbation, law: NoiseLaw | None) -> dict[str, Any]:
     """The guess for r, and how sure one may be of it.
 
-    `confidence`: with this probability uniform noise of a larger r would have shown so; a smaller r is impossible.
+    `confidence`: the probability that it is right, as `parameter_right` has it; null where the sums are not those of
+    independent noise around 0. `larger_excluded`: with this probability uniform noise of a larger r would have shown.
     `probability`: with which such an attack finds the r of the simulated `law`, null without one; `probability_a_sum`:
     with which one sum gives it away, or without a law uniform noise of an r that is larger by 1.
     """
     shape = {"plus": found.plus, "minus": found.minus}
     return {
         "guess": found.guess,
-        "confidence": perturbation_found(found.guess + 1, found.sums, **shape),
+        "confidence": parameter_right(found.seen, found.guess, **shape),
+        "larger_excluded": perturbation_found(found.guess + 1, found.sums, **shape),
         "right": None if law is None else found.guess == law.bound,
         "smallest_sum": found.smallest,
         "largest_sum": found.largest,

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.table_builder.averaging import chosen_values
+from dpwitness.attacks.table_builder.averaging import chosen_values, usable
 from dpwitness.attacks.table_builder.protocol import Block, System
 from dpwitness.attacks.table_builder.table import Where
 from dpwitness.errors import InvalidParameter
@@ -21,6 +21,7 @@ __all__ = [
     "find_perturbation_within",
     "find_perturbation_without_totals",
     "largest_sum",
+    "pairs_within",
     "usable_conditions",
 ]
 
@@ -32,7 +33,7 @@ Wholes = NDArray[np.int64]
 class Perturbation:
     """What the perturbation finder found: the guess for r, from how many sums within which bounds.
 
-    `plus`, `minus`: how many answers are added and subtracted in each sum.
+    `plus`, `minus`: how many answers are added and subtracted in each sum; `seen`: the sums.
     """
 
     guess: int
@@ -42,6 +43,7 @@ class Perturbation:
     queries: int
     plus: int = 2
     minus: int = 1
+    seen: tuple[int, ...] = ()
 
 
 def usable_conditions(
@@ -61,7 +63,7 @@ def usable_conditions(
         blocks = [Block(attribute=attribute, selections=selections, where=condition) for condition in some]
         for condition, answers in zip(some, oracle.ask_all(blocks), strict=True):
             rivals = totals.setdefault(int(answers[2]), [])
-            if answers.all() and all(_exclude(condition, rival) for rival in rivals):
+            if usable(answers).all() and all(_exclude(condition, rival) for rival in rivals):
                 rivals.append(condition)
                 found.append(condition)
                 rows.append(answers)
@@ -108,7 +110,7 @@ def find_perturbation_without_totals(
         ]
         answers = oracle.ask_all(blocks)
         pairs = zip(answers[::2], answers[1::2], strict=True)
-        sums += [int(one.sum() - other.sum()) for one, other in pairs if one.all() and other.all()]
+        sums += [int(one.sum() - other.sum()) for one, other in pairs if usable(one).all() and usable(other).all()]
     return _guess(np.array(sums, np.int64), sizes[0], sizes[1], queries=oracle.asked - asked)
 
 
@@ -117,8 +119,18 @@ def find_perturbation_within(
 ) -> Perturbation:
     """Algorithm 3 in a single attribute: `m` pairs of disjoint sets of values, apart and together.
 
+    As `pairs_within`. Raises `InvalidParameter` where no answers came.
+    """
+    return largest_sum(pairs_within(oracle, rng, attribute, base, m))
+
+
+def pairs_within(
+    oracle: System, rng: np.random.Generator, attribute: str, base: Sequence[int] | Wholes, m: int
+) -> Wholes:
+    """Answers (n₁, n₂, n₁ + n₂) for `m` pairs of disjoint sets of values of one attribute; shape (pairs, 3).
+
     No set is asked for twice, so all noises are independent. `base`: positions of values with answers above 0. Asks for
-    fewer pairs where the values allow no more.
+    fewer pairs where the values allow no more; leaves out those with an answer that is 0 or `MISSING`.
     """
     base = chosen_values(oracle, attribute, base)
     if len(base) < 2:
@@ -136,7 +148,8 @@ def find_perturbation_within(
                 break
     selections = np.zeros((len(rows), len(oracle.values(attribute))), np.bool_)
     selections[:, base] = rows
-    return largest_sum(oracle.ask(attribute, selections).reshape(-1, 3))
+    answers = oracle.ask(attribute, selections).reshape(-1, 3)
+    return np.asarray(answers[usable(answers).all(axis=1)])
 
 
 def largest_sum(answers: Wholes) -> Perturbation:
@@ -152,5 +165,12 @@ def _guess(sums: Wholes, plus: int, minus: int, *, queries: int) -> Perturbation
     # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
     guess = max(-(smallest // (plus + minus)), -(-largest // (plus + minus)))
     return Perturbation(
-        guess=guess, smallest=smallest, largest=largest, sums=len(sums), queries=queries, plus=plus, minus=minus
+        guess=guess,
+        smallest=smallest,
+        largest=largest,
+        sums=len(sums),
+        queries=queries,
+        plus=plus,
+        minus=minus,
+        seen=tuple(sums.tolist()),
     )

@@ -39,6 +39,9 @@ class Plan:
         At most in all; `partitions` is as large as they allow. None: no limit.
     same_partitions
         The same two-partitions for all values, so that the errors of values that nobody has are all the same.
+    fitted
+        Counts are taken from the least squares of all single answers where these tell them better than the sums of
+        partitions do, and nothing contradicts the assumptions. False: from sums alone, as Algorithm 4 has it.
     """
 
     targets: tuple[int, ...] | None = None
@@ -47,6 +50,7 @@ class Plan:
     base: int | tuple[int, ...] = BASE_SIZE
     questions: int | None = None
     same_partitions: bool = False
+    fitted: bool = True
 
     def __post_init__(self) -> None:
         for name in ("partitions", "base_partitions", "questions"):

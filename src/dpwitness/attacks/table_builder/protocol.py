@@ -3,17 +3,19 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.table import Where
 
-__all__ = ["Block", "System"]
+__all__ = ["MISSING", "Block", "System"]
 
 Wholes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+#: Instead of an answer that was refused or never came. What int64 makes of NaN on most machines; no count is so small.
+MISSING: Final = -(1 << 63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,9 @@ class System(ABC):
     def ask(self, attribute: str, selections: Flags, where: Where | None = None) -> Wholes:
         """Answer counting queries: how many people satisfy `where` and have a selected value of the attribute.
 
-        `selections`: a row a query, a column a value, shape (queries, values); returns shape (queries,).
+        `selections`: a row a query, a column a value, shape (queries, values); returns shape (queries,). An answer
+        that was refused, or that there is no more allowance for, is `MISSING`: attacks go on with those there are, and
+        their confidence is of these.
         """
 
     def ask_all(self, blocks: Sequence[Block]) -> list[Wholes]:

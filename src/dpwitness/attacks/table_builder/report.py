@@ -46,6 +46,7 @@ def histogram_text(result: dict[str, Any]) -> str:
             f"  confidence   {result['probably_right']:.2f} of {size} probably right, as the answers alone tell "
             f"(noise of variance {result['noise_variance']:.3g})"
         )
+    lines += [f"  no claim     {text}" for text in result["failed_checks"]]
     if result.get("expected_right") is not None:
         bound = result["all_right_at_least"]
         lines.append(
@@ -100,13 +101,19 @@ def parameter_text(result: dict[str, Any]) -> str:
     lines += [
         f"  sums         {result['sums']} of {result['attribute']!r}, of {result['answers_a_sum']} answers each, "
         f"from {result['smallest_sum']} to {result['largest_sum']}",
-        f"  confidence   uniform noise of a larger r would have shown with probability {result['confidence']:.4g}; a "
-        "smaller r is impossible",
+        f"  confidence   {_parameter_sureness(result)}; uniform noise of a larger r would have shown with probability "
+        f"{result['larger_excluded']:.4g}",
     ]
     if result["probability"] is not None:
         lines.append(f"  theory       right with probability {result['probability']:.4g} (Proposition 2)")
     lines += [f"  queries      {result['queries']:,}", f"  {result['seconds']:.1f} s; seed {result['seed']}"]
     return "\n".join(lines)
+
+
+def _parameter_sureness(result: dict[str, Any]) -> str:
+    if result["confidence"] is None:
+        return "none: the sums are not those of independent noise around 0"
+    return f"right with probability {result['confidence']:.4g}"
 
 
 def defences_text(rows: list[dict[str, Any]]) -> str:

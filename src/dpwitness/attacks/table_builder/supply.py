@@ -5,15 +5,17 @@ Asghar & Kaafar (2020), section 4.2.2 and appendix C. It sees nothing but answer
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.table_builder.averaging import Removed, chosen_values, combined, halves
+from dpwitness.attacks.table_builder.averaging import Removed, chosen_values, combined, halves, usable
 from dpwitness.attacks.table_builder.partitions import how_many, two_partitions
-from dpwitness.attacks.table_builder.plan import Plan
-from dpwitness.attacks.table_builder.protocol import Block, System
+from dpwitness.attacks.table_builder.plan import PILOT, Plan
+from dpwitness.attacks.table_builder.protocol import MISSING, Block, System
 from dpwitness.attacks.table_builder.table import Where
 from dpwitness.attacks.table_builder.tally import Progress, Tally, Within, ask_partitions, shown_values
 from dpwitness.errors import InvalidParameter
@@ -22,12 +24,21 @@ __all__ = ["Supply"]
 
 Flags = NDArray[np.bool_]
 Wholes = NDArray[np.int64]
+#: Two-partitions to be asked for, and whose they are.
+Asking: TypeAlias = tuple[Tally, Within, Flags]
 #: Suppressed values that are tried whether they have people, and values of an attribute that is partitioned.
 MOST_TRIED, MOST_VALUES = 64, 1024
 SUPPRESSED = "suppressed values that have people were partitioned too (appendix C)"
 OTHERS = "other attributes were partitioned too (appendix C)"
 CROSSED = "two attributes were partitioned at once, four answers each (appendix C twice)"
 WHOLE = "what no partition reaches was taken as published"
+
+
+def _removed(tally: Tally) -> Removed:
+    """The average of a tally's sums; without `information` where it has none."""
+    if any(len(one.totals) for one in tally.sums):
+        return combined(tally.sums, tally.queries)
+    return Removed(mean=0.0, count=0, queries=tally.queries, kinds=(), information=0.0, squares=0.0, freedom=0)
 
 
 def _silent(share: float) -> None:
@@ -122,15 +133,18 @@ class Supply:
             selections[rows, tried] = True
             selections[rows, helper] = True
         answers = self._oracle.ask(self._attribute, selections, self._where).reshape(len(helpers), -1)
-        self.sure[tried] = np.any(answers != self._noisy[helpers][:, None], axis=0)
+        self.sure[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING), axis=0)
 
-    def count(self, sets: Sequence[Wholes], k: int, progress: Progress | None = None) -> list[Removed]:
+    def count(
+        self, sets: Sequence[Wholes], k: int, progress: Progress | None = None, *, again: Sequence[Wholes] = ()
+    ) -> list[Removed]:
         """Count the people with a value of each set (positions), by about `k` two-partitions or what is worth as much.
 
-        The values of a set need at least one answer above 0; else `InvalidParameter` is raised.
+        A set of which no answer is above 0, or came, has no `information`. `again`: sets that are counted by another
+        attribute as well, to compare, where there is one and no limit on questions; these come last, or not at all.
         """
-        tallies = [Tally() for _ in sets]
-        self._own(tallies, sets, k, progress or _silent)
+        tallies, checks = [Tally() for _ in sets], [Tally() for _ in again]
+        self._own(tallies, sets, k, progress or _silent, self._again(checks, again, k))
         for more in (self._partition_others, self._cross) if self.left == math.inf else (self._partition_others,):
             short = [i for i, tally in enumerate(tallies) if tally.missing(k) > 0]
             if short:
@@ -138,11 +152,25 @@ class Supply:
         for tally, values in zip(tallies, sets, strict=True):
             if not any(len(one.totals) for one in tally.sums):
                 self._take_whole(tally, values)
-        return [combined(tally.sums, tally.queries) for tally in tallies]
+        tallies += [tally for tally in checks if tally.sums]
+        return [replace(_removed(tally), asked=tuple(tally.asked)) for tally in tallies]
 
-    def _own(self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int, progress: Progress) -> None:
-        """Partition the attribute's own values (section 4.2.2)."""
-        plans = []
+    def _again(self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int) -> list[Asking]:
+        """Partitions of the other attribute with the most values: in the same round of questions as all others."""
+        sizes = {name: len(self._oracle.values(name)) for name in self._others}
+        if not sizes or self.left < math.inf:
+            return []
+        name = max(sizes, key=lambda name: sizes[name])
+        base = np.arange(sizes[name])
+        withins = [Within(attribute=name, base=base, beside=base[:0], where=self._within(values)) for values in sets]
+        sides = [two_partitions(self._rng, len(base), min(k, PILOT)) for _ in sets]
+        return list(zip(tallies, withins, sides, strict=True))
+
+    def _own(
+        self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int, progress: Progress, more: list[Asking]
+    ) -> None:
+        """Partition the attribute's own values (section 4.2.2), and ask what else there is."""
+        plans = list(more)
         for tally, values in zip(tallies, sets, strict=True):
             shown = values[self._noisy[values] > 0]
             extra = values[self.sure[values]]
@@ -239,11 +267,10 @@ class Supply:
         row = np.zeros((1, len(self._noisy)), np.bool_)
         row[0, values] = True
         answer = self._oracle.ask(self._attribute, row, self._where)
-        if not answer.all():
-            raise InvalidParameter(f"attribute {self._attribute!r}: no answer is above 0, so nothing can be averaged")
-        tally.add(answer[None])
         tally.queries += 1
-        self._used.setdefault(WHOLE, {})
+        if usable(answer).all():
+            tally.add(answer[None])
+            self._used.setdefault(WHOLE, {})
 
     def _within(self, values: Wholes) -> Where:
         known = self._oracle.values(self._attribute)

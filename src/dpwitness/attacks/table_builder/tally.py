@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.attacks.table_builder.averaging import Sums, halves
+from dpwitness.attacks.table_builder.fit import Asked
 from dpwitness.attacks.table_builder.protocol import Block, System
 from dpwitness.attacks.table_builder.table import Where
 
@@ -18,6 +19,8 @@ Wholes = NDArray[np.int64]
 Progress = Callable[[float], None]
 #: Flags of selections that are held at once; more questions are asked in turns.
 MOST_FLAGS = 1 << 25
+#: Bytes of selections that are kept of each count, for the checks that are made of single answers.
+MOST_KEPT = 1 << 20
 
 
 @dataclass(slots=True)
@@ -27,6 +30,7 @@ class Tally:
     sums: list[Sums] = field(default_factory=list)
     queries: int = 0
     shown: dict[str, Flags] = field(default_factory=dict)  # which values of other attributes have answers above 0
+    asked: list[Asked] = field(default_factory=list)  # the partitions themselves, up to `MOST_KEPT`
 
     def missing(self, k: int) -> int:
         """How many two-partitions are missing to `k`; those into more parts count for less."""
@@ -35,6 +39,23 @@ class Tally:
     def add(self, answers: Wholes) -> None:
         """Answers of partitions, shape (parts, partitions)."""
         self.sums.append(Sums.of(answers))
+
+    def keep(self, block: Block, answers: Wholes) -> None:
+        """Keep two-partitions and their answers, shape (2·partitions,), as of `halves`; both sides or none."""
+        half, width = len(answers) // 2, -(-block.selections.shape[1] // 8)
+        left = MOST_KEPT - sum(one.bits.nbytes for one in self.asked)
+        rows = np.arange(min(half, left // (2 * width)))
+        rows = np.concatenate([rows, rows + half])
+        bits = np.packbits(block.selections[rows], axis=1)
+        self.asked.append(
+            Asked(
+                attribute=block.attribute,
+                where=block.where,
+                bits=bits,
+                width=block.selections.shape[1],
+                answers=answers[rows],
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +87,9 @@ def ask_partitions(oracle: System, plans: Sequence[tuple[Tally, Within, Flags]],
         batch.append((tally, Block(attribute=within.attribute, selections=rows, where=within.where)))
         size += rows.size
         if size >= MOST_FLAGS or i == len(turns) - 1:
-            for (owner, _), answers in zip(batch, oracle.ask_all([block for _, block in batch]), strict=True):
+            for (owner, block), answers in zip(batch, oracle.ask_all([block for _, block in batch]), strict=True):
                 owner.add(answers.reshape(2, -1))
+                owner.keep(block, answers)
                 owner.queries += len(answers)
             batch, size = [], 0
             progress((i + 1) / len(turns))

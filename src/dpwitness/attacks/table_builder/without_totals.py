@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.attacks.table_builder.averaging import nearest
+from dpwitness.attacks.table_builder.averaging import nearest, usable
 from dpwitness.attacks.table_builder.confidence import probability_right
 from dpwitness.attacks.table_builder.histogram import Histogram, Progress, recover_histogram
 from dpwitness.attacks.table_builder.plan import Plan
@@ -102,7 +102,7 @@ def _sums(
     found, parts = ([float(published)], [1.0]) if published else ([], [])
     for i in range(len(ways)):
         mine = np.concatenate([one for one, place in zip(answers, places, strict=True) if place == i])
-        if mine.all():
+        if usable(mine).all():
             found.append(float(mine.sum()))
             parts.append(float(len(mine)))
     return np.array(found), np.array(parts)

@@ -1,0 +1,286 @@
+"""What averaging attacks claim of systems that keep their assumptions, and of systems that break them."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from dpwitness.attacks.table_builder import averaging, checks, fit, histogram, outcome, perturbation
+from dpwitness.attacks.table_builder.asked import AskedSystem
+from dpwitness.attacks.table_builder.confidence import parameter_right
+from dpwitness.attacks.table_builder.plan import Plan
+from dpwitness.attacks.table_builder.protocol import MISSING, Block, System
+from dpwitness.attacks.table_builder.systems import BoundedNoisyCounts
+from dpwitness.attacks.table_builder.table import Table
+from dpwitness.cli import main
+
+BENCHMARK = runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "table_builder_calibration.py"))
+SYSTEMS, KEPT, BROKEN = BENCHMARK["SYSTEMS"], BENCHMARK["KEPT"], BENCHMARK["BROKEN"]
+ONE = Table.from_counts([60 + 7 * i for i in range(18)] + [0, 1, 3])
+
+
+def claims(names, seeds, **more):
+    """The summary of all runs: how many cells are claimed at each level, and how many of these are right."""
+    return BENCHMARK["summary"]("", [BENCHMARK["one_run"](name, seed, **more) for name in names for seed in seeds])
+
+
+class Stopping(System):
+    """A system that answers so many questions and no more."""
+
+    def __init__(self, inner, number):
+        self.inner, self.number = inner, number
+
+    @property
+    def asked(self):
+        return self.inner.asked
+
+    @property
+    def attributes(self):
+        return self.inner.attributes
+
+    def values(self, attribute):
+        return self.inner.values(attribute)
+
+    def ask(self, attribute, selections, where=None):
+        left = max(self.number - self.asked, 0)
+        answers = self.inner.ask(attribute, selections, where)
+        answers[left:] = MISSING
+        return answers
+
+
+class Refusing(Stopping):
+    """A system that refuses a share of the questions."""
+
+    def ask(self, attribute, selections, where=None):
+        answers = self.inner.ask(attribute, selections, where)
+        answers[np.random.default_rng(self.asked).random(len(answers)) < self.number] = MISSING
+        return answers
+
+
+def bounded(table=ONE, r=2, seed=0):
+    return BoundedNoisyCounts(table, noise=r, suppression=max(r, 4), rng=np.random.default_rng(seed))
+
+
+def recovered(system, plan=None, seed=0):
+    return histogram.recover_histogram(system, np.random.default_rng(seed), system.attributes[0], plan)
+
+
+def test_a_partition_counts_only_with_both_of_its_answers():
+    answers = np.array([[5, 0, 4, MISSING, 0, 9], [7, 9, 0, 8, 0, 2]])
+    assert averaging.Sums.of(answers).totals.tolist() == [12, 11]
+
+
+def test_no_sum_of_bounded_noise_is_an_outlier_and_garbled_ones_are():
+    rng = np.random.default_rng(0)
+    for r in (1, 2, 5, 30):
+        sums = rng.integers(-r, r + 1, (2, 400)).sum(axis=0) + 1000
+        assert not averaging.outliers(sums).any()
+        sums[:80] = rng.integers(0, 600, 80)
+        assert averaging.outliers(sums).tolist() == [True] * 80 + [False] * 320
+    assert not averaging.outliers(np.array([0, 0, 0, 99])).any()  # of four values none is judged
+
+
+def test_means_without_outliers():
+    sums = averaging.Sums(parts=2, totals=np.array([100, 101, 99, 100] * 10 + [5000, -3]))
+    found = averaging.combined([sums], 84)
+    assert (found.mean, found.dropped, found.partitions) == (100.0, 2, 40)
+    assert found.noises == 2
+
+
+def test_single_answers_tell_counts_whatever_the_mean_of_the_noise():
+    rng = np.random.default_rng(1)
+    true, sides = rng.integers(5, 300, 12), rng.random((600, 12)) < 0.5
+    selections = np.vstack([sides, ~sides])
+    answers = selections @ true + rng.integers(-2, 5, len(selections))  # a mean of 1, not 0
+    answers[:30] = rng.integers(1, 2000, 30)
+    asked = fit.Asked(attribute="a", where={}, bits=np.packbits(selections, axis=1), width=12, answers=answers)
+    found = fit.fit_counts([asked])
+    assert np.all(np.abs(found.counts - true) < 5.5 * found.errors)  # 12 estimates: 5e-7
+    assert np.all(found.errors < 0.15)  # √(4 · 4 / 1,200)
+    assert abs(found.offset - 1) < 5.5 * found.offset_error
+    assert found.variance == pytest.approx(4, rel=0.3)
+    assert found.chance > 1e-3
+    assert (
+        fit.fit_counts([fit.Asked(attribute="a", where={}, bits=asked.bits[:8], width=12, answers=answers[:8])]) is None
+    )
+
+
+def test_claims_of_systems_that_keep_the_assumptions_are_right():
+    row = claims(("uniform", "keyed"), range(5))
+    assert row["kept"]
+    assert row["withheld"] == 0
+    assert row["at_0.5"] > 0.8 * row["right"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["16 noises", "keyed by the size", "drifting", "garbage 5 %", "5 % 15 too large", "rounded to 10", "a constant"],
+)
+def test_claims_of_systems_that_break_them_are_right_or_not_made(name):
+    row = claims((name,), range(2))
+    assert row["right_0.5"] == row["at_0.5"]
+
+
+@pytest.mark.campaign
+def test_calibration_over_systems_that_keep_the_assumptions():
+    for more in ({}, {"one_value": True}):
+        row = claims(KEPT, range(60), **more)
+        assert row["kept"]
+        assert row["said"] <= row["claimed_right"] + 5 * np.sqrt(row["claimed"])
+        assert row["withheld"] <= binom.isf(1e-6, 60 * len(KEPT), 0.02)
+    row = claims(("uniform", "keyed"), range(200), goal="perturbation")
+    assert row["kept"]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", BROKEN)
+def test_calibration_over_systems_that_break_the_assumptions(name):
+    assert claims((name,), range(20))["kept"]
+
+
+def test_a_layer_a_value_shows_where_there_is_another_attribute():
+    rng = np.random.default_rng(3)
+    table = Table.from_columns({name: rng.integers(0, size, 1500).tolist() for name, size in (("a", 12), ("b", 9))})
+    for seed in range(3):
+        found = recovered(SYSTEMS["a layer a value"](table, np.random.default_rng(seed), 3), seed=seed)
+        # Each of two sums of counts is off by a sum of many layers: of standard deviation 9 and 7.
+        assert checks.FRACTIONS in found.failed_checks
+        assert outcome.found_histogram(found)["confidence"] is None
+    found = recovered(bounded(table))
+    assert found.failed_checks == ()
+    assert found.counts == tuple(table.histogram("a"))
+
+
+def test_a_histogram_that_the_system_stops_answering_for():
+    true = ONE.histogram("value")
+    whole = recovered(bounded())
+    for number in (whole.queries // 3, whole.queries // 2, whole.queries - 5):
+        found = recovered(Stopping(bounded(), number))
+        sure = np.array(found.confidence)
+        assert found.failed_checks == ()
+        assert np.array(found.counts)[sure > 0.9].tolist() == true[sure > 0.9].tolist()
+        assert np.count_nonzero(sure > 0.9) >= 18  # the base set's answers alone tell these
+        assert found.counts[20] == 0 or sure[20] > 0
+    refused = recovered(Refusing(bounded(), 0.2))
+    assert refused.counts == tuple(true)
+    assert min(refused.confidence) > 0.9
+    with pytest.raises(Exception, match="no answer is above 0"):
+        recovered(Stopping(bounded(), 0))
+
+
+def test_an_answer_that_did_not_come_is_missing():
+    class Asking:
+        asked = 0
+
+        def ask(self, questions):
+            return np.array([3.0, np.nan, 0.0])[: len(questions)]
+
+    system = AskedSystem(Asking(), {"a": (1, 2)})
+    rows = np.array([[True, False], [False, True], [True, True]])
+    assert system.ask_all([Block(attribute="a", selections=rows)])[0].tolist() == [3, MISSING, 0]
+
+
+@given(seed=st.integers(0, 1000), missing=st.integers(0, 60))
+def test_sums_with_missing_answers_are_those_of_the_rest(seed, missing):
+    answers = np.random.default_rng(seed).integers(1, 50, (2, 30))
+    holes = answers.copy()
+    holes.ravel()[:missing] = MISSING
+    rest = answers[:, np.all(holes != MISSING, axis=0)]
+    assert averaging.Sums.of(holes).totals.tolist() == rest.sum(axis=0).tolist()
+
+
+def parameter(tmp_path, capsys, r, seed, values, table):
+    """What the command finds of a system of which it is told these attributes."""
+    path = tmp_path / "people.csv"
+    rows = [",".join([*values, "count"])]
+    index = [list(table.values).index(name) for name in values]
+    rows += [",".join(map(str, [*code[index], n])) for code, n in zip(table.codes, table.counts, strict=True)]
+    path.write_text("\n".join(rows))
+    command = ["attack", "table_builder", "--recover", "perturbation", "--perturbation", str(r), "--data", str(path)]
+    assert main([*command, "--seed", str(seed), "--json", "--quiet"]) == 0
+    import json
+
+    return json.loads(capsys.readouterr().out)
+
+
+def more_attributes(tmp_path, capsys, seeds):
+    rng = np.random.default_rng(7)
+    people = {"age": rng.integers(17, 33, 700).tolist(), "sex": rng.integers(0, 2, 700).tolist()}
+    table = Table.from_columns(people)
+    return [
+        [parameter(tmp_path, capsys, 3, seed, values, table) for values in (["age"], ["age", "sex"])] for seed in seeds
+    ]
+
+
+def test_another_attribute_takes_nothing_from_the_parameter(tmp_path, capsys):
+    for alone, both in more_attributes(tmp_path, capsys, range(3)):
+        assert both["sums"] >= alone["sums"] == 200
+        assert both["right"]
+        assert alone["right"]
+
+
+@pytest.mark.campaign
+def test_another_attribute_takes_nothing_from_the_parameter_of_many_systems(tmp_path, capsys):
+    pairs = more_attributes(tmp_path, capsys, range(40))
+    assert sum(both["right"] for _, both in pairs) >= sum(alone["right"] for alone, _ in pairs)
+
+
+def right_share(plan, seeds, table=ONE, r=3):
+    true = np.array(table.histogram(next(iter(table.values))))
+    return np.mean([np.array(recovered(bounded(table, r, seed), plan, seed).counts) == true for seed in seeds])
+
+
+@pytest.mark.parametrize("runs", [4, pytest.param(40, marks=pytest.mark.campaign)])
+def test_more_questions_and_more_attributes_find_no_less(runs):
+    # Of the first a third is wrong, of the second next to nothing.
+    shares = [right_share(Plan(partitions=k), range(runs)) for k in (10, 100)]
+    assert shares[0] < shares[1]
+    assert shares[1] > 0.97
+    rng = np.random.default_rng(5)
+    columns = {"a": rng.integers(0, 14, 900).tolist(), "b": rng.integers(0, 6, 900).tolist()}
+    alone = right_share(Plan(partitions=60), range(runs), Table.from_columns({"a": columns["a"]}))
+    both = right_share(Plan(partitions=60), range(runs), Table.from_columns(columns))
+    # Two samples of runs·14 counts: six standard deviations of their difference at most.
+    assert both > alone - 6 * np.sqrt(2 * max(alone * (1 - alone), 0.01) / (14 * runs))
+
+
+def test_the_probability_of_a_parameter():
+    rng = np.random.default_rng(2)
+
+    def sums(law, number):
+        return tuple((law(number) + law(number) - law(number)).tolist())
+
+    def uniform(n):
+        return rng.integers(-2, 3, n)
+
+    found = [parameter_right(sums(uniform, n), 2, 2, 1) for n in (30, 200, 3000)]
+    assert found[0] < found[2]
+    assert found[2] > 0.99
+    # Normal noise of a large r, of which no sum shows more than 3: nothing is claimed of ±3.
+    normal = sums(lambda n: np.round(rng.normal(size=n) * 1.1).astype(int), 200)
+    assert parameter_right(tuple(np.clip(normal, -9, 9).tolist()), 3, 2, 1) < 0.5
+    shifted = tuple(x + 1 for x in sums(uniform, 200))
+    assert parameter_right(shifted, 3, 2, 1) is None
+    assert parameter_right((*sums(uniform, 200), 900), 300, 2, 1) is None
+    walk = tuple((np.repeat(uniform(20), 10)).tolist())
+    assert parameter_right(walk, 2, 2, 1) is None
+    assert parameter_right((0,) * 30, 0, 2, 1) is None
+
+
+def test_a_claim_that_is_withheld_is_said(capsys, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "def system(condition):\n"
+        "    people = sum(40 + 13 * (value % 7) for value in condition['age'])\n"
+        "    return round(people, -1) or None\n"
+    )
+    command = ["attack", "table_builder", "--oracle", f"{path}:system", "--values", "age=1:16", "--seed", "1"]
+    assert main([*command, "--partitions", "100"]) == 0
+    text = capsys.readouterr().out
+    assert "  no claim     all answers are multiples of 10: they are rounded" in text
+    assert "the answers do not tell how right they are" in text
+    assert perturbation.Perturbation.__dataclass_fields__["seen"].default == ()
