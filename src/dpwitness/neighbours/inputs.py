@@ -49,7 +49,7 @@ def as_input(value: Any) -> Data:
     Raises `InvalidNeighbours` for what cannot be copied.
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        return read_only(value.copy())
+        return read_only(value.copy(order="K"))
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         large = isinstance(value, int) and abs(value) > LARGEST
         return value if large else as_numbers(value)
@@ -230,7 +230,8 @@ def _brief_list(items: list[Any]) -> str:
 def input_to_json(data: Data) -> Any:
     """An input as JSON values: integers, floats and arrays of them as numbers and lists; see `values` for the rest."""
     if isinstance(data, np.ndarray) and data.dtype in (np.int64, np.float64) and np.all(np.isfinite(data)):
-        plain = data.size or (data.ndim == 1 and data.dtype == np.float64)  # of no entries the list says neither
+        # A list says neither in which order entries lie in memory nor, without entries, which shape and type they have.
+        plain = data.flags.c_contiguous and (data.size or (data.ndim == 1 and data.dtype == np.float64))
         return data.tolist() if plain else value_to_json(data)
     return {"list": value_to_json(data)} if type(data) is list else value_to_json(data)
 
