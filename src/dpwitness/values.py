@@ -134,7 +134,7 @@ def _index_to_json(index: Any, depth: int) -> dict[str, Any] | None:
     name = value_to_json(index.name, depth)
     if isinstance(index, pandas.RangeIndex):
         return {"range": [index.start, index.stop, index.step], "name": name}
-    column = _column_to_json(index.to_series(), depth) if index.nlevels == 1 else None
+    column = _column_to_json(pandas.Series(index, dtype=index.dtype), depth) if index.nlevels == 1 else None
     if column is None or pandas.Index([], dtype=index.dtype).__class__ is not type(index):
         return None
     return {"labels": column[1], "dtype": column[0], "name": name}
@@ -146,7 +146,8 @@ def _column_to_json(column: Any, depth: int) -> tuple[Any, list[Any]] | None:
 
     dtype = column.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
-        categories = _column_to_json(dtype.categories.to_series(), depth)
+        known = dtype.categories
+        categories = _column_to_json(pandas.Series(known, dtype=known.dtype), depth)
         if categories is None:
             return None
         codes = column.cat.codes.tolist()
@@ -251,10 +252,12 @@ def _table(value: Mapping[str, Any]) -> Any:
         names = [value_from_json(name) for name, _, _ in columns]
         made = [_column(dtype, items) for _, dtype, items in columns]
         if series:
-            return pandas.Series(made[0], index=index, name=names[0])
+            return pandas.Series(made[0], index=index, name=names[0], dtype=made[0].dtype)
         if any(len(column) != len(index) for column in made):
             raise ValueError("its columns and its index must be of one length")
-        frame = pandas.DataFrame(dict(enumerate(made)), index=index)
+        # With their types: pandas would take texts in an object column for a column of texts.
+        typed = {k: pandas.Series(column, index=index, dtype=column.dtype) for k, column in enumerate(made)}
+        frame = pandas.DataFrame(typed, index=index)
         frame.columns = _index(value["columns"]) if "columns" in value else pandas.Index(names)
         if "attrs" in value:
             frame.attrs = dict(value_from_json(value["attrs"]))
@@ -272,8 +275,9 @@ def _column(dtype: Any, items: Any) -> Any:
     if isinstance(dtype, Mapping) and set(dtype) == {"categories", "dtype", "ordered"}:
         if not all(type(code) is int for code in items):
             raise ValueError("the values of a column of categories are their places among these, or -1")
-        categories = pandas.Index(_column(dtype["dtype"], dtype["categories"]))
-        return pandas.Categorical.from_codes(items, dtype=pandas.CategoricalDtype(categories, dtype["ordered"] is True))
+        known = _column(dtype["dtype"], dtype["categories"])
+        categories = pandas.CategoricalDtype(pandas.Index(known, dtype=known.dtype), dtype["ordered"] is True)
+        return pandas.Categorical.from_codes(items, dtype=categories)
     if isinstance(dtype, str) and _TIMES.fullmatch(dtype):
         if not all(item is None or type(item) is int for item in items):
             raise ValueError("times are whole numbers of their unit, or null")
@@ -306,7 +310,8 @@ def _index(value: Any) -> Any:
         raise ValueError("an index must be a list, or have the keys range and name, or labels, dtype and name")
     name = value_from_json(value["name"])
     if "labels" in value:
-        return pandas.Index(_column(value["dtype"], value["labels"]), name=name)
+        labels = _column(value["dtype"], value["labels"])
+        return pandas.Index(labels, dtype=labels.dtype, name=name)
     ends = value["range"]
     if not isinstance(ends, list) or len(ends) != 3 or not all(type(end) is int and abs(end) < 1 << 31 for end in ends):
         raise ValueError("the range of an index must be three whole numbers: start, stop and step")

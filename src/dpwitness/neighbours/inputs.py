@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -35,8 +36,6 @@ __all__ = [
 Data = Any
 
 LARGEST: Final = 2**63 - 1
-#: Bytes up to which an array is handed out as a copy; larger ones read-only, until a mechanism writes to them.
-COPIED: Final = 1 << 16
 _ATOMS: Final = frozenset(
     {bool, int, float, complex, str, bytes, type(None), Decimal, Fraction, date, datetime, time, timedelta}
 )
@@ -135,24 +134,25 @@ def _too_large(values: Any, array: NDArray[Any]) -> bool:
     return bool(entries) and all(isinstance(entry, int) for entry in entries)
 
 
-def copier(data: Data, *, writeable: bool = False) -> Callable[[], Data]:
+def copier(data: Data) -> Callable[[], Data]:
     """What hands out an input, a fresh copy each time where it could be changed.
 
-    An array without axes is a number. Large arrays are handed out read-only unless `writeable`.
+    An array without axes is a number. Any other array can be written to, and lies in memory as it was given, whatever
+    its length: neighbours must not differ in either.
     """
     if isinstance(data, np.ndarray) and data.dtype.kind != "O":
         if data.ndim == 0:
             number = data.item()
             return lambda: number
-        copied: Callable[[], Data] = data.copy
-        return copied if writeable or data.nbytes <= COPIED else lambda: data
+        copied: Callable[[], Data] = partial(data.copy, order="K")
+        return copied
     if _immutable(data):
         return lambda: data
     kind = type(data)
     if kind is list:
         return _list_copier(data)
     if kind is dict:
-        parts = {name: copier(item, writeable=True) for name, item in data.items()}
+        parts = {name: copier(item) for name, item in data.items()}
         return lambda: {name: made() for name, made in parts.items()}
     if kind is tuple:
         made = _list_copier(list(data))
@@ -165,7 +165,7 @@ def _list_copier(items: list[Any]) -> Callable[[], list[Any]]:
         return items.copy
     if all(type(item) in (list, dict) and all(map(_immutable, _values(item))) for item in items):
         return lambda: [item.copy() for item in items]
-    parts = [copier(item, writeable=True) for item in items]
+    parts = [copier(item) for item in items]
     return lambda: [made() for made in parts]
 
 

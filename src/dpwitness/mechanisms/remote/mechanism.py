@@ -65,7 +65,6 @@ class RemoteMechanism(PythonMechanism):
             words=draws.words,
             outcome=self._read,
             errors=self.errors == "outcome",
-            writes=self.handing.writeable,
             seed_globals=self.draws_globally,
         )
         releases = self._releases

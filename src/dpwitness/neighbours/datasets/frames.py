@@ -65,22 +65,28 @@ class FrameLayout:
 
     def fitted(self, fields: Fields) -> "FrameLayout":
         """As in `Layout`."""
+        import pandas as pd
+
         fits = [holds(dtype, domain, _column, _entries_of) for dtype, domain in self._typed(fields)]
         if all(fits):
             return self
         blank = self.blank.copy()
         for k, domain in enumerate(fields.domains):
             if not fits[k]:
-                blank.isetitem(k, _column(_usual(domain), domain, []))
+                blank.isetitem(k, pd.Series([], index=blank.index, dtype=_usual(domain)))
         return FrameLayout(blank=blank, labels=self.labels)
 
     def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Any:
         """As in `Layout`."""
         import pandas as pd
 
-        values = transposed(fields, records)
-        columns = {k: _column(dtype, domain, values[k]) for k, (dtype, domain) in enumerate(self._typed(fields))}
-        made = pd.DataFrame(columns, index=self._index(len(records), without))
+        values, index = transposed(fields, records), self._index(len(records), without)
+        columns = {
+            # With its type: pandas would take texts in an object column for a column of texts.
+            k: pd.Series(_column(dtype, domain, values[k]), index=index, dtype=dtype)
+            for k, (dtype, domain) in enumerate(self._typed(fields))
+        }
+        made = pd.DataFrame(columns, index=index)
         made.columns = self.blank.columns
         if type(self.blank) is not pd.DataFrame:
             made = _of_class(type(self.blank), made)
@@ -151,7 +157,7 @@ def _entries_of(column: Any) -> list[Any]:
     """The entries of what `_column` makes."""
     import pandas as pd
 
-    return entries(pd.Series(column))
+    return entries(pd.Series(column, dtype=column.dtype))
 
 
 def _of_class(kind: Any, frame: Any) -> Any:
@@ -177,7 +183,8 @@ def continued(labels: Any, n: int) -> Any:
         return _without_step(labels[:n])
     following = _following(labels, n - have) if labels.is_unique else None
     if following is not None:
-        return _without_step(labels.append(pd.Index(following, dtype=labels.dtype, name=labels.name)))
+        more = labels.append(pd.Index(following, dtype=labels.dtype, name=labels.name))
+        return _without_step(pd.Index(more, dtype=labels.dtype))  # again: pandas may make texts of objects
     if not have:
         raise InvalidNeighbours(
             f"the index of a DataFrame without rows is a {type(labels).__name__}, whose labels cannot be made up: give "
