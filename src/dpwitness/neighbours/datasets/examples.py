@@ -1,8 +1,9 @@
 """Domains of records like given ones, read from these."""
 
 import math
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dpwitness.errors import InvalidNeighbours
@@ -86,9 +87,13 @@ def _structure(records: Sequence[Any]) -> Any:
     first = records[0] if records else None
     same = all(type(record) is type(first) for record in records)
     if same and isinstance(first, Mapping) and all(list(record) == list(first) for record in records):
-        return {name: _structure([record[name] for record in records]) for name in first}
+        parts = {name: _structure([record[name] for record in records]) for name in first}
+        made = OrderedDict if type(first) is OrderedDict else None
+        return replace(fields_of(parts), made=made) if made and parts else parts
     if same and first and isinstance(first, tuple | list) and len({len(record) for record in records}) == 1:
-        return type(first)(_structure([record[k] for record in records]) for k in range(len(first)))
+        kind = tuple if isinstance(first, tuple) else list
+        held = kind(_structure([record[k] for record in records]) for k in range(len(first)))
+        return held if type(first) is kind else replace(fields_of(held), made=type(first))
     return _domain(records, "examples")
 
 
