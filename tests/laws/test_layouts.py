@@ -258,7 +258,7 @@ def test_without_an_example_the_types_follow_from_the_domain(name):
     for domain, form in forms_of(DOMAINS[name]):
         seen = set()
         for size in SIZES[:-1]:
-            for relation, pair in pairs_of(domain, size, form, most=8):
+            for relation, pair in pairs_of(domain, size, form, most=4):
                 seen |= {repr(besides(copier(side)())) for side in pair.sides}
                 assert relation.contains(pair)
                 assert rebuilt(relation, pair)
@@ -439,9 +439,9 @@ def recent(rng, people):
 @pytest.mark.parametrize("errors", ["outcome", "raise"])
 def test_a_correct_function_of_times_is_not_accused_of_the_empty_dataset(errors):
     """One record changes the count by 1, and the noise has scale 1."""
-    relation = dpw.records(dpw.like(PEOPLE), size=(0, 2))
+    relation = dpw.records(dpw.like(PEOPLE), size=(0, 1))
     verdict = dpw.check(
-        recent, claim=1.0, neighbours=relation, errors=errors, seed=1, max_runs=200, search_runs=100, workers=1
+        recent, claim=1.0, neighbours=relation, errors=errors, seed=1, max_runs=100, search_runs=64, workers=1
     )
     assert isinstance(verdict, dpw.NotRefuted)
 
@@ -451,21 +451,19 @@ def clips_in_place(rng, data):
     return float(data.sum()) + rng.laplace(0, 1)
 
 
-@pytest.mark.parametrize("errors", ["outcome", "raise"])
-def test_a_function_that_writes_to_its_input_is_not_accused_at_the_border(errors):
+def test_a_function_that_writes_to_its_input_is_not_accused_at_the_border():
     relation = dpw.records(dpw.numbers(0, 1), base=np.full(8_192, 0.5))
     verdict = dpw.check(
-        clips_in_place, claim=1.0, neighbours=relation, errors=errors, outcome=float, seed=1, max_runs=200,
-        search_runs=100, workers=1,
+        clips_in_place, claim=1.0, neighbours=relation, errors="outcome", seed=1, max_runs=100,
+        search_runs=64, workers=1,
     )  # fmt: skip
     assert isinstance(verdict, dpw.NotRefuted)
 
 
-def leaks_times(rng, people):
-    return float((people["when"].dt.day == 1).sum()) + rng.laplace(0, 0.1)
-
-
 def test_a_witness_of_tables_is_replayed_as_it_was(tmp_path):
+    def leaks_times(rng, people):
+        return float((people["when"].dt.day == 1).sum()) + rng.laplace(0, 0.1)
+
     relation = dpw.records(dpw.like(PEOPLE.set_axis(pd.Index(range(100, 130), name="id"))))
     verdict = dpw.check(leaks_times, claim=1.0, neighbours=relation, seed=1, workers=1)
     assert isinstance(verdict, dpw.Violation)
