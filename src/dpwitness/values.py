@@ -7,14 +7,21 @@ object with one key:
     {"tuple": [1, 2]}, {"set": [1, 2]}, {"frozenset": [1, 2]}
     {"dict": {"name": 1}}, {"items": [[1, "one"], [2, "two"]]} where names are no texts
     {"bytes": "AAEC"} in base 64
-    {"array": [[1.0, {"float": "inf"}]], "dtype": "float64"}, and of several axes without entries their "shape": [0, 2]
-    {"dataframe": [["age", "int64", [31, 47]]], "index": [0, 1]}
-    {"series": [31, 47], "dtype": "int64", "name": "age", "index": [0, 1]}
+    {"array": [[1.0, {"float": "inf"}]], "dtype": "float64"}, and of several axes without entries their "shape": [0, 2],
+                                    of columns that lie one behind the other in memory "order": "F"
+    {"dataframe": [["age", "int64", [31, 47]]], "index": INDEX}, and where they have any, "columns": INDEX, "attrs": {}
+    {"series": [31, 47], "dtype": "int64", "name": "age", "index": INDEX}
     {"object": "<function f>"}      what no file can hold; it says so when it is read back
+
+INDEX is {"range": [0, 2, 1], "name": null} or {"labels": ["a", "b"], "dtype": "str", "name": "id"}. A dtype is its
+name, or {"categories": ["a", "b"], "dtype": "str", "ordered": false}, of which the values are places. Times and
+differences of times are whole numbers of the unit in the dtype's name, in UTC where there is a time zone, and null
+where one is missing.
 """
 
 import base64
 import math
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +40,12 @@ _DTYPES: Final = frozenset(
     ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 )
 #: Dtypes of columns that pandas makes again from a list of values and the dtype's name.
-_COLUMNS: Final = _DTYPES | {"object", "str", "string", "category", "boolean", "Int64", "Float64"}
+_COLUMNS: Final = _DTYPES | {
+    "object", "str", "string", "string[python]", "string[pyarrow]", "boolean", "Float32", "Float64",
+    "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64",
+}  # fmt: skip
+#: Names of dtypes of times, and of differences of times.
+_TIMES: Final = re.compile(r"datetime64\[(s|ms|us|ns)(, [\w/+:-]+)?\]|timedelta64\[(s|ms|us|ns)\]")
 _SEQUENCES: Final = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
@@ -86,8 +98,12 @@ def _container_to_json(value: Any, depth: int) -> Any:
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
     if kind is np.ndarray and value.dtype.name in _DTYPES:
-        shape = {} if value.size or value.ndim == 1 else {"shape": list(value.shape)}  # no entries, so no lists of them
-        return {"array": value_to_json(value.tolist()), "dtype": value.dtype.name, **shape}
+        more: dict[str, Any] = {}
+        if not value.size and value.ndim != 1:  # no entries, so no lists of them
+            more["shape"] = list(value.shape)
+        if value.flags.f_contiguous and not value.flags.c_contiguous:
+            more["order"] = "F"
+        return {"array": value_to_json(value.tolist()), "dtype": value.dtype.name, **more}
     return _table_to_json(value, depth)
 
 
@@ -96,23 +112,68 @@ def _table_to_json(value: Any, depth: int) -> Any:
     pandas = sys.modules.get("pandas")  # where nobody has imported it, this is none of its objects
     if pandas is None:
         return None
-    if type(value) is pandas.Series and _writable(value):
-        items = [value_to_json(item, depth) for item in value.tolist()]
-        index = value_to_json(value.index.tolist(), depth)
-        name = value_to_json(value.name, depth)
-        return {"series": items, "dtype": value.dtype.name, "name": name, "index": index}
-    if type(value) is pandas.DataFrame and all(_writable(column) for _, column in value.items()):
-        columns = [
-            [value_to_json(name, depth), column.dtype.name, [value_to_json(item, depth) for item in column.tolist()]]
-            for name, column in value.items()
+    if type(value) is pandas.Series:
+        index, column = _index_to_json(value.index, depth), _column_to_json(value, depth)
+        if index is None or column is None:
+            return None
+        return {"series": column[1], "dtype": column[0], "name": value_to_json(value.name, depth), "index": index}
+    if type(value) is pandas.DataFrame:
+        index, names = _index_to_json(value.index, depth), _index_to_json(value.columns, depth)
+        columns = [_column_to_json(value.iloc[:, k], depth) for k in range(len(value.columns))]
+        if index is None or names is None or None in columns:
+            return None
+        named = [
+            [value_to_json(name, depth), *column] for name, column in zip(value.columns, columns, strict=True) if column
         ]
-        return {"dataframe": columns, "index": value_to_json(value.index.tolist(), depth)}
+        usual = _index_to_json(pandas.Index(list(value.columns)), depth)
+        more = {} if names == usual else {"columns": names}
+        if value.attrs:
+            more["attrs"] = value_to_json(dict(value.attrs), depth)
+            if unreadable_in(value_from_json(more["attrs"])):
+                return None
+        return {"dataframe": named, "index": index, **more}
     return None
 
 
-def _writable(column: Any) -> bool:
-    """Whether a column is made again from its values: of dtypes with settings of their own, only usual ones are."""
-    return column.dtype.name in _COLUMNS and column.index.nlevels == 1
+def _index_to_json(index: Any, depth: int) -> dict[str, Any] | None:
+    """An index; None where it has several levels, or labels of a kind that is not made again from a file."""
+    import pandas  # type: ignore[import-untyped]  # no stubs
+
+    name = value_to_json(index.name, depth)
+    if isinstance(index, pandas.RangeIndex):
+        return {"range": [index.start, index.stop, index.step], "name": name}
+    column = _column_to_json(pandas.Series(index, dtype=index.dtype), depth) if index.nlevels == 1 else None
+    if column is None or pandas.Index([], dtype=index.dtype).__class__ is not type(index):
+        return None
+    return {"labels": column[1], "dtype": column[0], "name": name}
+
+
+def _column_to_json(column: Any, depth: int) -> tuple[Any, list[Any]] | None:
+    """The dtype and the entries of a column; None for a dtype that is not made again from a file."""
+    import pandas
+
+    dtype = column.dtype
+    if isinstance(dtype, pandas.CategoricalDtype):
+        known = dtype.categories
+        categories = _column_to_json(pandas.Series(known, dtype=known.dtype), depth)
+        if categories is None:
+            return None
+        codes = column.cat.codes.tolist()
+        return {"categories": categories[1], "dtype": categories[0], "ordered": bool(dtype.ordered)}, codes
+    name = str(dtype) if dtype.name != "string" else f"string[{dtype.storage}]"
+    if _TIMES.fullmatch(name):
+        if pandas.api.types.pandas_dtype(name) != dtype:
+            return None
+        whole, missing = column.astype("int64").tolist(), column.isna().tolist()
+        return name, [None if gone else entry for entry, gone in zip(whole, missing, strict=True)]
+    if name not in _COLUMNS:
+        return None
+    entries = column.tolist()
+    if dtype.name != "object":  # in an object column NA stands as it is
+        entries = [None if entry is pandas.NA else entry for entry in entries]
+    written = [value_to_json(entry, depth) for entry in entries]
+    lost = any(isinstance(entry, dict) and "object" in entry for entry in written)
+    return None if lost else (name, written)
 
 
 def _has_utf8(text: str) -> bool:
@@ -139,6 +200,8 @@ def value_from_json(value: Any) -> Any:
             return {name: value_from_json(item) for name, item in items.items()}
         case {"array": entries, "dtype": str(name), **rest} if not rest and name in _DTYPES:
             return np.array(value_from_json(entries), dtype=name)
+        case {"array": list(entries), "dtype": str(name), "order": "F", **rest} if not rest and name in _DTYPES:
+            return np.array(value_from_json(entries), dtype=name, order="F")
         case {"array": list(), "dtype": str(name), "shape": list(shape), **rest} if not rest and name in _DTYPES:
             return _empty(shape, name)
         case {"object": str(text), **rest} if not rest:
@@ -183,34 +246,84 @@ def _dict(items: list[Any]) -> dict[Any, Any]:
 
 def _table(value: Mapping[str, Any]) -> Any:
     """A DataFrame or Series."""
-    import pandas  # type: ignore[import-untyped]  # no stubs
+    import pandas
 
-    kind, keys = ("series", {"series", "dtype", "name", "index"}) if "series" in value else ("dataframe", _FRAME)
-    if set(value) != keys:
+    series = "series" in value
+    kind, keys = ("series", {"series", "dtype", "name", "index"}) if series else ("dataframe", {"dataframe", "index"})
+    if not keys <= set(value) <= keys | (set() if series else {"columns", "attrs"}):
         raise ValueError(f"a {kind} must have the keys {', '.join(sorted(keys))}, and nothing else")
-    columns = [[value["name"], value["dtype"], value["series"]]] if kind == "series" else value["dataframe"]
-    if not all(
-        isinstance(column, list) and len(column) == 3 and column[1] in _COLUMNS and isinstance(column[2], list)
-        for column in columns
-    ):
-        raise ValueError(f"a column must have a name, one of the dtypes {', '.join(sorted(_COLUMNS))}, and a list")
-    index = pandas.Index(value_from_json(value["index"]))
-    names = [value_from_json(name) for name, _, _ in columns]
+    columns = [[value["name"], value["dtype"], value["series"]]] if series else value["dataframe"]
+    if not all(isinstance(column, list) and len(column) == 3 for column in columns):
+        raise ValueError("a column must have a name, a dtype and a list of values")
     try:
-        made = [
-            pandas.Series(value_from_json(items), dtype=dtype, index=index, name=name)
-            for name, (_, dtype, items) in zip(names, columns, strict=True)
-        ]
-        if kind == "series":
-            return made[0]
-        frame = pandas.DataFrame(dict(enumerate(made)), index=index)
-        frame.columns = pandas.Index(names)
-    except (TypeError, ValueError, OverflowError) as error:
+        index = _index(value["index"])
+        names = [value_from_json(name) for name, _, _ in columns]
+        made = [_column(dtype, items) for _, dtype, items in columns]
+        if series:
+            return pandas.Series(made[0], index=index, name=names[0], dtype=made[0].dtype)
+        if any(len(column) != len(index) for column in made):
+            raise ValueError("its columns and its index must be of one length")
+        # With their types: pandas would take texts in an object column for a column of texts.
+        typed = {k: pandas.Series(column, index=index, dtype=column.dtype) for k, column in enumerate(made)}
+        frame = pandas.DataFrame(typed, index=index)
+        frame.columns = _index(value["columns"]) if "columns" in value else pandas.Index(names)
+        if "attrs" in value:
+            frame.attrs = dict(value_from_json(value["attrs"]))
+    except (TypeError, ValueError, OverflowError, KeyError, ImportError) as error:  # of a time zone, or a library
         raise ValueError(f"a {kind} cannot be made of these columns: {error}") from error
     return frame
 
 
-_FRAME: Final = {"dataframe", "index"}
+def _column(dtype: Any, items: Any) -> Any:
+    """A column of that dtype. Raises `ValueError`, and what pandas raises for values that do not fit."""
+    import pandas
+
+    if not isinstance(items, list):
+        raise ValueError("the values of a column must be a list")
+    if isinstance(dtype, Mapping) and set(dtype) == {"categories", "dtype", "ordered"}:
+        if not all(type(code) is int for code in items):
+            raise ValueError("the values of a column of categories are their places among these, or -1")
+        known = _column(dtype["dtype"], dtype["categories"])
+        categories = pandas.CategoricalDtype(pandas.Index(known, dtype=known.dtype), dtype["ordered"] is True)
+        return pandas.Categorical.from_codes(items, dtype=categories)
+    if isinstance(dtype, str) and _TIMES.fullmatch(dtype):
+        if not all(item is None or type(item) is int for item in items):
+            raise ValueError("times are whole numbers of their unit, or null")
+        whole = pandas.array(items, dtype="Int64").to_numpy("int64", na_value=_NO_TIME)
+        made = pandas.api.types.pandas_dtype(dtype)
+        plain = whole.view(f"{made.kind}8[{_unit(dtype)}]")
+        zone = getattr(made, "tz", None)
+        return pandas.array(plain if zone is None else pandas.DatetimeIndex(plain, tz="UTC").tz_convert(zone))
+    if not isinstance(dtype, str) or dtype not in _COLUMNS:
+        raise ValueError(f"a column must have one of the dtypes {', '.join(sorted(_COLUMNS))}, times or categories")
+    return pandas.Series(value_from_json(items), dtype=dtype).array
+
+
+#: What stands for a missing time among whole numbers.
+_NO_TIME: Final = -(2**63)
+
+
+def _unit(dtype: str) -> str:
+    """The unit in the name of a dtype of times."""
+    return dtype.partition("[")[2].rstrip("]").partition(",")[0]
+
+
+def _index(value: Any) -> Any:
+    """An index, or the labels of one. Raises `ValueError`, and what pandas raises."""
+    import pandas
+
+    if isinstance(value, list):
+        return pandas.Index(value_from_json(value))
+    if not isinstance(value, Mapping) or set(value) not in ({"range", "name"}, {"labels", "dtype", "name"}):
+        raise ValueError("an index must be a list, or have the keys range and name, or labels, dtype and name")
+    name = value_from_json(value["name"])
+    if "labels" in value:
+        labels = _column(value["dtype"], value["labels"])
+        return pandas.Index(labels, dtype=labels.dtype, name=name)
+    ends = value["range"]
+    if not isinstance(ends, list) or len(ends) != 3 or not all(type(end) is int and abs(end) < 1 << 31 for end in ends):
+        raise ValueError("the range of an index must be three whole numbers: start, stop and step")
+    return pandas.RangeIndex(*ends, name=name)
 
 
 def unreadable_in(value: Any) -> bool:

@@ -134,7 +134,23 @@ def test_what_cannot_be_copied_is_refused_in_one_line():
         {"bytes": "?"},
         {"dataframe": [["a", "int64", [1, "x"]]], "index": [0, 1]},
         {"dataframe": [["a", "int64"]], "index": [0]},
-        {"dataframe": [["a", "datetime64[ns]", [1]]], "index": [0]},
+        {"dataframe": [["a", "datetime64[D]", [1]]], "index": [0]},
+        {"dataframe": [["a", "datetime64[ns]", [1.5]]], "index": [0]},
+        {"dataframe": [["a", "datetime64[ns, Nowhere/At_All]", [1]]], "index": [0]},
+        {"dataframe": [["a", "datetime64[ns, ../../etc/passwd]", [1]]], "index": [0]},
+        {"dataframe": [["a", "int64", [1]]], "index": {"range": [0, 2, 1], "name": None}},
+        {"dataframe": [], "index": {"range": [0, 2, 0], "name": None}},
+        {"dataframe": [], "index": {"range": [0, 2**70, 1], "name": None}},
+        {"dataframe": [["a", {"categories": ["a"], "dtype": "str", "ordered": False}, [1]]], "index": [0]},
+        {"dataframe": [["a", {"categories": ["a", "a"], "dtype": "str", "ordered": False}, [0]]], "index": [0]},
+        {"dataframe": [["a", {"categories": ["a"]}, [0]]], "index": [0]},
+        {
+            "dataframe": [["a", "int64", [1]]],
+            "index": [0],
+            "columns": {"labels": ["a", "b"], "dtype": "str", "name": 1},
+        },
+        {"dataframe": [["a", "int64", [1]]], "index": [0], "attrs": [1]},
+        {"array": [1.0], "dtype": "float64", "order": "X"},
         {"dataframe": [], "index": [0], "more": 1},
         {"series": [1], "dtype": "int8"},
         {"list": 3},
@@ -198,6 +214,37 @@ def test_a_function_of_arrays_gets_lists_of_numbers_as_arrays_and_is_compiled():
     assert isinstance(verdict, dpw.Violation)  # one record more moves the sum by 5 noise scales
 
 
+def early(rng, data):
+    return 0.0 if len(data) == 0 else data.sum() + rng.laplace(0.0, 1.0)
+
+
+def kinds_seen(rng, data):
+    return f"{type(data).__name__} {data.dtype}"
+
+
+@pytest.mark.parametrize("pair", [([], [1, 2]), ([1, 2], [])])
+def test_lists_are_handed_over_as_arrays_on_both_sides_or_on_neither(pair):
+    """A function that returns before it comes to what it cannot do with a list is tried on the other input, too."""
+    data, neighbour = map(as_input, pair)
+    handing = as_mechanism(early, data, neighbour=neighbour, how=How(interpreted=True)).handing
+    assert handing.lists_as_arrays
+    mechanism = as_mechanism(kinds_seen, data, neighbour=neighbour, how=How(interpreted=True))
+    for side in (data, neighbour, as_input([5])):
+        rows = np.empty((1, 1))
+        mechanism.fill(side, np.random.default_rng(0), rows, 0)
+        assert mechanism.label(rows[0, 0]) == "ndarray int64"
+    with pytest.raises(InvalidNeighbours, match=r"input \[1, None\] is a list that no array of numbers holds"):
+        mechanism.fill(as_input([1, None]), np.random.default_rng(0), np.empty((1, 1)), 0)
+
+
+@pytest.mark.parametrize("errors", ["raise", "outcome"])
+def test_a_list_is_a_list_where_the_function_takes_it(errors):
+    mechanism = as_mechanism(kind_of, as_input([1]), neighbour=as_input([]), how=How(interpreted=True), errors=errors)
+    assert not mechanism.handing.lists_as_arrays
+    arrays = as_mechanism(kinds_seen, as_input([1]), how=How(interpreted=True), errors=errors)
+    assert arrays.handing.lists_as_arrays
+
+
 def test_arrays_of_different_lengths_are_compiled_whatever_their_axes():
     def columns(rng, data):
         return data[:, 1].sum() + rng.laplace(0.0, 1.0)
@@ -237,6 +284,64 @@ def test_a_pair_of_any_kind_is_refuted_saved_and_replayed(pair, tmp_path):
 def test_arrays_without_entries_keep_shape_and_dtype_in_files(data):
     again = input_from_json(json.loads(json.dumps(input_to_json(data))))
     assert (again.shape, again.dtype) == (data.shape, data.dtype)
+
+
+@pytest.mark.parametrize("data", [np.ones((3, 2)), np.arange(6).reshape(3, 2), np.ones((3, 2), "f4")])
+def test_arrays_keep_their_order_in_memory(data):
+    for given_as in (data, np.asfortranarray(data)):
+        held = as_input(given_as)
+        read = as_input(input_from_json(json.loads(json.dumps(input_to_json(held)))))
+        for found in (held, read, copier(held)(), copier([held])()[0], copier({"a": read})()["a"]):
+            assert found.flags.f_contiguous == given_as.flags.f_contiguous
+            assert found.dtype == given_as.dtype
+
+
+@pytest.mark.parametrize("length", [0, 1, 8_191, 8_192, 8_193, 100_000])
+def test_arrays_of_any_length_can_be_written_to_and_are_new_each_time(length):
+    for value in (np.zeros(length), np.zeros(length, "f4"), np.array(["ab"] * length, "U2")):
+        hand_out = copier(as_input(value))
+        handed = hand_out()
+        assert handed.flags.writeable
+        handed[...] = 1
+        assert np.array_equal(hand_out(), value)
+
+
+TIMES = pd.DataFrame({
+    "when": pd.to_datetime(["2020-01-01", None]).tz_localize("Europe/Berlin"),
+    "long": pd.to_timedelta([1, None], "D"),
+    "kind": pd.Categorical(["a", None], categories=["b", "a"], ordered=True),
+    "n": pd.array([1, None], dtype="Int8"),
+    "text": pd.Series(["a", "b"], dtype=object),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.RangeIndex(5, 9, 2, name="row"), pd.Index([3, 1], dtype="int16"), pd.Index(["a", "b"], dtype=object),
+        pd.DatetimeIndex(["2020-01-01", "2020-01-03"], tz="UTC", name="day"), pd.CategoricalIndex(["u", "v"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_tables_come_back_from_files_with_their_types_index_and_names(index, rows):
+    frame = TIMES.set_axis(index).iloc[:rows].rename_axis("fields", axis=1)
+    frame.attrs["source"] = ["survey"]
+    again = input_from_json(json.loads(json.dumps(input_to_json(frame), allow_nan=False)))
+    pd.testing.assert_frame_equal(again, frame, check_freq=False)
+    assert list(again.dtypes) == list(frame.dtypes)
+    assert (type(again.index), again.index.name, again.attrs) == (type(index), index.name, frame.attrs)
+    for name in frame:
+        column = input_from_json(json.loads(json.dumps(input_to_json(frame[name]))))
+        pd.testing.assert_series_equal(column, frame[name], check_freq=False)
+
+
+def test_a_table_that_no_file_holds_says_so():
+    for frame in (
+        pd.DataFrame({"a": [date(2020, 1, 1)]}),
+        pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)])),
+        pd.DataFrame({"a": pd.period_range("2020-01", periods=1, freq="M")}),
+    ):
+        assert set(input_to_json(frame)) == {"object"}
 
 
 @pytest.mark.parametrize("shape", [[2, 3], [0, -1], [0, 1.0], [0, 2**40], ["0"]])

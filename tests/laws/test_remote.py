@@ -28,7 +28,6 @@ from dpwitness.errors import (
 )
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.catalog import load_code
-from dpwitness.mechanisms.handing import Handing
 from dpwitness.mechanisms.outcomes import Row, row_of
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import RemoteMechanism, connection, function, server, wire
@@ -67,6 +66,19 @@ def spoils(data):
 def overwrites(data):
     data[0] += 1
     return data[0]
+
+def flags_of(data):
+    arrays = [item[0] if isinstance(item, list) else item for item in data]
+    return [
+        [a.flags.writeable, "C" if a.flags.c_contiguous else "F", str(a.dtype)] for a in arrays
+    ]
+
+def types_of(data):
+    index = data.index
+    return [
+        [str(dtype) for dtype in data.dtypes], type(index).__name__, str(index.dtype), index.name, data.columns.name,
+        [list(data[c].cat.categories) for c in data if str(data[c].dtype) == "category"],
+    ]
 
 def counts(data):
     CALLS.append(1)
@@ -196,16 +208,43 @@ def test_generators_of_the_other_interpreter_are_seeded(at):
     assert len(np.unique(rows)) == 6
 
 
-@pytest.mark.parametrize(
-    ("size", "writes", "changed"), [(3, False, True), (10_000, False, False), (10_000, True, True)]
-)
-def test_arrays_are_written_to_as_here(at, size, writes, changed):
-    """Small ones are copied for each run; large ones are read-only, unless the mechanism needs to write."""
+@pytest.mark.parametrize("size", [3, 8_192, 8_193, 10_000])
+def test_arrays_are_written_to_as_here(at, size):
+    """Each run has its own copy, of whatever length."""
     mechanism = RemoteMechanism(Signature.of(at("overwrites", sys.executable), {}), errors="outcome")
-    mechanism.handing = Handing(writeable=writes)
     rows = np.empty((3, 1))
     mechanism.fill(np.zeros(size), np.random.default_rng(0), rows, 0)
-    assert rows[:, 0].tolist() == [1.0 if changed else exception_code("ValueError")] * 3
+    assert rows[:, 0].tolist() == [1.0] * 3
+
+
+def test_tables_have_the_same_types_there_for_any_number_of_rows(at):
+    frame = pd.DataFrame({
+        "when": pd.date_range("2020-01-01", periods=3),
+        "zone": pd.date_range("2020-01-01", periods=3, tz="Europe/Berlin"),
+        "long": pd.to_timedelta([1, 2, None], "D"),
+        "kind": pd.Categorical(["b", None, "a"], categories=["c", "b", "a"], ordered=True),
+        "n": pd.array([1, None, 3], dtype="Int8"),
+        "name": ["x", None, "z"],
+        "text": pd.array(["x", None, "z"], dtype="string"),
+        "o": pd.Series(["x", None, 3], dtype=object),
+        "f": np.array([1, 2, np.nan], "f4"),
+    })  # fmt: skip
+    frame.columns.name = "fields"
+    types = [str(dtype) for dtype in frame.dtypes]
+    function = at("types_of", sys.executable)
+    for index in (pd.RangeIndex(3), pd.RangeIndex(2, 8, 2, name="r"), pd.DatetimeIndex(frame["when"], name="day")):
+        for rows in (3, 1, 0):
+            told = function(frame.set_axis(index).iloc[:rows])
+            named = index.name
+            assert told == [types, type(index).__name__, str(index.dtype), named, "fields", [["c", "b", "a"]]]
+    same = at("given", sys.executable)(frame)
+    assert [value.isoformat() for value in frame["when"]] == [time.content for time in same["when"]]
+
+
+def test_arrays_within_others_are_written_to_and_lie_in_memory_as_here(at):
+    given = (np.asfortranarray(np.zeros((3, 2))), [np.zeros(20_000)], np.zeros((2, 3), "f4"))
+    told = at("flags_of", sys.executable)(given)
+    assert told == [[True, "F", "float64"], [True, "C", "float64"], [True, "C", "float32"]]
 
 
 def row(value):

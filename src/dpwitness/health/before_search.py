@@ -21,6 +21,7 @@ from dpwitness.health.first_runs import SHARE, deterministic_output, first_runs,
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Pair, shown
+from dpwitness.neighbours.unlike import unlike
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner, Threads, generator
 
@@ -46,8 +47,8 @@ def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
         finding := stuck_generator(problem.mechanism.name, first_runs(problem, runner))
     ):
         raise DependentRuns(finding.text)  # compiled code cannot remember anything from run to run
-    ignored = input_ignored(problem, runner)
-    return (ignored.text,) if ignored else ()
+    found = unlike_inputs(problem), input_ignored(problem, runner)
+    return tuple(finding.text for finding in found if finding)
 
 
 def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
@@ -78,6 +79,15 @@ def identical_inputs(problem: Problem) -> Finding | None:
     if both is None:
         return None
     return Finding(name="identical_inputs", text=f"both inputs of every pair are {both}: give neighbours that differ")
+
+
+def unlike_inputs(problem: Problem) -> Finding | None:
+    """Return `unlike_inputs` where D and D′ of a pair differ in more than their values, as an explicit pair may."""
+    for pair in islice(problem.relation.candidates(problem.data), PAIRS):
+        if difference := unlike(pair):
+            text = f"D and D′ differ in {difference}, not in their records alone: a verdict may rest on that"
+            return Finding(name="unlike_inputs", text=text)
+    return None
 
 
 def input_ignored(problem: Problem, runner: Runner) -> Finding | None:

@@ -23,7 +23,6 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Outcome
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair, as_array
-from dpwitness.neighbours.inputs import COPIED
 
 __all__ = ["How", "Outcome", "as_mechanism", "called"]
 
@@ -133,28 +132,30 @@ def as_mechanism(
 
 
 def _tried(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
-    """A mechanism that gets its inputs as it can take them: as given, else lists as arrays, else free to be written.
+    """A mechanism that gets its inputs as it can take them: as given, else lists of numbers as arrays.
 
-    Only what may be refused is tried: lists of numbers, and arrays too large to be copied for each run.
+    Both inputs are tried, since a mechanism may return before it comes to what it cannot do with a list.
     """
-    data = pair.data
-    listed = type(data) is list and as_array(data) is not None
-    if not listed and not (isinstance(data, np.ndarray) and data.nbytes > COPIED):
-        return mechanism
-    try:
-        _try(mechanism, data)
-    except MechanismError as error:
-        mechanism.handing = Handing(lists_as_arrays=listed, writeable="read-only" in str(error))
-        try:
-            _try(mechanism, data)
-        except MechanismError:  # neither: what it says of the input as given is to be read
+    arrays = Handing.arrays(pair)
+    if arrays is not None and not _runs(mechanism, pair):
+        mechanism.handing = arrays
+        if not _runs(mechanism, pair):  # neither: what it says of the input as given is to be read
             mechanism.handing = Handing()
     return mechanism
 
 
-def _try(mechanism: PythonMechanism, data: Data) -> None:
-    """Run once, and throw it away."""
-    mechanism.fill(data, np.random.Generator(np.random.SFC64(0)), np.empty((1, max(mechanism.width, 8))), 0)
+def _runs(mechanism: PythonMechanism, pair: Pair) -> bool:
+    """Whether it runs on both inputs; the runs are thrown away."""
+    errors, mechanism.errors = mechanism.errors, "raise"  # an exception here is no outcome yet
+    rows = np.empty((1, max(mechanism.width, 8)))
+    try:
+        for data in pair.sides:
+            mechanism.fill(data, np.random.Generator(np.random.SFC64(0)), rows, 0)
+    except MechanismError:
+        return False
+    finally:
+        mechanism.errors = errors
+    return True
 
 
 def _measured(mechanism: Mechanism, pair: Pair, how: How) -> Mechanism:

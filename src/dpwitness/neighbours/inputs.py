@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -35,8 +36,6 @@ __all__ = [
 Data = Any
 
 LARGEST: Final = 2**63 - 1
-#: Bytes up to which an array is handed out as a copy; larger ones read-only, until a mechanism writes to them.
-COPIED: Final = 1 << 16
 _ATOMS: Final = frozenset(
     {bool, int, float, complex, str, bytes, type(None), Decimal, Fraction, date, datetime, time, timedelta}
 )
@@ -49,7 +48,7 @@ def as_input(value: Any) -> Data:
     Raises `InvalidNeighbours` for what cannot be copied.
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        return read_only(value.copy())
+        return read_only(value.copy(order="K"))
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         large = isinstance(value, int) and abs(value) > LARGEST
         return value if large else as_numbers(value)
@@ -138,24 +137,25 @@ def _too_large(values: Any, array: NDArray[Any]) -> bool:
     return bool(entries) and all(isinstance(entry, int) for entry in entries)
 
 
-def copier(data: Data, *, writeable: bool = False) -> Callable[[], Data]:
+def copier(data: Data) -> Callable[[], Data]:
     """What hands out an input, a fresh copy each time where it could be changed.
 
-    An array without axes is a number. Large arrays are handed out read-only unless `writeable`.
+    An array without axes is a number. Any other array can be written to, and lies in memory as it was given, whatever
+    its length: neighbours must not differ in either.
     """
     if isinstance(data, np.ndarray) and data.dtype.kind != "O":
         if data.ndim == 0:
             number = data.item()
             return lambda: number
-        copied: Callable[[], Data] = data.copy
-        return copied if writeable or data.nbytes <= COPIED else lambda: data
+        copied: Callable[[], Data] = partial(data.copy, order="K")
+        return copied
     if _immutable(data):
         return lambda: data
     kind = type(data)
     if kind is list:
         return _list_copier(data)
     if kind is dict:
-        parts = {name: copier(item, writeable=True) for name, item in data.items()}
+        parts = {name: copier(item) for name, item in data.items()}
         return lambda: {name: made() for name, made in parts.items()}
     if kind is tuple:
         made = _list_copier(list(data))
@@ -168,7 +168,7 @@ def _list_copier(items: list[Any]) -> Callable[[], list[Any]]:
         return items.copy
     if all(type(item) in (list, dict) and all(map(_immutable, _values(item))) for item in items):
         return lambda: [item.copy() for item in items]
-    parts = [copier(item, writeable=True) for item in items]
+    parts = [copier(item) for item in items]
     return lambda: [made() for made in parts]
 
 
@@ -233,7 +233,8 @@ def _brief_list(items: list[Any]) -> str:
 def input_to_json(data: Data) -> Any:
     """An input as JSON values: integers, floats and arrays of them as numbers and lists; see `values` for the rest."""
     if isinstance(data, np.ndarray) and data.dtype in (np.int64, np.float64) and np.all(np.isfinite(data)):
-        plain = data.size or (data.ndim == 1 and data.dtype == np.float64)  # of no entries the list says neither
+        # A list says neither in which order entries lie in memory nor, without entries, which shape and type they have.
+        plain = data.flags.c_contiguous and (data.size or (data.ndim == 1 and data.dtype == np.float64))
         return data.tolist() if plain else value_to_json(data)
     return {"list": value_to_json(data)} if type(data) is list else value_to_json(data)
 

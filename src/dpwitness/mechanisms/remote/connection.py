@@ -105,10 +105,10 @@ def unpacked(held: bytes) -> Any:
         raise MechanismCrashed(f"the other interpreter answered what cannot be read ({error})") from error
 
 
-def _array_of(dtype: Any, shape: Any, held: Any) -> Any:
+def _array_of(dtype: Any, shape: Any, held: Any, order: Any = "C") -> Any:
     if not ARRAY.fullmatch(dtype):
         raise ValueError(f"{brief(dtype)} is no type of numbers")
-    return np.frombuffer(held, dtype).reshape(shape)
+    return np.frombuffer(held, dtype).reshape(shape, order="F" if order == "F" else "C")
 
 
 def _made(kind: str, content: Any) -> Any:
@@ -116,7 +116,7 @@ def _made(kind: str, content: Any) -> Any:
         return wire.Tagged(kind, content)
     import pandas as pd  # type: ignore[import-untyped]  # only where a table comes
 
-    names, columns, index = content
+    names, columns, index = content[:3]
     frame = pd.DataFrame(dict(enumerate(columns)), index=index, dtype=object)
     frame.columns = names
     return frame

@@ -38,7 +38,6 @@ class Call:
     words: tuple[bytes, ...]  # of each input 32 random bytes for each run, or for the first alone
     outcome: tuple[str, ...] = ()
     errors: bool = False
-    writes: bool = False
     seed_globals: bool = False
 
 
@@ -137,7 +136,6 @@ class Remote:
             "words": call.words,
             "outcome": call.outcome,
             "errors": call.errors,
-            "writes": call.writes,
             "seed_globals": call.seed_globals,
         }
         answer = connection.ask(request, self.max_time * len(call.order) * len(call.data))

@@ -61,7 +61,6 @@ class RemoteMechanism(PythonMechanism):
             words=tuple(side.draws.words for side in sides if isinstance(side.draws, Sent)),
             outcome=self._read,
             errors=self.errors == "outcome",
-            writes=self.handing.writeable,
             seed_globals=self.draws_globally,
         )
         releases = self._releases

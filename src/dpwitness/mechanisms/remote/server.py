@@ -14,6 +14,7 @@ import operator
 import os
 import queue
 import random
+import re
 import struct
 import sys
 import threading
@@ -33,18 +34,19 @@ def _beside(name: str) -> Any:
 
 wire = _beside("wire")
 
-#: Arrays of up to so many bytes are copied for each run; larger ones are read-only, unless the function writes to them.
-COPIED = 1 << 16
 
-
-def array_of(dtype: str, shape: list[int], held: bytes) -> Any:
-    """Return a read-only array, or where there is no NumPy, lists of numbers."""
+def array_of(dtype: str, shape: list[int], held: bytes, order: str = "C") -> Any:
+    """Return an array of its own, or where there is no NumPy, lists of numbers."""
     try:
         import numpy as np
     except ImportError:
         kind = {"i": "q", "f": "d", "b": "?"}[dtype[1]]
-        return _nested(shape, (entry for (entry,) in struct.iter_unpack("<" + kind, held)))
-    return np.frombuffer(held, dtype).reshape(shape)
+        numbers = (entry for (entry,) in struct.iter_unpack("<" + kind, held))
+        if order == "C":
+            return _nested(shape, numbers)
+        return [list(row) for row in zip(*_nested(shape[::-1], numbers))]  # noqa: B905  # Python 3.8 has no strict
+    entries = np.frombuffer(held, dtype)
+    return (entries.reshape(shape[::-1]).T if order == "F" else entries.reshape(shape)).copy(order="K")
 
 
 def _nested(shape: list[int], entries: Any) -> Any:
@@ -54,15 +56,49 @@ def _nested(shape: list[int], entries: Any) -> Any:
 
 
 def made(kind: str, content: Any) -> Any:
-    """Return an object of a library that an input holds: a table."""
-    if kind != wire.TABLE:
+    """Return an object of a library that an input holds: a table, or a time in one."""
+    if kind not in (wire.TABLE, "missing", "time Timestamp", "time Timedelta"):
         raise ValueError("an input holds a " + kind)
     import pandas as pd  # type: ignore[import-untyped]  # no stubs
 
-    names, columns, index = content
-    frame = pd.DataFrame(dict(enumerate(columns)), index=index)
-    frame.columns = names
+    if kind == "missing":
+        return pd.NaT if content == "NaT" else pd.NA
+    if kind != wire.TABLE:
+        return pd.Timestamp(content) if kind == "time Timestamp" else pd.Timedelta(content)
+    names, columns, labels, types, (ends, label_type, label_name, column_name) = content
+    if ends is None:
+        column = typed(pd, labels, label_type)
+        index = pd.Index(column, dtype=column.dtype, name=label_name)
+    else:
+        index = pd.RangeIndex(*ends, name=label_name)
+    made = {}
+    for k, column in enumerate(columns):
+        column = typed(pd, column, types[k])
+        made[k] = pd.Series(column, index=index, dtype=column.dtype)  # with its type: texts in an object column stay so
+    frame = pd.DataFrame(made, index=index)
+    frame.columns = pd.Index(names, name=column_name)
     return frame
+
+
+def typed(pd: Any, values: list[Any], name: Any) -> Any:
+    """Return a column of the type that it had on the other side, or of the nearest that pandas has here.
+
+    It follows from the type alone, never from the values: neighbours must not differ in it.
+    """
+    if isinstance(name, list):
+        categories = typed(pd, name[0], name[1])
+        categories = pd.Index(categories, dtype=categories.dtype)
+        return pd.Categorical(values, categories=categories, ordered=name[2])
+    if name.startswith(("datetime64", "timedelta64")):
+        plain = pd.Series(values, dtype=object)
+        times = pd.to_datetime(plain, utc=", " in name) if name.startswith("d") else pd.to_timedelta(plain)
+        try:
+            return times.astype(name).array
+        except TypeError:  # a pandas that knows nanoseconds alone
+            return times.astype(re.sub(r"\[\w+", "[ns", name)).array
+    if name == "str" and pd.Series([""]).dtype == object:
+        name = "object"
+    return pd.Series(values, dtype=name).array
 
 
 def unpacked(held: bytes) -> Any:
@@ -107,17 +143,16 @@ class Service:
         self.by_position = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_ONLY]
         return {"parameters": [_parameter(p) for p in parameters.values()]}
 
-    def held(self, number: int, writes: bool = False) -> Any:
+    def held(self, number: int) -> Any:
         """Return a value that was sent: the same one where a function cannot change it, else a new copy."""
         value = self.stored[number]
         if isinstance(value, bytes):
             found = unpacked(value)
-            if not wire.immutable(found):
+            if not (wire.immutable(found) or hasattr(found, "nbytes")):
                 return found
             value = self.stored[number] = (found,)
         (found,) = value
-        small = hasattr(found, "nbytes") and (writes or found.nbytes <= COPIED)
-        return found.copy() if small else found
+        return found.copy(order="K") if hasattr(found, "nbytes") else found
 
     def begin(self, side: int, words: bytes, *, seed_globals: bool) -> Any:
         """Return a side's generator, begun from 32 random bytes: NumPy's, or the standard library's without NumPy."""
@@ -156,7 +191,7 @@ class Service:
         for side in turns:
             made = len(outcomes[side])
             arguments = self.held(request["parameters"])
-            arguments[request["data"]] = self.held(inputs[side], request["writes"])
+            arguments[request["data"]] = self.held(inputs[side])
             own = request["words"][side][32 * made : 32 * made + 32]
             if own and (name is not None or seeded):
                 rngs[side] = self.begin(side, own, seed_globals=seeded)

@@ -34,7 +34,8 @@ class Tagged:
 
 #: The tag of a run that raised: its content is the name of the exception's class.
 RAISES = "raises"
-#: The tag of a table: its content is the column names, the columns, and the index or None.
+#: The tag of a table: its content is the column names, the columns, the index or None where it counts the rows from 0;
+#: then what the values do not say: the type of each column, the type and the name of the index, that of the columns.
 TABLE = "table"
 
 
@@ -94,7 +95,10 @@ def _pack_object(value: Any, out: bytearray) -> None:
         index = value.index
         counted = type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == (0, 1, None)
         columns = [value.iloc[:, k].tolist() for k in range(len(value.columns))]
-        pack(Tagged(TABLE, [list(value.columns), columns, None if counted else index.tolist()]), out)
+        types = [_type_of(value.iloc[:, k].dtype) for k in range(len(value.columns))]
+        ends = [index.start, index.stop, index.step] if type(index).__name__ == "RangeIndex" else None
+        kind = [ends, _type_of(index.dtype), index.name, value.columns.name]
+        pack(Tagged(TABLE, [list(value.columns), columns, None if counted else index.tolist(), types, kind]), out)
     elif family == "pandas" and hasattr(value, "tolist"):
         index = value.index.tolist() if hasattr(value, "iloc") else None
         pack(Tagged("pandas " + name, [index, value.tolist()]), out)
@@ -126,6 +130,12 @@ def _pack_object(value: Any, out: bytearray) -> None:
 _DERIVED: tuple[Any, ...] = (float, str, int, dict, list, tuple, set, frozenset, bytes, range)
 
 
+def _type_of(dtype: Any) -> Any:
+    """The name of a column's type; of one of categories these, in their order, and whether they are ordered."""
+    categories = getattr(dtype, "categories", None)
+    return str(dtype) if categories is None else [categories.tolist(), str(categories.dtype), bool(dtype.ordered)]
+
+
 def _pack_numpy(value: Any, out: bytearray) -> None:
     """A NumPy array or scalar: numbers as they lie in memory, anything else as lists."""
     if hasattr(value, "mask"):  # None where an entry is masked
@@ -133,8 +143,9 @@ def _pack_numpy(value: Any, out: bytearray) -> None:
     elif value.dtype.kind in "biufc" and value.dtype.itemsize <= 16 and value.dtype.char not in "gG" and value.ndim:
         shape = list(value.shape)
         little = value.astype(value.dtype.newbyteorder("<"))
+        order = "F" if value.ndim == 2 and value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         out += b"A"
-        pack([little.dtype.str, shape, little.tobytes()], out)
+        pack([little.dtype.str, shape, little.tobytes(order), order], out)
     elif value.dtype.kind in "mM":
         pack(Tagged("numpy " + value.dtype.str, value.astype("int64").tolist()), out)
     elif value.dtype.names:
@@ -150,7 +161,7 @@ class Reader:
     """Reads the encoding of `pack`, one value after the other."""
 
     def __init__(
-        self, held: bytes, make: Callable[[str, Any], Any], array_of: Callable[[str, Any, bytes], Any]
+        self, held: bytes, make: Callable[[str, Any], Any], array_of: Callable[[str, Any, bytes, str], Any]
     ) -> None:
         self.held, self.at, self.make, self.array_of = held, 0, make, array_of
 
@@ -235,8 +246,6 @@ def immutable(value: Any) -> bool:
     """Whether a function cannot change a value that it is given."""
     if isinstance(value, (tuple, frozenset)):
         return all(immutable(item) for item in value)
-    if type(value).__module__ == "numpy" and hasattr(value, "flags"):
-        return not value.flags.writeable
     return value is None or isinstance(value, (bool, int, float, complex, str, bytes))
 
 

@@ -19,9 +19,14 @@ class Change:
     label: str = "given"
 
     @property
+    def position(self) -> int:
+        """Where `after` stands among the others."""
+        return len(self.others) if self.place is None else min(self.place, len(self.others))
+
+    @property
     def datasets(self) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
         """The two datasets, the one without `after` first."""
-        place = len(self.others) if self.place is None else min(self.place, len(self.others))
+        place = self.position
         head, tail = self.others[:place], self.others[place:]
         first = head + tail if self.before is None else (*head, self.before, *tail)
         return first, (*head, self.after, *tail)

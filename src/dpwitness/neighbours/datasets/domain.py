@@ -8,7 +8,7 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 
-__all__ = ["NOT_IN_DOMAIN", "Domain", "key_of", "plain"]
+__all__ = ["NOT_IN_DOMAIN", "Domain", "is_missing", "key_of", "plain"]
 
 
 class NotInDomain:
@@ -61,6 +61,16 @@ class Domain(Protocol):
 def plain(value: Any) -> Any:
     """A NumPy scalar as a Python value; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for a missing one: None, NaN, and the marks of pandas and NumPy."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA is neither equal nor different; an array is no single value
+        return type(value).__name__ == "NAType"
 
 
 def key_of(value: Any) -> Any:

@@ -1,17 +1,20 @@
 """Domains of records like given ones, read from these."""
 
 import math
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dpwitness.checks import brief, items
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.datasets.choices import Categories, Text
-from dpwitness.neighbours.datasets.domain import Domain, plain
+from dpwitness.neighbours.datasets.domain import Domain, is_missing, plain
 from dpwitness.neighbours.datasets.enumerated import Examples
 from dpwitness.neighbours.datasets.fields import Fields, fields_of
-from dpwitness.neighbours.datasets.forms import form_of_data
+from dpwitness.neighbours.datasets.forms import FORMS, form_of_data
+from dpwitness.neighbours.datasets.frames import entries
+from dpwitness.neighbours.datasets.layouts import Layout
 from dpwitness.neighbours.datasets.ranges import LEAST, MOST, Integers, Numbers
 
 __all__ = ["Like", "like"]
@@ -23,10 +26,11 @@ REPEATS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Like:
-    """A domain that was read from records, and the form that these came in."""
+    """A domain that was read from records, and the form and the layout that these came in."""
 
     fields: Fields
     form: str
+    layout: Layout
 
     def __str__(self) -> str:
         """The domain as it could have been written."""
@@ -37,7 +41,8 @@ def like(examples: Any) -> Like:
     """Records like these: the types and the ranges of the fields are read from them.
 
     Numbers lie between the least and the greatest that are there; texts are categories where there are few kinds or
-    these repeat, else texts up to the longest; None and NaN may come where they do here.
+    these repeat, else texts up to the longest; None and NaN may come where they do here. Datasets of any size have the
+    types of columns, the index and the order in memory that these records have.
 
     Parameters
     ----------
@@ -50,20 +55,27 @@ def like(examples: Any) -> Like:
         For no records, and for infinite numbers.
     """
     form = form_of_data(examples)
+    found: Any
     if form == "list":
-        return Like(fields=fields_of(_structure(examples)), form=form)
-    if form in ("dataframe", "columns"):
-        found: Any = {name: _domain(_column(name, examples[name]), f"column {name!r}") for name in examples}
+        found = _structure(examples)
+    elif form in ("dataframe", "columns"):
+        found = {name: _domain_of(examples[name], f"column {brief(name)}") for name in examples}
     elif form == "xy":
         found = (_rows(examples[0].reshape(len(examples[0]), -1)), _domain(list(examples[1]), "labels"))
     else:
         found = _rows(examples) if examples.ndim == 2 else _domain(examples.tolist(), "examples")
-    return Like(fields=fields_of(found), form=form)
+    return Like(fields=fields_of(found), form=form, layout=FORMS[form].layout.of(examples))
 
 
-def _column(name: Any, values: Any) -> Sequence[Any]:
-    """The values of a column. Raises `InvalidNeighbours` for what is no list of values."""
-    return items(f"column {brief(name)}", values, InvalidNeighbours)
+def _domain_of(column: Any, what: str) -> Domain:
+    """The domain of a column: a Series, an array or a list."""
+    if not hasattr(column, "isna"):
+        return _domain(items(what, column, InvalidNeighbours), what)
+    values, categories = entries(column), getattr(column.dtype, "categories", None)
+    if categories is None or not {type(value) for value in categories} <= {str, int, float, bool}:
+        return _domain(values, what)
+    # The column can hold these and no others, however few of them are there.
+    return Categories(values=tuple(categories.tolist()), missing=any(map(is_missing, values)))
 
 
 def _rows(array: Any) -> tuple[Domain, ...]:
@@ -76,16 +88,20 @@ def _structure(records: Sequence[Any]) -> Any:
     first = records[0] if records else None
     same = all(type(record) is type(first) for record in records)
     if same and isinstance(first, Mapping) and all(list(record) == list(first) for record in records):
-        return {name: _structure([record[name] for record in records]) for name in first}
+        parts = {name: _structure([record[name] for record in records]) for name in first}
+        made = OrderedDict if type(first) is OrderedDict else None
+        return replace(fields_of(parts), made=made) if made and parts else parts
     if same and first and isinstance(first, tuple | list) and len({len(record) for record in records}) == 1:
-        return type(first)(_structure([record[k] for record in records]) for k in range(len(first)))
+        kind = tuple if isinstance(first, tuple) else list
+        held = kind(_structure([record[k] for record in records]) for k in range(len(first)))
+        return held if type(first) is kind else replace(fields_of(held), made=type(first))
     return _domain(records, "examples")
 
 
 def _domain(given: Sequence[Any], what: str) -> Domain:
     """The domain that one field's values are read as."""
     values = [plain(value) for value in given]
-    present = [value for value in values if value is not None and value == value]
+    present = [value for value in values if not is_missing(value)]
     missing = len(present) < len(values)
     if not present:
         raise InvalidNeighbours(f"{what} hold no value: give records from which the domain can be read")

@@ -25,12 +25,14 @@ DEEPEST: Final = 32
 class Fields:
     """A record's structure: a domain alone (`names` is None and there is one part), or parts by position or by name.
 
-    A part is a `Domain` or `Fields` again.
+    A part is a `Domain` or `Fields` again. `made`: the class of records where it is derived from the kind's own, as a
+    named tuple is.
     """
 
     parts: tuple["Domain | Fields", ...]
     kind: str = "value"  # "value", "tuple", "list" or "dict"
     names: tuple[str, ...] = ()
+    made: Any = None
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -67,10 +69,12 @@ class Fields:
     def _build(self, values: Iterator[Any]) -> Any:
         built = [part._build(values) if isinstance(part, Fields) else next(values) for part in self.parts]
         if self.kind == "dict":
-            return dict(zip(self.names, built, strict=True))
+            return (self.made or dict)(zip(self.names, built, strict=True))
         if self.kind == "tuple":
-            return tuple(built)
-        return built if self.kind == "list" else built[0]
+            return getattr(self.made, "_make", self.made or tuple)(built)
+        if self.kind == "list":
+            return built if self.made is None else self.made(built)
+        return built[0]
 
     def read(self, record: Any) -> Record | None:
         """The flat record, or None for what is none of this structure and these domains."""
@@ -79,7 +83,8 @@ class Fields:
                 return None
             values = list(record.values())
         elif self.kind != "value":
-            if type(record) is not (tuple if self.kind == "tuple" else list) or len(record) != len(self.parts):
+            kind = self.made or (tuple if self.kind == "tuple" else list)
+            if type(record) is not kind or len(record) != len(self.parts):
                 return None
             values = list(record)
         else:
@@ -109,7 +114,7 @@ class Fields:
     def to_json(self) -> dict[str, Any] | None:
         """The structure as JSON values; None where a domain cannot be written."""
         parts = [part.to_json() for part in self.parts]
-        if any(part is None for part in parts):
+        if self.made is not None or any(part is None for part in parts):
             return None
         if self.kind == "value":
             return parts[0]

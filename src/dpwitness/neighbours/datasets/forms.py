@@ -8,21 +8,32 @@ import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.datasets.domain import NOT_IN_DOMAIN, Domain
+from dpwitness.neighbours.datasets.domain import NOT_IN_DOMAIN
 from dpwitness.neighbours.datasets.fields import Fields, Record
+from dpwitness.neighbours.datasets.frames import FrameLayout, entries, is_frame
+from dpwitness.neighbours.datasets.layouts import (
+    NUMERIC,
+    ArrayLayout,
+    ColumnsLayout,
+    ListLayout,
+    RecordLayout,
+    XYLayout,
+    flag,
+)
 
 __all__ = ["FORMS", "check_form", "form_of_data", "usual_form"]
-
-#: Types of columns that an array can hold.
-NUMERIC: Final = ("float64", "int64", "bool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A way to write a dataset: what it asks of a record (None where it is met), how it is built and read back."""
+    """A way to write a dataset: what it asks of a record (None where it is met), its layouts, how it is read back.
+
+    A layout builds datasets; `layout.of(data)` is that of a dataset of the form, `layout.usual(fields)` that of a
+    domain without an example.
+    """
 
     refuses: Callable[[Fields], str | None]
-    build: Callable[[Fields, Sequence[Record]], Any]
+    layout: Any
     read: Callable[[Fields, Any], list[Record] | None]
 
 
@@ -43,30 +54,11 @@ def _from_columns(fields: Fields, columns: Sequence[Sequence[Any]]) -> list[Reco
         return None
     found, domains = [], fields.domains
     for row in zip(*columns, strict=True):
-        record = tuple(domain.read(_flag(domain, value)) for domain, value in zip(domains, row, strict=True))
+        record = tuple(domain.read(flag(domain, value)) for domain, value in zip(domains, row, strict=True))
         if any(value is NOT_IN_DOMAIN for value in record):
             return None
         found.append(record)
     return found
-
-
-def _flag(domain: Domain, value: Any) -> Any:
-    """A flag that an array of numbers holds as 0 or 1."""
-    return bool(value) if domain.dtype == "bool" and value in (0, 1) else value
-
-
-def _column(domain: Domain, values: Sequence[Any]) -> Any:
-    """One column: an array of its own type, or a list."""
-    if domain.dtype not in NUMERIC:
-        return list(values)
-    return np.array([np.nan if value is None else value for value in values], domain.dtype)
-
-
-def _matrix(domains: Sequence[Domain], records: Sequence[Record]) -> Any:
-    """Records by fields, as floats where one of the fields needs it and as integers otherwise."""
-    dtype = np.float64 if any(domain.dtype == "float64" for domain in domains) else np.int64
-    rows = [[np.nan if value is None else value for value in record] for record in records]
-    return np.array(rows, dtype).reshape(len(rows), len(domains))
 
 
 def _is_numeric(fields: Fields) -> bool:
@@ -79,11 +71,6 @@ def _array_refuses(fields: Fields) -> str | None:
     return None if _is_numeric(fields) else "records that are numbers, or tuples of numbers"
 
 
-def _build_array(fields: Fields, records: Sequence[Record]) -> Any:
-    matrix = _matrix(fields.domains, records)
-    return matrix[:, 0].copy() if fields.kind == "value" else matrix
-
-
 def _read_array(fields: Fields, data: Any) -> list[Record] | None:
     width = len(fields.domains)
     shape = (len(data),) if fields.kind == "value" and np.ndim(data) else (len(data) if np.ndim(data) else 0, width)
@@ -92,12 +79,8 @@ def _read_array(fields: Fields, data: Any) -> list[Record] | None:
     return _from_columns(fields, data.reshape(-1, width).T.tolist())
 
 
-def _build_list(fields: Fields, records: Sequence[Record]) -> Any:
-    return [fields.build(record) for record in records]
-
-
 def _read_list(fields: Fields, data: Any) -> list[Record] | None:
-    return _read_all(fields, data) if type(data) is list else None
+    return _read_all(fields, data) if isinstance(data, list) else None
 
 
 def _named_refuses(fields: Fields) -> str | None:
@@ -109,25 +92,10 @@ def _named_refuses(fields: Fields) -> str | None:
     )
 
 
-def _build_frame(fields: Fields, records: Sequence[Record]) -> Any:
-    import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
-
-    columns = {}
-    for name, domain, values in zip(fields.names, fields.domains, _transposed(fields, records), strict=True):
-        # Other types are inferred, as pandas does it on reading a file; of no values there is nothing to infer from.
-        columns[name] = pd.Series(_column(domain, values), dtype=None if len(values) else domain.dtype)
-    return pd.DataFrame(columns)
-
-
 def _read_frame(fields: Fields, data: Any) -> list[Record] | None:
-    if not _is_frame(data) or list(data.columns) != list(fields.names):
+    if not is_frame(data) or list(data.columns) != list(fields.names):
         return None
-    return _from_columns(fields, [data[name].tolist() for name in fields.names])
-
-
-def _build_columns(fields: Fields, records: Sequence[Record]) -> Any:
-    columns = map(_column, fields.domains, _transposed(fields, records))
-    return dict(zip(fields.names, columns, strict=True))
+    return _from_columns(fields, [entries(data[name]) for name in fields.names])
 
 
 def _read_columns(fields: Fields, data: Any) -> list[Record] | None:
@@ -140,22 +108,12 @@ def _read_columns(fields: Fields, data: Any) -> list[Record] | None:
     return _from_columns(fields, [list(column) for column in data.values()])
 
 
-def _transposed(fields: Fields, records: Sequence[Record]) -> list[list[Any]]:
-    return [[record[k] for record in records] for k in range(len(fields.domains))]
-
-
 def _xy_refuses(fields: Fields) -> str | None:
     if fields.kind == "tuple" and len(fields.parts) == 2 and not isinstance(fields.parts[1], Fields):
         features = fields.parts[0]
         if _is_numeric(features) if isinstance(features, Fields) else features.dtype in NUMERIC:
             return None
     return "records ((x1, …, xk), y) of numbers x and a label y"
-
-
-def _build_xy(fields: Fields, records: Sequence[Record]) -> Any:
-    domains = fields.domains
-    features = _matrix(domains[:-1], [record[:-1] for record in records])
-    return features, _column(domains[-1], [record[-1] for record in records])
 
 
 def _read_xy(fields: Fields, data: Any) -> list[Record] | None:
@@ -174,18 +132,9 @@ def _is_xy(data: Any) -> bool:
     return both and isinstance(data[0], np.ndarray) and isinstance(data[1], np.ndarray | list)
 
 
-def _build_record(fields: Fields, records: Sequence[Record]) -> Any:
-    return fields.build(records[0])
-
-
 def _read_record(fields: Fields, data: Any) -> list[Record] | None:
     # A number is held as an array without axes.
     return _read_all(fields, [data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data])
-
-
-def _is_frame(data: Any) -> bool:
-    """Whether it is a DataFrame; pandas is not imported for the question."""
-    return type(data).__name__ == "DataFrame" and hasattr(data, "columns")
 
 
 def _anything(fields: Fields) -> str | None:
@@ -194,12 +143,12 @@ def _anything(fields: Fields) -> str | None:
 
 #: The forms by name.
 FORMS: Final[dict[str, Form]] = {
-    "array": Form(refuses=_array_refuses, build=_build_array, read=_read_array),
-    "list": Form(refuses=_anything, build=_build_list, read=_read_list),
-    "dataframe": Form(refuses=_named_refuses, build=_build_frame, read=_read_frame),
-    "columns": Form(refuses=_named_refuses, build=_build_columns, read=_read_columns),
-    "xy": Form(refuses=_xy_refuses, build=_build_xy, read=_read_xy),
-    "record": Form(refuses=_anything, build=_build_record, read=_read_record),
+    "array": Form(refuses=_array_refuses, layout=ArrayLayout, read=_read_array),
+    "list": Form(refuses=_anything, layout=ListLayout, read=_read_list),
+    "dataframe": Form(refuses=_named_refuses, layout=FrameLayout, read=_read_frame),
+    "columns": Form(refuses=_named_refuses, layout=ColumnsLayout, read=_read_columns),
+    "xy": Form(refuses=_xy_refuses, layout=XYLayout, read=_read_xy),
+    "record": Form(refuses=_anything, layout=RecordLayout, read=_read_record),
 }
 
 
@@ -212,7 +161,7 @@ def usual_form(fields: Fields) -> str:
 
 def form_of_data(data: Any) -> str:
     """The form in which a dataset was given. Raises `InvalidNeighbours`."""
-    if _is_frame(data):
+    if is_frame(data):
         return "dataframe"
     if isinstance(data, np.ndarray) and data.ndim in (1, 2):
         return "array"

@@ -58,7 +58,7 @@ def records(
     source = None if base is None else form_of_data(base)
     if form is None:
         form = source or (found.form if isinstance(found, Like) else usual_form(fields))
-    held = None
+    held, layout = None, found.layout if isinstance(found, Like) and found.form == form else None
     if source is not None:
         check_form(source, fields)
         read = FORMS[source].read(fields, base)
@@ -68,4 +68,6 @@ def records(
                 "give a wider one (--domain)"
             )
         held = tuple(read)
-    return Records(fields=fields, adjacency=adjacency, size=size, form=form, base=held)
+        if source == form:
+            layout = FORMS[form].layout.of(base)
+    return Records(fields=fields, adjacency=adjacency, size=size, form=form, base=held, layout=layout)

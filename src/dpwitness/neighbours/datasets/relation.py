@@ -1,6 +1,6 @@
 """Datasets of records: neighbours differ in one record, which is added, removed or replaced."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
@@ -10,13 +10,17 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.datasets.changes import Change, change_between, same_record
+from dpwitness.neighbours.datasets.domain import key_of
 from dpwitness.neighbours.datasets.fields import Fields, Record, fields_from_json
 from dpwitness.neighbours.datasets.forms import FORMS, check_form, form_of_data, usual_form
+from dpwitness.neighbours.datasets.frames import labels_of
+from dpwitness.neighbours.datasets.layouts import Layout
 from dpwitness.neighbours.datasets.proposals import MOST, Proposals, in_turn
 from dpwitness.neighbours.datasets.sizes import Size, allowed, check_size, sizes_to_try
 from dpwitness.neighbours.datasets.walking import simpler_changes, varied_changes
 from dpwitness.neighbours.inputs import as_input
 from dpwitness.neighbours.pair import Pair, check_keys
+from dpwitness.values import value_from_json, value_to_json
 
 __all__ = ["ADD_REMOVE", "Records"]
 
@@ -43,6 +47,9 @@ class Records:
         How a dataset is handed to the mechanism; see `records`.
     base
         Records that the search starts from; the relation is not about them alone.
+    layout
+        What datasets are besides their records: types of columns, index, order in memory. By default that of the
+        domain; the domain's own type stands where one cannot hold all that the domain does.
     """
 
     fields: Fields
@@ -51,6 +58,7 @@ class Records:
     form: str = "list"
     base: tuple[Record, ...] | None = None
     noun: str = "value"
+    layout: Any = None
 
     def __post_init__(self) -> None:
         if self.adjacency is not None and not (isinstance(self.adjacency, str) and self.adjacency in ADJACENCIES):
@@ -63,6 +71,8 @@ class Records:
             raise InvalidNeighbours(
                 "form='record' hands over one record alone: give adjacency='replace-one' and size=1"
             )
+        layout = self._usual if self.layout is None else self.layout
+        object.__setattr__(self, "layout", layout.fitted(self.fields))
 
     def __str__(self) -> str:
         """As in a call, without what is as usual."""
@@ -82,7 +92,9 @@ class Records:
 
         With `data`, neighbours of these alone. Raises `InvalidNeighbours` for data of another form or domain.
         """
-        base = self.base if data is None else self._read_or_raise(data, "data")
+        base, layout = self.base, self.layout
+        if data is not None:
+            base, layout = self._read_or_raise(data, "data"), self._layout_of(data)
         found = []
         for relation in self.alternatives():
             proposals = Proposals(
@@ -94,21 +106,17 @@ class Records:
             )
             found.append(iter(proposals))
         for change in islice(in_turn(found), MOST):
-            pair = self._pair(change)
+            pair = self._pair(change, layout)
             if self.contains(pair, data):
                 yield pair
 
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
         """Other values of the record that differs, other records beside it, other numbers of them, another place."""
-        change = self._change(pair)
-        if change is not None:
-            yield from filter(self.contains, map(self._pair, varied_changes(self.fields, change)))
+        yield from self._changed(pair, varied_changes)
 
     def smaller(self, pair: Pair) -> Iterator[Pair]:
         """Fewer records, fewer fields that differ, rounder values."""
-        change = self._change(pair)
-        if change is not None:
-            yield from filter(self.contains, map(self._pair, simpler_changes(self.fields, change)))
+        yield from self._changed(pair, simpler_changes)
 
     def take(self, data: Any) -> Any:
         """As in `Relation`: records in any form, in that in which the mechanism gets them."""
@@ -119,12 +127,13 @@ class Records:
         found = FORMS[source].read(self.fields, data)
         if found is None:
             raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}")
-        return self._built(found)
+        return self._built(found, self._layout_of(data) if source == self.form else self.layout)
 
     def contains(self, pair: Pair, data: Any = None) -> bool:
-        """Whether both are datasets of the domain that differ in exactly one record, the order of the others the same.
+        """Whether both are datasets of the domain that differ in exactly one record, and in nothing else.
 
-        Order counts, since mechanisms see it: the same records in another order are another dataset.
+        Order counts, since mechanisms see it: the same records in another order are another dataset. So do the types of
+        columns, the index, and what else a dataset is besides its records.
         """
         first, second = self._read(pair.data), self._read(pair.neighbour)
         if first is None or second is None or not allowed(self.size, len(first), len(second)):
@@ -132,30 +141,68 @@ class Records:
         change = change_between(first, second)
         if change is None or self.adjacency not in (None, REPLACE_ONE if change.before is not None else ADD_REMOVE):
             return False
+        if not self._alike(pair, first, second):
+            return False
         if data is None:
             return True
         given = self._read(data)
         return given is not None and any(_equal(given, side) for side in (first, second))
 
+    def _alike(self, pair: Pair, first: list[Record], second: list[Record]) -> bool:
+        """Whether two datasets, which differ in one record, differ in nothing else."""
+        kind = FORMS[self.form].layout
+        if kind.of(pair.data) != kind.of(pair.neighbour):
+            return False
+        if self.form != "dataframe":
+            return True
+        labels = labels_of(pair.data), labels_of(pair.neighbour)
+        if labels[0] is None or labels[1] is None:
+            return True
+        # Rows with labels: what differs is one row, and one that is replaced keeps its label.
+        change = change_between(_labelled(first, labels[0]), _labelled(second, labels[1]))
+        return change is not None and (change.before is None or change.before[-1] == change.after[-1])
+
     def to_json(self) -> dict[str, Any] | None:
-        """As in `Relation`; None for domains that have no form in JSON. The base is left out: pairs hold the data."""
+        """As in `Relation`; None for domains and layouts that have no form in JSON.
+
+        A layout that is not the domain's own is written as the dataset without records. The base is left out: pairs
+        hold the data.
+        """
         domain = self.fields.to_json()
         if domain is None:
             return None
         size = list(self.size) if isinstance(self.size, tuple) else self.size
-        return {"kind": "records", "domain": domain, "adjacency": self.adjacency, "size": size, "form": self.form}
+        written = {"kind": "records", "domain": domain, "adjacency": self.adjacency, "size": size, "form": self.form}
+        if self.layout == self._usual:
+            return written
+        empty = value_to_json(self.layout.build(self.fields, []))
+        return {**written, "empty": empty} if self._layout_from(empty) == self.layout else None
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Records":
         """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
-        check_keys("records", value, _FIELDS)
+        check_keys("records", value, (*_FIELDS, "empty") if "empty" in value else _FIELDS)
         size = value["size"]
-        return cls(
+        made = cls(
             fields=fields_from_json(value["domain"]),
             adjacency=value["adjacency"],
             size=tuple(size) if isinstance(size, list) else size,
             form=value["form"],
         )
+        if "empty" not in value:
+            return made
+        layout = made._layout_from(value["empty"])
+        if layout is None:
+            raise InvalidNeighbours(f"empty={brief(value['empty'])} must be a dataset of {made!s:.200} without records")
+        return replace(made, layout=layout)
+
+    def _layout_from(self, empty: Any) -> Layout | None:
+        """The layout of a dataset without records that a file holds; None for anything else."""
+        try:
+            data = value_from_json(empty)
+        except (ValueError, RecursionError):
+            return None
+        return self._layout_of(data) if self.form != "record" and self._read(data) == [] else None
 
     def _read(self, data: Any) -> list[Record] | None:
         """The records of a dataset; None where it is of another form or holds other records."""
@@ -169,19 +216,41 @@ class Records:
             )
         return tuple(found)
 
-    def _change(self, pair: Pair) -> Change | None:
-        """What differs in a pair; None where it does not belong to the relation."""
+    @property
+    def _usual(self) -> Layout:
+        """The layout of datasets without an example."""
+        found: Layout = FORMS[self.form].layout.usual(self.fields)
+        return found
+
+    def _layout_of(self, data: Any) -> Layout:
+        """The layout of a dataset in this form, as far as it can hold the whole domain."""
+        found: Layout = FORMS[self.form].layout.of(data).fitted(self.fields)
+        return found
+
+    def _changed(self, pair: Pair, steps: Callable[[Fields, Change], Iterator[Change]]) -> Iterator[Pair]:
+        """Pairs that steps lead to from a pair, in its layout; none where it does not belong to the relation."""
         first, second = self._read(pair.data), self._read(pair.neighbour)
-        return None if first is None or second is None else change_between(first, second)
+        change = None if first is None or second is None else change_between(first, second)
+        if change is None or first is None or second is None:
+            return
+        layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
+        yield from filter(self.contains, (self._pair(step, layout) for step in steps(self.fields, change)))
 
-    def _pair(self, change: Change) -> Pair:
-        first, second = map(self._built, change.datasets)
-        return Pair(first, second, change.label)
+    def _pair(self, change: Change, layout: Layout) -> Pair:
+        """The two datasets, alike in all but their records; the smaller one has the labels of the larger one's rows."""
+        first, second = change.datasets
+        without = None if change.before is not None else change.position
+        return Pair(self._built(first, layout, without), self._built(second, layout), change.label)
 
-    def _built(self, records: Sequence[Record]) -> Any:
+    def _built(self, records: Sequence[Record], layout: Layout, without: int | None = None) -> Any:
         """A dataset in the form in which the mechanism gets it; numbers and arrays read-only."""
-        data = FORMS[self.form].build(self.fields, records)
+        data = layout.build(self.fields, records, without)
         return as_input(data) if isinstance(data, np.ndarray | int | float) else data
+
+
+def _labelled(records: list[Record], labels: list[Any]) -> list[Record]:
+    """Records with the labels of their rows behind them."""
+    return [(*record, key_of(label)) for record, label in zip(records, labels, strict=True)]
 
 
 def _equal(first: list[Record], second: list[Record]) -> bool:

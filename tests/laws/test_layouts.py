@@ -1,0 +1,522 @@
+"""Neighbours differ in their records and in nothing else: all forms, types of columns, and numbers of rows."""
+
+import collections
+import datetime as dt
+import json
+from itertools import islice, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpwitness as dpw
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours import Pair, copier, input_from_json, input_to_json, relation_from_json, relation_to_json
+from dpwitness.neighbours.unlike import unlike
+
+DAYS = [dt.datetime(2020, 1, day) for day in (1, 2, 3, 5)]
+WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+COLUMNS = {
+    **{name: np.array([1, 3, 0, 2], name) for name in (*WHOLE, "float32", "float64", "float16", ">f8", ">i4")},
+    "bool": np.array([True, False, True, True]),
+    "object": np.array(["x", "y", "x", "z"], object),
+    "mixed": np.array(["x", 1, 2.5, "x"], object),
+}
+LISTS = {
+    "texts": ["x", "y", "x", "z"],
+    "long texts": [f"name {k}" * 3 for k in range(4)],
+    "gaps": ["x", None, "y", "x"],
+    "whole gaps": [1, None, 2, 3],
+}
+NUMPY = {
+    "texts of NumPy": np.array(["x", "yy", "x", "z"]),
+    **{f"times {unit}": np.array(DAYS, f"M8[{unit}]") for unit in ("D", "s", "us", "ns")},
+}
+PANDAS = {
+    **{unit: pd.Series(DAYS, dtype=f"datetime64[{unit}]") for unit in ("s", "ms", "us", "ns")},
+    "zone": pd.Series(pd.to_datetime(DAYS).tz_localize("Europe/Berlin")),
+    "UTC": pd.Series(pd.to_datetime(DAYS).tz_localize("UTC")),
+    "no time": pd.Series([*DAYS[:3], None]),
+    "timedelta": pd.Series(pd.to_timedelta([1, 2, 3, None], "D")),
+    "period": pd.Series(pd.period_range("2020-01", periods=4, freq="M")),
+    "interval": pd.Series(pd.interval_range(0, 4)),
+    "category": pd.Series(pd.Categorical(["a", "b", "a", "a"], categories=["c", "b", "a"])),
+    "ordered": pd.Series(pd.Categorical(["a", None, "b", "a"], categories=["c", "a", "b"], ordered=True)),
+    "category of numbers": pd.Series(pd.Categorical([1, 2, 1, 1], categories=[7, 2, 1])),
+    "category of times": pd.Series(pd.Categorical(DAYS)),
+    **{name: pd.Series([1, None, 2, 3], dtype=name) for name in ("Int8", "Int64", "UInt16", "Float32", "Float64")},
+    "boolean": pd.Series([True, None, False, True], dtype="boolean"),
+    "string": pd.Series(["x", None, "y", "x"], dtype="string[python]"),
+    "str": pd.Series(["x", None, "y", "x"]),
+    "missing": pd.Series([1.5, np.nan, 2.5, 0.0]),
+}
+INDEXES = {
+    "counted": pd.RangeIndex(4),
+    "counted otherwise": pd.RangeIndex(3, 11, 2, name="row"),
+    "whole": pd.Index([7, 3, 9, 4], name="id"),
+    "int16": pd.Index([7, 3, 9, 4], dtype="int16"),
+    "int8": pd.Index([7, 127, 9, 4], dtype="int8"),
+    "float": pd.Index([0.5, 1.5, 2.5, 3.5]),
+    "text": pd.Index(["a", "b", "5", "c"], name="who"),
+    "object text": pd.Index(["a", "b", "5", "c"], dtype=object),
+    "mixed": pd.Index(["a", 1, None, 2.5], dtype=object),
+    "repeated": pd.Index([1, 1, 2, 2]),
+    "days": pd.date_range("2020-01-01", periods=4, name="day"),
+    "zone": pd.date_range("2020-01-01", periods=4, tz="Europe/Berlin"),
+    "lengths": pd.timedelta_range("1D", periods=4),
+    "months": pd.period_range("2020-01", periods=4, freq="M"),
+    "category": pd.CategoricalIndex(["u", "v", "w", "x"], name="kind"),
+    "levels": pd.MultiIndex.from_product([["p", "q"], [1, 2]], names=["a", "b"]),
+}
+SIZES = (0, 1, 2, 1000)
+
+
+class Table(pd.DataFrame):
+    """A class of somebody's own."""
+
+    @property
+    def _constructor(self):
+        return Table
+
+
+def frame(*names, index="counted", kind=pd.DataFrame):
+    """An example frame of columns of these kinds."""
+    held = {**COLUMNS, **LISTS, **PANDAS}
+    rows = INDEXES[index]
+    columns = {
+        name: pd.Series(np.asarray(c, c.dtype.newbyteorder("=")) if isinstance(c, np.ndarray) else c, name=name)
+        for name, c in ((name, held[name]) for name in names)
+    }
+    made = kind({name: column.set_axis(rows) for name, column in columns.items()}, index=rows)
+    made.columns.name = "fields"
+    made.attrs["source"] = ["survey"]
+    return made
+
+
+def dtype_of(dtype):
+    categories = getattr(dtype, "categories", None)
+    return (repr(dtype), None if categories is None else (repr(categories.dtype), categories.tolist(), dtype.ordered))
+
+
+def besides(data):
+    """All that a dataset is besides its records, written down in full."""
+    if isinstance(data, pd.DataFrame):
+        index, counted = data.index, isinstance(data.index, pd.RangeIndex)
+        return (
+            type(data), list(data.columns), repr(data.columns.dtype), data.columns.name, data.attrs,
+            [dtype_of(dtype) for dtype in data.dtypes], data.flags.allows_duplicate_labels,
+            type(index), dtype_of(index.dtype) if index.nlevels == 1 else None, list(index.names),
+            (index.start, index.step) if counted else None, None if index.nlevels > 1 else getattr(index, "freq", None),
+        )  # fmt: skip
+    if isinstance(data, np.ndarray):
+        return type(data), data.dtype.str, data.ndim, data.shape[1:], data.flags.writeable
+    if isinstance(data, dict):
+        return type(data), [(name, besides(column)) for name, column in data.items()]
+    if isinstance(data, tuple):
+        return tuple, [besides(part) for part in data]
+    return type(data)
+
+
+def order(data):
+    """The order in memory of arrays of which it can be told."""
+    if isinstance(data, tuple):
+        return [order(part) for part in data]
+    if isinstance(data, np.ndarray) and data.flags.c_contiguous != data.flags.f_contiguous:
+        return "F" if data.flags.f_contiguous else "C"
+    return None
+
+
+def pairs_of(domain, size, form=None, most=3):
+    """The first candidates of so many records, and of one more where one is added."""
+    for adjacency in ("add-remove", "replace-one"):
+        if adjacency == "replace-one" and not size:
+            continue
+        sizes = (size, size + 1) if adjacency == "add-remove" else (size, size)
+        relation = dpw.records(domain, adjacency=adjacency, size=sizes, form=form)
+        yield from ((relation, pair) for pair in islice(relation.candidates(), most))
+
+
+def differences(domain, size, form=None, expected=None, most=3):
+    """How many pairs there are, and in how many neighbours differ in more than a record, or are not as expected."""
+    found = wrong = 0
+    for relation, pair in pairs_of(domain, size, form, most):
+        found += 1
+        handed = [copier(side)() for side in pair.sides]
+        here = [besides(side) for side in handed]
+        orders = {repr(order(side)) for side in handed} - {repr(order(np.zeros(0))), repr([None, None])}
+        alike = here[0] == here[1] and len(orders) <= 1 and (expected is None or here[0] == expected)
+        wrong += not (alike and relation.contains(pair) and rebuilt(relation, pair) and same_labels(pair))
+    return found, wrong
+
+
+def rebuilt(relation, pair):
+    """Whether what was read of both sides is what is read of a dataset built of it."""
+    for side in pair.sides:
+        records = relation._read(side)
+        again = relation.layout.build(relation.fields, records)
+        if repr(relation._read(again)) != repr(records) or besides(copier(again)()) != besides(copier(side)()):
+            return False
+    return True
+
+
+def same_labels(pair):
+    """Whether all rows but one have the same labels on both sides, in their order; counted rows are counted."""
+    if not isinstance(pair.data, pd.DataFrame) or isinstance(pair.data.index, pd.RangeIndex):
+        return True
+    short, long = sorted((list(map(repr, side.index)) for side in pair.sides), key=len)
+    return (
+        short == long if len(short) == len(long) else any(long[:k] + long[k + 1 :] == short for k in range(len(long)))
+    )
+
+
+def expected_of(example):
+    """What datasets like an example are besides their records."""
+    if isinstance(example, pd.DataFrame):
+        found = list(besides(example))
+        if not isinstance(example.index, pd.PeriodIndex):
+            found[-1] = None  # without a row, times are not evenly spaced
+        return tuple(found)
+    return besides(copier(example)())
+
+
+def arrays(name, fortran=False):
+    """Examples of all forms that hold arrays."""
+    column = COLUMNS[name] if name in COLUMNS else NUMPY[name]
+    both = np.array([column, column[::-1]]).T
+    both = np.asfortranarray(both) if fortran else np.ascontiguousarray(both)
+    if column.dtype.kind in "biuf":
+        yield column
+        yield both
+        yield both, column
+        yield both, list(column.tolist())
+    yield {"a": column, "b": column.tolist()}
+    yield collections.OrderedDict(a=column)
+
+
+@st.composite
+def frames(draw):
+    names = draw(st.lists(st.sampled_from([*COLUMNS, *LISTS, *PANDAS]), min_size=1, max_size=4, unique=True))
+    return frame(*names, index=draw(st.sampled_from(list(INDEXES))), kind=draw(st.sampled_from([pd.DataFrame, Table])))
+
+
+@settings(max_examples=25, deadline=None)
+@given(frames(), st.sampled_from(SIZES[:-1]))
+def test_frames_like_an_example_differ_in_their_records_alone(example, size):
+    assert differences(dpw.like(example), size, expected=expected_of(example))[1] == 0
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, *NUMPY])
+def test_arrays_like_an_example_differ_in_their_records_alone(name):
+    for example, size in product(arrays(name, fortran=True), SIZES[:-1]):
+        expected = expected_of(example)
+        for relation, pair in pairs_of(dpw.like(example), size, most=2):
+            assert [besides(copier(side)()) for side in pair.sides] == [expected] * 2
+            assert relation.contains(pair)
+            assert rebuilt(relation, pair)
+            if size > 1:
+                assert [order(copier(side)()) for side in pair.sides] == [order(example)] * 2
+
+
+DOMAINS = {
+    "numbers": dpw.numbers(0, 1),
+    "missing numbers": dpw.numbers(0, 1, missing=True, clipped=True),
+    "integers": dpw.integers(0, 9),
+    "missing integers": dpw.integers(0, 9, missing=True),
+    "integers that are clipped": dpw.integers(0, 9, clipped=True),
+    "texts": dpw.text(5),
+    "missing texts": dpw.text(5, missing=True),
+    "categories": dpw.categories("a", "b", other=True),
+    "missing categories": dpw.categories("a", "b", missing=True),
+    "whole categories": dpw.categories(1, 2, other=True),
+    "missing whole categories": dpw.categories(1, 2, missing=True),
+    "missing numbers of a few": dpw.categories(0.5, 1.5, missing=True),
+    "flags": dpw.flags(),
+    "missing flags": dpw.flags(missing=True),
+}
+
+
+def forms_of(domain):
+    """Each form that such records may have, with the domain of a record."""
+    for given_as, forms in (
+        (domain, ("array", "list")),
+        ((domain, domain), ("array", "list")),
+        ({"c": domain, "d": dpw.numbers(0, 1)}, ("dataframe", "columns", "list")),
+        (((dpw.numbers(0, 1), dpw.integers(0, 5)), domain), ("xy", "list")),
+    ):
+        for form in forms:
+            try:
+                dpw.records(given_as, form=form)
+            except InvalidNeighbours:  # no such form
+                continue
+            yield given_as, form
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_without_an_example_the_types_follow_from_the_domain(name):
+    for domain, form in forms_of(DOMAINS[name]):
+        seen = set()
+        for size in SIZES[:-1]:
+            for relation, pair in pairs_of(domain, size, form, most=4):
+                seen |= {repr(besides(copier(side)())) for side in pair.sides}
+                assert relation.contains(pair)
+                assert rebuilt(relation, pair)
+        assert len(seen) == 1, (form, seen)
+
+
+def examples_of(part):
+    """The examples of a part of the grid, each with what datasets like it must be; or domains, with their forms."""
+    names = (*COLUMNS, *LISTS, *PANDAS)
+    if part == "domains":
+        return [(domain, form, None) for name in DOMAINS for domain, form in forms_of(DOMAINS[name])]
+    if part == "arrays":
+        both = product((*COLUMNS, *NUMPY), (False, True))
+        found = [example for name, fortran in both for example in arrays(name, fortran)]
+    elif part == "another class":
+        found = [frame(name, kind=Table) for name in names]
+    else:
+        found = [frame(name, index=part) for name in names]
+    return [(dpw.like(example), None, expected_of(example)) for example in found]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("part", ["domains", "arrays", "another class", *INDEXES])
+def test_the_whole_grid_of_forms_types_and_numbers_of_rows(part, capsys):
+    """Asked for: no pair whose sides differ in anything but their records."""
+    combinations = pairs = wrong = 0
+    for (domain, form, expected), size in product(examples_of(part), SIZES):
+        found, different = differences(domain, size, form, expected, most=3 if size < SIZES[-1] else 1)
+        combinations, pairs, wrong = combinations + 1, pairs + found, wrong + different
+        assert found, (domain, size)
+    with capsys.disabled():
+        print(f"\n{part}: {combinations} combinations, {pairs} pairs, {wrong} that differ in more than a record")
+    assert wrong == 0
+
+
+def test_neighbours_that_differ_in_more_than_a_record_are_not_adjacent():
+    example = frame("int8", "category", index="days")
+    relation = dpw.records(dpw.like(example), size=(1, 4))
+    pair = next(iter(relation.candidates()))
+    data, neighbour = sorted(pair.sides, key=len)
+    assert relation.contains(Pair(data, neighbour))
+    other_type = neighbour.astype({"int8": "int16"})
+    other_categories = neighbour.assign(category=neighbour["category"].cat.reorder_categories(["a", "b", "c"]))
+    for changed in (
+        other_type, other_categories, neighbour.reset_index(drop=True), neighbour.rename_axis("date"),
+        neighbour.set_axis(neighbour.index[::-1]), neighbour.rename_axis(None, axis=1), Table(neighbour),
+    ):  # fmt: skip
+        assert not relation.contains(Pair(data, changed))
+
+
+def test_a_row_that_is_removed_takes_its_label_with_it_and_one_that_is_replaced_keeps_it():
+    example = frame("int8", "float64", index="days")
+    for adjacency in ("add-remove", "replace-one"):
+        relation = dpw.records(base=example, adjacency=adjacency)
+        found = [pair for pair in relation.candidates(example) if pair.label.startswith("record 1 of the base")]
+        for pair in found:
+            longer, shorter = sorted(pair.sides, key=len, reverse=True)
+            assert list(longer.index) == list(example.index)
+            assert list(shorter.index) == list(example.index[1:] if adjacency == "add-remove" else example.index)
+        assert found
+
+
+@pytest.mark.parametrize("index", [name for name in INDEXES if name not in ("repeated", "category", "levels", "mixed")])
+def test_labels_stay_different_for_more_rows_than_the_example_has(index):
+    relation = dpw.records(dpw.like(frame("int8", index=index)), size=(59, 60))
+    for pair in islice(relation.candidates(), 3):
+        assert index == "int8" or all(side.index.is_unique for side in pair.sides)  # int8 holds none above 127
+        assert {len(side) for side in pair.sides} == {59, 60}
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_given_data_stand_in_every_pair_as_they_are(adjacency):
+    example = frame("int8", "float32", "category", "Int8", "zone", "string", index="text")
+    relation = dpw.records(dpw.like(example), adjacency=adjacency)
+    data = relation.take(example)
+    for pair in islice(relation.candidates(data), 12):
+        (same,) = [side for side in pair.sides if side.equals(example)]
+        assert besides(same) == besides(example)
+        assert relation.contains(pair, data)
+
+
+def test_a_type_that_cannot_hold_the_domain_gives_way_to_one_that_can_on_both_sides():
+    base = pd.DataFrame({"a": np.array([1, 2], "int8"), "b": np.array([1, 2], "int8")})
+    relation = dpw.records({"a": dpw.integers(0, 1000), "b": dpw.integers(0, 100)}, base=base)
+    for pair in relation.candidates():
+        assert [list(map(str, side.dtypes)) for side in pair.sides] == [["int64", "int8"]] * 2
+    missing = dpw.records(dpw.numbers(0, 1, missing=True), base=np.array([0, 1]))
+    assert {side.dtype.name for pair in missing.candidates() for side in pair.sides} == {"float64"}
+
+
+def test_narrow_floats_are_rounded_into_the_domain():
+    relation = dpw.records(dpw.numbers(0, 0.1), base=np.array([0.05], "float32"), size=(3, 4))
+    ends = {float(value) for pair in relation.candidates() for side in pair.sides for value in side}
+    assert max(ends) == np.nextafter(np.float32(0.1), np.float32(0))  # float32(0.1) is above 0.1
+    assert all(side.dtype == np.float32 for pair in relation.candidates() for side in pair.sides)
+
+
+Point = collections.namedtuple("Point", ["x", "y"])
+
+
+class Several(list):
+    """A list of somebody's own."""
+
+
+@pytest.mark.parametrize(
+    "examples",
+    [
+        [Point(1, 2.5), Point(3, 4.5)],
+        [collections.OrderedDict(a=1), collections.OrderedDict(a=2)],
+        [(Point(1, 2), "x"), (Point(3, 4), "y")],
+        [Several([1, 2]), Several([3, 4])],
+        Several([1, 2, 3]),
+    ],
+)
+def test_lists_and_records_keep_their_classes(examples):
+    relation = dpw.records(dpw.like(examples))
+    for pair in relation.candidates():
+        for side in pair.sides:
+            assert type(side) is type(examples)
+            assert {type(record) for record in side} <= {type(examples[0])}
+        assert relation.contains(pair)
+    assert relation_to_json(relation) is None  # no file holds a class
+
+
+@settings(max_examples=25, deadline=None)
+@given(frames())
+def test_layouts_come_back_from_files(example):
+    relation = dpw.records(dpw.like(example))
+    pair = next(iter(relation.candidates()))
+    written = [json.loads(json.dumps(input_to_json(side), allow_nan=False)) for side in pair.sides]
+    kept = type(example) is pd.DataFrame and example.index.nlevels == 1 and not {"period", "interval"} & {*example}
+    if not kept or isinstance(example.index, pd.PeriodIndex):
+        assert all("object" in side for side in written)
+        return
+    again = [input_from_json(side) for side in written]
+    assert [besides(side) for side in again] == [besides(side) for side in pair.sides]
+    assert all(map(pd.DataFrame.equals, again, pair.sides))
+    described = relation_to_json(relation)
+    if described is not None:
+        assert relation_from_json(json.loads(json.dumps(described))).layout == relation.layout
+
+
+def test_arrays_come_back_from_files_in_their_order_in_memory():
+    for name, fortran in product(("float32", "int8", "float64"), (False, True)):
+        for example in list(arrays(name, fortran))[:3]:
+            relation = dpw.records(dpw.like(example))
+            again = relation_from_json(json.loads(json.dumps(relation_to_json(relation))))
+            assert again == relation
+            pair = next(iter(relation.candidates()))
+            for side in pair.sides:
+                read = input_from_json(json.loads(json.dumps(input_to_json(side))))
+                assert (besides(copier(read)()), order(read)) == (besides(copier(side)()), order(side))
+
+
+def test_what_a_file_calls_a_dataset_without_records_is_checked():
+    described = relation_to_json(dpw.records(dpw.like(np.array([1, 2], "int8"))))
+    assert described["empty"] == {"array": [], "dtype": "int8"}
+    for damaged in ({"array": [1], "dtype": "int8"}, {"array": [], "dtype": "U3"}, [], 3, {"object": "x"}):
+        with pytest.raises(InvalidNeighbours, match=r"empty=.* must be a dataset of .* without records"):
+            relation_from_json({**described, "empty": damaged})
+
+
+@pytest.mark.parametrize("form", ["array", "columns", "xy"])
+@pytest.mark.parametrize("records", [8_191, 8_192, 8_193])
+def test_arrays_are_written_to_on_both_sides_of_any_length(form, records):
+    """At 8 bytes an entry, 8,192 of them are 65,536 bytes."""
+    domain = {
+        "array": dpw.numbers(0, 1),
+        "columns": {"x": dpw.numbers(0, 1)},
+        "xy": ((dpw.numbers(0, 1),), dpw.flags()),
+    }[form]
+    pair = next(iter(dpw.records(domain, form=form, size=(records - 1, records)).candidates()))
+    for side in pair.sides:
+        handed = copier(side)()
+        held = handed.values() if isinstance(handed, dict) else handed if isinstance(handed, tuple) else [handed]
+        assert [array.flags.writeable for array in held] == [True] * len(list(held))
+
+
+PEOPLE = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=30)})
+
+
+def recent(rng, people):
+    return int((people["when"].dt.year >= 2020).sum()) + rng.laplace(0, 1)
+
+
+@pytest.mark.parametrize("errors", ["outcome", "raise"])
+def test_a_correct_function_of_times_is_not_accused_of_the_empty_dataset(errors):
+    """One record changes the count by 1, and the noise has scale 1."""
+    relation = dpw.records(dpw.like(PEOPLE), size=(0, 1))
+    verdict = dpw.check(
+        recent, claim=1.0, neighbours=relation, errors=errors, seed=1, max_runs=100, search_runs=64, workers=1
+    )
+    assert isinstance(verdict, dpw.NotRefuted)
+
+
+def clips_in_place(rng, data):
+    data.clip(0, 1, out=data)
+    return float(data.sum()) + rng.laplace(0, 1)
+
+
+def test_a_function_that_writes_to_its_input_is_not_accused_at_the_border():
+    relation = dpw.records(dpw.numbers(0, 1), base=np.full(8_192, 0.5))
+    verdict = dpw.check(
+        clips_in_place, claim=1.0, neighbours=relation, errors="outcome", seed=1, max_runs=100,
+        search_runs=64, workers=1,
+    )  # fmt: skip
+    assert isinstance(verdict, dpw.NotRefuted)
+
+
+def test_a_witness_of_tables_is_replayed_as_it_was(tmp_path):
+    def leaks_times(rng, people):
+        return float((people["when"].dt.day == 1).sum()) + rng.laplace(0, 0.1)
+
+    relation = dpw.records(dpw.like(PEOPLE.set_axis(pd.Index(range(100, 130), name="id"))))
+    verdict = dpw.check(leaks_times, claim=1.0, neighbours=relation, seed=1, workers=1)
+    assert isinstance(verdict, dpw.Violation)
+    verdict.witness.save(tmp_path / "w.json")
+    again = dpw.Witness.load(tmp_path / "w.json")
+    for read, side in zip(again.pair.sides, verdict.witness.pair.sides, strict=True):
+        assert besides(read) == besides(side)
+        assert read.equals(side)
+    assert isinstance(dpw.replay(again, leaks_times, neighbours=relation, seed=2, workers=1), dpw.Violation)
+
+
+@pytest.mark.parametrize(
+    ("data", "neighbour", "note"),
+    [
+        (np.array([1, 2]), np.array([1.0, 3.0]), "the type of their arrays (int64 and float64)"),
+        (
+            pd.DataFrame({"x": [1, 2]}),
+            pd.DataFrame({"x": [1, None]}),
+            "the type of column 'x' (int64 and float64)",
+        ),
+        (
+            pd.DataFrame({"x": [1, 2]}),
+            pd.DataFrame({"x": [1]}, index=["a"]),
+            "their index (RangeIndex of int64, name None and Index of str, name None)",
+        ),
+        (pd.DataFrame({"x": [1]}), pd.DataFrame({"y": [1]}), "their columns (['x'] and ['y'])"),
+        (pd.DataFrame({"x": [1]}), np.array([[1]]), "their type (DataFrame and ndarray)"),
+        ([1, 2], [1, 2.5], None),
+        (1, 2.5, None),
+        (np.array([1, 2]), np.array([1]), None),
+    ],
+)
+def test_a_given_pair_stays_as_it_is_and_what_else_differs_is_named(data, neighbour, note):
+    (pair,) = dpw.pairs((data, neighbour)).given
+    assert unlike(pair) == note
+    if note is not None:
+        assert [besides(copier(side)()) for side in pair.sides] == [besides(side) for side in (data, neighbour)]
+
+
+def size_of(rng, data):
+    return np.size(data) + rng.laplace(0, 10)
+
+
+def test_a_verdict_on_inputs_of_other_types_says_so():
+    pair = (pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [1, None]}))
+    verdict = dpw.check(size_of, claim=1.0, neighbours=[pair], seed=1, max_runs=64, search_runs=64, workers=1)
+    told = "D and D′ differ in the type of column 'x' (int64 and float64), not in their records alone"
+    assert any(note.startswith(told) for note in verdict.notes)
