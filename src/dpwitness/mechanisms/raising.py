@@ -66,7 +66,12 @@ def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
             f"{error}: it raised in {often} of {runs} runs on {here} but in none of {others} on {there}, which is a "
             "difference between neighbours; errors='outcome' tests it"
         )
-    return MechanismRaised(f"{error}; errors='outcome' takes exceptions for outcomes")
+    made = MechanismRaised(
+        f"{error}; if the claim is not about such inputs, say which it is about, as by size= and the domain of "
+        "records(…); errors='outcome' takes exceptions for outcomes"
+    )
+    made.on_both_inputs = (often, never) == (runs, others)
+    return made
 
 
 def _counted(fill: Fill, data: Data, side: int) -> tuple[int, int]:

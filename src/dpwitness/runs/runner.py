@@ -13,7 +13,7 @@ import numpy as np
 
 from dpwitness.candidate import Tally
 from dpwitness.clock import Deadline
-from dpwitness.errors import MechanismTimeout
+from dpwitness.errors import MechanismRaised, MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
@@ -44,6 +44,7 @@ class Runner:
     began: float = field(default_factory=time.monotonic)  # when the preparation began
     progress: Progress | None = None
     pool: Remote | None = None  # other processes than this one, where runs may be made
+    left_out: list[MechanismRaised] = field(default_factory=list)  # of each pair of inputs that cannot be run
 
     @property
     def seconds(self) -> float:
@@ -64,8 +65,18 @@ class Runner:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to tell people about where the runs were made."""
-        return () if self.pool is None else self.pool.notes
+        """What to tell people about where the runs were made, and of which inputs there are none."""
+        where = () if self.pool is None else self.pool.notes
+        if not self.left_out:
+            return where
+        pairs = "1 pair of inputs was" if len(self.left_out) == 1 else f"{len(self.left_out)} pairs of inputs were"
+        return (*where, f"{pairs} left out, since no run on either input ends well: {self.left_out[0]}")
+
+    def leave_out(self, error: MechanismRaised) -> None:
+        """Go on without a pair of inputs of which the mechanism takes neither; raise the error where it takes one."""
+        if not error.on_both_inputs:
+            raise error
+        self.left_out.append(error)
 
     def restarted(self) -> "Runner":
         """The same, with all of its time to spend."""
@@ -88,7 +99,9 @@ class Runner:
     def report(self, stage: str, done: int, size: int, note: str = "") -> None:
         """Tell the user's progress function, if there is one."""
         if self.progress is not None:
-            self.progress(stage, done, size, "; ".join(filter(None, (note, *self.notes))))
+            self.progress(
+                stage, done, size, "; ".join(filter(None, (note, *(self.pool.notes if self.pool is not None else ()))))
+            )
 
     def each(self, tasks: Iterable[Callable[[], T]], *, workers: int | None = None) -> Iterator[T | None]:
         """Results of tasks that are no runs of the mechanism, in order; None, once, at the deadline."""

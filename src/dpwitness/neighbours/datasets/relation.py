@@ -91,6 +91,7 @@ class Records:
                 sizes=sizes_to_try(self.size),
                 base=base,
                 pinned=data is not None,
+                none_is_nan=self.form not in ("list", "record"),
             )
             found.append(iter(proposals))
         for change in islice(in_turn(found), MOST):
