@@ -22,7 +22,7 @@ VALUES: Final = 24
 CORNERS_A_SIZE: Final = 1
 VALUES_A_SIZE: Final = 6
 #: Values of a field that are combined with those of every other field.
-COMBINED: Final = 6
+COMBINED: Final = 5
 #: Of the records that fill a dataset; any fixed number will do.
 SEED: Final = 20_060_101
 
@@ -52,7 +52,7 @@ class Proposals:
         """
         made = (
             self._among_drawn(), self._near_outliers(), self._odd_values(), self._alone(), self._among_odd(),
-            self._lone_values(), self._outliers(), self._combined(), self._among_ordinary(), self._in_order(),
+            self._lone_values(), self._outliers(), self._among_ordinary(), self._in_order(),
             self._among_equal(), self._exchanged(), self._two_alike(), self._single_fields(),
         )  # fmt: skip
         kinds = () if self.base is None else (self._of_base(), self._out_of_base())
@@ -65,6 +65,11 @@ class Proposals:
             if key not in seen:
                 seen.add(key)
                 yield change
+
+    def plain(self) -> Iterator[Change]:
+        """Two changes of the first size that need no other record to be drawn: an outlier, and one of equal records."""
+        yield next(self._near_outliers())
+        yield next(self._among_equal())
 
     def _corners(self) -> list[Named]:
         """Records of which every field is at an end: high, low, and both in turn; far apart from each other."""
@@ -93,13 +98,32 @@ class Proposals:
         return self._single([self._odd_of(domain) for domain in self.fields.domains])
 
     def _notable(self, part: int) -> list[Named]:
-        """Corners, odd values, other values to try: of these the first, the second or the last third first.
+        """Corners and odd values, then combinations and single values, of which one third comes first.
 
-        So three kinds that begin with different thirds try every value early among one kind of others at least.
+        So three kinds that begin with different thirds try each early, among one kind of others at least.
         """
-        odd, single = self._odd(), self._single([domain.ends()[2:] for domain in self.fields.domains])
+        odd = self._odd()
         odd[1:] = _from_third(odd[1:], part)  # the first one matters most: it is missing, or new
-        return [*in_turn((iter(self._corners()), iter(odd))), *_from_third(single, part)]
+        corners = self._corners()[:2]
+        combined = [named for named in self._combined() if named[1] not in (corner for _, corner in corners)]
+        single = self._single([domain.ends()[2:] for domain in self.fields.domains])
+        return [*in_turn((iter(corners), iter(odd))), *_from_third(combined, part), *_from_third(single, part)]
+
+    def _combined(self) -> list[Named]:
+        """Records in which every two values of two fields come together at least once."""
+        middle, domains = self.fields.middle(), self.fields.domains
+        places = list(range(len(domains)))[-FIELDS:]
+        if len(places) < 2:
+            return []
+        values = [(*domains[k].ends()[:COMBINED], *self._odd_of(domains[k])[:1]) for k in places]
+        named = []
+        for combination in covering(values):
+            record = middle
+            for k, value in zip(places, combination, strict=True):
+                record = _with(record, k, value)
+            text = ", ".join(f"{self.fields.paths[k]}={record[k]!r:.20}" for k in places)
+            named.append((f"{text:.60}", record))
+        return named
 
     def _opposite(self, record: Record) -> Record:
         """Every field at its other end."""
@@ -187,21 +211,6 @@ class Proposals:
                 value, other = domains[k].ends()[:2]
                 named = (f"the only {self.fields.paths[k]}={value!r:.20}", _with(last, k, value))
                 yield self._change([_with(r, k, other) for r in drawn], _with(last, k, other), named, "without it")
-
-    def _combined(self) -> Iterator[Change]:
-        """Values of two fields together, every pair of them in one record at least, all others ordinary."""
-        middle, domains = self.fields.middle(), self.fields.domains
-        places = list(range(len(domains)))[-FIELDS:]
-        values = [[*d.ends()[:2], *self._odd_of(d), *d.ends()[2:]][:COMBINED] for d in (domains[k] for k in places)]
-        named = []
-        for combination in covering(values) if len(places) > 1 else ():
-            record = middle
-            for k, value in zip(places, combination, strict=True):
-                record = _with(record, k, value)
-            text = ", ".join(f"{self.fields.paths[k]}={record[k]!r:.20}" for k in places)
-            named.append((f"{text:.60}", record))
-        for size, one, _ in self._sized(named, VALUES_A_SIZE):
-            yield self._change([middle] * (size - 1), middle, one, "ordinary")
 
     def _exchanged(self) -> Iterator[Change]:
         """Each of a few values of a field in the place of each other one."""
@@ -315,11 +324,13 @@ def covering(values: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
     most of these. Its number is not the least, but near the product of the two longest lists.
     """
     lists = range(len(values))
-    missing = {
-        (i, a, j, b): None  # a set that keeps its order
+    pairs = [
+        (i, a, j, b)
         for i, j in combinations(lists, 2)
         for a, b in product(range(len(values[i])), range(len(values[j])))
-    }
+    ]
+    # The first values of all lists first. A dict is a set that keeps its order.
+    missing = dict.fromkeys(sorted(pairs, key=lambda pair: pair[1] + pair[3]))
     while missing:
         i, a, j, b = next(iter(missing))
         chosen = {i: a, j: b}
@@ -329,8 +340,8 @@ def covering(values: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
                     sum(_joint(k, c, one, d) in missing for one, d in chosen.items()) for c in range(len(values[k]))
                 ]
                 chosen[k] = gains.index(max(gains))
-        for pair in combinations(lists, 2):
-            missing.pop((pair[0], chosen[pair[0]], pair[1], chosen[pair[1]]), None)
+        for i, j in combinations(lists, 2):
+            missing.pop((i, chosen[i], j, chosen[j]), None)
         yield tuple(values[k][chosen[k]] for k in lists)
 
 

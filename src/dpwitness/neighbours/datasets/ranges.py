@@ -233,7 +233,7 @@ def by_turns(first: Sequence[float], second: Sequence[float]) -> Iterator[Any]:
 
 
 def round_numbers(low: float, high: float) -> list[int]:
-    """Powers of two and ten within a range, their negatives, and `BORDERS`: where code puts its limits.
+    """Powers of two and ten inside a range, their negatives, and `BORDERS`: where code puts its limits.
 
     First those in the outer half of either side, then borders, then all others, each from the greatest on.
     """
@@ -241,7 +241,7 @@ def round_numbers(low: float, high: float) -> list[int]:
     signed = [sign * v for v in sorted(powers, reverse=True) for sign in (1, -1)]
     outer = [v for v in signed if v > high / 2 or v < low / 2]
     borders = [sign * v for v in BORDERS for sign in (1, -1)]
-    return list(dict.fromkeys(v for v in (*outer, *borders, *signed) if low <= v <= high))
+    return list(dict.fromkeys(v for v in (*outer, *borders, *signed) if low < v < high))
 
 
 def _check_flags(clipped: Any, missing: Any) -> None:

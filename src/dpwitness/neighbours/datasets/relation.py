@@ -99,6 +99,16 @@ class Records:
             if self.contains(pair, data):
                 yield pair
 
+    def large(self, size: int, data: Any = None) -> Iterator[Pair]:
+        """Two pairs of so many records; none where no dataset has so many, or `data` are given.
+
+        `contains` reads every record, which takes longer than most mechanisms: it is for the caller to ask, at the end.
+        """
+        if data is not None or not allowed(self.size, size - 1, size):
+            return
+        proposals = Proposals(fields=self.fields, replace=self.adjacency == REPLACE_ONE, sizes=(size,))
+        yield from map(self._pair, proposals.plain())
+
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
         """Other values of the record that differs, other records beside it, other numbers of them, another place."""
         change = self._change(pair)
