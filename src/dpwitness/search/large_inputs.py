@@ -4,11 +4,10 @@ Counters that overflow, samples that are taken of many records, limits of memory
 """
 
 import time
-from collections.abc import Callable, Iterable
 from typing import Final
 
 from dpwitness.errors import InvalidOutcome, MechanismRaised, MechanismTimeout
-from dpwitness.neighbours import Pair, require_adjacent
+from dpwitness.neighbours import Pair, large, require_adjacent
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner, Threads, generator
 from dpwitness.search.learners import learn_events
@@ -33,12 +32,11 @@ def among_many_records(problem: Problem, runner: Runner, objective: Objective) -
     None where there is none, the mechanism is too slow, or the relation has no such datasets. Raises `MechanismRaised`
     where it raises on one of two neighbours alone.
     """
-    propose: Callable[..., Iterable[Pair]] = getattr(problem.relation, "large", lambda size, data: ())
     spent = 0
     try:
         for level, size in enumerate(SIZES):
             pair = None
-            for number, pair in enumerate(propose(size, problem.data)):
+            for number, pair in enumerate(large(problem.relation, size, problem.data)):
                 if level == 0:
                     break
                 key = level * 10 + number

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from dpwitness.neighbours.datasets.changes import Change, same_record
+from dpwitness.neighbours.datasets.changes import Change, rank_of, same_record
 from dpwitness.neighbours.datasets.domain import Domain, key_of
 from dpwitness.neighbours.datasets.fields import Fields, Record
 
@@ -60,8 +60,7 @@ class Proposals:
         for change in in_turn(kinds if self.pinned else (*kinds, *made)):
             if change.before is not None and same_record(change.before, change.after):
                 continue
-            first, second = change.datasets
-            key = tuple(tuple(map(key_of, r)) for r in first), tuple(tuple(map(key_of, r)) for r in second)
+            key = frozenset(tuple(tuple(map(key_of, r)) for r in side) for side in change.datasets)
             if key not in seen:
                 seen.add(key)
                 yield change
@@ -231,16 +230,20 @@ class Proposals:
             yield self._change([middle] * (size - 1), middle, named, "ordinary")
 
     def _in_order(self) -> Iterator[Change]:
-        """Records in rising or falling order, one at an end in the middle of them."""
+        """Records in rising or falling order, those of the base first, one at an end in the middle of them."""
         high, low = self._corners()[:2]
-        for size, (named, falling), _ in self._sized(
-            [(high, False), (low, True), (high, True), (low, False)], CORNERS_A_SIZE, least=3, large=True
-        ):
-            records = sorted(self._drawn(size), key=_rank, reverse=falling)
-            place = size // 2
-            others = records[:place] + records[place + 1 :]
-            rest = f"in {'falling' if falling else 'rising'} order"
-            yield self._change(others, records[place], named, rest, place)
+        tried = [(high, False), (low, True), (high, True), (low, False)]
+        base = self.base or ()
+        for named, falling in tried if len(base) > 1 else ():
+            yield self._ordered(base, named, falling)
+        for size, (named, falling), _ in self._sized(tried, CORNERS_A_SIZE, least=3, large=True):
+            yield self._ordered(self._drawn(size), named, falling)
+
+    def _ordered(self, records: Sequence[Record], named: Named, falling: bool) -> Change:
+        ordered = sorted(records, key=rank_of, reverse=falling)
+        place = len(ordered) // 2
+        others = ordered[:place] + ordered[place + 1 :]
+        return self._change(others, ordered[place], named, f"in {'falling' if falling else 'rising'} order", place)
 
     def _among_equal(self) -> Iterator[Change]:
         """All records equal, with one more or fewer, or one that is ordinary."""
@@ -305,16 +308,6 @@ def _from_third(values: list[T], part: int) -> list[T]:
     """The same from that third on, then those before it."""
     first = len(values) * part // 3
     return values[first:] + values[:first]
-
-
-def _rank(record: Record) -> tuple[tuple[int, Any], ...]:
-    """By what records are put in order: numbers, then texts, then all else, where NaN and None are."""
-    return tuple(
-        (0, value) if isinstance(value, int | float) and value == value
-        else (1, value) if isinstance(value, str)
-        else (2, repr(value))
-        for value in record
-    )  # fmt: skip
 
 
 def covering(values: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:

@@ -100,10 +100,7 @@ class Records:
                 yield pair
 
     def large(self, size: int, data: Any = None) -> Iterator[Pair]:
-        """Two pairs of so many records; none where no dataset has so many, or `data` are given.
-
-        `contains` reads every record, which takes longer than most mechanisms: it is for the caller to ask, at the end.
-        """
+        """Two pairs of so many records; none where no dataset has so many, or `data` are given."""
         if data is not None or not allowed(self.size, size - 1, size):
             return
         proposals = Proposals(fields=self.fields, replace=self.adjacency == REPLACE_ONE, sizes=(size,))
