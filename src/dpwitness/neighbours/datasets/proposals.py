@@ -110,7 +110,7 @@ class Proposals:
 
     def _combined(self) -> list[Named]:
         """Records in which every two values of two fields come together at least once."""
-        middle, domains = self.fields.middle(), self.fields.domains
+        middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
         places = list(range(len(domains)))[-FIELDS:]
         if len(places) < 2:
             return []
@@ -120,7 +120,7 @@ class Proposals:
             record = middle
             for k, value in zip(places, combination, strict=True):
                 record = _with(record, k, value)
-            text = ", ".join(f"{self.fields.paths[k]}={record[k]!r:.20}" for k in places)
+            text = ", ".join(f"{paths[k]}={record[k]!r:.20}" for k in places)
             named.append((f"{text:.60}", record))
         return named
 
@@ -213,13 +213,13 @@ class Proposals:
 
     def _exchanged(self) -> Iterator[Change]:
         """Each of a few values of a field in the place of each other one."""
-        middle, domains = self.fields.middle(), self.fields.domains
+        middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
         pairs = [list(combinations(domain.ends()[:COMBINED], 2)) for domain in domains] if self.replace else [[]]
         for rank in range(max(map(len, pairs))):
             for k in range(len(pairs)):
                 if rank < len(pairs[k]):
                     value, other = pairs[k][rank]
-                    named = (f"{self.fields.paths[k]}={value!r:.20}", _with(middle, k, value))
+                    named = (f"{paths[k]}={value!r:.20}", _with(middle, k, value))
                     others = [middle] * (self.sizes[0] - 1)
                     yield self._change(others, _with(middle, k, other), named, "ordinary")
 

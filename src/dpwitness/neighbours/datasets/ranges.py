@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -60,10 +61,7 @@ class Numbers:
 
     def ends(self) -> tuple[float, ...]:
         """Both ends, zero; round numbers, just inside the ends, the tiniest number, by turns."""
-        inside = [math.nextafter(self.high, self.low), math.nextafter(self.low, self.high), TINY]
-        round_ones = list(map(float, round_numbers(self.low, self.high)))
-        found = (self.high, self.low, 0.0, *by_turns(round_ones, inside))
-        return tuple(dict.fromkeys(v for v in found if self.low <= v <= self.high))
+        return _ends_of_numbers(self.low, self.high)
 
     def inside(self, end: float) -> float:
         """A hundredth of the range away from it: not so near that a sum of squares vanishes."""
@@ -154,10 +152,7 @@ class Integers:
 
     def ends(self) -> tuple[int, ...]:
         """Both ends, zero; round numbers and just inside the ends, by turns; all numbers of a small range."""
-        inside = [self.high - 1, self.low + 1]
-        every = range(self.low, self.high + 1) if self.high - self.low < EVERY else ()
-        found = (self.high, self.low, 0, *by_turns(round_numbers(self.low, self.high), inside), *every)
-        return tuple(dict.fromkeys(v for v in found if self.low <= v <= self.high))
+        return _ends_of_integers(self.low, self.high)
 
     def inside(self, end: int) -> int:
         """A hundredth of the range away from it, at least 1 where that is not the other end."""
@@ -224,6 +219,20 @@ def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = F
 def integers(low: int, high: int, *, clipped: bool = False, missing: bool = False) -> Integers:
     """Whole numbers from `low` to `high`, both included; see `Integers`. Raises `InvalidNeighbours`."""
     return Integers(low=plain(low), high=plain(high), clipped=clipped, missing=missing)
+
+
+@lru_cache(1 << 14)  # asked for with every record that is made
+def _ends_of_numbers(low: float, high: float) -> tuple[float, ...]:
+    inside = [math.nextafter(high, low), math.nextafter(low, high), TINY]
+    found = (high, low, 0.0, *by_turns(list(map(float, round_numbers(low, high))), inside))
+    return tuple(dict.fromkeys(v for v in found if low <= v <= high))
+
+
+@lru_cache(1 << 14)
+def _ends_of_integers(low: int, high: int) -> tuple[int, ...]:
+    every = range(low, high + 1) if high - low < EVERY else ()
+    found = (high, low, 0, *by_turns(round_numbers(low, high), [high - 1, low + 1]), *every)
+    return tuple(dict.fromkeys(v for v in found if low <= v <= high))
 
 
 def by_turns(first: Sequence[float], second: Sequence[float]) -> Iterator[Any]:

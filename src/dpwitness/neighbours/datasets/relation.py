@@ -94,7 +94,8 @@ class Records:
                 none_is_nan=self.form not in ("list", "record"),
             )
             found.append(iter(proposals))
-        for change in islice(in_turn(found), MOST):
+        sized = (change for change in in_turn(found) if allowed(self.size, *map(len, change.datasets)))
+        for change in islice(sized, MOST):
             pair = self._pair(change)
             if self.contains(pair, data):
                 yield pair
