@@ -93,9 +93,14 @@ class MechanismError(DPWitnessError, RuntimeError):
 
 
 class MechanismRaised(MechanismError):
-    """The mechanism raised an exception; `used_up`: it raises on inputs, too, on which it ran well before."""
+    """The mechanism raised an exception.
+
+    `used_up`: it raises on inputs, too, on which it ran well before; `on_both_inputs`: of the pair that it was run on,
+    each time that it was tried.
+    """
 
     used_up = False
+    on_both_inputs = False
 
 
 class MechanismTimeout(MechanismError):

@@ -1,9 +1,10 @@
 """What is tested: as the user states it, and made ready to run."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Final, cast
 
 from dpwitness.attacks.candidate import Attack
@@ -13,7 +14,7 @@ from dpwitness.checks import brief
 from dpwitness.claims import Claim, is_claim
 from dpwitness.clock import Deadline
 from dpwitness.effort import CHECK_RUNS, Effort
-from dpwitness.errors import DPWitnessError, InvalidNeighbours, InvalidParameter
+from dpwitness.errors import DPWitnessError, InvalidNeighbours, InvalidParameter, MechanismRaised
 from dpwitness.events import Event, Noun
 from dpwitness.mechanisms.accountants import Accountant, as_claim
 from dpwitness.mechanisms.carried import Stated, stated_claim
@@ -32,6 +33,8 @@ from dpwitness.targets import target_of
 ERRORS: Final = ("raise", "outcome")
 #: Seconds at least for the first runs, which may import what the others use.
 FIRST_RUNS: Final = 10.0
+#: Pairs that a mechanism is tried on before it is taken for broken.
+TRIED: Final = 32
 #: Parameters of a mechanism that name the value which it compares with.
 CENTRES: Final = ("threshold", "theta", "T")
 
@@ -94,6 +97,12 @@ class Problem:
     centre: float
     scale: float
     attack: Attack | None = None
+    first_taken: Pair | None = None  # of the relation's pairs, on which the mechanism was tried
+
+    @property
+    def first(self) -> Pair:
+        """The first pair of the relation that the mechanism takes."""
+        return self.first_taken or next(iter(self.relation.candidates(self.data)))
 
     def candidates(self) -> Iterator[Pair]:
         """The relation's pairs, before them those of the attack that the user names.
@@ -158,14 +167,15 @@ def prepare(
     if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):
         values[own.claim] = epsilon  # a target whose ε has another name
     relation = of_one_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
-    first = next(iter(relation.candidates(data)), None)
-    if first is None:
-        raise InvalidNeighbours("the relation proposes no pair of inputs")
     made = partial(
-        as_mechanism, function, first.data, parameters=values, epsilon=epsilon, delta=stated.delta,
-        outcome=statement.outcome, neighbour=first.neighbour, errors=statement.errors, how=how or How(),
+        as_mechanism, function, parameters=values, epsilon=epsilon, delta=stated.delta, outcome=statement.outcome,
+        errors=statement.errors, how=how or How(),
     )  # fmt: skip
-    mechanism = in_time(made, max(effort.max_time, FIRST_RUNS), what=f"{_name(function)} did not finish its first runs")
+    first, mechanism = in_time(
+        partial(_first_taken, made, islice(relation.candidates(data), TRIED)),
+        max(effort.max_time, FIRST_RUNS),
+        what=f"{_name(function)} did not finish its first runs",
+    )
     problem = Problem(
         mechanism=mechanism,
         function=function,
@@ -175,6 +185,7 @@ def prepare(
         own_relation=statement.neighbours is None,
         data=data,
         attack=attack.propose,
+        first_taken=first,
         centre=_centre(mechanism),
         scale=1 / (epsilon or stated.claim.parameter or 1.0),
     )
@@ -189,6 +200,22 @@ def prepare(
         progress=effort.progress,
     )  # fmt: skip
     return problem, runner
+
+
+def _first_taken(made: Callable[..., Mechanism], pairs: Iterable[Pair]) -> tuple[Pair, Mechanism]:
+    """The mechanism, tried on the first pair of which it takes both inputs, and that pair.
+
+    Raises `InvalidNeighbours` where there is no pair, and what it raised on the first where it takes none.
+    """
+    refused: MechanismRaised | None = None
+    for pair in pairs:
+        try:
+            return pair, made(pair.data, neighbour=pair.neighbour)
+        except MechanismRaised as error:
+            if not error.on_both_inputs:
+                raise error if refused is None else refused from error.__cause__
+            refused = refused or error
+    raise refused or InvalidNeighbours("the relation proposes no pair of inputs")
 
 
 def _pool(mechanism: Mechanism, effort: Effort) -> Remote | None:

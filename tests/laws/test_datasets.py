@@ -2,7 +2,7 @@
 
 import json
 import math
-from itertools import islice
+from itertools import combinations, islice, product
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from dpwitness.neighbours import (
     relation_to_json,
     same_relation,
 )
+from dpwitness.neighbours.datasets.proposals import covering
 
 booleans = st.booleans()
 leaves = st.one_of(
@@ -150,6 +151,7 @@ def test_contains_is_the_definition(a, b, adjacency, size, form):
         ([1.0, 2.0], [3.0, 4.0]),  # two replaced
         ([1.0], [1.0, 2.0, 3.0]),  # two added
         ([1.0, 2.0], [2.0, 1.0, 3.0]),  # the order of the others changed
+        ([1.0, 2.0], [2.0, 1.0]),  # another order of the same records is another dataset
         ([1.0], [1.0, 10.5]),  # outside of the domain
         ([1.0], [1.0, math.nan]),
         ([1.0], [1.0, "2"]),
@@ -170,9 +172,61 @@ def test_a_missing_number_is_a_record_and_equal_to_itself():
     assert records(integers(0, 9, missing=True), form="list").contains(Pair([None, 1], [1]))
 
 
+def test_none_and_nan_are_two_values_where_records_are_objects():
+    relation = records({"x": numbers(0, 10, missing=True)}, adjacency="replace-one")
+    assert relation.contains(Pair([{"x": None}], [{"x": math.nan}]))
+    assert not relation.contains(Pair([{"x": None}], [{"x": None}]))
+    values = [record["x"] for pair in relation.candidates() for side in pair.sides for record in side]
+    assert None in values
+    assert any(x is not None and math.isnan(x) for x in values)
+    assert records({"x": numbers(0, 10)}).fields.read({"x": None}) is None  # no record of the domain
+    assert not records({"x": numbers(0, 10)}).contains(Pair([], [{"x": None}]))
+
+
+@pytest.mark.parametrize("form", ["array", "dataframe", "columns", "list"])
+@pytest.mark.parametrize("domain", [numbers(0, 10, missing=True), integers(0, 9, missing=True)])
+def test_no_pair_is_tried_twice_where_none_is_nan(form, domain):
+    relation = records(domain if form == "array" else {"x": domain}, form=form, adjacency=None)
+    found = list(relation.candidates())
+    assert len({pair.key for pair in found}) == len(found)
+    assert all(len(pair.key) == 2 for pair in found)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=6))
+def test_combinations_hold_every_two_values_of_two_lists(lengths):
+    values = [[(k, number) for number in range(length)] for k, length in enumerate(lengths)]
+    rows = list(covering(values))
+    assert len(rows) <= math.prod(lengths)
+    for (i, first), (j, second) in combinations(enumerate(values), 2):
+        assert {(row[i], row[j]) for row in rows} == set(product(first, second))
+
+
+def test_every_value_of_a_small_range_and_round_numbers_of_a_large_one_are_values_to_try():
+    assert set(integers(-3, 12).ends()) == set(range(-3, 13))
+    assert {512, 1000, 99, 999, 256, 100} <= set(integers(0, 1200).ends())
+    assert {-64.0, 64.0, -10.0} <= set(numbers(-100, 100).ends())
+    for domain in (integers(-(2**63), 2**63 - 1), numbers(-1e308, 1e308), numbers(3, 3.5), integers(5, 6)):
+        assert domain.ends()[:2] == (domain.high, domain.low)
+        assert all(domain.low <= value <= domain.high for value in domain.ends())
+
+
+def test_the_orders_of_a_base_are_tried():
+    relation = records(numbers(0, 9), base=[4.0, 1.0, 7.0, 2.0, 5.0], form="list")
+    both = [sorted(pair.sides, key=len)[0] for pair in relation.candidates()]
+    assert [1.0, 2.0, 5.0, 7.0] in both
+    assert [7.0, 5.0, 2.0, 1.0] in both
+
+
 def kinds_of(relation, most):
     """The first candidates as sorted lists: the smaller dataset and the larger one."""
     return [sorted([p.data.tolist(), p.neighbour.tolist()], key=len) for p in islice(relation.candidates(), most)]
+
+
+def added_of(smaller, larger):
+    """The record that the larger dataset has more."""
+    place = next((k for k, (a, b) in enumerate(zip(smaller, larger, strict=False)) if a != b), -1)
+    return larger[place]
 
 
 def test_the_neighbours_that_break_real_code_are_among_the_first():
@@ -182,8 +236,8 @@ def test_the_neighbours_that_break_real_code_are_among_the_first():
     assert [[10.0] * 9, [10.0] * 10] in first  # a duplicate
     more = kinds_of(records(numbers(0, 10)), 40)
     assert {len(larger) for _, larger in more} >= {1, 2, 10, 100}
-    odd = kinds_of(records(numbers(0, 10, clipped=True, missing=True)), 30)
-    added = [larger[-1] for _, larger in odd]
+    odd = kinds_of(records(numbers(0, 10, clipped=True, missing=True)), 40)
+    added = [added_of(*pair) for pair in odd]
     assert any(math.isnan(x) for x in added)
     assert {1e308, -1e308, 20.0, -10.0} <= {x for x in added if not math.isnan(x)}
 
@@ -199,9 +253,9 @@ def test_an_emptied_class_and_a_new_one_are_proposed():
     emptied, new = False, False
     for pair in islice(relation.candidates(), 30):
         before, after = sorted((pair.data, pair.neighbour), key=len)
-        labels = [record["label"] for record in before]
-        emptied |= len(labels) > 1 and after[-1]["label"] not in labels and after[-1]["label"] in ("no", "yes")
-        new |= after[-1]["label"] == "other"
+        labels, added = [record["label"] for record in before], added_of(before, after)["label"]
+        emptied |= len(labels) > 1 and added not in labels and added in ("no", "yes")
+        new |= added == "other"
     assert emptied
     assert new
 

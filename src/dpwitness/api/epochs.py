@@ -20,7 +20,7 @@ from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.claims.hyperplane import bounds_divergences
 from dpwitness.effort import Effort
-from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismTimeout
+from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismRaised, MechanismTimeout
 from dpwitness.events import Interval
 from dpwitness.evidence import Estimate, detectable_parameter, runs_needed
 from dpwitness.evidence.portfolio import Wealth, lower_bound_of
@@ -98,7 +98,11 @@ class _Epochs:
         while self.runs < most:
             course = next_course(self.courses)
             n = min(runs_of_next_epoch(course, 2 if slow else 1), most - self.runs)
-            made = course.advance(self.runner, claim, n, self.problem.mechanism.label)
+            try:
+                made = course.advance(self.runner, claim, n, self.problem.mechanism.label)
+            except MechanismRaised as error:
+                self._leave_out(course, error)
+                continue
             self.runs += made
             log_wealth = self._log_wealth()
             self.runner.report("search", self.runs, most, f"log e-value {log_wealth:.1f} of {threshold:.1f}")
@@ -109,9 +113,20 @@ class _Epochs:
                 return
             if not varied and min(course.runs for course in self.courses) >= FIRST:
                 varied = True
-                room = self.places - len(self.courses)
+                room = min(self.places - len(self.courses), VARIATIONS)
                 pairs = islice(_different(self.problem.variations(self.best.pair), self.courses), room)
-                self.courses += [Course(pair=pair, index=len(self.courses) + k) for k, pair in enumerate(pairs)]
+                first = self.places - VARIATIONS  # no index comes twice, of courses that were left out neither
+                self.courses += [Course(pair=pair, index=first + k) for k, pair in enumerate(pairs)]
+
+    def _leave_out(self, course: Course, error: MechanismRaised) -> None:
+        """Go on without a pair that cannot be run, of which nothing was bet: its place keeps its wealth.
+
+        Raises the error where something was, and where no pair is left.
+        """
+        if course.runs or len(self.courses) == 1:
+            raise error
+        self.runner.leave_out(error)
+        self.courses.remove(course)
 
     def tested(self, candidate: Candidate, done: Confirmed, shards: Shards, wealth: Wealth) -> Tested:
         """What was tested in the end, with the evidence of all bets."""

@@ -13,13 +13,14 @@ from typing import Final
 import numpy as np
 
 from dpwitness.clock import Deadline
-from dpwitness.errors import DependentRuns, InvalidNeighbours
+from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
 from dpwitness.evidence import runs_needed
 from dpwitness.health.common import SECONDS
 from dpwitness.health.findings import Finding
 from dpwitness.health.first_runs import SHARE, deterministic_output, first_runs, stuck_generator
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.raising import of_both
 from dpwitness.neighbours import Pair, shown
 from dpwitness.neighbours.unlike import unlike
 from dpwitness.problem import Problem
@@ -100,7 +101,7 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
         return None
     if mechanism.reproducible:
         return _input_ignored(problem, runner)
-    first = next(iter(problem.relation.candidates(problem.data)))
+    first = problem.first
     if not isinstance(mechanism, PythonMechanism) or mechanism.cost.batched:
         return None
     deadline = Deadline(time.monotonic() + min(SECONDS / 2, SHARE * runner.max_time))
@@ -168,10 +169,16 @@ def _same(runner: Runner, pair: Pair, number: int) -> int:
     most = min(most, max(ROOM // max(mechanism.width, 1), 1))
     for n in (min(most, few), most):
         key = (Role.HEALTH_SAME_DRAWS, number, n)
-        if mechanism.cost.compiled:
-            left, right = mechanism.pair_outcomes(pair, generator(runner.seed, *key), n, coupled=True)
-        else:
-            left, right = (mechanism.outcomes(data, generator(runner.seed, *key), n) for data in pair.sides)
+        try:
+            if mechanism.cost.compiled:
+                left, right = mechanism.pair_outcomes(pair, generator(runner.seed, *key), n, coupled=True)
+            else:
+                left, right = (mechanism.outcomes(data, generator(runner.seed, *key), n) for data in pair.sides)
+        except MechanismRaised as error:
+            told = error if mechanism.cost.compiled else of_both(mechanism.fill, pair, error)
+            if not told.on_both_inputs:
+                raise told from error.__cause__
+            return 0  # the search goes on without the pair, and says so
         width = min(left.shape[1], right.shape[1])
         longer = np.isnan(left[:, width:]).all() and np.isnan(right[:, width:]).all()
         if not longer or not np.array_equal(left[:, :width], right[:, :width], equal_nan=True):

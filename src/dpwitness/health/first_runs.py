@@ -46,7 +46,7 @@ class FirstRuns:
 
 def first_runs(problem: Problem, runner: Runner) -> FirstRuns | None:
     """Run the relation's first pair a few times; None where that would take too long."""
-    pair = next(iter(problem.relation.candidates(problem.data)))
+    pair = problem.first
     draw: Callable[[], FirstRuns | None] = partial(_drawn, runner, pair)
     return next(Threads(1).ordered([draw], runner.searching().deadline))
 

@@ -65,7 +65,12 @@ def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
     side = int(raised[1] > raised[0])
     often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
     if not often or raised[1 - side]:
-        return MechanismRaised(f"{error}; errors='outcome' takes exceptions for outcomes")
+        made = MechanismRaised(
+            f"{error}; if the claim is not about such inputs, say which it is about, as by size= and the domain of "
+            "records(…); errors='outcome' takes exceptions for outcomes"
+        )
+        made.on_both_inputs = raised == [runs, runs]
+        return made
     told = f"{error}: it raised in {often} of {runs} runs on {here} but in none of {runs} on {there}"
     if often < CLEAR:
         return MechanismRaised(f"{told}; errors='outcome' tests whether that is chance")

@@ -107,7 +107,8 @@ def as_mechanism(
     if outcome is None and numeric and errors == "raise" and compilable and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
-            compiled.fill(pair.data, np.random.default_rng(0), np.empty((1, 8)), 0)  # numba compiles when first called
+            # numba compiles when first called.
+            compiled.fill_pair(pair, np.random.default_rng(0), np.empty((2, 1, 8)), 0, coupled=False)
         except Refused as error:
             reason = refusal(str(error))
         else:

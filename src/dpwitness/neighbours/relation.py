@@ -2,8 +2,8 @@
 
 A class of another package needs `noun`, `candidates` and `variations`. Without `contains` no pair is known to be
 adjacent but those it proposes itself; without `smaller` its inputs are never shrunk; without `to_json` a witness file
-holds null for it; without `take` data that are lists of numbers come as arrays. With `alternatives`, each of the
-relations that it returns has a verdict of its own.
+holds null for it; without `take` data that are lists of numbers come as arrays; without `large` inputs of tens of
+thousands of records are not tried. With `alternatives`, each of the relations that it returns has a verdict of its own.
 """
 
 import json
@@ -102,6 +102,15 @@ def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterato
     if steps is None or data is not None:
         return iter(())
     return (step for step in steps(pair) if adjacent(relation, step))
+
+
+def large(relation: Relation, size: int, data: Data | None = None) -> Iterator[Pair]:
+    """A few pairs of datasets of so many records, for mechanisms that are fast; none where the relation has none.
+
+    Whoever uses one asks first whether it is `adjacent`: that reads every record.
+    """
+    propose = getattr(relation, "large", None)
+    return iter(()) if propose is None else iter(propose(size, data))
 
 
 def relation_to_json(relation: Relation | None) -> dict[str, Any] | None:

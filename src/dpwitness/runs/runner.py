@@ -14,7 +14,7 @@ import numpy as np
 from dpwitness.candidate import Tally
 from dpwitness.checks import brief
 from dpwitness.clock import Deadline
-from dpwitness.errors import InvalidParameter, MechanismTimeout
+from dpwitness.errors import InvalidParameter, MechanismRaised, MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
@@ -45,6 +45,7 @@ class Runner:
     began: float = field(default_factory=time.monotonic)  # when the preparation began
     progress: Progress | None = None
     pool: Remote | None = None  # other processes than this one, where runs may be made
+    left_out: list[MechanismRaised] = field(default_factory=list)  # of each pair of inputs that cannot be run
 
     @property
     def seconds(self) -> float:
@@ -65,8 +66,18 @@ class Runner:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to tell people about where the runs were made."""
-        return () if self.pool is None else self.pool.notes
+        """What to tell people about where the runs were made, and of which inputs there are none."""
+        where = () if self.pool is None else self.pool.notes
+        if not self.left_out:
+            return where
+        pairs = "1 pair of inputs was" if len(self.left_out) == 1 else f"{len(self.left_out)} pairs of inputs were"
+        return (*where, f"{pairs} left out, since no run on either input ends well: {self.left_out[0]}")
+
+    def leave_out(self, error: MechanismRaised) -> None:
+        """Go on without a pair of inputs of which the mechanism takes neither; raise the error where it takes one."""
+        if not error.on_both_inputs:
+            raise error
+        self.left_out.append(error)
 
     def restarted(self) -> "Runner":
         """The same, with all of its time to spend."""
@@ -89,8 +100,9 @@ class Runner:
     def report(self, stage: str, done: int, size: int, note: str = "") -> None:
         """Tell the user's progress function, if there is one."""
         if self.progress is not None:
+            notes = self.pool.notes if self.pool is not None else ()
             try:
-                self.progress(stage, done, size, "; ".join(filter(None, (note, *self.notes))))
+                self.progress(stage, done, size, "; ".join(filter(None, (note, *notes))))
             except Exception as error:
                 raise InvalidParameter(
                     f"progress={brief(self.progress)} raised {type(error).__name__}: {error}"

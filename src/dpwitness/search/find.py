@@ -12,6 +12,7 @@ from dpwitness.neighbours import Pair, adjacent, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.runs import Role, Runner
 from dpwitness.search.halving import Finalist, search
+from dpwitness.search.large_inputs import among_many_records
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import Objective
 from dpwitness.search.ranking import Entry, playoff
@@ -52,6 +53,12 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
         except MechanismTimeout:
             more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
         spent += more
+    if not thorough and best.found.lower_value <= 0:
+        large, more = among_many_records(problem, runner, objective)
+        spent += more
+        if large is not None:
+            problem.mechanism.measure(large.pair)  # its runs take longer than those that the cost was measured on
+            best = large
     return _candidate(best), spent
 
 

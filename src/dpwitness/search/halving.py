@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from dpwitness.errors import InvalidOutcome, MechanismTimeout
+from dpwitness.errors import InvalidOutcome, MechanismRaised, MechanismTimeout
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.neighbours import Pair
@@ -47,6 +47,7 @@ class Arm:
     found: RatedEvent | None = None
     certain: bool = False
     turns: int = 0
+    refused: MechanismRaised | None = None  # it takes neither of the two inputs
 
     @property
     def value(self) -> float:
@@ -63,13 +64,17 @@ class Drawn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What one more share of runs gave an arm: runs asked for, runs drawn, all rows, the best event in them."""
+    """What one more share of runs gave an arm: runs asked for, runs drawn, all rows, the best event in them.
+
+    `refused`: what a mechanism raised that takes neither input.
+    """
 
     asked: int
     drawn: int
     x: Rows
     y: Rows
     found: RatedEvent | None
+    refused: MechanismRaised | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,6 +100,7 @@ class Search:
         rounds = max((len(arms) - 1) // keep, 0).bit_length() + 1
         for _ in range(rounds):
             self._grow(arms, max(budget // (rounds * len(arms)), 8))
+            arms = self._taken(arms)
             if self.late:
                 seen = sorted((arm for arm in arms if len(arm.x)), key=lambda arm: -arm.value)
                 if not seen:
@@ -106,6 +112,15 @@ class Search:
             if arms[0].certain:
                 return arms[:1]
         return arms[:keep]
+
+    def _taken(self, arms: list[Arm]) -> list[Arm]:
+        """The arms without those whose inputs the mechanism does not take. Raises what it raised where all are such."""
+        refused = [arm.refused for arm in arms if arm.refused is not None]
+        if len(refused) == len(arms):
+            raise refused[0]
+        for error in refused:
+            self.runner.leave_out(error)
+        return [arm for arm in arms if arm.refused is None]
 
     def _grow(self, arms: Sequence[Arm], share: int) -> None:
         """Draw `share` more runs for each arm: arms beside each other, or the shards of one arm."""
@@ -122,7 +137,9 @@ class Search:
                     self.late = True
                     break
                 # Nothing is written to an arm by a task: one left behind at the deadline must change nothing.
-                arm.x, arm.y, arm.found = growth.x, growth.y, growth.found
+                arm.x, arm.y, arm.found, arm.refused = growth.x, growth.y, growth.found, growth.refused
+                if arm.refused is not None:
+                    continue
                 arm.turns += growth.asked > 0
                 self.spent += growth.drawn
                 runner.report("search", self.spent, self.budget)
@@ -208,7 +225,12 @@ def _grown(state: Search, runner: Runner, arm: Arm, share: int, ranked: bool) ->
     n = max(min(share, ROOM // (2 * width) - len(arm.x)), 0)
     x, y, drawn = arm.x, arm.y, 0
     if n:
-        new = runner.sample(arm.pair, n, Role.SEARCH, arm.index, arm.turns, partial_too=True)
+        try:
+            new = runner.sample(arm.pair, n, Role.SEARCH, arm.index, arm.turns, partial_too=True)
+        except MechanismRaised as error:
+            if not error.on_both_inputs:
+                raise
+            return Growth(0, 0, x, y, None, refused=error)
         x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
     found = learn_events(x, y, state.objective, thorough=False, most=1)[0] if ranked else arm.found
     return Growth(n, drawn, x, y, found)

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dpwitness.neighbours.datasets.fields import Record
 
-__all__ = ["Change", "change_between", "same_record"]
+__all__ = ["Change", "change_between", "rank_of", "same_record"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,3 +64,13 @@ def same_record(first: Record, second: Record) -> bool:
         return first == second
     except ValueError:  # arrays inside, which are compared entry by entry
         return all(a is b for a, b in zip(first, second, strict=True))
+
+
+def rank_of(record: Record) -> tuple[tuple[int, Any], ...]:
+    """By what records are put in order: numbers, then texts, then all else, where NaN and None are."""
+    return tuple(
+        (0, value) if isinstance(value, int | float) and value == value
+        else (1, value) if isinstance(value, str)
+        else (2, repr(value))
+        for value in record
+    )  # fmt: skip

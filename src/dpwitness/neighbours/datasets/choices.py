@@ -13,7 +13,7 @@ from dpwitness.neighbours.datasets.domain import NOT_IN_DOMAIN, key_of, plain, r
 __all__ = ["DTYPES", "Categories", "Text", "categories", "flags", "text"]
 
 #: Categories that are tried as an end.
-TRIED: Final = 8
+TRIED: Final = 24
 #: Categories that are shown to people.
 SHOWN: Final = 6
 #: Columns of one of these types have a NumPy type of their own.

@@ -24,6 +24,10 @@ def records(
 ) -> Records:
     """Datasets of records, of which neighbours differ in one: `records(numbers(0, 100))`.
 
+    The order of the records is part of the input, and neighbours have all other records in the same order. The same
+    records in another order are another dataset, which is no neighbour. So rising, falling and random orders are tried,
+    each with one record added or replaced in it.
+
     Parameters
     ----------
     domain
@@ -33,7 +37,8 @@ def records(
     adjacency
         "add-remove" (one record more or fewer), "replace-one", or None for a claim that leaves it open.
     size
-        Records in a dataset: a number, (least, most), or None for any number; candidates have up to 1,000.
+        Records in a dataset: a number, (least, most), or None for any number; candidates have up to 1,000, and up to
+        100,000 where a mechanism is fast and nothing was found among fewer.
     base
         A dataset to start from: a list of records, an array, a DataFrame, a dict of columns, (X, y).
     form

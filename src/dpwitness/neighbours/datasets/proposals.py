@@ -2,21 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from dpwitness.neighbours.datasets.changes import Change, same_record
-from dpwitness.neighbours.datasets.domain import key_of
+from dpwitness.neighbours.datasets.changes import Change, rank_of, same_record
+from dpwitness.neighbours.datasets.domain import Domain, key_of
 from dpwitness.neighbours.datasets.fields import Fields, Record
 
-__all__ = ["MOST", "Proposals", "in_turn"]
+__all__ = ["MOST", "Proposals", "covering", "in_turn"]
 
 #: Candidates in total: few enough that each gets runs.
 MOST: Final = 64
 #: Fields that are changed one by one, and values that are tried one by one.
 FIELDS: Final = 8
-VALUES: Final = 12
+VALUES: Final = 24
+#: How many named records are tried at one size before the first of them is tried at the next.
+CORNERS_A_SIZE: Final = 1
+VALUES_A_SIZE: Final = 6
+#: Values of a field that are combined with those of every other field.
+COMBINED: Final = 5
 #: Of the records that fill a dataset; any fixed number will do.
 SEED: Final = 20_060_101
 
@@ -26,34 +32,43 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
-    """Changes to try of datasets of such records; of `base` alone where it is `pinned`."""
+    """Changes to try of datasets of such records; of `base` alone where it is `pinned`.
+
+    `none_is_nan`: the form of the datasets holds None as NaN where a field may be either.
+    """
 
     fields: Fields
     replace: bool
     sizes: tuple[int, ...]
+    none_is_nan: bool = True
     base: tuple[Record, ...] | None = None
     pinned: bool = False
 
     def __iter__(self) -> Iterator[Change]:
         """The changes, the most promising kinds first, each kind in turn, none twice.
 
-        The first is an ordinary dataset: what a run costs is measured on it.
+        The first is an ordinary dataset: what a run costs is measured on it. The first four are all that a very slow
+        mechanism sees, the first twelve all that a slow one does.
         """
         made = (
-            self._among_drawn(), self._near_outliers(), self._odd_values(), self._alone(), self._lone_values(),
-            self._outliers(), self._among_ordinary(), self._among_equal(), self._single_fields(),
+            self._among_drawn(), self._near_outliers(), self._odd_values(), self._alone(), self._among_odd(),
+            self._lone_values(), self._outliers(), self._among_ordinary(), self._in_order(),
+            self._among_equal(), self._exchanged(), self._two_alike(), self._single_fields(),
         )  # fmt: skip
         kinds = () if self.base is None else (self._of_base(), self._out_of_base())
         seen: set[object] = set()
         for change in in_turn(kinds if self.pinned else (*kinds, *made)):
             if change.before is not None and same_record(change.before, change.after):
                 continue
-            key = tuple(tuple(map(key_of, r)) for r in (*change.others, change.before or (), change.after))
+            key = frozenset(tuple(tuple(map(key_of, r)) for r in side) for side in change.datasets)
             if key not in seen:
                 seen.add(key)
                 yield change
-            if len(seen) == MOST:
-                return
+
+    def plain(self) -> Iterator[Change]:
+        """Two changes of the first size that need no other record to be drawn: an outlier, and one of equal records."""
+        yield next(self._near_outliers())
+        yield next(self._among_equal())
 
     def _corners(self) -> list[Named]:
         """Records of which every field is at an end: high, low, and both in turn; far apart from each other."""
@@ -73,60 +88,117 @@ class Proposals:
         places = [(k, values[k][rank]) for rank in ranks for k in range(len(values)) if rank < len(values[k])]
         return [(f"{paths[k]}={value!r:.20}", _with(middle, k, value)) for k, value in places[:VALUES]]
 
+    def _odd_of(self, domain: Domain) -> tuple[Any, ...]:
+        values = domain.odd()
+        both = self.none_is_nan and "NaN" in map(key_of, values)
+        return tuple(value for value in values if not (both and value is None))
+
     def _odd(self) -> list[Named]:
-        return self._single([domain.odd() for domain in self.fields.domains])
+        return self._single([self._odd_of(domain) for domain in self.fields.domains])
 
-    def _notable(self) -> list[Named]:
-        """Corners, odd values, values just inside the ends."""
-        return [*in_turn((iter(self._corners()), iter(self._odd()))), *self._single(self._inner_ends())]
+    def _notable(self, part: int) -> list[Named]:
+        """Corners and odd values, then combinations and single values, of which one third comes first.
 
-    def _inner_ends(self) -> list[tuple[Any, ...]]:
-        return [domain.ends()[2:] for domain in self.fields.domains]
+        So three kinds that begin with different thirds try each early, among one kind of others at least.
+        """
+        odd = self._odd()
+        odd[1:] = _from_third(odd[1:], part)  # the first one matters most: it is missing, or new
+        corners = self._corners()[:2]
+        combined = [named for named in self._combined() if named[1] not in (corner for _, corner in corners)]
+        single = self._single([domain.ends()[2:] for domain in self.fields.domains])
+        return [*in_turn((iter(corners), iter(odd))), *_from_third(combined, part), *_from_third(single, part)]
+
+    def _combined(self) -> list[Named]:
+        """Records in which every two values of two fields come together at least once."""
+        middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
+        places = list(range(len(domains)))[-FIELDS:]
+        if len(places) < 2:
+            return []
+        values = [(*domains[k].ends()[:COMBINED], *self._odd_of(domains[k])[:1]) for k in places]
+        named = []
+        for combination in covering(values):
+            record = middle
+            for k, value in zip(places, combination, strict=True):
+                record = _with(record, k, value)
+            text = ", ".join(f"{paths[k]}={record[k]!r:.20}" for k in places)
+            named.append((f"{text:.60}", record))
+        return named
 
     def _opposite(self, record: Record) -> Record:
         """Every field at its other end."""
         ends = [domain.ends() for domain in self.fields.domains]
         return tuple(e[1] if value == e[0] else e[0] for value, e in zip(record, ends, strict=True))
 
-    def _change(self, others: Sequence[Record], before: Record, named: Named, rest: str) -> Change:
+    def _change(
+        self, others: Sequence[Record], before: Record, named: Named, rest: str, place: int | None = None
+    ) -> Change:
         """A record added, or put in the place of `before`."""
         name, after = named
-        label = f"{name} record {'replaces another' if self.replace else 'added'}, {len(others)} others {rest}"
-        return Change(others=tuple(others), before=before if self.replace else None, after=after, label=label)
+        where = "" if place is None else ", first" if place == 0 else ", in the middle"
+        what = "replaces another" if self.replace else "added"
+        label = f"{name} record {what}{where}, {len(others)} others {rest}"
+        return Change(
+            others=tuple(others), before=before if self.replace else None, after=after, place=place, label=label
+        )
+
+    def _sized(
+        self, tried: Sequence[T], a_size: int, *, least: int = 1, large: bool = False
+    ) -> Iterator[tuple[int, T, int | None]]:
+        """Each with every size, and a place: the last one and the first one by turns.
+
+        A size begins once `a_size` of them were tried at the size before: one by one, all sizes would come too late.
+        `least`: of a size; `large`: the largest size second, so that a mechanism of few pairs has large ones, too.
+        """
+        sizes = [size for size in self.sizes if size >= least]
+        if large:
+            sizes[1:] = sorted(sizes[1:], reverse=True)
+        both = [(rank, k) for rank in range(len(tried)) for k in range(len(sizes))]
+        for rank, k in sorted(both, key=lambda one: (one[0] + a_size * one[1], one[1])):
+            yield sizes[k], tried[rank], 0 if (rank + k) % 2 else None
 
     def _near_outliers(self) -> Iterator[Change]:
         """A record at one end, all others near the opposite end; at it many computations are degenerate, and slow."""
         domains = self.fields.domains
-        for size in self.sizes:
-            for named in self._corners():
-                ends = self._opposite(named[1])
-                other = tuple(domain.inside(end) for domain, end in zip(domains, ends, strict=True))
-                yield self._change([other] * (size - 1), other, named, "nearly opposite")
+        for size, named, place in self._sized(self._corners(), CORNERS_A_SIZE):
+            ends = self._opposite(named[1])
+            other = tuple(domain.inside(end) for domain, end in zip(domains, ends, strict=True))
+            yield self._change([other] * (size - 1), other, named, "nearly opposite", place)
 
     def _outliers(self) -> Iterator[Change]:
         """A record at one end, all others at the opposite end."""
-        for size in self.sizes:
-            for named in self._corners():
-                other = self._opposite(named[1])
-                yield self._change([other] * (size - 1), other, named, "opposite")
+        for size, named, place in self._sized(self._corners(), CORNERS_A_SIZE):
+            other = self._opposite(named[1])
+            yield self._change([other] * (size - 1), other, named, "opposite", place)
 
     def _odd_values(self) -> Iterator[Change]:
         """A value that code stumbles over, all other records ordinary."""
         middle = self.fields.middle()
-        for size in self.sizes:
-            for named in self._odd():
-                yield self._change([middle] * (size - 1), middle, named, "ordinary")
+        for size, named, place in self._sized(self._odd(), VALUES_A_SIZE):
+            yield self._change([middle] * (size - 1), middle, named, "ordinary", place)
+
+    def _among_odd(self) -> Iterator[Change]:
+        """A record at an end, all others missing, outside of the range, or new: what is left of them is one record."""
+        odd = [self._odd_of(domain) for domain in self.fields.domains]
+        first = tuple(v[0] if v else m for v, m in zip(odd, self.fields.middle(), strict=True))
+        fills = [("all odd", first)] if sum(map(bool, odd)) > 1 else []
+        fills += [(f"with {name}", record) for name, record in (self._odd() if any(odd) else [])]
+        corners = self._corners()
+        tried = [(fill, corners[(rank + turn) % 2]) for turn in range(2) for rank, fill in enumerate(fills)]
+        for size, ((rest, other), named), place in self._sized(tried, VALUES_A_SIZE, least=2):
+            yield self._change([other] * (size - 1), self._opposite(named[1]), named, rest, place)
+            if place is None:
+                mixed = [other if k % 2 else record for k, record in enumerate(self._drawn(size - 1))]
+                yield self._change(mixed, self._opposite(named[1]), named, f"drawn at random, half {rest}")
 
     def _among_drawn(self) -> Iterator[Change]:
         """A record at an end, or odd, all others drawn at random."""
-        for size in self.sizes:
+        for size, named, _ in self._sized(self._notable(1), VALUES_A_SIZE):
             *others, last = self._drawn(size)
-            for named in self._notable():
-                yield self._change(others, last, named, "drawn at random")
+            yield self._change(others, last, named, "drawn at random")
 
     def _alone(self) -> Iterator[Change]:
         """One record, or none."""
-        for named in self._notable():
+        for named in self._notable(2):
             yield self._change([], self._opposite(named[1]), named, "")
 
     def _lone_values(self) -> Iterator[Change]:
@@ -139,18 +211,57 @@ class Proposals:
                 named = (f"the only {self.fields.paths[k]}={value!r:.20}", _with(last, k, value))
                 yield self._change([_with(r, k, other) for r in drawn], _with(last, k, other), named, "without it")
 
+    def _exchanged(self) -> Iterator[Change]:
+        """Each of a few values of a field in the place of each other one."""
+        middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
+        pairs = [list(combinations(domain.ends()[:COMBINED], 2)) for domain in domains] if self.replace else [[]]
+        for rank in range(max(map(len, pairs))):
+            for k in range(len(pairs)):
+                if rank < len(pairs[k]):
+                    value, other = pairs[k][rank]
+                    named = (f"{paths[k]}={value!r:.20}", _with(middle, k, value))
+                    others = [middle] * (self.sizes[0] - 1)
+                    yield self._change(others, _with(middle, k, other), named, "ordinary")
+
     def _among_ordinary(self) -> Iterator[Change]:
-        """A record at an end, all others in the middle."""
+        """A record at an end, or of a value to try, all others in the middle."""
         middle = self.fields.middle()
-        for size in self.sizes:
-            for named in self._notable():
-                yield self._change([middle] * (size - 1), middle, named, "ordinary")
+        for size, named, _ in self._sized(self._notable(0), VALUES_A_SIZE):
+            yield self._change([middle] * (size - 1), middle, named, "ordinary")
+
+    def _in_order(self) -> Iterator[Change]:
+        """Records in rising or falling order, those of the base first, one at an end in the middle of them."""
+        high, low = self._corners()[:2]
+        tried = [(high, False), (low, True), (high, True), (low, False)]
+        base = self.base or ()
+        for named, falling in tried if len(base) > 1 else ():
+            yield self._ordered(base, named, falling)
+        for size, (named, falling), _ in self._sized(tried, CORNERS_A_SIZE, least=3, large=True):
+            yield self._ordered(self._drawn(size), named, falling)
+
+    def _ordered(self, records: Sequence[Record], named: Named, falling: bool) -> Change:
+        ordered = sorted(records, key=rank_of, reverse=falling)
+        place = len(ordered) // 2
+        others = ordered[:place] + ordered[place + 1 :]
+        return self._change(others, ordered[place], named, f"in {'falling' if falling else 'rising'} order", place)
 
     def _among_equal(self) -> Iterator[Change]:
         """All records equal, with one more or fewer, or one that is ordinary."""
-        for size in self.sizes:
-            for named in self._corners():
-                yield self._change([named[1]] * (size - 1), self.fields.middle(), named, "equal to it")
+        for size, named, _ in self._sized(self._corners(), CORNERS_A_SIZE, large=True):
+            yield self._change([named[1]] * (size - 1), self.fields.middle(), named, "equal to it")
+
+    def _two_alike(self) -> Iterator[Change]:
+        """All records equal but one, behind or before them; another one like that, or another one like the rest."""
+        for size, ((name, one), behind), _ in self._sized(
+            [(named, behind) for behind in (True, False) for named in self._corners()], CORNERS_A_SIZE, least=3
+        ):
+            rest = self._opposite(one)
+            equal = [rest] * (size - 2)
+            others = [*equal, one] if behind else [one, *equal]
+            where = "behind" if behind else "before"
+            yield self._change(others, rest, (name, one), f"opposite but one like it {where} them")
+            named = ("opposite", rest)
+            yield self._change(others, self.fields.middle(), named, f"equal to it but one {where} them", 0)
 
     def _single_fields(self) -> Iterator[Change]:
         """One field at an end; a flipped label among them."""
@@ -167,7 +278,7 @@ class Proposals:
         if self.replace and not base:
             return
         others, last = (base[:-1], base[-1]) if self.replace else (base, ())
-        for named in self._notable():
+        for named in self._notable(0):
             yield self._change(others, last, named, "of the base")
 
     def _out_of_base(self) -> Iterator[Change]:
@@ -191,6 +302,44 @@ class Proposals:
 
 def _with(record: Record, k: int, value: object) -> Record:
     return (*record[:k], value, *record[k + 1 :])
+
+
+def _from_third(values: list[T], part: int) -> list[T]:
+    """The same from that third on, then those before it."""
+    first = len(values) * part // 3
+    return values[first:] + values[:first]
+
+
+def covering(values: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
+    """Combinations, one value of each of two or more lists, that hold every pair of values of two lists.
+
+    Greedy: a combination begins with a pair that is still to come, and takes of each other list the value that brings
+    most of these. Its number is not the least, but near the product of the two longest lists.
+    """
+    lists = range(len(values))
+    pairs = [
+        (i, a, j, b)
+        for i, j in combinations(lists, 2)
+        for a, b in product(range(len(values[i])), range(len(values[j])))
+    ]
+    # The first values of all lists first. A dict is a set that keeps its order.
+    missing = dict.fromkeys(sorted(pairs, key=lambda pair: pair[1] + pair[3]))
+    while missing:
+        i, a, j, b = next(iter(missing))
+        chosen = {i: a, j: b}
+        for k in lists:
+            if k not in chosen:
+                gains = [
+                    sum(_joint(k, c, one, d) in missing for one, d in chosen.items()) for c in range(len(values[k]))
+                ]
+                chosen[k] = gains.index(max(gains))
+        for i, j in combinations(lists, 2):
+            missing.pop((i, chosen[i], j, chosen[j]), None)
+        yield tuple(values[k][chosen[k]] for k in lists)
+
+
+def _joint(i: int, a: int, j: int, b: int) -> tuple[int, int, int, int]:
+    return (i, a, j, b) if i < j else (j, b, i, a)
 
 
 def _outermost(base: Sequence[Record]) -> list[int]:

@@ -1,8 +1,10 @@
 """Domains of numbers: a range, its ends, and what lies outside where the mechanism promises to clip."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +22,10 @@ TINY: Final = 5e-324
 #: The least and the greatest integer of 64 bits.
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
+#: Whole numbers in a range of which each is tried.
+EVERY: Final = 24
+#: Where types of fewer bits end, whole numbers stop to be exact floats, and digits or codes of missing values do.
+BORDERS: Final = (99, 999, 2**7, 2**8, 2**15, 2**16, 2**24, 2**31, 2**32, 2**53, 9, 9999)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +33,8 @@ class Numbers:
     """Numbers from `low` to `high`.
 
     `clipped`: the mechanism promises to clip to that range itself, so that any finite number may come; `missing`: NaN
-    may come. A claim is broken by inputs of its domain only, so both are said by the user.
+    and None may come, two different values where records are Python objects, both NaN in an array or a column of
+    floats. A claim is broken by inputs of its domain only, so both are said by the user.
     """
 
     low: float
@@ -53,21 +60,20 @@ class Numbers:
         return "float64"
 
     def ends(self) -> tuple[float, ...]:
-        """Both ends, zero, just inside the ends, the tiniest number."""
-        inside = [0.0, math.nextafter(self.high, self.low), math.nextafter(self.low, self.high), TINY]
-        return tuple(dict.fromkeys(v for v in (self.high, self.low, *inside) if self.read(v) is not NOT_IN_DOMAIN))
+        """Both ends, zero; round numbers, just inside the ends, the tiniest number, by turns."""
+        return _ends_of_numbers(self.low, self.high)
 
     def inside(self, end: float) -> float:
         """A hundredth of the range away from it: not so near that a sum of squares vanishes."""
         hundredth = self.high / 100 - self.low / 100
         return end + hundredth if end == self.low else end - hundredth
 
-    def odd(self) -> tuple[float, ...]:
-        """NaN and what lies outside, near and far, where these may come."""
+    def odd(self) -> tuple[float | None, ...]:
+        """NaN, None and what lies outside, near and far, where these may come."""
         span = min(self.high - self.low, HUGE)
-        outside = [HUGE, -HUGE, self.high + span, self.low - span, TINY, -TINY] if self.clipped else []
-        found = [*([math.nan] if self.missing else []), *outside]
-        return tuple(v for v in found if math.isnan(v) or not self.low <= v <= self.high)
+        outside = [HUGE, self.low - span, self.high + span, -HUGE, TINY, -TINY] if self.clipped else []
+        missing = [math.nan, None] if self.missing else []
+        return (*missing, *(v for v in outside if not self.low <= v <= self.high))
 
     def middle(self) -> float:
         """Half way; halved first, so that the sum does not overflow."""
@@ -78,16 +84,16 @@ class Numbers:
         value = self.low + float(rng.random()) * min(self.high - self.low, HUGE)
         return self._inside(round(value, 2)) if self.high - self.low > 1 else self._inside(value)
 
-    def near(self, value: float) -> Iterator[float]:
+    def near(self, value: float | None) -> Iterator[float | None]:
         """Half way to either end and to the middle, and ends."""
         for other in (self.middle(), self.low, self.high):
-            if math.isfinite(value):
+            if value is not None and math.isfinite(value):
                 yield value / 2 + other / 2
         yield from (self.high, self.low, *self.odd())
 
-    def simpler(self, value: float) -> Iterator[float]:
+    def simpler(self, value: float | None) -> Iterator[float]:
         """Zero, the nearest end, half, and fewer digits."""
-        if not math.isfinite(value):
+        if value is None or not math.isfinite(value):
             yield self.high
             return
         for other in (0.0, *_rounder(value), value / 2, self.low, self.high):
@@ -95,10 +101,10 @@ class Numbers:
                 yield other
 
     def read(self, value: Any) -> Any:
-        """A float; None is NaN."""
+        """A float, NaN or None."""
         value = plain(value)
         if value is None:
-            value = math.nan
+            return None if self.missing else NOT_IN_DOMAIN
         if isinstance(value, bool) or not isinstance(value, int | float):
             return NOT_IN_DOMAIN
         try:
@@ -145,9 +151,8 @@ class Integers:
         return "float64" if self.missing else "int64"
 
     def ends(self) -> tuple[int, ...]:
-        """Both ends, zero, just inside the ends."""
-        found = [self.high, self.low, 0, self.high - 1, self.low + 1]
-        return tuple(dict.fromkeys(v for v in found if self.read(v) is not NOT_IN_DOMAIN))
+        """Both ends, zero; round numbers and just inside the ends, by turns; all numbers of a small range."""
+        return _ends_of_integers(self.low, self.high)
 
     def inside(self, end: int) -> int:
         """A hundredth of the range away from it, at least 1 where that is not the other end."""
@@ -157,7 +162,7 @@ class Integers:
     def odd(self) -> tuple[int | None, ...]:
         """None and what lies outside, near and far, where these may come."""
         span = self.high - self.low
-        outside = [MOST, LEAST, self.high + span, self.low - span] if self.clipped else []
+        outside = [MOST, self.low - span, self.high + span, LEAST] if self.clipped else []
         inside = [v for v in outside if self.read(v) is not NOT_IN_DOMAIN and not self.low <= v <= self.high]
         return (*([None] if self.missing else []), *dict.fromkeys(inside))
 
@@ -212,6 +217,38 @@ def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = F
 def integers(low: int, high: int, *, clipped: bool = False, missing: bool = False) -> Integers:
     """Whole numbers from `low` to `high`, both included; see `Integers`. Raises `InvalidNeighbours`."""
     return Integers(low=plain(low), high=plain(high), clipped=clipped, missing=missing)
+
+
+@lru_cache(1 << 14)  # asked for with every record that is made
+def _ends_of_numbers(low: float, high: float) -> tuple[float, ...]:
+    inside = [math.nextafter(high, low), math.nextafter(low, high), TINY]
+    found = (high, low, 0.0, *by_turns(list(map(float, round_numbers(low, high))), inside))
+    return tuple(dict.fromkeys(v for v in found if low <= v <= high))
+
+
+@lru_cache(1 << 14)
+def _ends_of_integers(low: int, high: int) -> tuple[int, ...]:
+    every = range(low, high + 1) if high - low < EVERY else ()
+    found = (high, low, 0, *by_turns(round_numbers(low, high), [high - 1, low + 1]), *every)
+    return tuple(dict.fromkeys(v for v in found if low <= v <= high))
+
+
+def by_turns(first: Sequence[float], second: Sequence[float]) -> Iterator[Any]:
+    """One of each, as long as there are two; then the rest."""
+    for pair in zip_longest(first, second):
+        yield from (value for value in pair if value is not None)
+
+
+def round_numbers(low: float, high: float) -> list[int]:
+    """Powers of two and ten inside a range, their negatives, and `BORDERS`: where code puts its limits.
+
+    First those in the outer half of either side, then borders, then all others, each from the greatest on.
+    """
+    powers = {base**k for base in (2, 10) for k in range(64)}
+    signed = [sign * v for v in sorted(powers, reverse=True) for sign in (1, -1)]
+    outer = [v for v in signed if v > high / 2 or v < low / 2]
+    borders = [sign * v for v in BORDERS for sign in (1, -1)]
+    return list(dict.fromkeys(v for v in (*outer, *borders, *signed) if low < v < high))
 
 
 def _check_flags(clipped: Any, missing: Any) -> None:

@@ -103,12 +103,21 @@ class Records:
                 sizes=sizes_to_try(self.size),
                 base=base,
                 pinned=data is not None,
+                none_is_nan=self.form not in ("list", "record"),
             )
             found.append(iter(proposals))
-        for change in islice(in_turn(found), MOST):
+        sized = (change for change in in_turn(found) if allowed(self.size, *map(len, change.datasets)))
+        for change in islice(sized, MOST):
             pair = self._pair(change, layout)
             if self.contains(pair, data):
                 yield pair
+
+    def large(self, size: int, data: Any = None) -> Iterator[Pair]:
+        """Two pairs of so many records; none where no dataset has so many, or `data` are given."""
+        if data is not None or not allowed(self.size, size - 1, size):
+            return
+        proposals = Proposals(fields=self.fields, replace=self.adjacency == REPLACE_ONE, sizes=(size,))
+        yield from (self._pair(change, self.layout) for change in proposals.plain())
 
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
         """Other values of the record that differs, other records beside it, other numbers of them, another place."""

@@ -11,7 +11,7 @@ __all__ = ["Size", "allowed", "check_size", "sizes_to_try"]
 Size = int | tuple[int, int] | None
 
 #: Records in the larger dataset, the most promising numbers first.
-SIZES: Final = (10, 2, 100, 3, 1000)
+SIZES: Final = (10, 2, 100, 1000, 3)
 #: Records that a dataset may be asked to have: each is made.
 MOST_RECORDS: Final = 1_000_000
 
@@ -50,4 +50,4 @@ def sizes_to_try(size: Size) -> tuple[int, ...]:
         return (size, size + 1)
     least, most = size
     usual = [n for n in SIZES if least < n <= most]
-    return tuple(dict.fromkeys([*usual, min(least + 1, most), min(most, max(SIZES[-1], least + 1))]))
+    return tuple(dict.fromkeys([*usual, min(least + 1, most), min(most, max(*SIZES, least + 1))]))

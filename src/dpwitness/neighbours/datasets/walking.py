@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from dpwitness.neighbours.datasets.changes import Change
+from dpwitness.neighbours.datasets.changes import Change, rank_of
 from dpwitness.neighbours.datasets.domain import Domain, key_of
 from dpwitness.neighbours.datasets.fields import Fields, Record
 
@@ -35,7 +35,13 @@ def varied_changes(fields: Fields, change: Change) -> Iterator[Change]:
     for name, record in (("ordinary", middle), ("equal", change.after), ("equal", change.before)):
         if record is not None:
             yield replace(change, others=(record,) * n, label=f"all others {name}")
+    for name, falling in (("rising", False), ("falling", True)):
+        others = tuple(sorted(change.others, key=rank_of, reverse=falling))
+        yield replace(change, others=others, place=n // 2, label=f"others in {name} order")
     for k, domain in _some(fields.domains):
+        for value in islice(domain.odd(), 1):
+            others = tuple(_with(record, k, value) for record in change.others)
+            yield replace(change, others=others, label=f"{fields.paths[k]}={value!r:.20} in all others")
         for value in islice(domain.near(change.after[k]), VALUES):
             yield replace(change, after=_with(change.after, k, value), label=f"{fields.paths[k]}={value!r:.20}")
         for value in islice(domain.near(change.before[k]), VALUES) if change.before is not None else ():

@@ -1,0 +1,111 @@
+"""Inputs that a mechanism cannot take are left out and said; an error on one of two neighbours is a difference."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.search.large_inputs import among_many_records
+from dpwitness.search.objectives import GrowthAt
+from running import prepare
+
+LISTS = dpw.records(dpw.numbers(0, 1), form="list")
+EPOCHS = {"search_runs": 0, "max_runs": 200}
+SEARCH = {"search_runs": 600, "max_runs": 200}
+
+
+class Noisy:
+    """A sum with noise of scale 1, of inputs that `check` lets pass; no function, so that it is never compiled."""
+
+    def __init__(self, check, scale=1.0):
+        self.check, self.scale = check, scale
+
+    def __call__(self, rng, data):
+        self.check(data)
+        return float(np.sum(data)) + rng.laplace(0, self.scale)
+
+
+def many(limit, least=0):
+    def check(data):
+        if len(data) > limit:
+            math.exp(1000)
+        if len(data) < least:
+            raise ValueError(f"give {least} records")
+
+    return check
+
+
+@pytest.mark.parametrize("settings", [EPOCHS, SEARCH])
+def test_a_check_goes_on_without_inputs_that_cannot_be_run(settings):
+    verdict = dpw.check(Noisy(many(990)), claim=1.0, neighbours=LISTS, seed=1, workers=1, **settings)
+    assert isinstance(verdict, dpw.NotRefuted)
+    (note,) = [note for note in verdict.notes if "left out" in note]
+    assert "OverflowError (math range error)" in note
+    assert "size=" in note
+    assert "999 items" in note
+
+
+def test_a_violation_is_found_among_the_inputs_that_are_left():
+    mechanism = Noisy(many(500, least=4), scale=0.3)
+    verdict = dpw.check(mechanism, claim=1.0, neighbours=LISTS, seed=1, workers=1, search_runs=0, max_runs=4_000)
+    assert isinstance(verdict, dpw.Violation)
+    assert any("pairs of inputs were left out" in note for note in verdict.notes)
+
+
+def test_a_mechanism_is_tried_on_further_pairs_where_it_cannot_take_the_first():
+    mechanism = Noisy(many(10_000, least=30))
+    verdict = dpw.check(mechanism, claim=1.0, neighbours=LISTS, seed=1, workers=1, **EPOCHS)
+    assert len(verdict.witness.pair.data) >= 30
+    assert any("ValueError (give 30 records)" in note for note in verdict.notes)
+
+
+def test_a_mechanism_that_takes_no_input_ends_the_check():
+    with pytest.raises(dpw.MechanismRaised, match=r"OverflowError .* on run 0, on the input .* errors='outcome'"):
+        dpw.check(Noisy(many(-1)), claim=1.0, neighbours=LISTS, seed=1, workers=1, **EPOCHS)
+
+
+@pytest.mark.parametrize("settings", [EPOCHS, SEARCH])
+def test_an_error_on_one_side_alone_is_named_as_the_difference(settings):
+    with pytest.raises(dpw.MechanismRaised, match="which is a difference between neighbours"):
+        dpw.check(Noisy(many(999)), claim=1.0, neighbours=LISTS, seed=1, workers=1, **settings)
+
+
+def test_an_error_in_some_runs_on_both_sides_is_no_input_that_cannot_be_run():
+    def rarely(data):
+        if np.random.default_rng().random() < 0.5:
+            raise ValueError("now and then")
+
+    with pytest.raises(dpw.MechanismRaised, match="now and then"):
+        dpw.check(Noisy(rarely), claim=1.0, neighbours=LISTS, seed=1, workers=1, **EPOCHS)
+
+
+def large(check, relation=LISTS):
+    problem, running = prepare(Noisy(check), claim=1.0, neighbours=relation)
+    entry, spent = among_many_records(problem, running, GrowthAt(claim=problem.claim))
+    return entry, spent, running
+
+
+class Sampling(Noisy):
+    """One whose noise is left out for many records."""
+
+    def __call__(self, rng, data):
+        return float(np.sum(data)) + (0.0 if len(data) > 5_000 else rng.laplace())
+
+
+def test_many_records_are_tried_where_runs_are_fast():
+    problem, running = prepare(Sampling(None), claim=1.0, neighbours=dpw.records(dpw.numbers(0, 1)))
+    entry, spent = among_many_records(problem, running, GrowthAt(claim=problem.claim))
+    assert entry is not None
+    assert len(entry.pair.neighbour) == 10_000
+    assert spent > 0
+
+
+def test_no_more_records_are_tried_than_the_relation_has():
+    assert large(many(math.inf), dpw.records(dpw.numbers(0, 1), size=(1, 1000)))[:2] == (None, 0)
+
+
+def test_many_records_that_cannot_be_run_are_left_out():
+    entry, _, running = large(many(5_000), dpw.records(dpw.numbers(0, 1)))
+    assert entry is None
+    assert "1 pair of inputs was left out" in running.notes[-1]
