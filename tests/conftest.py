@@ -44,7 +44,7 @@ def asked_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat
 #: New examples in every run, and more of them; one that fails is printed as what finds it again.
-settings.register_profile("campaign", deadline=None, max_examples=300, print_blob=True, database=None)
+settings.register_profile("campaign", deadline=None, max_examples=200, print_blob=True, database=None)
 settings.load_profile("dpwitness")
 
 

@@ -85,7 +85,8 @@ def test_help_has_examples_that_parse_and_exit_codes(capsys, name):
     }
     assert ("violated" in text.partition("exit codes:")[2]) == (name in ("check", "profile", "replay"))
     assert set(EXIT_CODES) == {
-        console.NOT_REFUTED, console.VIOLATED, console.BAD_INPUT, console.UNEXPECTED, console.INTERRUPTED
+        console.NOT_REFUTED, console.VIOLATED, console.BAD_INPUT, console.UNEXPECTED, console.INTERRUPTED,
+        console.TERMINATED,
     }  # fmt: skip
 
 

@@ -346,7 +346,7 @@ def test_a_process_ends_with_the_one_that_started_it(monkeypatch):
     monkeypatch.setattr(processes_of_runs.os, "getppid", lambda: next(parents))
     monkeypatch.setattr(processes_of_runs.os, "_exit", ended.append)
     monkeypatch.setattr(processes_of_runs.time, "sleep", lambda seconds: None)
-    processes_of_runs._end_with(7)
+    processes_of_runs.end_with(7)
     assert ended == [1]
 
 

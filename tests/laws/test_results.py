@@ -109,7 +109,11 @@ def test_every_key_that_is_read_is_checked(kind):
         derived |= {"detectable_epsilon"}
     written = RESULTS[kind].to_json()
     for name in set(written) - derived:
-        for damaged in ({k: v for k, v in written.items() if k != name}, {**written, name: object()}):
+        without = {k: v for k, v in written.items() if k != name}
+        if kind.startswith("curve") and name == "ended":  # curves were always whole once
+            assert READERS[kind](without).ended == "runs"
+            without = {**written, name: 7}
+        for damaged in (without, {**written, name: object()}):
             with pytest.raises(InvalidWitness, match=name) as caught:
                 READERS.get(kind, verdict_from_json)(damaged)
             assert "\n" not in str(caught.value)

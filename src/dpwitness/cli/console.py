@@ -24,6 +24,7 @@ __all__ = [
     "BAD_INPUT",
     "INTERRUPTED",
     "NOT_REFUTED",
+    "TERMINATED",
     "UNEXPECTED",
     "VIOLATED",
     "Interrupts",
@@ -38,7 +39,7 @@ __all__ = [
     "wrapped",
 ]
 
-NOT_REFUTED, VIOLATED, BAD_INPUT, UNEXPECTED, INTERRUPTED = 0, 1, 2, 70, 130
+NOT_REFUTED, VIOLATED, BAD_INPUT, UNEXPECTED, INTERRUPTED, TERMINATED = 0, 1, 2, 70, 130, 143
 #: Seconds within which signals are one: `timeout`, as CI systems, sends SIGTERM to a process and then to its group.
 ONE_SIGNAL = 0.5
 #: Characters of one message: a hostile argument can be long, and is quoted.

@@ -15,8 +15,9 @@ EXIT_CODES: Final[Mapping[int, str]] = {
     0: "not refuted, or done",
     1: "violated: the claim is refuted",
     2: "bad input: one line on stderr says what, which value, and what to do",
-    70: "an unexpected error, such as a full disk; --traceback shows where",
-    130: "interrupted, with the result so far",
+    70: "an unexpected error, or a result that could not be printed; --traceback shows where",
+    130: "interrupted by Ctrl-C, with the result so far",
+    143: "terminated by SIGTERM, with the result so far",
 }
 
 
@@ -100,9 +101,9 @@ def command(
     examples
         Command lines without their first word.
     exits
-        The exit codes that the command has besides 70 and 130.
+        The exit codes that the command has besides 70, 130 and 143.
     """
-    codes = [f"  {code:<4} {EXIT_CODES[code]}" for code in (*exits, 70, 130)]
+    codes = [f"  {code:<4} {EXIT_CODES[code]}" for code in (*exits, 70, 130, 143)]
     epilog = "\n".join(["examples:", *(f"  $ dpwitness {line}" for line in examples), "", "exit codes:", *codes])
     add: Parser = subparsers.add_parser(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=epilog

@@ -47,7 +47,7 @@ def place_of(function: Any) -> Place:
     if found is not function and found is not plain:
         raise CannotLoad(f"{plain.__module__} has no {name} that is this function")
     file = getattr(module, "__file__", None)
-    if plain.__module__ == "__main__" and not file:
+    if plain.__module__ == "__main__" and not (file and Path(file).is_file()):  # of a pipe it is "<stdin>"
         raise CannotLoad(f"{name} was written in an interactive session")
     return Place(module=plain.__module__, file=None if file is None else str(Path(file).resolve()), name=name)
 

@@ -10,6 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from dpwitness.mechanisms.summary import Attributes
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
+from dpwitness.runs.processes import end_with
 
 __all__ = [
     "Answer",
@@ -239,6 +241,7 @@ def refuse_inside() -> None:
 
 def main() -> None:
     """Answer the question on stdin; stdout belongs to the answer, whatever the mechanism prints."""
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()  # a run may hang
     out = os.dup(1)
     os.dup2(2, 1)
     sys.path[:] = json.loads(sys.stdin.buffer.readline())

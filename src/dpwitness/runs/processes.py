@@ -193,10 +193,10 @@ def _threads_of_each(workers: int) -> dict[str, str]:
 def _begin(parent: int) -> None:
     """In each process: Ctrl-C is for the process that started it, which ends this one, or takes it along at its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """End this process when the one that started it is gone: killed, it has told nobody."""
     while os.getppid() == parent:
         time.sleep(ORPHANED)

@@ -33,7 +33,7 @@ from dpwitness.runs.streams import Role, generator
 COMPARED: Final = 32
 COMPARED_SECONDS: Final = 0.25
 #: Packages that every process has.
-OURS: Final = frozenset({"dpwitness", "_dpwitness_pytest"})
+OURS: Final = frozenset({"dpwitness", "_dpwitness_command", "_dpwitness_pytest"})
 
 
 class CannotSend(Exception):
