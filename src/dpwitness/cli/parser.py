@@ -15,7 +15,7 @@ EXIT_CODES: Final[Mapping[int, str]] = {
     0: "not refuted, or done",
     1: "violated: the claim is refuted",
     2: "bad input: one line on stderr says what, which value, and what to do",
-    70: "an unexpected error, such as a full disk; --traceback shows where",
+    70: "an unexpected error, a lost cluster, or a result that cannot be printed; --traceback shows where",
     130: "interrupted, with the result so far",
 }
 
