@@ -193,7 +193,7 @@ def test_bound(capsys):
         (["check", "svt", "--epsilon", "1", "--pair", "[1]", "[2]", "--queries", "3"], "leave out"),
         (["check", "svt", "--epsilon", "1", "--runs", "10"], "runs=10 is too small"),
         (["check", "svt", "--epsilon", "1", "--runs", "1.5"], "must be a whole number"),
-        (["check", "svt", "--epsilon", "1", "--max-time", "soon"], "must be a number"),
+        (["check", "svt", "--epsilon", "1", "--max-time", "soon"], "must be a positive time"),
         (["check", "svt", "--epsilon", "1", "--data", "missing.csv"], "cannot read missing.csv"),
         (["check", "svt", "--epsilon", "1", "--column", "a"], "give --data"),
         (["check", "svt", "--epsilon", "1", "--save", "no/such/place.json"], "there is no folder no/such"),

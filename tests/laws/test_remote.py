@@ -557,3 +557,9 @@ def test_an_answer_that_is_none_is_named(tmp_path, answer):
     lying = dpw.remote(program, "mine:f")
     with pytest.raises(dpw.MechanismCrashed, match=r"answered|ended"):
         dpw.check(lying, claim=1.0, neighbours=[([0.0], [1.0])], seed=1, workers=1, runs=100)
+
+
+def test_parameters_without_a_name_over_there(tmp_path):
+    (tmp_path / "there.py").write_text("def f(rng, data, /, scale=0.1):\n    return data[0] + rng.laplace(0, scale)\n")
+    there = dpw.remote(sys.executable, f"{tmp_path / 'there.py'}:f", max_time="60s")
+    assert dpw.check(there, claim=1.0, neighbours=[([0.0], [1.0])], seed=1, workers=1, runs=1_000).refuted

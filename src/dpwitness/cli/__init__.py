@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from dpwitness.cli.console import Interrupts, NoResult, explain, streams, text_of
-from dpwitness.cli.printing import apart
+from dpwitness.cli.printing import apart, of_command
 
 __all__ = ["main"]
 
@@ -41,7 +41,8 @@ def _run(given: list[str], trace: bool) -> int:
         return int(done.code or 0)
     arguments.traceback = trace
     try:
-        code: int = arguments.run(arguments)
+        with of_command(arguments.run):
+            code: int = arguments.run(arguments)
     except SystemExit as error:  # of the user's code, while it was imported or ran
         named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome")]
         whose = " or ".join(filter(None, named)) or arguments.command

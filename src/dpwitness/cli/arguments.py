@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from dpwitness import checks
 from dpwitness.errors import BadInput, InvalidParameter
 
 __all__ = ["given_input", "number", "seconds", "settings", "span", "threads", "whole"]
@@ -51,14 +52,14 @@ def threads(text: str) -> int:
 
 def seconds(text: str) -> float:
     """A time: 60, 60s, 500ms, 2m or 1h."""
-    for unit, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)):
-        if text.endswith(unit):
-            value = number(text.removesuffix(unit)) * factor
-            break
-    else:
-        value = number(text)
+    try:
+        value = checks.seconds("time", text)
+    except InvalidParameter:
+        value = math.nan
     if not 0 < value <= LONGEST_TIME:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a positive time of at most {LONGEST_TIME:g} s")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be a positive time of at most {LONGEST_TIME:g} s, such as 60, 60s, 500ms, 2m or 1h"
+        )
     return value
 
 

@@ -7,10 +7,10 @@ and C libraries. It costs nothing a run. Standard library only: this is loaded b
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
-__all__ = ["apart", "for_result"]
+__all__ = ["apart", "for_result", "of_command"]
 
 OUT, ERR = 1, 2
 
@@ -70,7 +70,7 @@ def apart(*, for_good: bool = False) -> Iterator[None]:
 @contextlib.contextmanager
 def for_result() -> Iterator[None]:
     """While this lasts `sys.stdout`, and the file behind it, are the standard output."""
-    if _held is None:
+    if _held is None or sys.stdout is _held.stream:
         yield
         return
     _held.give()
@@ -78,6 +78,12 @@ def for_result() -> Iterator[None]:
         yield
     finally:
         _held.take()
+
+
+def of_command(run: Callable[..., int]) -> contextlib.AbstractContextManager[None]:
+    """Where a command prints while it runs: one of another package prints its result, ours have `for_result`."""
+    ours = str(getattr(run, "__module__", "")).startswith("dpwitness.")
+    return contextlib.nullcontext() if ours else for_result()
 
 
 def _flush(stream: Any) -> None:
