@@ -54,9 +54,7 @@ def found(outcome, name):
         try:
             if step.startswith("number of "):
                 value = float(len(value)) if not np.isscalar(value) and value is not None else ABSENT
-            elif step == "outcome":
-                value = value if not isinstance(value, dict | list | pd.Series | set) else ABSENT
-            else:
+            elif step != "outcome":
                 word, text = step.split(" ", 1)
                 key = text[1:-1] if text.startswith("'") else int(text)
                 value = looked_up(value, word, key)
@@ -84,11 +82,11 @@ def holds(said, outcome):
         parts = [holds(part, outcome) for part in said.split(" and ")]
         return None if None in parts else all(parts)
     match = re.fullmatch(
-        r"(?P<name>.*?) (?:(?P<there>present|absent)|at least (?P<least>\S+)|below (?P<most>[^ ,]+)(?P<other>, or no number)?"
-        r"|from (?P<from>\S+) to below (?P<to>\S+))",
+        r"(?P<name>.*?) (?:(?P<there>present|absent)|at least (?P<least>\S+)"
+        r"|below (?P<most>[^ ,]+)(?P<other>, or no number)?|from (?P<from>\S+) to below (?P<to>\S+))",
         said,
     )  # fmt: skip
-    if match is None or re.search(r" [−+/] |sum|largest|smallest|order of|one of|outcomes?:", match["name"]):
+    if match is None or re.search(r" [−+/] |sum|largest|smallest|order of|one of|exactly|outcomes:", match["name"]):
         return None
     value = found(outcome, match["name"])
     if match["there"]:
@@ -175,6 +173,11 @@ def test_counts_and_rows_are_those_of_one_process():
     assert there.notes == ()
 
 
+def same(output):
+    """It keeps numba from being asked."""
+    return output
+
+
 def random_tokens(rng, data):
     return {str(token): 1.0 for token in rng.integers(0, 1 << 60, 3)} | {"count": rng.random()}
 
@@ -189,7 +192,9 @@ def test_keys_that_never_come_again_fill_no_memory_and_convict_nobody():
     assert mechanism.places[MOST] == "number of other entries"
     assert set(x[:, MOST]) == {3.0}  # none of the last tokens has a coordinate
     # What the side that ran first showed takes no place from the other: both are laid out by what was there before.
-    verdict = dpw.check(random_tokens, claim=0.1, neighbours=dpw.pairs(([0], [1])), max_runs=600, workers=1, seed=1)
+    verdict = dpw.check(
+        random_tokens, claim=0.1, neighbours=dpw.pairs(([0], [1])), max_runs=300, workers=1, seed=1, outcome=same
+    )
     assert isinstance(verdict, dpw.NotRefuted)
 
 
@@ -238,7 +243,7 @@ def test_a_file_without_a_layout_is_replayed_by_position(tmp_path):
 )
 def test_a_damaged_layout_is_refused(entries):
     verdict = dpw.check(histogram, neighbours=dpw.pairs((["flu"], ["flu", "hiv"])), **SETTINGS)
-    with pytest.raises(InvalidWitness, match="must be|lacks"):
+    with pytest.raises(InvalidWitness, match=r"must be|lacks"):
         dpw.Witness.from_json(json.loads(json.dumps({**verdict.witness.to_json(), "entries": entries})))
 
 

@@ -312,20 +312,21 @@ def test_a_fitted_model_is_named_with_what_it_holds():
 @pytest.mark.parametrize("outcome", ["coef_, intercept_", ("coef_", "intercept_")])
 def test_attributes_are_outcomes(outcome):
     mechanism, rows = rows_of(lambda rng, data: Fitted([1.0, 2.0], 3.0), outcome=outcome)
-    assert rows[0, 1:5].tolist() == [2, 1, 2, 3]
+    assert rows[0, 1:6].tolist() == [symbol("list"), 2, 1, 2, 3]
     assert mechanism.places == {
         0: "outcome",
-        1: "attribute 'coef_', number of values",
-        2: "attribute 'coef_', value 1",
-        3: "attribute 'coef_', value 2",
-        4: "attribute 'intercept_'",
+        1: "attribute 'coef_'",
+        2: "attribute 'coef_', number of values",
+        3: "attribute 'coef_', value 1",
+        4: "attribute 'coef_', value 2",
+        5: "attribute 'intercept_'",
     }
 
 
 def test_one_attribute_is_its_value():
     mechanism, rows = rows_of(lambda rng, data: Fitted([1.0, 2.0]), outcome="coef_")
-    assert rows[0, 2:4].tolist() == [1, 2]
-    assert mechanism.places[3] == "attribute 'coef_', value 2"
+    assert rows[0, 3:5].tolist() == [1, 2]
+    assert mechanism.places[4] == "attribute 'coef_', value 2"
 
 
 @pytest.mark.parametrize("outcome", ["", "coef_,", "a b", (), (1,), 3, b"coef_", "a:b"])
@@ -347,10 +348,10 @@ def test_a_missing_attribute_is_an_error():
         (pd.DataFrame({"age": [1, 2]}, index=["x", "y"]), {3: "column 'age', index 'y'", 4: "order of columns"}),
         (pd.Series([1, 2], index=["x", "y"]), {1: "number of rows", 2: "index 'x'", 3: "index 'y'"}),
         ({"a", "b"}, {1: "number of elements"}),
-        (np.array([[1.0, 2.0], [3.0, 4.0]]), {1: "row 1, number of values", 6: "row 2, value 2"}),
-        (Point(1, 2), {1: "field 'x'", 2: "field 'y'"}),
+        (np.array([[1.0, 2.0], [3.0, 4.0]]), {3: "row 1, number of values", 9: "row 2, value 2"}),
+        (Point(1, 2), {1: "number of values", 2: "field 'x'", 3: "field 'y'"}),
         (1j, {1: "part real", 2: "part imaginary"}),
-        ([1, [2]], {1: "value 1", 2: "value 2, number of values", 3: "value 2, value 1"}),
+        ([1, [2]], {2: "value 1", 4: "value 2, number of values", 5: "value 2, value 1"}),
         ([1.0, "a"], {}),
         (np.arange(3.0), {}),
         (None, {}),

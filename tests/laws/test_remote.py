@@ -336,7 +336,7 @@ def test_many_runs_a_call(at):
 
 
 def test_attributes_are_read_over_there(at):
-    assert rows_of(at("fit"), outcome="coef_,intercept_")[0, 1:].tolist() == [2, 1.0, 2.0, 3.0]
+    assert rows_of(at("fit"), outcome="coef_,intercept_")[0, 2:].tolist() == [2, 1.0, 2.0, 3.0]
     with pytest.raises(InvalidOutcome, match="outcome='weights_': 'Model' object has no attribute 'weights_'"):
         rows_of(at("fit"), outcome="weights_")
     for name in ("fit", "unknown"):

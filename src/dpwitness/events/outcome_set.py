@@ -159,8 +159,9 @@ def _outcome_text(row: Rows, flags: bool, label: Label | None) -> str:
 def _keyed_text(row: Rows, noun: str, label: Label | None) -> str:
     """An outcome with keys: all that it holds."""
     present = np.flatnonzero(~np.isnan(row)).tolist()
-    if present == [0] and is_exception(row[0]):
-        return _outcome_text(row, False, label)
+    if present == [0]:
+        said = _outcome_text(row[:1], False, label)
+        return said if is_exception(row[0]) else f"{place_text(0, noun)} {said}"
     texts = [(label(row[c]) if label else None) or _exact_text(float(row[c])) for c in present]
     return (
         f"exactly {', '.join(f'{place_text(c, noun)} {t}' for c, t in zip(present, texts, strict=True)) or 'nothing'}"

@@ -54,6 +54,8 @@ def _(value: Any, row: Row, place: Place) -> None:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         row.add(value.tolist() if isinstance(value, np.ma.MaskedArray) else value[()], place)
         return
+    if row.keyed:
+        row.put(symbol("list"), place, "a list")  # so that what holds nothing is there, too
     row.length(len(value), place)
     append_entries(value, row, place)
 

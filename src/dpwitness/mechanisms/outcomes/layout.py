@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
-from dpwitness.mechanisms.outcomes.row import LABELS, Row, key_codes, row_of, said
+from dpwitness.mechanisms.outcomes.row import LABELS, Row, key_codes, said
 
 Rows = NDArray[np.float64]
 #: A step from a place of an outcome to one within: a word, and the codes of the key, label or number.
@@ -217,13 +217,13 @@ class KeyedRow(Row):
 def keyed_row(value: Any, row: KeyedRow, attributes: Sequence[str] = ()) -> None:
     """Write an outcome into an empty row; `attributes`: those of which it is the value, or of several the values.
 
-    Raises as `row_of`.
+    Raises as `row.row_of`.
     """
     if attributes:
         for name, item in zip(attributes, value if len(attributes) > 1 else (value,), strict=True):
             row.add(item, row.at(None, "attribute", name))
     else:
-        row_of(value, row)
+        row.add(value)
 
 
 def others(found: Sequence[tuple[Entry, float]]) -> list[float]:

@@ -133,7 +133,7 @@ def said(outer: str, word: str, name: Any) -> str:
 def listed(names: Sequence[Any]) -> str:
     """Names in their order, for people; of many the first."""
     shown = [repr(name.item() if isinstance(name, np.generic) else name) for name in names[:LISTED]]
-    return ", ".join(shown) + (f", … ({len(names)})" if len(names) > LISTED else "")
+    return ", ".join(shown) + (f", … ({len(names)})" if len(names) > LISTED else "") or "none"
 
 
 @singledispatch
