@@ -20,6 +20,8 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summarised, summary
 from dpwitness.neighbours import Data, Pair
 
+#: Types of most outcomes.
+FLOATS: Final = (float, np.float64)
 #: Exceptions of which it is asked whether something is used up: each may cost runs.
 ASKED: Final = 8
 #: In `of`, the mechanism and the layout of the runs that this thread makes: a thread that is left behind at a deadline
@@ -238,6 +240,12 @@ class PythonMechanism(Mechanism):
         """One output as a row of numbers."""
         summarise = self._summary()
         value = output if summarise is None else summarised(summarise, output, self.name, run)
+        # The common case by itself: a number after another one.
+        if type(value) in FLOATS and False in self._bare and not self.keyed:
+            number = float(value)
+            if number < 0 or number > 0:
+                row[0], row[1:] = number, np.nan
+                return 1
         if is_sequence(value):
             self.check_length(len(value), run)
         try:
