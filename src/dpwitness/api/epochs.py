@@ -69,6 +69,7 @@ class _Epochs:
     runs: int = 0
     ended: str = "runs"
     lost: ClusterLost | None = None
+    late: bool = False  # whether an epoch ended with fewer runs than it should have
 
     @property
     def wealth(self) -> Wealth:
@@ -109,6 +110,7 @@ class _Epochs:
             if log_wealth >= threshold:
                 self.ended = "refuted"
                 return
+            self.late |= made < n
             if made < n or course.full:
                 return
             if not varied and min(course.runs for course in self.courses) >= FIRST:
@@ -170,7 +172,7 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
         raise MechanismTimeout(f"{problem.mechanism.name} did not finish its first runs in time: give more time")
     refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
     candidate = epochs.candidate
-    if candidate is None and epochs.ended == "runs":
+    if candidate is None and epochs.late and epochs.ended == "runs":
         epochs.ended = "time"  # not two runs of any pair
     if epochs.ended != "runs" or candidate is None:
         return _ended(problem, runner, effort, epochs, candidate, notes)
@@ -208,6 +210,7 @@ def _ended(
     notes: tuple[str, ...],
 ) -> Verdict:
     """The verdict where the epochs were all there was: the claim is refuted, or somebody interrupted."""
+    candidate = candidate or next(filter(None, (course.ordinary() for course in epochs.courses)), None)
     candidate = candidate or _anything(epochs.best)
     done = Confirmed(totals=(epochs.best.counts(candidate),), ended=epochs.ended, lost=epochs.lost)
     shards = Shards(series=epochs.series)

@@ -10,7 +10,7 @@ from dpwitness.api.checking import confirm_candidate
 from dpwitness.api.door import public
 from dpwitness.api.loop import prepared
 from dpwitness.api.replaying import replay
-from dpwitness.api.witnessed import AnyWitness, about, as_witness, relation_of, statement_of
+from dpwitness.api.witnessed import AnyWitness, about, as_witness, relation_of, rows_of, statement_of
 from dpwitness.checks import seconds
 from dpwitness.effort import CHECK_RUNS, Effort
 from dpwitness.errors import InvalidWitness, MechanismError, MechanismTimeout
@@ -76,7 +76,7 @@ def shrink(
         return None if small is None else confirm_candidate(problem, runner, effort, small, spent=spent)
 
     try:
-        verdict = prepared(statement, effort, work)
+        verdict = prepared(statement, effort, work, rows_of(old))
     except MechanismTimeout:
         return violation  # what was proved stands, whatever the time for making it smaller was
     except MechanismError as error:

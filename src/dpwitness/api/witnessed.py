@@ -8,6 +8,7 @@ from typing import Any
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
 from dpwitness.errors import InvalidWitness
+from dpwitness.mechanisms.resolve import How
 from dpwitness.neighbours import Data, Pairs, Relation, as_relation, taken
 from dpwitness.problem import Problem, Statement
 from dpwitness.results.profile import Profile
@@ -47,6 +48,11 @@ def statement_of(
         mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters,
         reference=reference or (witness.mechanism if named else None), **more,
     )  # fmt: skip
+
+
+def rows_of(witness: Witness) -> How:
+    """What a witness says of the rows that its event looks at."""
+    return How(layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
 
 
 def about(problem: Problem, relation: Relation, data: Data | None) -> Problem:

@@ -16,8 +16,10 @@ from dpwitness.checks import brief
 from dpwitness.clock import Deadline
 from dpwitness.errors import InvalidParameter, MechanismRaised, MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
+from dpwitness.events.encoding import is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
+from dpwitness.mechanisms.outcomes.layout import Layout
 from dpwitness.neighbours import Pair
 from dpwitness.runs.executor import Executor, Threads, default_workers
 from dpwitness.runs.remote import Remote
@@ -124,23 +126,27 @@ class Runner:
     ) -> tuple[Rows, Rows]:
         """Outcomes of n paired search runs as rows of one width for each side, NaN behind the end of each.
 
-        `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. Raises
+        `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. What stands behind the
+        layout of outcomes with keys gets coordinates of its own: samples of such are drawn one after the other. Raises
         `MechanismTimeout` when the deadline passes first; with `partial_too` only if no shard was done by then, else
         the rows of those that were come back.
         """
-        return self._sampled(pair, n, role, *key, coupled=coupled, partial_too=partial_too, size=size)[:2]
+        layout = self.mechanism.layout
+        rows, _ = self._drawn(pair, n, role, key, coupled=coupled, partial_too=partial_too, size=size)
+        return self._settled(rows, layout)
 
-    def _sampled(
-        self,
-        pair: Pair,
-        n: int,
-        role: Role,
-        *key: int,
-        coupled: bool,
-        partial_too: bool = False,
-        size: int | None = None,
-    ) -> tuple[Rows, Rows, Turns]:
-        """As `sample`, with the turns of the runs."""
+    def _settled(self, rows: Rows, layout: Layout | None) -> tuple[Rows, Rows]:
+        """Rows as they are learned from; what they show of entries that are no numbers is for words of events."""
+        x, y = self.mechanism.settled(rows, layout)
+        for side in (x, y):
+            self.mechanism.mixed.update(np.flatnonzero(np.any(is_no_number(side), axis=0)).tolist())
+        return x, y
+
+    def _drawn(
+        self, pair: Pair, n: int, role: Role, key: tuple[int, ...], *, coupled: bool, partial_too: bool,
+        size: int | None,
+    ) -> tuple[Rows, Turns]:  # fmt: skip
+        """As `sample`, by the layout that there is: rows of shape (2, n, width), and their turns."""
         mechanism, needed = self.mechanism, 1
         parts: list[Rows] = []
         turns: list[Turns] = []
@@ -159,7 +165,7 @@ class Runner:
         mechanism.width = max(mechanism.width, needed)
         width = max(part.shape[2] for part in parts)  # a shard with a long outcome has wider rows
         both = parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts], axis=1)
-        return both[0, :, :needed], both[1, :, :needed], np.concatenate(turns, axis=1)
+        return both[:, :, :needed], np.concatenate(turns, axis=1)
 
     def _shards(
         self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool, size: int | None = None
@@ -167,7 +173,7 @@ class Runner:
         """What all work of this runner has."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
-            "size": size or self.mechanism.shard, "coupled": coupled,
+            "size": size or self.mechanism.shard, "coupled": coupled, "layout": self.mechanism.layout,
         }  # fmt: skip
 
     def tally(self, pair: Pair, event: Counted, n: int, role: Role, *key: int) -> Tally:
@@ -196,10 +202,14 @@ class Runner:
         try:
             # In so many parts that few runs, too, are made beside each other.
             size = None if self.mechanism.cost.in_numbers else max(n // EPOCH_PARTS, 1)
-            x, y, turns = self._sampled(pair, n, Role.EPOCH, *key, coupled=coupled, partial_too=True, size=size)
+            layout = self.mechanism.layout
+            rows, turns = self._drawn(pair, n, Role.EPOCH, key, coupled=coupled, partial_too=True, size=size)
         except MechanismTimeout:
-            x, y, turns = np.empty((0, 1)), np.empty((0, 1)), np.empty((3, 0), np.int64)
-        return CountsTable(cells_of(events, x, y)), x, y, turns
+            none = np.empty((0, 1))
+            return CountsTable(cells_of(events, none, none)), none, none, np.empty((3, 0), np.int64)
+        # Evidence is of rows as they were laid out before the runs; what new keys showed is for the next epoch.
+        counts = CountsTable(cells_of(events, *rows))
+        return counts, *self._settled(rows, layout), turns
 
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True

@@ -9,7 +9,7 @@ gets the runs. The next epoch belongs to the pair whose wealth, less a charge fo
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
-from dpwitness.events import Event, OutcomeSet
+from dpwitness.events import Event, Interval, OutcomeSet
+from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
 from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, log_e_values_of
 from dpwitness.mechanisms.mechanism import Turns
@@ -187,8 +188,32 @@ class Course:
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
         """The event with the largest stake, or what learners like best where betting has won nothing; None without any.
 
-        `planned`: the runs in which it will be tested.
+        `planned`: the runs in which it will be tested. An event that all runs so far are in, or none, gives way to one
+        that some are in.
         """
+        found = self._candidate(claim, planned)
+        return found if found is not None and self._tells(found.event) else self.ordinary() or found
+
+    def _tells(self, event: Event) -> bool:
+        """Whether some runs were in an event and some were not."""
+        hits = np.concatenate([event.contains(self.x), event.contains(self.y)])
+        return bool(np.any(hits) and not np.all(hits))
+
+    def ordinary(self) -> Candidate | None:
+        """The event of one entry that comes nearest to half of all runs so far; None where all were the same."""
+        if not self.runs:
+            return None
+        events = [event for column in range(self.x.shape[1]) for event in _halves(self.x, self.y, column)]
+        shares = [(event.contains(self.x), event.contains(self.y)) for event in events]
+        far = [abs((float(a.mean()) + float(b.mean())) / 2 - 0.5) for a, b in shares]
+        if not far or min(far) >= 0.5:
+            return None
+        k = int(np.argmin(far))
+        a, b = shares[k]
+        estimate = Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))
+        return Candidate(pair=self.pair, event=events[k], estimate=estimate)
+
+    def _candidate(self, claim: Claim, planned: int) -> Candidate | None:
         if self.wealth <= 0 and self.runs > 1:
             objective = GrowthAt(claim=claim, planned=planned)
             learned = learn(sample_of(self.x, self.y), objective, thorough=self.runs >= THOROUGH, most=1)[0]
@@ -212,6 +237,21 @@ class Course:
         number = self.numbers.get(candidate.event)
         seen = Counts() if number is None else self.seen.of(number)
         return seen if candidate.pair.data is self.pair.data else seen.swapped()
+
+
+def _halves(x: Rows, y: Rows, column: int) -> Iterator[Event]:
+    """That an entry is there, the upper half of its numbers, and the most frequent of what is no number."""
+    yield Interval(coordinate=column)
+    values = np.concatenate([x[:, column], y[:, column]])
+    codes = values[is_no_number(values)]
+    values = np.sort(values[values >= LEAST_NUMBER])
+    if len(values) and values[0] < values[-1]:
+        middle = values[len(values) // 2]
+        yield Interval(coordinate=column, low=float(middle if middle > values[0] else values[values > middle][0]))
+    if len(codes):
+        kinds, times = np.unique(codes, return_counts=True)
+        most = float(kinds[np.argmax(times)])
+        yield Interval(coordinate=column, low=most, high=float(np.nextafter(most, np.inf)))
 
 
 def next_course(courses: Sequence[Course]) -> Course:
