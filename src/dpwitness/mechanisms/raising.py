@@ -67,8 +67,8 @@ def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
             "difference between neighbours; errors='outcome' tests it"
         )
     made = MechanismRaised(
-        f"{error}; if the claim is not about such inputs, say which it is about, as by size= and the domain of "
-        "records(…); errors='outcome' takes exceptions for outcomes"
+        f"{error}; if the claim leaves such inputs out, say so by size= or a narrower domain in records(…); "
+        "errors='outcome' takes exceptions for outcomes"
     )
     made.on_both_inputs = (often, never) == (runs, others)
     return made
