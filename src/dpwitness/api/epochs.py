@@ -128,7 +128,7 @@ class _Epochs:
         if course.runs or len(self.courses) == 1:
             raise error
         self.runner.leave_out(error)
-        self.courses.remove(course)
+        self.courses = [other for other in self.courses if other is not course]
 
     def tested(self, candidate: Candidate, done: Confirmed, shards: Shards, wealth: Wealth) -> Tested:
         """What was tested in the end, with the evidence of all bets."""

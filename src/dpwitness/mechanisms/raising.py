@@ -66,8 +66,8 @@ def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
     often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
     if not often or raised[1 - side]:
         made = MechanismRaised(
-            f"{error}; if the claim is not about such inputs, say which it is about, as by size= and the domain of "
-            "records(…); errors='outcome' takes exceptions for outcomes"
+            f"{error}; if the claim leaves such inputs out, say so by size= or a narrower domain in records(…); "
+            "errors='outcome' takes exceptions for outcomes"
         )
         made.on_both_inputs = raised == [runs, runs]
         return made
