@@ -4,8 +4,8 @@
 
 `histograms`: adaptive attack and Algorithm 4 of Chen & Machanavajjhala (2015) on systems of the same ε and the same
 split of it. `kept`: what is claimed against what is right, of the user's own systems (no totals), with and without ε₁.
-`broken`: the same where the system is not as stated. A claim is right where the count is the guess times one factor: the
-one that the attack says, or where it says none a whole one, the same for all cells of a run.
+`broken`: the same where the system is not as stated. A claim is right where the count is the guess times one factor:
+the one that the attack says, or where it says none a whole one, the same for all cells of a run.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
-from dpwitness.attacks.threshold_testing.oracle import Noise, Queries, queries_of
+from dpwitness.attacks.threshold_testing.oracle import Noise, Queries
 from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction, reconstruct
 from dpwitness.attacks.threshold_testing.simulated import paper_oracle
 
@@ -204,31 +204,25 @@ KEPT: dict[str, tuple[System, dict[str, float]]] = {
 }
 
 
-class Own:
-    """A system that takes many questions at once."""
-
-    def __init__(self, answer: Callable[[np.ndarray], np.ndarray]) -> None:
-        self._answer = answer
-
-    def ask_all(self, questions: list[np.ndarray]) -> list[bool]:
-        """As `Oracle` has it."""
-        return list(self._answer(np.array(questions, np.float64)))
+def asked(answer: Callable[[np.ndarray], np.ndarray], cells: int, noise: Noise) -> Queries:
+    """What the attack may ask."""
+    return Queries(lambda questions: answer(np.array(list(questions), np.float64)), cells, noise)
 
 
 def claims(name: str, system: System, stated: dict[str, float], runs: int) -> str:
     """A line of the second and third table: all histograms, each so many runs."""
-    claimed = right = false_runs = runs_with = asked = 0
+    claimed = right = false_runs = runs_with = systems = 0
     said = 0.0
     for h, counts in enumerate(small_histograms()):
         for k in range(runs):
             answer = system(counts, np.random.default_rng([4, h, k]))
-            oracle: Queries = queries_of(Own(answer), len(counts), noise=Noise(**stated))
+            oracle = asked(answer, len(counts), Noise(**stated))
             found = adaptive_attack(oracle, np.random.default_rng([5, h, k]))
             n, good = int(found.known.sum()), int(claimed_right(found, counts).sum())
             claimed, right, said = claimed + n, right + good, said + n * found.confidence
-            runs_with, false_runs, asked = runs_with + (n > 0), false_runs + (good < n), asked + 1
+            runs_with, false_runs, systems = runs_with + (n > 0), false_runs + (good < n), systems + 1
     return (
-        f"| {name} | {asked} | {runs_with} | {false_runs} | {claimed} | {said / max(claimed, 1):.4f} "
+        f"| {name} | {systems} | {runs_with} | {false_runs} | {claimed} | {said / max(claimed, 1):.4f} "
         f"| {right / max(claimed, 1):.4f} |"
     )
 
