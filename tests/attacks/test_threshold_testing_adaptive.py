@@ -8,12 +8,14 @@ from scipy.stats import binom
 from statsmodels.datasets import nile
 
 from dpwitness.attacks.oracles.asking import Limits
-from dpwitness.attacks.threshold_testing import adaptive
+from dpwitness.attacks.threshold_testing import adaptive, ratios
 from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
-from dpwitness.attacks.threshold_testing.balance import OPEN, Weighed, in_largest_unit, random_sum
-from dpwitness.attacks.threshold_testing.comparing import Scales, lay_base
+from dpwitness.attacks.threshold_testing.balance import OPEN, Weighed, in_largest_unit, prevailing_unit, random_sum
+from dpwitness.attacks.threshold_testing.comparing import Base, Scales, lay_base
 from dpwitness.attacks.threshold_testing.oracle import Noise, Queries, queries_of
+from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction
 from dpwitness.attacks.threshold_testing.simulated import ThresholdOracle
+from dpwitness.attacks.threshold_testing.system_command import _up_to_factor
 from dpwitness.attacks.threshold_testing.weighing import weigh
 from dpwitness.attacks.threshold_testing.weights import Weights
 from dpwitness.errors import AttackStopped, InvalidParameter
@@ -150,6 +152,102 @@ def test_the_limit_of_the_factor_covers_the_true_one_as_often_as_it_says(factor)
         missed += number * (said.factor == 1 or (said.factor_at_most or np.inf) < factor)
     assert missed <= binom.isf(1e-9, runs, 0.05)
     assert missed > 0.01 * runs  # and says something
+
+
+SIXTEENS = np.concatenate([16 * np.random.default_rng(1).poisson(3, 150), [17, 35, 59, 101], np.zeros(400, np.int64)])
+
+
+@pytest.mark.parametrize("z", [-5.82, -2.24, -0.3, 5.26])
+def test_cells_between_two_whole_numbers_of_the_others_unit_are_not_claimed(z):
+    found = adaptive_attack(oracle_at(SIXTEENS, z), np.random.default_rng(1))
+    assert found.known.mean() > 0.95
+    assert found.factor is None
+    assert np.array_equal(16 * found.guess[found.known], SIXTEENS[found.known])
+    assert found.confidence < 0.999  # a single such cell need not show
+
+
+def test_with_a_total_nearly_all_of_them_are_right():
+    found = adaptive_attack(oracle_at(SIXTEENS, 5.26, totals=0.5), np.random.default_rng(1))
+    assert found.factor == 16
+    assert np.mean(found.guess == SIXTEENS) > 0.98
+    assert np.array_equal(found.guess[found.known], SIXTEENS[found.known])
+
+
+@pytest.mark.parametrize("z", [2.3, -12.3])
+def test_a_few_different_counts_are_told_by_many_cells_alike(z):
+    counts = np.random.default_rng(2).choice([0, 7, 40], 600, p=[0.6, 0.25, 0.15])
+    found = adaptive_attack(oracle_at(counts, z, totals=0.1), np.random.default_rng(1))
+    assert found.method == "weighing"
+    assert np.array_equal(found.guess, counts)
+    assert found.queries < 60 * len(counts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_ratio_that_so_few_cells_leave_open_is_not_claimed(seed):
+    # 17 times 3 for 40 times 7 passed 64 fresh sums of 60 cells.
+    rng = np.random.default_rng(seed)
+    counts = rng.choice([0, 7, 40], 120, p=[0.5, 0.3, 0.2])
+    found = adaptive_attack(oracle_at(counts, -1.16), rng)
+    some = found.known & (found.guess > 0)
+    ratios = np.unique(counts[some] / found.guess[some])
+    assert np.array_equal(ratios, np.rint(ratios))
+    assert len(ratios) <= 1
+
+
+@given(st.floats(0.5, 9.0), st.floats(0.01, 0.99), st.integers(8, 60), st.integers(20, 200))
+@settings(max_examples=40, deadline=None)
+def test_the_limits_of_a_ratio_hold_it(r, t, others, ones):
+    class Fixed:
+        def above(self, signs):
+            return signs.astype(float) @ np.repeat([1.0, r], [ones, others]) >= t
+
+    class Weighed:
+        base = Base(signs=np.zeros(ones + others, np.int8), above=np.arange(ones + others))
+        scales = Fixed()
+
+    cells = np.arange(ones + others)
+    low, high = ratios._ratio(Weighed(), cells[:ones], cells[ones:], round(2 * r) / 2, np.array([0.0, 1.0]))
+    assert low - 1e-9 <= r <= high + 1e-9
+    assert high - low < 0.6 * r
+
+
+def test_a_unit_is_one_of_nearly_all_cells():
+    assert prevailing_unit(np.array([16] * 30 + [17, 35])) == 16
+    assert prevailing_unit(np.array([16, 17, 35])) == 1
+    assert prevailing_unit(np.array([2] * 500 + [3] * 12)) == 1  # so many do not lie there by chance
+    assert prevailing_unit(np.zeros(4, np.int64)) == 1
+    low = np.array([4, 8, 12, 4, 8, 5, 0])
+    weighed = in_largest_unit(low, low, 64, 9)
+    assert weighed.known.tolist() == [True] * 5 + [False, True]
+    assert (weighed.low[5], weighed.high[5], weighed.likeliest[5]) == (1, 2, 1.25)
+    assert weighed.threshold is None
+
+
+def test_cells_that_the_answers_do_not_tell_apart_are_one_total():
+    low = np.concatenate([SMALL, np.zeros(500, np.int64)])
+    high = low + (np.arange(len(low)) >= len(SMALL))
+    weighed = Weighed(low=low, high=high, likeliest=low * 1.0, tried=64, threshold=None)
+    oracle, bought = oracle_at(low, 0.5), []
+
+    def totals(parts):
+        bought.append(parts)
+        noise = np.random.default_rng(3).laplace(0.0, 20.0, parts.max() + 1)
+        return np.bincount(parts, weights=low) + noise
+
+    oracle.totals, oracle._totals = totals, totals
+    oracle.noise = Noise(epsilon_totals=0.05)
+    found = adaptive._in_people(oracle, weighed, False)
+    assert len(bought) == 1  # a budget is spent once
+    assert bought[0].max() == 1
+    assert np.array_equal(found.guess, low)
+
+
+def test_only_a_factor_that_is_claimed_makes_counts_right():
+    guess, truth = np.array([10, 10, 20, 5]), np.array([16, 16, 32, 8])
+    said = {"guess": guess, "known": np.ones(4, bool), "confidence": 0.9, "method": "weighing", "queries": 1}
+    assert _up_to_factor(Reconstruction(**said, factor=None), truth) == 0  # 1.6 is no whole number
+    assert _up_to_factor(Reconstruction(**said, factor=None), np.array([20, 20, 40, 11])) == 3
+    assert _up_to_factor(Reconstruction(**said, factor=None, factor_at_most=1.5), 2 * guess) == 0
 
 
 def test_a_cell_that_outweighs_all_others_is_not_claimed():

@@ -14,7 +14,7 @@ from dpwitness.attacks.threshold_testing.balance import Balance
 from dpwitness.attacks.threshold_testing.questions import Cells
 from dpwitness.attacks.threshold_testing.weights import Weights
 
-__all__ = ["weigh_kinds"]
+__all__ = ["kinds_stand", "weigh_kinds"]
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +24,9 @@ FEWEST_CELLS: Final = 8
 #: Questions for each ratio, and how even a question cuts the polygon at least.
 QUESTIONS: Final = 60
 EVEN: Final = 0.05
+#: A fraction in units of 1/q is taken for the ratio where so many times 1/q² limits it; and for rounding errors.
+CLOSE: Final = 0.25
+ROUNDING: Final = 1e-9
 #: Sums that look for the gap.
 GAP_TRIES: Final = 60
 #: Units of the first count.
@@ -35,14 +38,10 @@ def weigh_kinds(balance: Balance, cells: Cells, rng: np.random.Generator) -> boo
 
     Cells that were found to have about the same count are taken for one kind. Whether they are, fresh sums must show.
     """
-    free = cells[balance.base.signs[cells] == 0]
-    counts, number = np.unique(balance.low[free], return_counts=True)
-    number = number[counts > 0]
-    counts = counts[counts > 0]
-    if not 2 <= len(counts) <= MOST_KINDS or number.min() < FEWEST_CELLS:
+    counts, kinds = _kinds(balance, cells)
+    if not counts.size or min(len(kind) for kind in kinds) < FEWEST_CELLS:
         return False
-    kinds = [free[balance.low[free] == count] for count in counts]
-    first = int(np.argmax(number))
+    first = int(np.argmax([len(kind) for kind in kinds]))
     box = balance.gap / counts[first] - np.array([1 / counts[first], 0.0])
     limits = [
         np.ones(2) if k == first else _ratio(balance, kinds[first], kinds[k], counts[k] / counts[first], box)
@@ -60,6 +59,36 @@ def weigh_kinds(balance: Balance, cells: Cells, rng: np.random.Generator) -> boo
         return False
     balance.weigh(cells, rng)
     return True
+
+
+def kinds_stand(balance: Balance, cells: Cells) -> bool:
+    """Whether sums of many cells alike bear the ratios of the known counts out; True also where there are many counts.
+
+    Kinds whose ratio a wrong fraction would meet as well, as likely as not, are forgotten: known no longer.
+    """
+    counts, kinds = _kinds(balance, cells[(balance.low == balance.high)[cells]])
+    if not counts.size:
+        return True
+    first = int(np.argmax([len(kind) for kind in kinds]))
+    box = balance.gap / counts[first] - np.array([1 / counts[first], 0.0])
+    for count, kind in zip(counts.tolist(), kinds, strict=True):
+        if count == counts[first] or len(kind) < FEWEST_CELLS:
+            continue
+        low, high = _ratio(balance, kinds[first], kind, count / counts[first], box)
+        if not low - ROUNDING <= count / counts[first] <= high + ROUNDING:
+            return False
+        if (high - low) * (counts[first] // np.gcd(count, counts[first])) ** 2 > CLOSE:
+            balance.set_aside(np.flatnonzero((balance.low == count) & (balance.high == count)))
+    return True
+
+
+def _kinds(balance: Balance, cells: Cells) -> tuple[Cells, list[Cells]]:
+    """The counts of the cells outside the base, and the cells of each; nothing unless they are a few."""
+    free = cells[(balance.base.signs[cells] == 0) & (balance.low[cells] > 0)]
+    counts = np.unique(balance.low[free])
+    if not 2 <= len(counts) <= MOST_KINDS:
+        counts = counts[:0]
+    return counts, [free[balance.low[free] == count] for count in counts]
 
 
 def _ratio(balance: Balance, ones: Cells, others: Cells, guess: float, box: Floats) -> Floats:

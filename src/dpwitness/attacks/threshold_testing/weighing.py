@@ -19,7 +19,7 @@ from dpwitness.attacks.threshold_testing.balance import Balance, Weighed
 from dpwitness.attacks.threshold_testing.comparing import Scales, lay_base, lightest
 from dpwitness.attacks.threshold_testing.localising import locate
 from dpwitness.attacks.threshold_testing.questions import Cells
-from dpwitness.attacks.threshold_testing.ratios import weigh_kinds
+from dpwitness.attacks.threshold_testing.ratios import kinds_stand, weigh_kinds
 
 __all__ = ["Weighed", "weigh"]
 
@@ -67,6 +67,9 @@ def weigh(scales: Scales, rng: np.random.Generator) -> Weighed:
             tried = balance.tried(everything, rng)
             if not tried:
                 tuned = _tune(balance, rng, everything)
+                continue
+            if not kinds_stand(balance, everything):
+                tuned = weigh_kinds(balance, everything, rng)
                 continue
             if len(balance.base.above) <= FEW and not balance.alone(rng):
                 break
