@@ -12,7 +12,20 @@ from typing import Any, Final
 
 from dpwitness.errors import BadInput, InvalidParameter
 
-__all__ = ["brief", "finite", "flag", "in_memory", "items", "kind", "near", "number", "seconds", "text", "whole"]
+__all__ = [
+    "as_text",
+    "brief",
+    "finite",
+    "flag",
+    "in_memory",
+    "items",
+    "kind",
+    "near",
+    "number",
+    "seconds",
+    "text",
+    "whole",
+]
 
 #: Where an object without a text of its own lies in memory: it says nothing, and is another one in each process.
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
@@ -24,8 +37,13 @@ UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 def brief(value: Any) -> str:
     """A value of any kind on one line of at most 80 characters, for messages; an object without a text by its kind."""
+    return " ".join(as_text(value).split())[:LONGEST]
+
+
+def as_text(value: Any) -> str:
+    """The text of a value of any kind: without its place in memory, and its type where it has no text."""
     try:
-        return ADDRESS.sub("", " ".join(repr(value).split()))[:LONGEST]
+        return ADDRESS.sub("", repr(value))
     except Exception:  # nested too deeply, an integer of too many digits, or a text of the user's own that fails
         return f"of type {type(value).__name__}"
 

@@ -29,6 +29,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.checks import as_text
+
 __all__ = ["Unreadable", "shown", "unreadable_in", "value_from_json", "value_to_json"]
 
 #: Deeper nesting is not written: it would be a list that holds itself.
@@ -69,16 +71,9 @@ def value_to_json(value: Any, depth: int = 0) -> Any:
         return value
     written = _container_to_json(value, depth + 1) if depth < DEEPEST else None
     if written is None:
-        written = {"object": value.text if isinstance(value, Unreadable) else _text(value)}
+        text = value.text if isinstance(value, Unreadable) else as_text(value)
+        written = {"object": text.encode("ascii", "backslashreplace").decode()[:LONGEST]}
     return written
-
-
-def _text(value: Any) -> str:
-    """How what no file can hold looks; its type, where its own text fails."""
-    try:
-        return ascii(value)[:LONGEST]
-    except Exception:
-        return f"<{type(value).__name__}>"
 
 
 def _container_to_json(value: Any, depth: int) -> Any:
@@ -343,9 +338,4 @@ def shown(value: Any) -> Any:
         return [shown(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
-    if isinstance(value, bool | int | float | str | type(None)):
-        return value
-    try:
-        return repr(value)
-    except Exception:  # an object of the user's that has no text
-        return f"of type {type(value).__name__}"
+    return value if isinstance(value, bool | int | float | str | type(None)) else as_text(value)

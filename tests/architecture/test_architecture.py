@@ -16,7 +16,8 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
     {"errors", "clock", "cache"},
-    {"checks", "values"},
+    {"checks"},
+    {"values"},
     {"claims", "neighbours", "jit"},
     {"noise", "targets", "events", "files"},
     {"candidate", "exact"},
