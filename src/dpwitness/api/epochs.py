@@ -84,8 +84,16 @@ class _Epochs:
 
     @property
     def candidate(self) -> Candidate | None:
-        """What to test in the runs that are left."""
-        return self.best.candidate(self.problem.claim, max(self.effort.max_runs - self.runs, 1))
+        """What to test in the runs that are left; of the best pair, unless its runs were all the same."""
+        best = self.best
+        found = best.candidate(self.problem.claim, max(self.effort.max_runs - self.runs, 1))
+        if found is not None and best.tells(found.event):
+            return found
+        return next(filter(None, (course.ordinary() for course in self.courses)), found)
+
+    def course_of(self, candidate: Candidate) -> Course:
+        """The course of a candidate's pair."""
+        return next(course for course in self.courses if course.pair.key == candidate.pair.key)
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -210,9 +218,8 @@ def _ended(
     notes: tuple[str, ...],
 ) -> Verdict:
     """The verdict where the epochs were all there was: the claim is refuted, or somebody interrupted."""
-    candidate = candidate or next(filter(None, (course.ordinary() for course in epochs.courses)), None)
     candidate = candidate or _anything(epochs.best)
-    done = Confirmed(totals=(epochs.best.counts(candidate),), ended=epochs.ended, lost=epochs.lost)
+    done = Confirmed(totals=(epochs.course_of(candidate).counts(candidate),), ended=epochs.ended, lost=epochs.lost)
     shards = Shards(series=epochs.series)
     shards.add(done.totals)
     tested = replace(epochs.tested(candidate, done, shards, epochs.wealth), of_epochs=True)
@@ -224,7 +231,7 @@ def _confirmed(
 ) -> Verdict:
     """Bet all of the wealth on one candidate, in the runs and the time that are left."""
     wealth, runs = epochs.wealth, max(effort.max_runs - epochs.runs, 1)
-    tested = _on_cells(problem.claim, effort, epochs.best, candidate, runs)
+    tested = _on_cells(problem.claim, effort, epochs.course_of(candidate), candidate, runs)
     look = until_refuted(problem.claim, tested.estimate, effort.alpha, before=wealth.log_e_value(problem.claim))
     try:
         done, shards = confirmed(runner, tested.pair, (tested.event,), runs, look=look)

@@ -62,6 +62,8 @@ RENEWED: Final = 1.25
 CUT_ANEW: Final = 256
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
 ROOM: Final = 1 << 23
+#: Runs that an event which promises nothing must hold, for a pass to rest on it.
+SEVERAL: Final = 3
 #: Outcomes of so few kinds are events of their own.
 FEW: Final = 16
 
@@ -189,15 +191,23 @@ class Course:
         """The event with the largest stake, or what learners like best where betting has won nothing; None without any.
 
         `planned`: the runs in which it will be tested. An event that all runs so far are in, or none, gives way to one
-        that some are in.
+        that some are in; so does one of a single run that promises nothing.
         """
-        found = self._candidate(claim, planned)
-        return found if found is not None and self._tells(found.event) else self.ordinary() or found
+        if self.wealth <= 0 and self.runs > 1:
+            objective = GrowthAt(claim=claim, planned=planned)
+            learned = learn(sample_of(self.x, self.y), objective, thorough=self.runs >= THOROUGH, most=1)[0]
+            pair = self.pair.swapped() if learned.swapped else self.pair
+            found = Candidate(pair=pair, event=learned.event, estimate=learned.estimate)
+            return found if self.tells(found.event, 1 if learned.value > 0 else SEVERAL) else self.ordinary() or found
+        staked = self._staked()
+        kept = staked is not None and self.wealth > 0 and self.tells(staked.event)
+        return staked if kept else self.ordinary() or staked
 
-    def _tells(self, event: Event) -> bool:
-        """Whether some runs were in an event and some were not."""
-        hits = np.concatenate([event.contains(self.x), event.contains(self.y)])
-        return bool(np.any(hits) and not np.all(hits))
+    def tells(self, event: Event, least: int = 1) -> bool:
+        """Whether so many runs at least were in an event, and were not; of few runs, one."""
+        hits = int(np.count_nonzero(event.contains(self.x)) + np.count_nonzero(event.contains(self.y)))
+        least = min(least, max(self.runs // 4, 1))
+        return least <= hits <= 2 * self.runs - least
 
     def ordinary(self) -> Candidate | None:
         """The event of one entry that comes nearest to half of all runs so far; None where all were the same."""
@@ -213,12 +223,8 @@ class Course:
         estimate = Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))
         return Candidate(pair=self.pair, event=events[k], estimate=estimate)
 
-    def _candidate(self, claim: Claim, planned: int) -> Candidate | None:
-        if self.wealth <= 0 and self.runs > 1:
-            objective = GrowthAt(claim=claim, planned=planned)
-            learned = learn(sample_of(self.x, self.y), objective, thorough=self.runs >= THOROUGH, most=1)[0]
-            pair = self.pair.swapped() if learned.swapped else self.pair
-            return Candidate(pair=pair, event=learned.event, estimate=learned.estimate)
+    def _staked(self) -> Candidate | None:
+        """The event with the largest stake."""
         chosen = self.portfolios[int(np.argmax(self.log_wealth))] if self.portfolios else NOTHING
         if not chosen.events:
             return None
