@@ -34,13 +34,13 @@ from dpwitness.runs import Role, Runner, Threads, generator, stack
 CALLS: Final = 32
 CALLS_ONE_BY_ONE: Final = 8
 SHARDS: Final = 64
-#: Runs that are made beyond these calls, where that takes less than so many seconds: a pool of noise is found once it
-#: comes again.
-MORE_RUNS: Final = 1 << 14
-MORE_SECONDS: Final = 0.25
+#: Runs one by one that these calls make in all, where there is time: a pool of noise is found once it comes again.
+MORE_RUNS: Final = 1 << 15
 #: Runs of one input that are looked at in the order of time, the series of how many inputs, and runs that it takes.
 RUNS_IN_ORDER: Final = 1 << 15
 SERIES: Final = 4
+#: Numbers that the outcomes of further calls on one input may hold.
+ROOM: Final = 1 << 22
 FEWEST: Final = 16
 #: Rows of the first call; the others are as long as fits in the time.
 ROWS: Final = 64
@@ -218,24 +218,23 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
     outcomes = Outcomes()
     blocks: list[Rows] = []
     before = mechanism.made
-    width = max(event.width for event in events)
+    width = max(mechanism.width, *(event.width for event in events))
+    room = max(min(RUNS_IN_ORDER, ROOM // width), FEWEST)
     end = time.monotonic() + seconds
-    enough = time.monotonic() + min(MORE_SECONDS, seconds)
-    for call in range(calls if mechanism.cost.batched else max(calls, MORE_RUNS // size)):
+    for call in range(calls if mechanism.cost.batched else max(calls, min(MORE_RUNS, room) // size)):
         started = time.monotonic()
-        if call >= calls and started > enough:
-            break
         rng = generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side, call)
         block = mechanism.outcomes(data, rng, rows, least=width)
         outcomes.add(block)
-        blocks.append(block[:RUNS_IN_ORDER])
+        blocks.append(block[:room])
+        room -= len(blocks[-1])
         for event, flags in zip(events, hits, strict=True):
             flags.append(event.contains(block))
         now = time.monotonic()
         if now > end:
             break
         rows = int(min(size, max(rows, (end - now) / max(calls - call, 1) / ((now - started) / rows))))
-    kept = stack(blocks)[-RUNS_IN_ORDER:]
+    kept = stack(blocks)
     return FurtherCalls(hits=hits, always=outcomes.always, series=Series(data, kept, before + np.arange(len(kept))))
 
 
