@@ -178,7 +178,7 @@ def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypa
     assert [line.epsilon for line in found.lines] == lines
     assert found.ended == ended
     missing = next(note for note in found.notes if "ε = 2" in note)
-    assert str(error) in missing
+    assert missing == f"no line for ε = 2: {str(error) or ended}"
     assert ("not begun: ε = 3" in found.notes) == (3.0 not in lines)
     assert "stopped early" in str(found)
     again = curve_from_json(json.loads(json.dumps(found.to_json())))
