@@ -124,7 +124,7 @@ def curve(
             raise
         except (KeyboardInterrupt, DPWitnessError) as error:
             lost, line_ended = error, _ended(error)
-            notes.append(f"no line for ε = {said_of_it.epsilon:g}: {error or EARLY[line_ended]}")
+            notes.append(f"no line for ε = {said_of_it.epsilon:g}: {str(error) or EARLY[line_ended]}")
         else:
             lines.append(line)
             notes += said
