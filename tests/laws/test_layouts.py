@@ -349,6 +349,11 @@ def test_a_type_that_cannot_hold_the_domain_gives_way_to_one_that_can_on_both_si
     assert {side.dtype.name for pair in missing.candidates() for side in pair.sides} == {"float64"}
 
 
+def test_a_column_of_a_single_category_has_one_type_on_both_sides():
+    relation = dpw.records(dpw.like(pd.DataFrame({"c": pd.Categorical(["a", "a"]), "x": [1, 2]})))
+    assert len({tuple(map(str, side.dtypes)) for pair in relation.candidates() for side in pair.sides}) == 1
+
+
 def test_narrow_floats_are_rounded_into_the_domain():
     relation = dpw.records(dpw.numbers(0, 0.1), base=np.array([0.05], "float32"), size=(3, 4))
     ends = {float(value) for pair in relation.candidates() for side in pair.sides for value in side}

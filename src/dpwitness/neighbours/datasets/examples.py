@@ -74,8 +74,11 @@ def _domain_of(column: Any, what: str) -> Domain:
     values, categories = entries(column), getattr(column.dtype, "categories", None)
     if categories is None or not {type(value) for value in categories} <= {str, int, float, bool}:
         return _domain(values, what)
+    missing = any(map(is_missing, values))
+    if len(categories) + missing < 2:
+        return _domain(values, what)
     # The column can hold these and no others, however few of them are there.
-    return Categories(values=tuple(categories.tolist()), missing=any(map(is_missing, values)))
+    return Categories(values=tuple(categories.tolist()), missing=missing)
 
 
 def _rows(array: Any) -> tuple[Domain, ...]:

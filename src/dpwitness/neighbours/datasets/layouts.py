@@ -42,7 +42,8 @@ def transposed(fields: Fields, records: Sequence[Record]) -> list[list[Any]]:
 
 def samples(domain: Domain) -> list[Any]:
     """Values of every kind that a domain holds: all where they are listed, else those that are worth trying."""
-    return [*getattr(domain, "values", ()), *domain.ends(), *domain.odd(), domain.middle()]
+    listed = getattr(domain, "values", ())
+    return [*(listed if isinstance(listed, tuple) else ()), *domain.ends(), *domain.odd(), domain.middle()]
 
 
 def holds(dtype: Any, domain: Domain, make: Make, read: Callable[[Any], list[Any]]) -> bool:

@@ -47,6 +47,12 @@ def records(
         ((x1, …, xk), y)), or "record" (one record alone, for local DP). By default that of the base or of the
         examples; else an array for numbers, (X, y) for such records, and a list for all others.
 
+    Neighbours differ in their records and in nothing else: types of columns, names, index, order in memory and class
+    are those of the base or the examples of this form, else they follow from the domain, and never from the records
+    that are there. A type that cannot hold all of the domain (`int8` for `integers(0, 1000)`) gives way to the domain's
+    own. An index that counts the rows does so for any number of them; labels belong to the rows: a row that is removed
+    takes its label with it, and further rows get others of the same kind.
+
     Raises
     ------
     InvalidNeighbours
