@@ -66,10 +66,7 @@ def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
             f"{error}: it raised in {often} of {runs} runs on {here} but in none of {others} on {there}, which is a "
             "difference between neighbours; errors='outcome' tests it"
         )
-    made = MechanismRaised(
-        f"{error}; if the claim leaves such inputs out, say so by size= or a narrower domain in records(…); "
-        "errors='outcome' takes exceptions for outcomes"
-    )
+    made = MechanismRaised(f"{error}; errors='outcome' takes exceptions for outcomes")
     made.on_both_inputs = (often, never) == (runs, others)
     return made
 
