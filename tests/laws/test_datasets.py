@@ -236,6 +236,7 @@ def test_the_neighbours_that_break_real_code_are_among_the_first():
     assert [[10.0] * 9, [10.0] * 10] in first  # a duplicate
     more = kinds_of(records(numbers(0, 10)), 40)
     assert {len(larger) for _, larger in more} >= {1, 2, 10, 100}
+    assert [[10.0] * 9, [0.0] + [10.0] * 9] in more  # an outlier before the others
     odd = kinds_of(records(numbers(0, 10, clipped=True, missing=True)), 40)
     added = [added_of(*pair) for pair in odd]
     assert any(math.isnan(x) for x in added)

@@ -65,10 +65,7 @@ def of_both(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
     side = int(raised[1] > raised[0])
     often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
     if not often or raised[1 - side]:
-        made = MechanismRaised(
-            f"{error}; if the claim leaves such inputs out, say so by size= or a narrower domain in records(…); "
-            "errors='outcome' takes exceptions for outcomes"
-        )
+        made = MechanismRaised(f"{error}; errors='outcome' takes exceptions for outcomes")
         made.on_both_inputs = raised == [runs, runs]
         return made
     told = f"{error}: it raised in {often} of {runs} runs on {here} but in none of {runs} on {there}"

@@ -73,7 +73,8 @@ class Runner:
         if not self.left_out:
             return where
         pairs = "1 pair of inputs was" if len(self.left_out) == 1 else f"{len(self.left_out)} pairs of inputs were"
-        return (*where, f"{pairs} left out, since no run on either input ends well: {self.left_out[0]}")
+        advice = "if the claim leaves such inputs out, say so by size= or a narrower domain in records(…)"
+        return (*where, f"{pairs} left out, since no run on either input ends well; {advice}: {self.left_out[0]}")
 
     def leave_out(self, error: MechanismRaised) -> None:
         """Go on without a pair of inputs of which the mechanism takes neither; raise the error where it takes one."""
