@@ -259,7 +259,7 @@ def test_a_dict_after_sequences_is_run_again_from_the_first_run_on():
     mechanism = returning([[1.0, 2.0], {"a": 1.0}])
     mechanism.begin(None, keyed=True, by_position=False)
     mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((2, 8)), 0)
-    verdict = dpw.check(mixed, neighbours=dpw.pairs(([0], [1])), **{**SETTINGS, "max_runs": 400})
+    verdict = dpw.check(mixed, neighbours=dpw.pairs(([0], [1])), outcome=same, **SETTINGS | {"max_runs": 400})
     assert isinstance(verdict, dpw.NotRefuted)
 
 

@@ -112,7 +112,7 @@ def test_a_pass_of_few_runs_on_many_pairs_rests_on_what_happens(mechanism, runs)
     assert isinstance(verdict, dpw.NotRefuted)
     assert verdict.ended == "runs"
     assert "the time was over" not in str(verdict)
-    if runs > 47:  # else the runs of the pair are one or two
+    if runs > 47 and mechanism is flag_and_constant:  # else one or two runs of the pair were all that was known
         assert 0 < verdict.counts.hits + verdict.counts.neighbour_hits < 2 * verdict.counts.runs
 
 
