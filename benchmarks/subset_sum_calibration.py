@@ -4,9 +4,10 @@
     python benchmarks/subset_sum_calibration.py --size 64 --systems 50 --laws noise garbage_20
 
 Every system has fresh random bits, and is attacked with fresh questions. Laws of the first group keep what the attack
-presumes: sums of the bits with independent errors of mean 0, or of one that all answers share. Those of the second
-group do not. A row has the bits right and those claimed to be right, a system; then, of all bits claimed with a
-probability between two limits: how many there were, how many of them were right, and the claims' mean.
+presumes: sums of the bits with independent errors of mean 0, or of one that all answers share. The others do not. What
+no answer can show is left out: a system that counts the zeros, say, answers sums of bits, too. A row has the bits right
+and those claimed to be right, a system; then, of all bits claimed with a probability between two limits: how many there
+were, how many of them were right, and the claims' mean.
 """
 
 import argparse
@@ -61,7 +62,6 @@ BREAK: dict[str, Law] = {
     "scale_0.4": lambda v, q, b, g: 0.4 * v + g.normal(0, 0.2 * len(b) ** 0.5),
     "scale_0.8": lambda v, q, b, g: 0.8 * v + g.normal(0, 0.5 * len(b) ** 0.5),
     "scale_2": lambda v, q, b, g: 2 * v + g.normal(0, 0.5 * len(b) ** 0.5),
-    "zeros_counted": lambda v, q, b, g: q.sum() - v + g.normal(0, 0.5 * len(b) ** 0.5),
     "taken_from_all": lambda v, q, b, g: len(b) - v + g.normal(0, 0.5 * len(b) ** 0.5),
     "clipped": lambda v, q, b, g: float(np.clip(v + g.normal(0, 0.3 * len(b) ** 0.5), len(b) / 5, len(b) / 3.5)),
     "rounded_to_a_quarter": lambda v, q, b, g: len(b) / 4 * np.round(4 * v / len(b)),

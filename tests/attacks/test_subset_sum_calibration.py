@@ -96,8 +96,9 @@ def test_of_bits_claimed_with_a_probability_as_many_are_right(answers):
         assert right[some].sum() >= claims[some].sum() - 3.1 * math.sqrt(np.sum(claims[some] * (1 - claims[some]))) - 1
 
 
-def test_an_honest_system_is_claimed_to_be_nearly_known():
-    found, bits = attacked(lambda q, b, g: b[q].sum() + g.normal(0, 2), 1)
+@pytest.mark.parametrize("offset", [0, 16, -300])
+def test_an_honest_system_is_claimed_to_be_nearly_known(offset):
+    found, bits = attacked(lambda q, b, g: offset + b[q].sum() + g.normal(0, 2), 1)
     assert np.array_equal(found.found.bits, bits)
     assert found.expected_right > 0.9 * SIZE
     assert abs(found.fresh.scale.value - 1) < 4 * found.fresh.scale.error

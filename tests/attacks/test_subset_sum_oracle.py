@@ -173,7 +173,7 @@ def test_a_callable_of_one_subset_is_an_oracle():
         (("--failure", "0.1"), "--failure says how --allowed-queries is meant"),
         *(
             (("--allowed-queries", "0.25", option, "9"), f"{option} is of an attack")
-            for option in ("--oracle", "--size", "--queries", "--data", "--budget")
+            for option in ("--oracle", "--size", "--queries", "--data", "--budget", "--retries")
         ),
         (("--law", "binomial", "--error", "1e200"), "error=1e+200 must be a finite number of at least 0 and at most"),
         (("--law", "binomial", "--error", "1e10"), "error=10000000000.0 must be"),
@@ -183,6 +183,8 @@ def test_a_callable_of_one_subset_is_an_oracle():
         ),
         (("--allowed-queries", "0.25", "--error", "3e4"), "error=30000.0 must be at least 1 and at most 1000"),
         (("--budget", "9"), "--budget is of an attack on your own system"),
+        (("--retries", "9"), "--retries is of an attack on your own system"),
+        (("--oracle", "noisy", "--size", "8", "--retries", "-1"), "--retries -1 must be at least 0"),
         (("--oracle", "noisy", "--size", "8", "--rate", "0"), "--rate 0 must be a positive number"),
         (("--oracle", "noisy", "--size", "8", "--adversary", "exponential"), "needs --error"),
         (("--answers", "none.csv", "--size", "8"), "cannot read none.csv"),

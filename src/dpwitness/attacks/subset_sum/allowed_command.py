@@ -23,7 +23,9 @@ from dpwitness.errors import InvalidParameter
 __all__ = ["add_allowed", "run_allowed"]
 
 #: Options that say nothing of how many queries are allowed.
-OF_AN_ATTACK: Final = ("oracle", "ask", "answers", "budget", "rate", "data", "column", "size", "adversary", "queries")
+OF_AN_ATTACK: Final = (
+    "oracle", "ask", "answers", "budget", "rate", "retries", "data", "column", "size", "adversary", "queries"
+)  # fmt: skip
 #: Of the simulated walks: how many, how far beyond the allowed number of queries, and steps in all that are drawn.
 WALKS: Final = 2000
 BEYOND: Final = 4
