@@ -225,10 +225,11 @@ class Balance:
         """The cells that explain most of these sums; `push`, shape (sums, cells): on which side each would."""
         blamed: list[int] = []
         left = LEFT * len(push)
-        while len(push) > left and push.any():
+        while len(push) > left:
             score = push.sum(axis=0, dtype=np.int64)
             worst = int(np.argmax(np.abs(score)))
-            if score[worst] ** 2 < CLEAR**2 * np.count_nonzero(push[:, worst]) and blamed:
+            clear = score[worst] ** 2 >= CLEAR**2 * np.count_nonzero(push[:, worst])
+            if not score[worst] or (blamed and not clear):
                 break
             blamed.append(worst)
             push = push[push[:, worst] != np.sign(score[worst])]

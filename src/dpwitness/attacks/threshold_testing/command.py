@@ -70,9 +70,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "--beta", type=number, help="as many copies as make all majorities right with probability 1 − β (Theorem 3.5)"
     )
     parser.add_argument("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)")
-    parser.add_argument(
-        "--share", type=number, help="of ε for the threshold, the rest for noisy totals (default 0.5; adaptive: 0.9)"
-    )
+    parser.add_argument("--share", type=number, help="of ε for the threshold, the rest for noisy totals (default 0.5)")
     parser.add_argument("--repeat", type=whole, help="how many attacks (default 10)")
     oracle_options(parser, "an int8 array, −1, 0 or +1 a cell,", "True where that sum of cells reaches the threshold")
     parser.add_argument(
@@ -150,7 +148,7 @@ def _share(arguments: argparse.Namespace) -> float:
     """The threshold's share of ε."""
     if arguments.support is not None:
         return 1.0
-    return float(arguments.share or (0.9 if arguments.adaptive else 0.5))
+    return 0.5 if arguments.share is None else float(arguments.share)
 
 
 def _set_copies(arguments: argparse.Namespace, cells: int) -> None:

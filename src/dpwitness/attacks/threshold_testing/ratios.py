@@ -49,10 +49,13 @@ def weigh_kinds(balance: Balance, cells: Cells, rng: np.random.Generator) -> boo
     ]
     units = np.arange(1, MOST_UNITS + 1)
     low, high = (units[:, None] * np.array(limits)[:, side] for side in (0, 1))
-    whole = np.flatnonzero((np.floor(high) >= np.ceil(low)).all(axis=1))
+    # Strictly inside: on the border of the polygon lie counts that an answer rules out.
+    low, high = np.ceil(low + ROUNDING), np.floor(high - ROUNDING)
+    low[:, first] = high[:, first] = units
+    whole = np.flatnonzero((high >= low).all(axis=1))
     if not len(whole):
         return False
-    found = np.ceil(low[whole[0]]).astype(np.int64)
+    found = low[whole[0]].astype(np.int64)
     unit = int(units[whole[0]])
     balance.take(np.concatenate(kinds), np.repeat(found, [len(kind) for kind in kinds]))
     if not _find_gap(balance, int(np.floor(unit * box[0])) - unit, int(np.ceil(unit * box[1])) + unit, rng):
@@ -75,7 +78,7 @@ def kinds_stand(balance: Balance, cells: Cells) -> bool:
         if count == counts[first] or len(kind) < FEWEST_CELLS:
             continue
         low, high = _ratio(balance, kinds[first], kind, count / counts[first], box)
-        if not low - ROUNDING <= count / counts[first] <= high + ROUNDING:
+        if not low + ROUNDING < count / counts[first] < high - ROUNDING:
             return False
         if (high - low) * (counts[first] // np.gcd(count, counts[first])) ** 2 > CLOSE:
             balance.set_aside(np.flatnonzero((balance.low == count) & (balance.high == count)))

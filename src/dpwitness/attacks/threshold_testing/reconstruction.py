@@ -33,8 +33,8 @@ class Reconstruction:
     factor_at_most
         Where the factor is unknown, its limit with confidence 0.95; None where there is none.
     confidence
-        That the claimed counts are right. Where none is claimed: the expected fraction of right guesses if all cells of
-        each part have the same count.
+        The expected fraction of right ones among the claimed counts. Where none is claimed: of all guesses, if all
+        cells of each part have the same count.
     method
         "weighing", "noisy weighing", "partition and totals" or "partition".
     queries

@@ -79,7 +79,7 @@ def system_text(result: dict[str, Any]) -> str:
     else:
         fresh = "weighing" in result["method"]  # the ordered partition asks no fresh sums
         lines.append(
-            f"  {result['claimed']} counts recovered by {result['method']}, all of them with confidence "
+            f"  {result['claimed']} counts recovered by {result['method']}, each with confidence "
             f"{result['confidence']:.6f}: {FRESH if fresh else PROVED.format(result['support'])}"
         )
         if result["factor"] is None:
