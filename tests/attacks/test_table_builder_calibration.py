@@ -82,6 +82,7 @@ def test_no_sum_of_bounded_noise_is_an_outlier_and_garbled_ones_are():
         sums[:80] = rng.integers(0, 600, 80)
         assert averaging.outliers(sums).tolist() == [True] * 80 + [False] * 320
     assert not averaging.outliers(np.array([0, 0, 0, 99])).any()  # of four values none is judged
+    assert not averaging.outliers(np.array([100] * 70 + [110] * 15 + [90] * 15)).any()  # rounded to tens
 
 
 def test_means_without_outliers():
