@@ -110,6 +110,29 @@ def test_single_answers_tell_counts_whatever_the_mean_of_the_noise():
     )
 
 
+@pytest.mark.parametrize("on", ["nothing", "order", "neighbours", "size", "first", "people"])
+def test_noise_that_hangs_on_something_shows(on):
+    rng = np.random.default_rng(4)
+    true = 10 * rng.integers(1, 20, 10)  # many sets have as many people
+    sides = rng.random((400, 10)) < 0.5
+    selections = np.unique(np.vstack([sides, ~sides]), axis=0)
+    selections = selections[rng.permutation(len(selections))]
+    n, entries = len(selections), rng.integers(-3, 4, 2000)
+    noise = {
+        "nothing": rng.integers(-3, 4, n),
+        "order": np.where(np.arange(n) < n // 2, -1, 1) + rng.integers(-1, 2, n),
+        "neighbours": np.repeat(rng.integers(-3, 4, n), 3)[:n],
+        "size": np.array([3, -3, 1, -2, 3, -1, -3, 2, 3, -3, 2])[selections.sum(axis=1)],
+        "first": np.array([3, -3, 3, -3, 3, -3, 3, -3, 3, -3])[selections.argmax(axis=1)],
+        "people": entries[selections @ true],
+    }[on]
+    answers = selections @ true + 50 + noise
+    found = fit.fit_counts(
+        [fit.Asked(attribute="a", where={}, bits=np.packbits(selections, axis=1), width=10, answers=answers)]
+    )
+    assert (found.chance < 1e-3) == (on != "nothing")
+
+
 def test_claims_of_systems_that_keep_the_assumptions_are_right():
     row = claims(("uniform", "keyed"), range(5))
     assert row["kept"]

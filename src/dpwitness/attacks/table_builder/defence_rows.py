@@ -115,7 +115,9 @@ def _splitting(system: System, rng: np.random.Generator, targets: Wholes) -> Fou
 
 
 def _adding_up(system: System, rng: np.random.Generator, targets: Wholes) -> Found:
-    found = recover_histogram(system, rng, ATTRIBUTE, Plan(targets=tuple(targets.tolist()), partitions=10))
+    found = recover_histogram(
+        system, rng, ATTRIBUTE, Plan(targets=tuple(targets.tolist()), partitions=10, fitted=False)
+    )
     found = add_up(system, found)
     known = [kinds for kinds in found.kinds if kinds]  # a suppressed count has no sum at all
     return found.counts, lambda law: sum(noise_removed(law, kinds, ties="half") for kinds in known)
