@@ -290,9 +290,10 @@ def test_the_probability_of_a_parameter():
     shifted = tuple(x + 1 for x in sums(uniform, 200))
     assert parameter_right(shifted, 3, 2, 1) is None
     assert parameter_right((*sums(uniform, 200), 900), 300, 2, 1) is None
-    walk = tuple((np.repeat(uniform(20), 10)).tolist())
-    assert parameter_right(walk, 2, 2, 1) is None
+    # The right law, but each sum hangs on the one before.
+    assert parameter_right(tuple(sorted(sums(uniform, 200))), 2, 2, 1) is None
     assert parameter_right((0,) * 30, 0, 2, 1) is None
+    assert 0 < parameter_right((3,), 1, 2, 1) < 0.5  # one sum says little, and contradicts nothing
 
 
 def test_a_claim_that_is_withheld_is_said(capsys, tmp_path):
