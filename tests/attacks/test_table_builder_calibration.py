@@ -82,6 +82,7 @@ def test_no_sum_of_bounded_noise_is_an_outlier_and_garbled_ones_are():
         sums[:80] = rng.integers(0, 600, 80)
         assert averaging.outliers(sums).tolist() == [True] * 80 + [False] * 320
     assert not averaging.outliers(np.array([0, 0, 0, 99])).any()  # of four values none is judged
+    assert not averaging.outliers(np.array([100] * 70 + [110] * 15 + [90] * 15)).any()  # rounded to tens
 
 
 def test_means_without_outliers():
@@ -107,6 +108,29 @@ def test_single_answers_tell_counts_whatever_the_mean_of_the_noise():
     assert (
         fit.fit_counts([fit.Asked(attribute="a", where={}, bits=asked.bits[:8], width=12, answers=answers[:8])]) is None
     )
+
+
+@pytest.mark.parametrize("on", ["nothing", "order", "neighbours", "size", "first", "people"])
+def test_noise_that_hangs_on_something_shows(on):
+    rng = np.random.default_rng(4)
+    true = 10 * rng.integers(1, 20, 10)  # many sets have as many people
+    sides = rng.random((400, 10)) < 0.5
+    selections = np.unique(np.vstack([sides, ~sides]), axis=0)
+    selections = selections[rng.permutation(len(selections))]
+    n, entries = len(selections), rng.integers(-3, 4, 2000)
+    noise = {
+        "nothing": rng.integers(-3, 4, n),
+        "order": np.where(np.arange(n) < n // 2, -1, 1) + rng.integers(-1, 2, n),
+        "neighbours": np.repeat(rng.integers(-3, 4, n), 3)[:n],
+        "size": np.array([3, -3, 1, -2, 3, -1, -3, 2, 3, -3, 2])[selections.sum(axis=1)],
+        "first": np.array([3, -3, 3, -3, 3, -3, 3, -3, 3, -3])[selections.argmax(axis=1)],
+        "people": entries[selections @ true],
+    }[on]
+    answers = selections @ true + 50 + noise
+    found = fit.fit_counts(
+        [fit.Asked(attribute="a", where={}, bits=np.packbits(selections, axis=1), width=10, answers=answers)]
+    )
+    assert (found.chance < 1e-3) == (on != "nothing")
 
 
 def test_claims_of_systems_that_keep_the_assumptions_are_right():
@@ -266,9 +290,10 @@ def test_the_probability_of_a_parameter():
     shifted = tuple(x + 1 for x in sums(uniform, 200))
     assert parameter_right(shifted, 3, 2, 1) is None
     assert parameter_right((*sums(uniform, 200), 900), 300, 2, 1) is None
-    walk = tuple((np.repeat(uniform(20), 10)).tolist())
-    assert parameter_right(walk, 2, 2, 1) is None
+    # The right law, but each sum hangs on the one before.
+    assert parameter_right(tuple(sorted(sums(uniform, 200))), 2, 2, 1) is None
     assert parameter_right((0,) * 30, 0, 2, 1) is None
+    assert 0 < parameter_right((3,), 1, 2, 1) < 0.5  # one sum says little, and contradicts nothing
 
 
 def test_a_claim_that_is_withheld_is_said(capsys, tmp_path):

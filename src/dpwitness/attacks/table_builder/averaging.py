@@ -37,6 +37,8 @@ Wholes = NDArray[np.int64]
 #: Robust standard deviations from the median beyond which a value is no noise, and values from which on that is judged.
 #: Sums of bounded noises hardly come to 3 of them; a table lookup gone wrong, or a garbled answer, comes to hundreds.
 OUTLIER, FEWEST_JUDGED = 6.0, 20
+#: The share of values from which on one and the same is no garbled answer.
+OFTEN = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +111,17 @@ def outliers(values: NDArray[Any]) -> Flags:
     """Which values are no sum of the same count and bounded noise: more than 6 robust standard deviations away.
 
     That is of the median; the standard deviation is estimated by the median absolute deviation (1 at least: noise is
-    whole). It holds as long as less than half of the values are wrong. Of fewer than 20 values none is judged.
+    whole). It holds as long as less than half of the values are wrong. A value that is there often is none: answers
+    that are rounded to tens give few different sums. Of fewer than 20 values none is judged.
     """
     if len(values) < FEWEST_JUDGED:
         return np.zeros(len(values), np.bool_)
     apart = np.abs(values - np.median(values))
-    return np.asarray(apart > OUTLIER * max(1.4826 * float(np.median(apart)), 1.0))
+    far = apart > OUTLIER * max(1.4826 * float(np.median(apart)), 1.0)
+    if far.any():
+        _, place, number = np.unique(values, return_inverse=True, return_counts=True)
+        far &= number[place] < OFTEN * len(values)
+    return np.asarray(far)
 
 
 def combined(sums: Sequence[Sums], queries: int) -> Removed:

@@ -18,6 +18,7 @@ UNIFORM, SCALES = 0.8, (0.2, 0.3, 0.45, 0.65, 1.0)
 #: What a mean or a correlation of sums, in standard errors, and the Kolmogorov-Smirnov distance times √sums exceed
 #: about once in a thousand times where noises are independent and the law is right.
 LIMIT, DISTANCE_LIMIT = 3.3, 1.95
+FEW = 20
 
 
 def probability_right(mean: float, count: int, standard_error: float, least: int | None = None) -> float:
@@ -86,7 +87,9 @@ def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) ->
     seen = np.array(sums)
     if guess < 1 or np.any(outliers(seen)):
         return None
-    spread = max(float(seen.std()), 0.5)
+    # Of few sums the standard deviation may be anything: that of uniform noise is used where it is larger.
+    expected = math.sqrt((plus + minus) * guess * (guess + 1) / 3)
+    spread = max(float(seen.std()), 0.5 if len(seen) >= FEW else expected)
     apart = [float(seen.mean()) * math.sqrt(len(seen)) / spread]
     apart += [
         float(seen[lag:] @ seen[:-lag]) / (spread**2 * math.sqrt(len(seen))) for lag in (1, 2, 3) if lag < len(seen)

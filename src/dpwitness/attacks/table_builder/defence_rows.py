@@ -78,12 +78,12 @@ def _behind(rule: Callable[[System], System]) -> Callable[..., System]:
 
 
 def averaging(plan: Plan | None = None) -> Attack:
-    """The histogram attack by two-partitions."""
+    """The histogram attack by two-partitions alone, of which the theory speaks."""
 
     def attack(system: System, rng: np.random.Generator, targets: Wholes) -> Found:
         more = plan or Plan()
         values = {name: getattr(more, name) for name in ("partitions", "base_partitions", "base", "questions")}
-        found = recover_histogram(system, rng, ATTRIBUTE, Plan(targets=tuple(targets.tolist()), **values))
+        found = recover_histogram(system, rng, ATTRIBUTE, Plan(targets=tuple(targets.tolist()), fitted=False, **values))
         return found.counts, _expected(found.base_kinds, found.kinds[0], len(targets))
 
     return attack
@@ -115,7 +115,9 @@ def _splitting(system: System, rng: np.random.Generator, targets: Wholes) -> Fou
 
 
 def _adding_up(system: System, rng: np.random.Generator, targets: Wholes) -> Found:
-    found = recover_histogram(system, rng, ATTRIBUTE, Plan(targets=tuple(targets.tolist()), partitions=10))
+    found = recover_histogram(
+        system, rng, ATTRIBUTE, Plan(targets=tuple(targets.tolist()), partitions=10, fitted=False)
+    )
     found = add_up(system, found)
     known = [kinds for kinds in found.kinds if kinds]  # a suppressed count has no sum at all
     return found.counts, lambda law: sum(noise_removed(law, kinds, ties="half") for kinds in known)

@@ -110,7 +110,7 @@ def recover_histogram(
         first = more if first is None or more.information >= first.information else first
     if not first.information:
         raise InvalidParameter(f"attribute {attribute!r}: no answer is above 0, so nothing can be averaged")
-    checked = (base, base[::2])
+    checked = (base, base[::2]) if plan.fitted else ()
     counted = supply.count([one.values for one in sets], k, done, again=checked)
     removed, again = counted[: len(sets)], list(zip(checked, counted[len(sets) :], strict=False))
     variance = noise_variance([first, *removed])

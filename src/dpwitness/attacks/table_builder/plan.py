@@ -41,7 +41,8 @@ class Plan:
         The same two-partitions for all values, so that the errors of values that nobody has are all the same.
     fitted
         Counts are taken from the least squares of all single answers where these tell them better than the sums of
-        partitions do, and nothing contradicts the assumptions. False: from sums alone, as Algorithm 4 has it.
+        partitions do, and nothing contradicts the assumptions; two sets are counted by another attribute as well, to
+        compare. False: from sums alone, as Algorithm 4 has it.
     """
 
     targets: tuple[int, ...] | None = None
