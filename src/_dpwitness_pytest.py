@@ -128,7 +128,7 @@ def pytest_configure(config: pytest.Config) -> None:
         seed=worker.get("dpwitness_seed", given("dp_seed", whole, lambda v: v >= 0, "a whole number", None)),
         alpha=given("dp_alpha", float, lambda v: 0 < v < 1, "a number between 0 and 1", 1e-6),
         runs=given("dp_runs", whole, lambda v: v >= 1, "a whole number of at least 1", runs),
-        max_time=given("dp_max_time", _time, lambda v: v < 1e9, "a positive time, such as 30, 30s or 2m", seconds),
+        max_time=given("dp_max_time", _time, lambda v: v < 1e9, "a positive number of seconds, or a time such as 30s or 2m", seconds),
         report=given("dp_report", str, bool, "a file", None),
         database=None if database in ("", "none") else database,
         options=tuple(f"--dp-{key}={value}" for key, value in chosen.items()),
