@@ -141,7 +141,7 @@ def test_curve_rises_at_the_true_epsilon():
 @pytest.mark.campaign
 def test_a_curve_of_another_familys_parameter():
     """Gaussian noise of μ = 1 is ½-zCDP; by binary events D_2 and ρ show two thirds and more of their size."""
-    settings = {"epsilons": [math.sqrt(2 * math.log(1.25 / 1e-5))], "runs": 50_000, "search_runs": 20_000, "seed": 3}
+    settings = {"epsilon": [math.sqrt(2 * math.log(1.25 / 1e-5))], "runs": 50_000, "search_runs": 20_000, "seed": 3}
     gaussian = load("gaussian_mechanism")
     for claim, tests in ((dpw.GaussianDP(9.0), (0.8, 1.0, 1.2)), (dpw.ZCDP(9.0), (0.2, 0.5, 0.6))):
         found = dpw.curve(gaussian, claim=claim, claims=tests, **settings)
@@ -158,7 +158,7 @@ def test_a_curve_of_another_familys_parameter():
 
 @pytest.mark.campaign
 def test_curve_by_the_score_test_agrees_roughly():
-    settings = {"epsilons": [0.7], "claims": (0.5, 0.9), "runs": 100_000, "seed": 3}
+    settings = {"epsilon": [0.7], "claims": (0.5, 0.9), "runs": 100_000, "seed": 3}
     score = dpw.curve(load("histogram"), method="score", **settings).lines[0].p_values
     assert score[0] < 1e-6
     assert score[1] > 0.5
@@ -261,7 +261,7 @@ def test_a_p_value_for_a_fixed_number_of_runs_is_not_had_from_fewer(shards, monk
     def noisy(rng, data, epsilon, size):
         return data[0] + rng.laplace(0, 1 / epsilon, size)
 
-    settings = {"epsilons": [1.0], "claims": [0.5], "neighbours": dpw.pairs(([0.0], [1.0])), "seed": 1}
+    settings = {"epsilon": [1.0], "claims": [0.5], "neighbours": dpw.pairs(([0.0], [1.0])), "seed": 1}
     settings |= {"runs": 50_000, "search_runs": 2_000}
     assert dpw.curve(noisy, **settings).lines[0].counts[0].runs == 50_000
     original = Runner.confirm

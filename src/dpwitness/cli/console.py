@@ -87,9 +87,9 @@ def _to_stderr(text: str) -> None:
 
 def show(text: str, *, wrap: bool = False) -> None:
     """Print a result on standard output, at once; on a terminal its lines wrap where asked. Raises `NoResult`."""
-    if sys.stdout is None:
-        raise NoResult("the result could not be printed: standard output is closed")
     with for_result():
+        if sys.stdout is None:
+            raise NoResult("the result could not be printed: standard output is closed")
         _show(text, wrap=wrap)
 
 

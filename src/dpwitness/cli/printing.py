@@ -21,6 +21,7 @@ class Held:
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
         self.file: int | None = None
+        self.nowhere: TextIO | None = None  # where there is no standard error
         with contextlib.suppress(OSError):  # closed, as for a process without any
             self.file = os.dup(OUT)
         self.take()
@@ -35,11 +36,13 @@ class Held:
                 null = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(null, OUT)
                 os.close(null)
-        sys.stdout = sys.stderr
+        if self.nowhere is None and (sys.stderr is None or sys.stderr.closed):
+            self.nowhere = open(os.devnull, "w")  # noqa: SIM115  # closed by `apart`
+        sys.stdout = self.nowhere or sys.stderr
 
     def give(self) -> None:
         """Let it go to standard output again."""
-        _flush(sys.stderr)
+        _flush(sys.stdout)
         if self.file is not None:
             _flush_libraries()
             os.dup2(self.file, OUT)
@@ -65,6 +68,8 @@ def apart(*, for_good: bool = False) -> Iterator[None]:
             held.give()
             if held.file is not None:
                 os.close(held.file)
+            if held.nowhere is not None:
+                held.nowhere.close()
 
 
 @contextlib.contextmanager

@@ -200,7 +200,7 @@ class Asserter:
 def _unknown(name: str) -> str:
     """What to say of a setting that there is not."""
     meant = "; give runs=…, which is its name in all functions" if name == "max_runs" else near(name, SETTINGS)
-    return f"assert_private has no setting {name!r}{meant or '; it takes ' + ', '.join(SETTINGS)}"
+    return f"assert_private has no setting {name!r}; it takes {', '.join(SETTINGS)}{meant}"
 
 
 def _shrunk(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
