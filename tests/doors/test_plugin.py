@@ -213,7 +213,7 @@ def test_a_family_smaller_than_the_collection_is_refused(project):
         ("--dp-alpha=nan", "dp_alpha='nan' must be a number between 0 and 1"),
         ("--dp-runs=0", "dp_runs='0' must be a whole number of at least 1"),
         ("--dp-runs=1.5", "dp_runs='1.5' must be a whole number of at least 1"),
-        ("--dp-max-time=-1", "dp_max_time='-1' must be a positive number of seconds"),
+        ("--dp-max-time=-1", "dp_max_time='-1' must be a positive number of seconds, or a time such as 30s or 2m"),
         ("--dp-seed=-1", "dp_seed='-1' must be a whole number"),
         ("--dp-profile=fast", "dp_profile='fast' must be one of dev, ci, nightly"),
     ],

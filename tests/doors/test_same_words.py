@@ -219,9 +219,7 @@ def test_messages_name_what_and_the_mend():
     ):
         with pytest.raises(dpw.InvalidNeighbours, match=re.escape(f"for one pair of two inputs give {said}")):
             dpw.pairs(*given)
-    with pytest.raises(
-        dpw.InvalidNeighbours, match=re.escape("the domain of 'age', (0, 120), must be a domain: for a")
-    ):
+    with pytest.raises(dpw.InvalidNeighbours, match=re.escape("domain of 'age' (0, 120) must be a domain: for a")):
         dpw.records({"age": (0, 120)})
     assert checks.brief(object()) == "<object object>"
 

@@ -193,7 +193,7 @@ def test_keys_that_never_come_again_fill_no_memory_and_convict_nobody():
     assert set(x[:, MOST]) == {3.0}  # none of the last tokens has a coordinate
     # What the side that ran first showed takes no place from the other: both are laid out by what was there before.
     verdict = dpw.check(
-        random_tokens, claim=0.1, neighbours=dpw.pairs(([0], [1])), max_runs=300, workers=1, seed=1, outcome=same
+        random_tokens, claim=0.1, neighbours=dpw.pairs(([0], [1])), runs=300, workers=1, seed=1, outcome=same
     )
     assert isinstance(verdict, dpw.NotRefuted)
 
@@ -223,7 +223,7 @@ def test_an_event_names_a_key_that_one_side_alone_has_and_so_does_its_replay(mec
     verdict.witness.save(tmp_path / "w.json")
     read = dpw.Witness.load(tmp_path / "w.json")
     assert read.to_json() == verdict.witness.to_json()
-    again = dpw.replay(read, mechanism, seed=2, workers=1, max_runs=500)
+    again = dpw.replay(read, mechanism, seed=2, workers=1, runs=500)
     assert isinstance(again, dpw.Violation)
     assert again.witness.description == said
 
@@ -235,7 +235,7 @@ def test_a_file_without_a_layout_is_replayed_by_position(refuted):
     written["event"] = {"kind": "interval", "coordinate": 4, "low": None, "high": None}
     if refuted.witness.pair.data == ["flu"]:
         written["input"], written["neighbour"] = written["neighbour"], written["input"]
-    again = dpw.replay(dpw.Witness.from_json(written), histogram, seed=2, workers=1, max_runs=500)
+    again = dpw.replay(dpw.Witness.from_json(written), histogram, seed=2, workers=1, runs=500)
     assert isinstance(again, dpw.Violation)
     assert again.witness.description == "entry 5 of the flat outcome present"
     assert "entries" not in again.witness.to_json()
@@ -259,7 +259,7 @@ def test_a_dict_after_sequences_is_run_again_from_the_first_run_on():
     mechanism = returning([[1.0, 2.0], {"a": 1.0}])
     mechanism.begin(None, keyed=True, by_position=False)
     mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((2, 8)), 0)
-    verdict = dpw.check(mixed, neighbours=dpw.pairs(([0], [1])), outcome=same, **SETTINGS | {"max_runs": 400})
+    verdict = dpw.check(mixed, neighbours=dpw.pairs(([0], [1])), outcome=same, **SETTINGS | {"runs": 400})
     assert isinstance(verdict, dpw.NotRefuted)
 
 

@@ -454,7 +454,7 @@ def test_a_correct_function_of_times_is_not_accused_of_the_empty_dataset(errors)
     """One record changes the count by 1, and the noise has scale 1."""
     relation = dpw.records(dpw.like(PEOPLE), size=(0, 1))
     verdict = dpw.check(
-        recent, claim=1.0, neighbours=relation, errors=errors, seed=1, max_runs=100, search_runs=64, workers=1
+        recent, claim=1.0, neighbours=relation, errors=errors, seed=1, runs=100, search_runs=64, workers=1
     )
     assert isinstance(verdict, dpw.NotRefuted)
 
@@ -467,7 +467,7 @@ def clips_in_place(rng, data):
 def test_a_function_that_writes_to_its_input_is_not_accused_at_the_border():
     relation = dpw.records(dpw.numbers(0, 1), base=np.full(8_192, 0.5))
     verdict = dpw.check(
-        clips_in_place, claim=1.0, neighbours=relation, errors="outcome", seed=1, max_runs=100,
+        clips_in_place, claim=1.0, neighbours=relation, errors="outcome", seed=1, runs=100,
         search_runs=64, workers=1,
     )  # fmt: skip
     assert isinstance(verdict, dpw.NotRefuted)
@@ -522,6 +522,6 @@ def size_of(rng, data):
 
 def test_a_verdict_on_inputs_of_other_types_says_so():
     pair = (pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [1, None]}))
-    verdict = dpw.check(size_of, claim=1.0, neighbours=[pair], seed=1, max_runs=64, search_runs=64, workers=1)
+    verdict = dpw.check(size_of, claim=1.0, neighbours=[pair], seed=1, runs=64, search_runs=64, workers=1)
     told = "D and D′ differ in the type of column 'x' (int64 and float64), not in their records alone"
     assert any(note.startswith(told) for note in verdict.notes)

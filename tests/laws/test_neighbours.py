@@ -410,7 +410,7 @@ def test_an_attack_stays_in_the_relation_of_its_target():
         ({**queries(3).to_json(), "more": 3}, "a relation of kind queries holds length"),
         ({"kind": "queries"}, "a relation of kind queries holds length"),
         ({**histogram(3).to_json(), "any_length": None}, "any_length=None"),
-        ({**bits(3).to_json(), "length": 10**400}, None),
+        ({**bits(3).to_json(), "length": 10**400}, "length=1000.* is too large for .* of memory: give at most"),
         ({**bits(3).to_json(), "length": {}}, "length={} must be"),
         ({"kind": "pairs", "given": {}, "noun": "value"}, "must be a list of pairs"),
         ({"kind": "pairs", "given": [[1, 2], 3], "noun": "value"}, "a pair is two inputs, not 3"),
@@ -422,9 +422,6 @@ def test_an_attack_stays_in_the_relation_of_its_target():
     ],
 )
 def test_relations_in_a_file_are_not_trusted(value, message):
-    if message is None:
-        assert not relation_from_json(value).contains(pair_of([0], [1]))
-        return
     with pytest.raises(InvalidNeighbours, match=message):
         relation_from_json(value)
 

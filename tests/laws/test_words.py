@@ -106,7 +106,7 @@ def test_a_pass_of_few_runs_on_many_pairs_rests_on_what_happens(mechanism, runs)
     """Of each of 32 pairs there are a few runs, and none is worth a bet."""
     relation = dpw.records(dpw.categories(*"abcde"), adjacency="replace-one", form="list")
     verdict = dpw.check(
-        mechanism, claim=1.0, neighbours=relation, seed=2, workers=1, outcome=same, search_runs=0, max_runs=runs,
+        mechanism, claim=1.0, neighbours=relation, seed=2, workers=1, outcome=same, search_runs=0, runs=runs,
         errors="outcome",
     )  # fmt: skip
     assert isinstance(verdict, dpw.NotRefuted)
@@ -133,7 +133,7 @@ def test_a_pass_never_rests_on_an_event_of_all_runs_or_of_none(search_runs):
         return [7.0, round(rng.random() * 3)]
 
     verdict = dpw.check(
-        rounded, claim=2.0, neighbours=PAIR, seed=3, workers=1, outcome=same, search_runs=search_runs, max_runs=400
+        rounded, claim=2.0, neighbours=PAIR, seed=3, workers=1, outcome=same, search_runs=search_runs, runs=400
     )
     assert isinstance(verdict, dpw.NotRefuted)
     assert 0 < verdict.counts.hits + verdict.counts.neighbour_hits < 2 * verdict.counts.runs

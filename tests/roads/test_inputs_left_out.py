@@ -11,8 +11,8 @@ from dpwitness.search.objectives import GrowthAt
 from running import prepare
 
 LISTS = dpw.records(dpw.numbers(0, 1), form="list")
-EPOCHS = {"search_runs": 0, "max_runs": 200}
-SEARCH = {"search_runs": 600, "max_runs": 200}
+EPOCHS = {"search_runs": 0, "runs": 200}
+SEARCH = {"search_runs": 600, "runs": 200}
 
 
 class Noisy:
@@ -48,7 +48,7 @@ def test_a_check_goes_on_without_inputs_that_cannot_be_run(settings):
 
 def test_a_violation_is_found_among_the_inputs_that_are_left():
     mechanism = Noisy(many(500, least=4), scale=0.3)
-    verdict = dpw.check(mechanism, claim=1.0, neighbours=LISTS, seed=1, workers=1, search_runs=0, max_runs=4_000)
+    verdict = dpw.check(mechanism, claim=1.0, neighbours=LISTS, seed=1, workers=1, search_runs=0, runs=4_000)
     assert isinstance(verdict, dpw.Violation)
     assert any("pairs of inputs were left out" in note for note in verdict.notes)
 

@@ -185,7 +185,7 @@ def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypa
         return made(problem, runner, effort, tests, how)
 
     monkeypatch.setattr(curves, "_line", line)
-    found = dpw.curve(leaks, epsilons=[1.0, 2.0, 3.0], **LINE)
+    found = dpw.curve(leaks, epsilon=[1.0, 2.0, 3.0], **LINE)
     assert [line.epsilon for line in found.lines] == lines
     assert found.ended == ended
     missing = next(note for note in found.notes if "ε = 2" in note)
@@ -195,7 +195,7 @@ def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypa
     again = curve_from_json(json.loads(json.dumps(found.to_json())))
     assert (again.lines, again.ended, again.notes) == (found.lines, found.ended, found.notes)
     with pytest.raises(type(error)):
-        dpw.curve(leaks, epsilons=[2.0], **LINE)
+        dpw.curve(leaks, epsilon=[2.0], **LINE)
 
 
 def test_dependent_runs_of_one_line_are_none_of_the_others(monkeypatch):
@@ -208,7 +208,7 @@ def test_dependent_runs_of_one_line_are_none_of_the_others(monkeypatch):
 
     monkeypatch.setattr(curves, "_line", line)
     with pytest.raises(DependentRuns):
-        dpw.curve(leaks, epsilons=[1.0, 2.0], **LINE)
+        dpw.curve(leaks, epsilon=[1.0, 2.0], **LINE)
 
 
 def test_ctrl_c_behind_the_p_values_of_a_line_keeps_the_line(monkeypatch):
@@ -216,7 +216,7 @@ def test_ctrl_c_behind_the_p_values_of_a_line_keeps_the_line(monkeypatch):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(curves, "check_refutation", stop)
-    found = dpw.curve(leaks, epsilons=[1.0, 2.0], **LINE)
+    found = dpw.curve(leaks, epsilon=[1.0, 2.0], **LINE)
     assert (found.ended, len(found.lines)) == ("interrupted", 1)
     assert "not begun: ε = 2" in found.notes
     assert np.all(np.array(found.lines[0].p_values) <= 1)

@@ -151,8 +151,7 @@ def _part(given: Any, levels: int, where: str) -> Domain | Fields:
             f"integers({given[0]}, {given[-1]})" if all(isinstance(end, int) for end in given) else "numbers(low, high)"
         )
         raise InvalidNeighbours(
-            f"the domain{where}, {brief(given)}, must be a domain: for a range give {how}, for a few values "
-            "categories(…)"
+            f"domain{where} {brief(given)} must be a domain: for a range give {how}, for a few values categories(…)"
         )
     if isinstance(given, tuple | list):
         kind = "tuple" if isinstance(given, tuple) else "list"
@@ -160,7 +159,7 @@ def _part(given: Any, levels: int, where: str) -> Domain | Fields:
     methods = ("ends", "middle", "draw", "read")
     if isinstance(given, type) or not all(callable(getattr(given, name, None)) for name in methods):
         raise InvalidNeighbours(
-            f"the domain{where}, {brief(given)}, must be numbers(low, high), integers(low, high), categories(…), "
+            f"domain{where} {brief(given)} must be numbers(low, high), integers(low, high), categories(…), "
             "flags(), text(…), a tuple or a dict of such, like(examples), or a hypothesis strategy"
         )
     domain: Domain = given

@@ -210,8 +210,7 @@ class Integers:
 
 def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = False) -> Numbers:
     """Numbers from `low` to `high`, both included; see `Numbers`. Raises `InvalidNeighbours`."""
-    ends = [number(name, plain(end), InvalidNeighbours) for name, end in (("low", low), ("high", high))]
-    return Numbers(low=ends[0], high=ends[1], clipped=clipped, missing=missing)
+    return Numbers(low=_end("low", low), high=_end("high", high), clipped=clipped, missing=missing)
 
 
 def integers(low: int, high: int, *, clipped: bool = False, missing: bool = False) -> Integers:
@@ -249,6 +248,12 @@ def round_numbers(low: float, high: float) -> list[int]:
     outer = [v for v in signed if v > high / 2 or v < low / 2]
     borders = [sign * v for v in BORDERS for sign in (1, -1)]
     return list(dict.fromkeys(v for v in (*outer, *borders, *signed) if low < v < high))
+
+
+def _end(name: str, value: Any) -> Any:
+    """An end of a range, a whole number as a float. Raises `InvalidNeighbours` for one that is too large."""
+    value = plain(value)
+    return number(name, value, InvalidNeighbours) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _check_flags(clipped: Any, missing: Any) -> None:
