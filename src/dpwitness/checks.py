@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import re
 from typing import Any
 
 from dpwitness.errors import BadInput, InvalidParameter
@@ -10,9 +11,9 @@ __all__ = ["brief", "finite", "number", "text", "whole"]
 
 
 def brief(value: Any) -> str:
-    """A value of any kind on one line of at most 80 characters, for messages."""
+    """A value of any kind on one line of at most 80 characters, for messages; of an object no address in memory."""
     try:
-        return " ".join(repr(value).split())[:80]
+        return re.sub(r" at 0x[0-9A-Fa-f]+", "", " ".join(repr(value).split()))[:80]
     except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
         return f"of type {type(value).__name__}"
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.difference import difference
 from dpwitness.neighbours.inputs import Data, as_finite_numbers, input_key, shown
 
 #: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
@@ -39,7 +40,8 @@ class Pair:
 
     def __str__(self) -> str:
         """Both inputs on one line, long ones shortened."""
-        return f"{shown(self.data)} and {shown(self.neighbour)}"
+        first, second = shown(self.data), shown(self.neighbour)
+        return f"{first} and {second if first != second else difference(self.data, self.neighbour)}"
 
 
 def make_pair(data: Any, neighbour: Any, label: str) -> Pair:

@@ -4,14 +4,11 @@ import io
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-
-from dpwitness.neighbours import Data, Relation, as_array, shown
+from dpwitness.neighbours import Data, Relation
+from dpwitness.neighbours.difference import both, summary
 
 __all__ = ["confidence", "inputs", "label", "named", "notes", "parameters", "rate", "relation_text", "short", "table"]
 
-#: Entries of an input that are shown whole, and differing entries that are listed of a longer one.
-LONGEST: Final = 12
 #: Where the values of labelled lines begin.
 MARGIN: Final = 15
 
@@ -22,43 +19,13 @@ def label(name: str, value: str) -> str:
 
 
 def inputs(data: Data, neighbour: Data) -> tuple[str, str]:
-    """Both inputs on a line each; of long ones only where they differ."""
-    first, second = as_array(data), as_array(neighbour)
-    if first is None or second is None or first.shape != second.shape or first.size <= LONGEST:
-        return short(data), short(neighbour)
-    data, neighbour = first, second
-    differs = (data != neighbour) & ~(np.isnan(data) & np.isnan(neighbour))
-    places = [tuple(map(int, place)) for place in zip(*differs.nonzero(), strict=True)]
-    listed = ", ".join(
-        f"entry {_place(place)}: {_number(data[place])} → {_number(neighbour[place])}" for place in places[:LONGEST]
-    )
-    more = f" and {len(places) - LONGEST} more" if len(places) > LONGEST else ""
-    return f"{'×'.join(map(str, data.shape))} values, {_ends(data)}", f"the same but for {listed}{more}"
+    """Both inputs on a line each: whole where they are short, else D and what differs from it."""
+    return both(data, neighbour)
 
 
 def short(data: Data) -> str:
-    """One input on a line, of a long one the first entries."""
-    array = as_array(data)
-    if array is None:
-        return shown(data)
-    return _ends(array) if array.size > LONGEST else str(array.tolist())
-
-
-def _place(place: tuple[int, ...]) -> str:
-    """A place counted from 1: 7, or (2, 3) in an array of several dimensions."""
-    counted = [str(index + 1) for index in place]
-    return counted[0] if len(counted) == 1 else f"({', '.join(counted)})"
-
-
-def _number(value: Any) -> str:
-    """A number with as many digits as it takes: two that differ must not look the same."""
-    rounded = f"{value:g}"
-    return rounded if float(rounded) == value else str(value)
-
-
-def _ends(data: Data) -> str:
-    values = data.ravel()[:6].tolist()
-    return f"[{', '.join(map(_number, values))}, …]{'' if data.ndim < 2 else f' of shape {data.shape}'}"
+    """One input on a line, of a long one its length and the first entries."""
+    return summary(data)
 
 
 def rate(hits: int, runs: int) -> str:

@@ -1,0 +1,104 @@
+"""Two inputs never look alike where they differ, and what differs is said first, with lengths."""
+
+import datetime
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpwitness.neighbours import pairs
+from dpwitness.neighbours.difference import both, difference, same
+from dpwitness.neighbours.inputs import shown
+
+PEOPLE = [{"age": 30 + k % 7, "name": "x"} for k in range(100)]
+FRAME = pd.DataFrame({"age": range(40), "name": "x"})
+
+
+def without(items, place):
+    return [*items[:place], *items[place + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("data", "neighbour", "said"),
+    [
+        (PEOPLE, without(PEOPLE, 56), "99 records: D without record 57: {'age': 30, 'name': 'x'}"),
+        (PEOPLE, [*PEOPLE, {"age": 100}], "101 records: D with one more, record 101: {'age': 100}"),
+        (PEOPLE, [*PEOPLE[:9], PEOPLE[0], *PEOPLE[10:]], "100 records: D but for record 10: 'age': 32 → 30"),
+        (PEOPLE, PEOPLE[::-1], "100 records: those of D in another order, from record 1 on: 'age': 30 → 31"),
+        (np.zeros(100), np.zeros(99), "99 values: D without value 100: 0"),
+        (np.arange(20), np.arange(20.0), "20 values, [0, 1, 2, 3, 4, 5, …] of dtype float64, where D has int64"),
+        (np.arange(20.0), np.r_[-0.0, np.arange(1.0, 20)], "the same but for entry 1: 0 → -0.0"),
+        ([1] * 20, [1] * 19 + [1.0], "20 values: D but for value 20: 1 (int) → 1 (float)"),
+        ([None] * 20, [None] * 19 + [math.nan], "20 values: D but for value 20: None → nan"),
+        (FRAME, FRAME.drop(3).reset_index(drop=True), "39 rows: D without row 4: {'age': 3, 'name': 'x'}"),
+        (FRAME, FRAME.astype({"age": float}), "40 rows, column 'age' of dtype float64, where D has int64"),
+        ("a" * 99, "a" * 98, "98 characters: D without character 99: 'a'"),
+        ([[1, 2], [3]] * 9, [[1, 2], [3]] * 8 + [[1, 2], [3.0]], "18 records: D but for record 18: [3] → [3.0]"),
+    ],
+)  # fmt: skip
+def test_what_differs_is_said(data, neighbour, said):
+    first, second = both(data, neighbour)
+    assert second == said
+    assert first != said
+
+
+@pytest.mark.parametrize(
+    ("data", "neighbour"),
+    [
+        (1, 1.0), (1, True), (0.0, -0.0), (None, math.nan), ((1, 2), [1, 2]), ([1, 2], np.array([1, 2])),
+        (np.array([0, 1]), np.array([False, True])), (np.zeros(3, np.float32), np.zeros(3)), ({1: 2}, {1.0: 2}),
+        ({1, 2}, {1, 2, 3}), (datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1)), (object(), object()),
+        (pd.Series([1, 2]), pd.Series([1.0, 2.0])), (pd.Series([1, 2]), pd.Series([1, 2], index=[0, 5])),
+        (pd.Series(["a"], dtype="category"), pd.Series(["a"], dtype=pd.CategoricalDtype(["a", "b"]))),
+        (FRAME, FRAME[["name", "age"]]), (FRAME[:1], FRAME[:0]), (np.zeros((4, 5)), np.zeros((5, 4))),
+        ({"a": [1] * 50}, {"a": [1] * 51}), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (b"x" * 80, b"x" * 79),
+        (np.array([1, "a"], object), np.array([1.0, "a"], object)),
+    ],
+)  # fmt: skip
+def test_inputs_that_differ_look_different(data, neighbour):
+    for one, other in ((data, neighbour), (neighbour, data)):
+        first, second = both(one, other)
+        assert first != second
+        assert " at 0x" not in first + second
+        assert not same(one, other)
+        assert same(one, one)
+
+
+values = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.floats(), st.integers(-3, 3), st.text("ab", max_size=90), st.dates(),
+        st.lists(st.integers(0, 1), min_size=10, max_size=20).map(np.array),
+        st.lists(st.floats(0, 1), max_size=20).map(lambda x: np.array(x, float)),
+        st.lists(st.sampled_from([0.5, 1.0]), max_size=3).map(lambda x: pd.DataFrame({"a": x}, dtype=float)),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=20), st.dictionaries(st.sampled_from("abc"), inner), st.tuples(inner, inner)
+    ),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(values, values)
+def test_no_two_values_that_differ_look_alike(data, neighbour):
+    first, second = both(data, neighbour)
+    assert (first == second) <= same(data, neighbour)
+    if not same(data, neighbour):
+        assert difference(data, neighbour) != "the same as D"
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from([0, 1, 1.0, None, True]), min_size=13, max_size=30), st.data())
+def test_a_record_less_is_found(items, data):
+    place = data.draw(st.integers(0, len(items) - 1))
+    first, second = both(items, without(items, place))
+    assert f"{len(items)} " in first or f"({len(items)} items)" in first
+    assert second.startswith(f"{len(items) - 1} values: D without value ")
+
+
+def test_a_pair_in_a_message_never_looks_alike():
+    pair = pairs((np.zeros(100), np.zeros(99))).given[0]
+    assert shown(pair.data) != shown(pair.neighbour) or "D without value 100" in str(pair)
