@@ -24,6 +24,7 @@ def _check(cutoff: int) -> None:
     neighbours=queries(10, any_length=True),
     source="Ding et al. 2018, Alg. 11; Lyu, Su & Li 2017, Alg. 7",
     true_epsilon="ε",
+    flags=True,
 )
 def svt(
     rng: np.random.Generator,
@@ -54,6 +55,7 @@ def svt(
     neighbours=queries(10, any_length=True),
     source="Ding et al. 2018, Alg. 12 (iSVT 1)",
     true_epsilon="∞",
+    flags=True,
 )
 def isvt1(
     rng: np.random.Generator,
@@ -75,6 +77,7 @@ def isvt1(
     neighbours=queries(10, any_length=True),
     source="Ding et al. 2018, Alg. 14 (iSVT 2)",
     true_epsilon="∞ in the number of queries",
+    flags=True,
 )
 def isvt2(
     rng: np.random.Generator,
@@ -96,6 +99,7 @@ def isvt2(
     neighbours=queries(10, any_length=True),
     source="Ding et al. 2018, Alg. 13 (iSVT 3)",
     true_epsilon="(1 + 6·cutoff)/4 · ε",
+    flags=True,
 )
 def isvt3(
     rng: np.random.Generator,
@@ -158,6 +162,7 @@ def isvt4(
     neighbours=queries(10, any_length=True),
     source="Chen & Machanavajjhala 2015, Alg. 1, as printed",
     true_epsilon="ε if all queries move the same way; 1.5·ε otherwise",
+    flags=True,
 )
 def svt_single_noise(
     rng: np.random.Generator,

@@ -19,6 +19,7 @@ Answers = NDArray[np.float64]
     source="Chen & Machanavajjhala 2015, Alg. 2",
     true_epsilon="∞",
     attack="threshold_testing.gptt",
+    flags=True,
 )
 def gptt(
     rng: np.random.Generator,
@@ -44,6 +45,7 @@ def gptt(
     source="Lee & Clifton 2014; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
     attack="threshold_testing.gptt_lee_clifton",
+    flags=True,
 )
 def gptt_lee_clifton(
     rng: np.random.Generator,
@@ -66,6 +68,7 @@ def gptt_lee_clifton(
     source="Chen, Xiao, Zhang & Xu 2015; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
     attack="threshold_testing.gptt_chen",
+    flags=True,
 )
 def gptt_chen(
     rng: np.random.Generator,
@@ -88,6 +91,7 @@ def gptt_chen(
     source="Stoddard, Chen & Machanavajjhala 2014; Chen & Machanavajjhala 2015, Section 3",
     true_epsilon="∞",
     attack="threshold_testing.gptt_stoddard",
+    flags=True,
 )
 def gptt_stoddard(
     rng: np.random.Generator,

@@ -18,7 +18,7 @@ class Target:
     """A mechanism's own claim (which parameter is its ε), relation, source, and what is true of it.
 
     `delta`: the δ that it claims where none is given, the default of its parameter of that name. `states`: the claim
-    that its ε stands for, where it is not (ε, δ)-DP.
+    that its ε stands for, where it is not (ε, δ)-DP. `flags`: whether its outcomes of 0 and 1 are answers ⊥ and ⊤.
     """
 
     claim: str
@@ -28,6 +28,7 @@ class Target:
     attack: str | None = None
     delta: float = 0.0
     states: Callable[[float], Claim] | None = None
+    flags: bool = False
 
 
 def half_epsilon_squared(epsilon: float) -> Claim:
@@ -44,12 +45,13 @@ def target(
     attack: str | None = None,
     delta: float = 0.0,
     states: Callable[[float], Claim] | None = None,
+    flags: bool = False,
 ) -> Callable[[F], F]:
     """Register what is known of a mechanism: the parameter that is its claimed ε, its relation, its source.
 
     `true_epsilon` is a text for people: the smallest ε for which it is ε-DP. `attack` names a
     generator of candidates, tried beside the search, as `family.generator` of the entry-point group `dpwitness.attacks`
-    (see `dpwitness.attacks.family`). `delta` and `states`: see `Target`.
+    (see `dpwitness.attacks.family`). `delta`, `states` and `flags`: see `Target`.
     """
 
     def register(function: F) -> F:
@@ -61,6 +63,7 @@ def target(
             attack=attack,
             delta=delta,
             states=states,
+            flags=flags,
         )
         return function
 

@@ -13,7 +13,7 @@ from dpwitness.events.outside import Outside
 from dpwitness.events.registry import event_from_json, register_event
 from dpwitness.events.score_threshold import ScoreThreshold
 from dpwitness.events.thresholds import Thresholds, thresholds_of
-from dpwitness.events.writing import LARGEST, Noun
+from dpwitness.events.writing import LARGEST, Noun, codes_in
 
 __all__ = [
     "FEATURES",
@@ -34,6 +34,7 @@ __all__ = [
     "Thresholds",
     "around",
     "cells_of",
+    "codes_in",
     "event_from_json",
     "is_partition",
     "members_of",

@@ -134,9 +134,19 @@ def is_code(entry: float) -> bool:
     return _lowest(EXCEPTION) < entry <= TEXT
 
 
+def is_length(entry: float) -> bool:
+    """Whether an entry is the length of a nested sequence."""
+    return TEXT < entry <= NESTED
+
+
 def is_exception(entry: float) -> bool:
     """Whether an entry says that the run raised an exception."""
     return _lowest(EXCEPTION) < entry <= EXCEPTION
+
+
+def is_no_number(entries: Rows) -> NDArray[np.bool_]:
+    """Which entries stand for what is no number: NaN, None, texts, symbols, exceptions."""
+    return (entries < LEAST_NUMBER) & (entries > -math.inf)
 
 
 def _lowest(base: float) -> float:

@@ -14,7 +14,7 @@ from dpwitness.events.interval import Interval
 from dpwitness.events.outcome_set import LISTED, OutcomeSet
 from dpwitness.events.registry import register_event
 from dpwitness.events.thresholds import Thresholds
-from dpwitness.events.writing import number_text, object_from_json, place_text
+from dpwitness.events.writing import as_noun, number_text, object_from_json, place_text, places_text
 
 __all__ = ["FeatureEvent"]
 
@@ -87,6 +87,9 @@ class FeatureEvent:
         said = self._said(low, high, noun) if not math.isnan(low) else None
         if said is not None:
             return said
+        named = self._named(noun, label)
+        if named is not None:
+            return named
         subject = self.feature.describe(noun, label)
         if math.isnan(low):
             values = self.within.rows[:, 0].tolist() if isinstance(self.within, OutcomeSet) else []
@@ -98,6 +101,20 @@ class FeatureEvent:
             return f"{subject} at least {number_text(low)}" if low > -np.inf else f"{subject} present"
         least, most = number_text(low), ("up to " if whole else "below ") + number_text(high)
         return f"{subject} {most}" if low == -np.inf else f"{subject} from {least} to {most.removeprefix('up to ')}"
+
+    def _named(self, noun: str, label: Label | None) -> str | None:
+        """A place that the feature finds, by the name of the entry there; None for other features."""
+        kind, names = self.feature.name, as_noun(noun).places
+        if not names or "place" not in kind:
+            return None
+        found = np.flatnonzero(self.within.contains(np.arange(1.0, self.width + 1)[:, None])).tolist()
+        listed = " or ".join(place_text(c, noun) for c in found)
+        what = (
+            kind.removeprefix("place of ")
+            if kind != "first place"
+            else f"first equal to {self.feature.number_text(label)}"
+        )
+        return f"the {what} of {places_text(self.width, noun)} is {listed or 'none'}"
 
     def _ends(self) -> tuple[float, float, bool]:
         """The smallest and largest value, NaN for a list of several, and whether the largest is inside the set.

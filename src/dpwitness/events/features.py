@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpwitness.events import entry_features, row_features
 from dpwitness.events.encoding import FALSE, TRUE, entry_from_json, entry_to_json
 from dpwitness.events.event import Label, Rows, widen
-from dpwitness.events.writing import LARGEST, column_from_json, list_from_json, number_text, place_text
+from dpwitness.events.writing import LARGEST, column_from_json, list_from_json, number_text, place_text, places_text
 
 __all__ = ["FEATURES", "Feature", "Kind"]
 
@@ -128,7 +128,7 @@ class Feature:
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """The feature in plain English."""
         places = [place_text(column, noun) for column in self.columns]
-        several = f"the first {self.width} {noun}s" if self.width > 1 else places[0]
+        several = places_text(self.width, noun) if self.kind.entries is None else places[0]
         return self.kind.text.format(*places, all=several, number=self.number_text(label))
 
     def number_text(self, label: Label | None = None) -> str:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events.encoding import LEAST_NUMBER, is_code
+from dpwitness.events.encoding import LEAST_NUMBER, NESTED, is_code, is_exception, is_length
 from dpwitness.events.event import Event, Label, Rows
 from dpwitness.events.registry import register_event
 from dpwitness.events.thresholds import Thresholds
 from dpwitness.events.writing import (
     LARGEST,
+    as_noun,
     column_from_json,
     finite_from_json,
     number_from_json,
@@ -75,8 +76,10 @@ class Interval:
             return column < self.high
         return (column >= self.low) & (column < self.high)
 
-    def thresholds(self) -> "tuple[Thresholds[Interval], Thresholds[Interval]]":
-        """Entries at least t, and entries at most −t."""
+    def thresholds(self) -> "tuple[()] | tuple[Thresholds[Interval], Thresholds[Interval]]":
+        """Entries at least t, and entries at most −t; none for one code, whose place among others has no meaning."""
+        if self._single_code:
+            return ()
         j = self.coordinate
         return (
             Thresholds(value=lambda rows: _entries(rows, j), above=lambda t: Interval(coordinate=j, low=t)),
@@ -114,21 +117,42 @@ class Interval:
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """As in `Event`."""
         place = place_text(self.coordinate, noun)
+        if self._single_code and is_exception(self.low):
+            return (label and label(self.low)) or f"{place} {number_text(self.low)}"
         if self.low == np.inf:
             return f"{place} ∞"
         if self._single_code:
             return f"{place} {(label and label(self.low)) or number_text(self.low)}"
+        lengths = self._lengths()
+        if lengths is not None:
+            return f"{place} {lengths}"
         if self.low == -np.inf and self.high == -LARGEST:
             return f"{place} −∞"
         if self.low == -np.inf and self.high == LEAST_NUMBER:
             return f"{place} no number, or −∞"
         if self.low == LEAST_NUMBER:
-            return f"{place} a number" + (f" below {number_text(self.high)}" if self.high < np.inf else "")
+            return f"{place} a number above −∞" + (f" and below {number_text(self.high)}" if self.high < np.inf else "")
+        if self.low == -np.inf and self.high == np.inf:
+            return f"{place} present"
         if self.low == -np.inf:
-            return f"{place} present" if self.high == np.inf else f"{place} below {number_text(self.high)}"
+            others = ", or no number" if self.coordinate in as_noun(noun).mixed and self.high > LEAST_NUMBER else ""
+            return f"{place} below {number_text(self.high)}{others}"
         if self.high == np.inf:
             return f"{place} at least {number_text(self.low)}"
         return f"{place} from {number_text(self.low)} to below {number_text(self.high)}"
+
+    def _lengths(self) -> str | None:
+        """How long the lists are whose lengths lie inside, where an end is a length: a longer list comes before."""
+        ends = [_length(end) if is_length(end) else None for end in (self.low, self.high)]
+        if ends == [None, None]:
+            return None
+        most, above = ends
+        least = "" if above is None else f"at least {above + 1}"
+        said = " and ".join(filter(None, (least, "" if most is None else f"at most {most}")))
+        other = ", or no number" if self.low == -np.inf else ", or a number" if self.high == np.inf else ""
+        if above is None and LEAST_NUMBER < self.high < np.inf:
+            other = f", or a number below {number_text(self.high)}"
+        return f"a list of {said} values{other}"
 
     def to_json(self) -> dict[str, Any]:
         """As in `Event`; no end is null, the end +inf the text "inf"."""
@@ -148,6 +172,11 @@ class Interval:
             low=-np.inf if low is None else number_from_json(low),
             high=np.inf if high is None else finite_from_json(high),
         )
+
+
+def _length(end: float) -> int:
+    """The length of the longest list that does not come before an end."""
+    return math.floor((end / NESTED - 1) * 2**32)
 
 
 def _entries(rows: Rows, coordinate: int, absent: float = -np.inf) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpwitness.events.encoding import FALSE, NESTED, TEXTS, TRUE, entry_from_json, entry_to_json, is_exception
 from dpwitness.events.event import Event, Label, Rows, widen
 from dpwitness.events.registry import register_event
-from dpwitness.events.writing import EXACT, list_from_json, number_text
+from dpwitness.events.writing import EXACT, as_noun, list_from_json, number_text, place_text
 
 __all__ = ["OutcomeSet"]
 
@@ -103,8 +103,13 @@ class OutcomeSet:
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """As in `Event`: ⊥ and ⊤ for flags, and all digits of numbers, which are compared exactly."""
-        # One number alone is a number, were it 0 or 1, and so are counts; several others are answers.
-        signs = (0, 1, FALSE, TRUE) if self.width > 1 and noun != "count" else (FALSE, TRUE)
+        noun = as_noun(noun)
+        if noun.places:
+            texts = [_keyed_text(row, noun, label) for row in self.rows[:LISTED]]
+            more = ", …" if len(self.rows) > LISTED else ""
+            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {'; '.join(texts)}{more}"
+        # 0 and 1 are numbers, unless the mechanism is known to answer with them.
+        signs = (0, 1, FALSE, TRUE) if self.width > 1 and noun.flags else (FALSE, TRUE)
         flags = bool(np.all(np.isnan(self.rows) | np.isin(self.rows, signs)))
         texts = [_outcome_text(row, flags, label) for row in self.rows[:LISTED]]
         if len(self.rows) == 1:
@@ -149,6 +154,18 @@ def _outcome_text(row: Rows, flags: bool, label: Label | None) -> str:
         return "".join("·" if np.isnan(entry) else "⊤" if entry >= 1 else "⊥" for entry in entries)
     texts = [(label(e) if label else None) or ("·" if np.isnan(e) else _exact_text(float(e))) for e in entries]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _keyed_text(row: Rows, noun: str, label: Label | None) -> str:
+    """An outcome with keys: all that it holds."""
+    present = np.flatnonzero(~np.isnan(row)).tolist()
+    if present == [0]:
+        said = _outcome_text(row[:1], False, label)
+        return said if is_exception(row[0]) else f"{place_text(0, noun)} {said}"
+    texts = [(label(row[c]) if label else None) or _exact_text(float(row[c])) for c in present]
+    return (
+        f"exactly {', '.join(f'{place_text(c, noun)} {t}' for c, t in zip(present, texts, strict=True)) or 'nothing'}"
+    )
 
 
 def _exact_text(value: float) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpwitness.events.event import Event, Label, Rows
 from dpwitness.events.interval import Interval
 from dpwitness.events.registry import register_event
+from dpwitness.events.writing import place_text
 
 __all__ = ["Outside"]
 
@@ -49,6 +50,8 @@ class Outside:
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """As in `Event`."""
+        if self.interval.low == -np.inf and self.interval.high == np.inf:
+            return f"{place_text(self.interval.coordinate, noun)} absent"
         return f"not: {self.interval.describe(noun, label)}"
 
     def to_json(self) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from dpwitness.events.event import Event, Label, Rows, widen
 from dpwitness.events.registry import register_event
 from dpwitness.events.thresholds import Thresholds
 from dpwitness.events.writing import (
+    as_noun,
     column_from_json,
     finite_from_json,
     list_from_json,
     number_from_json,
     number_text,
     number_to_json,
+    place_text,
 )
 
 __all__ = ["ScoreThreshold"]
@@ -97,9 +99,10 @@ class ScoreThreshold:
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """As in `Event`."""
-        places = ", ".join(str(c + 1) for c in self.coordinates[:8])
+        named = bool(as_noun(noun).places)
+        places = ", ".join(place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:8])
         more = ", …" if len(self.coordinates) > 8 else ""
-        return f"learned score of {noun}s {places}{more} above {number_text(self.threshold)}"
+        return f"learned score of {'' if named else f'{noun}s '}{places}{more} above {number_text(self.threshold)}"
 
     def to_json(self) -> dict[str, Any]:
         """As in `Event`."""
