@@ -43,7 +43,7 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     thorough = math.isinf(objective.stop_value)
     certain = [Entry(arm.pair, arm.certain, place) for place, arm in enumerate(finalists) if arm.certain]
     entries += certain + learned(runner, finalists, objective, 6 if thorough else 2)  # a bound tells many apart
-    best = certain[0] if certain else max(entries, key=lambda entry: entry.found.value)
+    best = certain[0] if certain else max(entries, key=_rank)
     if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
         cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
         share = budget // 5 if certain else max(budget, planned // 2 if cheap else 0)
@@ -93,6 +93,12 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
         if not adjacent(problem.relation, candidate.pair, problem.data):
             require_adjacent(problem.relation, candidate.pair, what="the attack's candidate")
     return found
+
+
+def _rank(entry: Entry) -> tuple[bool, bool, float]:
+    """By what an entry promises; where that is nothing, an event that some runs are in and some are not comes first."""
+    found = entry.found
+    return found.value > 0, found.telling, found.value
 
 
 def _candidate(entry: Entry) -> Candidate:

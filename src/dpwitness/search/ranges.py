@@ -61,6 +61,7 @@ def _cuts(values: Floats) -> Floats:
         frequent = at[ends[at + 1] - ends[at] >= len(values) / CELLS] + 1
         kept = np.unique(np.concatenate([at, frequent]))
         places = starts[kept[(kept > 0) & (kept < len(starts))]]
+    places = places[values[places] >= LEAST_NUMBER]  # what is no number has no order
     low, high = values[places - 1], values[places]
     with np.errstate(invalid="ignore", over="ignore"):
         middle = low + (high - low) / 2

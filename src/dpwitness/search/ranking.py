@@ -76,6 +76,8 @@ def playoff(
             alive = alive[: (len(alive) + 1) // 2]
     counted_again: set[int] = set()
     while True:
+        if state.value(alive[0]) <= 0:  # nothing promises anything: an event that happens
+            alive = [number for number in alive if state.latest[number].found.telling] or alive
         best = state.value(alive[0])
         good = [number for number in alive if state.value(number) >= best - tolerance(best)]
         winner = min(good, key=lambda number: state.latest[number].found.event.complexity)

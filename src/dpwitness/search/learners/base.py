@@ -32,6 +32,11 @@ class RatedEvent:
     value: float  # by the objective, lowered by one standard error
     lower_value: float = -np.inf  # lowered by three
 
+    @property
+    def telling(self) -> bool:
+        """Whether some run was in the event and some was not: a pass that rests on another one says nothing."""
+        return 0 < self.estimate.p + self.estimate.q < 2
+
 
 class Learner(Protocol):
     """Proposes events of one form. Everything here is heuristic and never evidence.
