@@ -69,6 +69,7 @@ class _Epochs:
     runs: int = 0
     ended: str = "runs"
     lost: ClusterLost | None = None
+    late: bool = False  # whether an epoch ended with fewer runs than it should have
 
     @property
     def wealth(self) -> Wealth:
@@ -83,8 +84,16 @@ class _Epochs:
 
     @property
     def candidate(self) -> Candidate | None:
-        """What to test in the runs that are left."""
-        return self.best.candidate(self.problem.claim, max(self.effort.max_runs - self.runs, 1))
+        """What to test in the runs that are left; of the best pair, unless its runs were all the same."""
+        best = self.best
+        found = best.candidate(self.problem.claim, max(self.effort.max_runs - self.runs, 1))
+        if found is not None and best.tells(found.event):
+            return found
+        return next(filter(None, (course.ordinary() for course in self.courses)), found)
+
+    def course_of(self, candidate: Candidate) -> Course:
+        """The course of a candidate's pair."""
+        return next(course for course in self.courses if course.pair.key == candidate.pair.key)
 
     def bet(self, most: int) -> None:
         """Go on until the claim is refuted, so many runs were made in all, or half of the time is over."""
@@ -100,6 +109,7 @@ class _Epochs:
             if log_wealth >= threshold:
                 self.ended = "refuted"
                 return
+            self.late |= made < n
             if made < n or course.full:
                 return
             if not varied and min(course.runs for course in self.courses) >= FIRST:
@@ -150,7 +160,7 @@ def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tup
         raise MechanismTimeout(f"{problem.mechanism.name} did not finish its first runs in time: give more time")
     refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
     candidate = epochs.candidate
-    if candidate is None and epochs.ended == "runs":
+    if candidate is None and epochs.late and epochs.ended == "runs":
         epochs.ended = "time"  # not two runs of any pair
     if epochs.ended != "runs" or candidate is None:
         return _ended(problem, runner, effort, epochs, candidate, notes)
@@ -189,7 +199,7 @@ def _ended(
 ) -> Verdict:
     """The verdict where the epochs were all there was: the claim is refuted, or somebody interrupted."""
     candidate = candidate or _anything(epochs.best)
-    done = Confirmed(totals=(epochs.best.counts(candidate),), ended=epochs.ended, lost=epochs.lost)
+    done = Confirmed(totals=(epochs.course_of(candidate).counts(candidate),), ended=epochs.ended, lost=epochs.lost)
     shards = Shards()
     shards.add(done.totals)
     tested = replace(epochs.tested(candidate, done, shards, epochs.wealth), of_epochs=True)
@@ -201,7 +211,7 @@ def _confirmed(
 ) -> Verdict:
     """Bet all of the wealth on one candidate, in the runs and the time that are left."""
     wealth, runs = epochs.wealth, max(effort.max_runs - epochs.runs, 1)
-    tested = _on_cells(problem.claim, effort, epochs.best, candidate, runs)
+    tested = _on_cells(problem.claim, effort, epochs.course_of(candidate), candidate, runs)
     look = until_refuted(problem.claim, tested.estimate, effort.alpha, before=wealth.log_e_value(problem.claim))
     try:
         done, shards = confirmed(runner, tested.pair, (tested.event,), runs, look=look)

@@ -9,7 +9,7 @@ gets the runs. The next epoch belongs to the pair whose wealth, less a charge fo
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
-from dpwitness.events import Event, OutcomeSet
+from dpwitness.events import Event, Interval, OutcomeSet
+from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
 from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, log_e_values_of
 from dpwitness.neighbours import Pair
@@ -60,6 +61,8 @@ RENEWED: Final = 1.25
 CUT_ANEW: Final = 256
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
 ROOM: Final = 1 << 23
+#: Runs that an event which promises nothing must hold, for a pass to rest on it.
+SEVERAL: Final = 3
 #: Outcomes of so few kinds are events of their own.
 FEW: Final = 16
 
@@ -182,13 +185,41 @@ class Course:
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
         """The event with the largest stake, or what learners like best where betting has won nothing; None without any.
 
-        `planned`: the runs in which it will be tested.
+        `planned`: the runs in which it will be tested. An event that all runs so far are in, or none, gives way to one
+        that some are in; so does one of a single run that promises nothing.
         """
         if self.wealth <= 0 and self.runs > 1:
             objective = GrowthAt(claim=claim, planned=planned)
             learned = learn(sample_of(self.x, self.y), objective, thorough=self.runs >= THOROUGH, most=1)[0]
             pair = self.pair.swapped() if learned.swapped else self.pair
-            return Candidate(pair=pair, event=learned.event, estimate=learned.estimate)
+            found = Candidate(pair=pair, event=learned.event, estimate=learned.estimate)
+            return found if self.tells(found.event, 1 if learned.value > 0 else SEVERAL) else self.ordinary() or found
+        staked = self._staked()
+        kept = staked is not None and self.wealth > 0 and self.tells(staked.event)
+        return staked if kept else self.ordinary() or staked
+
+    def tells(self, event: Event, least: int = 1) -> bool:
+        """Whether so many runs at least were in an event, and were not; of few runs, one."""
+        hits = int(np.count_nonzero(event.contains(self.x)) + np.count_nonzero(event.contains(self.y)))
+        least = min(least, max(self.runs // 4, 1))
+        return least <= hits <= 2 * self.runs - least
+
+    def ordinary(self) -> Candidate | None:
+        """The event of one entry that comes nearest to half of all runs so far; None where all were the same."""
+        if not self.runs:
+            return None
+        events = [event for column in range(self.x.shape[1]) for event in _halves(self.x, self.y, column)]
+        shares = [(event.contains(self.x), event.contains(self.y)) for event in events]
+        far = [abs((float(a.mean()) + float(b.mean())) / 2 - 0.5) for a, b in shares]
+        if not far or min(far) >= 0.5:
+            return None
+        k = int(np.argmin(far))
+        a, b = shares[k]
+        estimate = Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))
+        return Candidate(pair=self.pair, event=events[k], estimate=estimate)
+
+    def _staked(self) -> Candidate | None:
+        """The event with the largest stake."""
         chosen = self.portfolios[int(np.argmax(self.log_wealth))] if self.portfolios else NOTHING
         if not chosen.events:
             return None
@@ -207,6 +238,21 @@ class Course:
         number = self.numbers.get(candidate.event)
         seen = Counts() if number is None else self.seen.of(number)
         return seen if candidate.pair.data is self.pair.data else seen.swapped()
+
+
+def _halves(x: Rows, y: Rows, column: int) -> Iterator[Event]:
+    """That an entry is there, the upper half of its numbers, and the most frequent of what is no number."""
+    yield Interval(coordinate=column)
+    values = np.concatenate([x[:, column], y[:, column]])
+    codes = values[is_no_number(values)]
+    values = np.sort(values[values >= LEAST_NUMBER])
+    if len(values) and values[0] < values[-1]:
+        middle = values[len(values) // 2]
+        yield Interval(coordinate=column, low=float(middle if middle > values[0] else values[values > middle][0]))
+    if len(codes):
+        kinds, times = np.unique(codes, return_counts=True)
+        most = float(kinds[np.argmax(times)])
+        yield Interval(coordinate=column, low=most, high=float(np.nextafter(most, np.inf)))
 
 
 def next_course(courses: Sequence[Course]) -> Course:
