@@ -68,6 +68,12 @@ COUNT = {"runs": 0}
 STREAM = np.random.default_rng(7)
 
 
+def tokens(rng, data):
+    """Keys that change from run to run."""
+    keys = rng.integers(0, 40 + int(data[0]), 3)
+    return {f"word {key}": {"count": rng.random(), "list": [1.0] * int(key % 3)} for key in keys.tolist()}
+
+
 def noisy(rng, data):
     return [data[0] + rng.laplace(), "yes" if rng.random() < 0.5 else "no"]
 

@@ -117,7 +117,11 @@ class Problem:
 
     def described(self, event: Event) -> str:
         """An event in plain English, with the texts behind numbers and the names of entries that have any."""
-        return event.describe(Noun(self.relation.noun, self.mechanism.places), self.mechanism.label)
+        own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
+        noun = Noun(
+            self.relation.noun, mechanism.places, flags=own is not None and own.flags, mixed=mechanism.mixed
+        )  # fmt: skip
+        return event.describe(noun, mechanism.label)
 
 
 def prepare(

@@ -106,6 +106,7 @@ def test_outputs_become_rows_compiled_and_in_python_alike(function, expected):
     expected = [*expected, *[np.nan] * (8 - len(expected))]
     assert np.array_equal(rows, [expected] * 3, equal_nan=True)
     plain = PythonMechanism(Signature.of(function, {}))
+    plain.begin(None, keyed=False, by_position=True)
     plain.fill(DATA, np.random.default_rng(0), rows, 0)
     assert np.array_equal(rows, [expected] * 3, equal_nan=True)
 

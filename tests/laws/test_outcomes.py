@@ -209,9 +209,9 @@ def same(output):
 
 def rows_of(function, n=8, **more):
     made = PythonMechanism(Signature.of(function, {}), **more)
-    rows = np.empty((n, 16))
+    rows = np.empty((n, 64))
     made.fill(np.array([0.5]), np.random.default_rng(1), rows, 0)
-    return made, rows
+    return made, made.settled(rows[None].repeat(2, axis=0), None)[0]
 
 
 def row(value):
@@ -312,19 +312,21 @@ def test_a_fitted_model_is_named_with_what_it_holds():
 @pytest.mark.parametrize("outcome", ["coef_, intercept_", ("coef_", "intercept_")])
 def test_attributes_are_outcomes(outcome):
     mechanism, rows = rows_of(lambda rng, data: Fitted([1.0, 2.0], 3.0), outcome=outcome)
-    assert rows[0, :4].tolist() == [nested(2), 1, 2, 3]
+    assert rows[0, 1:6].tolist() == [symbol("list"), 2, 1, 2, 3]
     assert mechanism.places == {
-        0: "attribute 'coef_'",
-        1: "attribute 'coef_', value 1",
-        2: "attribute 'coef_', value 2",
-        3: "attribute 'intercept_'",
+        0: "outcome",
+        1: "attribute 'coef_'",
+        2: "attribute 'coef_', number of values",
+        3: "attribute 'coef_', value 1",
+        4: "attribute 'coef_', value 2",
+        5: "attribute 'intercept_'",
     }
 
 
 def test_one_attribute_is_its_value():
     mechanism, rows = rows_of(lambda rng, data: Fitted([1.0, 2.0]), outcome="coef_")
-    assert rows[0, :2].tolist() == [1, 2]
-    assert mechanism.places[1] == "attribute 'coef_', value 2"
+    assert rows[0, 3:5].tolist() == [1, 2]
+    assert mechanism.places[4] == "attribute 'coef_', value 2"
 
 
 @pytest.mark.parametrize("outcome", ["", "coef_,", "a b", (), (1,), 3, b"coef_", "a:b"])
@@ -341,11 +343,15 @@ def test_a_missing_attribute_is_an_error():
 @pytest.mark.parametrize(
     ("output", "places"),
     [
-        ({"a": 1.0}, {1: "key 'a'", 2: "key 'a'"}),
+        ({"a": 1.0}, {0: "outcome", 1: "key 'a'", 2: "order of keys"}),
         (pd.DataFrame({"age": [1, 2]}), {1: "number of rows", 2: "column 'age', row 1", 3: "column 'age', row 2"}),
-        (Point(1, 2), {0: "field 'x'", 1: "field 'y'"}),
+        (pd.DataFrame({"age": [1, 2]}, index=["x", "y"]), {3: "column 'age', index 'y'", 4: "order of columns"}),
+        (pd.Series([1, 2], index=["x", "y"]), {1: "number of rows", 2: "index 'x'", 3: "index 'y'"}),
+        ({"a", "b"}, {1: "number of elements"}),
+        (np.array([[1.0, 2.0], [3.0, 4.0]]), {3: "row 1, number of values", 9: "row 2, value 2"}),
+        (Point(1, 2), {1: "number of values", 2: "field 'x'", 3: "field 'y'"}),
         (1j, {1: "part real", 2: "part imaginary"}),
-        ([1, [2]], {2: "value 2, value 1"}),
+        ([1, [2]], {2: "value 1", 4: "value 2, number of values", 5: "value 2, value 1"}),
         ([1.0, "a"], {}),
         (np.arange(3.0), {}),
         (None, {}),
@@ -357,13 +363,17 @@ def test_entries_are_named_for_people(output, places):
     assert bool(named) == bool(places)
 
 
-def test_entries_that_outputs_name_differently_have_no_name():
+def test_a_key_has_a_coordinate_of_its_own_whatever_others_there_are():
     keys = iter(["a", "b"] * 4)
-    mechanism, _ = rows_of(lambda rng, data: {next(keys): 1.0})
-    assert mechanism.places == {}
+    mechanism, rows = rows_of(lambda rng, data: {next(keys): 1.0})
+    named = {name: c for c, name in mechanism.places.items()}
+    assert rows[:, named["key 'a'"]].tolist() == pytest.approx([1.0, math.nan] * 4, nan_ok=True)
+    assert rows[:, named["key 'b'"]].tolist() == pytest.approx([math.nan, 1.0] * 4, nan_ok=True)
     lengths = iter([1, 2] * 4)
-    mechanism, _ = rows_of(lambda rng, data: {"a": [1.0] * next(lengths)})
-    assert mechanism.places[1] == "key 'a'"
+    mechanism, rows = rows_of(lambda rng, data: [[0.5] * next(lengths), [2.0]])
+    named = {name: c for c, name in mechanism.places.items()}
+    assert rows[:, named["value 2, value 1"]].tolist() == [2.0] * 8
+    assert rows[:, named["value 1, number of values"]].tolist() == [1, 2] * 4
 
 
 def of_ages(rng, data):

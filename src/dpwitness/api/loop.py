@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from dpwitness.candidate import Candidate
 from dpwitness.effort import Effort
 from dpwitness.errors import ClusterLost, CompiledDiffers, CompiledDisagrees, MixedKinds
-from dpwitness.events import Event
+from dpwitness.events import Event, codes_in
 from dpwitness.evidence import Counts
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
@@ -46,14 +46,16 @@ class Confirmed:
     lost: ClusterLost | None = None
 
 
-def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T]) -> T:
-    """Make a problem ready and work on it.
+def prepared(
+    statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T], how: How | None = None
+) -> T:  # fmt: skip
+    """Make a problem ready and work on it; `how`: what a witness says of the rows.
 
     Once more in plain Python where compiled code gives other outcomes, and once more with rows that tell a sequence of
     one entry from that entry alone where a mechanism returns both; in the time that is left. Warns `CompiledDiffers`.
     """
     refuse_inside()
-    how, began, deadline = How(), time.monotonic(), None
+    how, began, deadline = how or How(), time.monotonic(), None
     while True:
         try:
             problem, runner = prepare(statement, effort, how, began=began, deadline=deadline)
@@ -65,8 +67,8 @@ def prepared(statement: Statement, effort: Effort, work: Callable[[Problem, Runn
         except CompiledDisagrees as error:
             warnings.warn(str(error), CompiledDiffers, stacklevel=3)
             how = replace(how, interpreted=True)
-        except MixedKinds:  # raised once at most: by mechanisms that are not marked
-            how = replace(how, marked=True)
+        except MixedKinds:  # raised once at most: by mechanisms that are neither marked nor keyed
+            how = replace(how, marked=True, keyed=not how.by_position)
 
 
 def confirmed(
@@ -176,12 +178,12 @@ def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candid
     Where an attack asked other questions about the given data than they answer themselves, this very pair is all that
     is known to be neighbouring.
     """
-    relation, pair = problem.relation, candidate.pair
+    relation, pair, mechanism = problem.relation, candidate.pair, problem.mechanism
     judged = adjacent(relation, pair, problem.data)
     assert candidate.estimate is not None  # of a search, or read from a witness
     return Witness(
         mechanism=problem.reference,
-        parameters=dict(problem.mechanism.signature.parameters),
+        parameters=dict(mechanism.signature.parameters),
         claim=problem.claim,
         alpha=alpha,
         relation=relation if judged else Pairs((pair,), relation.noun),
@@ -189,6 +191,9 @@ def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candid
         pair=pair,
         event=candidate.event,
         description=problem.described(candidate.event),
+        layout=None if mechanism.layout is None else mechanism.layout.upto(candidate.event.width),
+        by_position=mechanism.by_position,
+        texts={code: text for code in codes_in(candidate.event) if (text := mechanism.label(code)) is not None},
         counts=counts,
         estimate=candidate.estimate,
         seed=runner.seed,

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from dpwitness.api.checking import confirm_candidate
 from dpwitness.api.loop import prepared
-from dpwitness.api.witnessed import about, relation_of, statement_of
+from dpwitness.api.witnessed import about, relation_of, rows_of, statement_of
 from dpwitness.candidate import Candidate
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.effort import MAX_TIME, Effort
@@ -104,7 +104,7 @@ def replay(
     def work(problem: Problem, runner: Runner) -> Verdict:
         return confirm_candidate(about(problem, relation, given), runner, effort, candidate)
 
-    return prepared(statement, effort, work)
+    return prepared(statement, effort, work, rows_of(witness))
 
 
 def _replayed_claim(stated: Claim, claim: Claim | float | None, delta: float | None) -> Claim:

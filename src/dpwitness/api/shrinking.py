@@ -8,7 +8,7 @@ import numpy as np
 
 from dpwitness.api.checking import confirm_candidate
 from dpwitness.api.loop import prepared
-from dpwitness.api.witnessed import about, relation_of, statement_of
+from dpwitness.api.witnessed import about, relation_of, rows_of, statement_of
 from dpwitness.effort import CHECK_RUNS, Effort
 from dpwitness.errors import MechanismError, MechanismTimeout
 from dpwitness.mechanisms.made import given_or_made
@@ -58,7 +58,7 @@ def shrink(
         return None if small is None else confirm_candidate(problem, runner, effort, small, spent=spent)
 
     try:
-        verdict = prepared(statement, effort, work)
+        verdict = prepared(statement, effort, work, rows_of(old))
     except MechanismTimeout:
         return violation  # what was proved stands, whatever the time for making it smaller was
     except MechanismError as error:

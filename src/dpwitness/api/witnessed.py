@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpwitness.claims import Claim
+from dpwitness.mechanisms.resolve import How
 from dpwitness.neighbours import Data, Pairs, Relation, taken
 from dpwitness.problem import Problem, Statement
 from dpwitness.results.witness import Witness
@@ -24,6 +25,11 @@ def statement_of(
         mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters,
         reference=reference or (witness.mechanism if named else None), **more,
     )  # fmt: skip
+
+
+def rows_of(witness: Witness) -> How:
+    """What a witness says of the rows that its event looks at."""
+    return How(layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
 
 
 def about(problem: Problem, relation: Relation, data: Data | None) -> Problem:

@@ -25,6 +25,7 @@ from dpwitness.health.loading import CannotLoad, Place, load, place_of
 from dpwitness.mechanisms.compiled.constants import constants
 from dpwitness.mechanisms.handing import Handing
 from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.outcomes.layout import Layout
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
@@ -52,6 +53,8 @@ class Request:
     outcome: Place | Attributes | None
     errors: str
     marked: bool
+    layout: Layout | None
+    by_position: bool
     handing: Handing
     parameters: dict[str, Any]
     vectorised: bool
@@ -84,6 +87,8 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
         outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
         errors=mechanism.errors,
         marked=mechanism.marked,
+        layout=mechanism.layout,
+        by_position=mechanism.by_position,
         handing=mechanism.handing,
         parameters=dict(signature.given),
         vectorised=signature.size is not None,
@@ -171,6 +176,7 @@ def answer(question: Request | Place) -> Any:
     kind = VectorisedMechanism if question.vectorised else kind
     mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome, errors=question.errors)
     mechanism.marked, mechanism.handing = question.marked, question.handing
+    mechanism.begin(question.layout, keyed=False, by_position=question.by_position)
     events = [event_from_json(event) for event in question.events]
     return [_counted(mechanism, data, events, question.seed, side) for side, data in enumerate(question.inputs)]
 

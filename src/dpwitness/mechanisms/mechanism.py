@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpwitness.errors import InvalidOutcome, MechanismRaised
 from dpwitness.mechanisms.cost import Cost, measured
 from dpwitness.mechanisms.handing import Handing
+from dpwitness.mechanisms.outcomes.layout import Entry, Layout
 from dpwitness.mechanisms.raising import of_both
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
@@ -31,16 +32,25 @@ Rows = NDArray[np.float64]
 class Learned:
     """What a mechanism's outputs have shown so far: the texts among them by their numbers, and kinds of outputs.
 
-    `bare`: whether bare values were None; `single`: whether the only entries of sequences were.
+    `bare`: whether bare values were None; `single`: whether the only entries of sequences were. `entries`: those behind
+    the layout, by their codes; `keyed`: whether outcomes have places, `positional`: whether some were several entries
+    without.
     """
 
     labels: Mapping[float, str] = field(default_factory=dict)
     bare: frozenset[bool] = frozenset()
     single: frozenset[bool] = frozenset()
+    entries: Mapping[float, Entry] = field(default_factory=dict)
+    keyed: bool = False
+    positional: bool = False
 
     def agrees(self, other: "Learned") -> bool:
-        """Whether rows that do not tell a sequence of one entry from that entry alone can hold both."""
-        return not (self.bare | other.bare) & (self.single | other.single)
+        """Whether rows that do not tell a sequence of one entry from that entry alone can hold both.
+
+        And whether none has places while another has several entries without.
+        """
+        mixed = (self.keyed or other.keyed) and (self.positional or other.positional)
+        return not mixed and not (self.bare | other.bare) & (self.single | other.single)
 
 
 class Mechanism(ABC):
@@ -70,11 +80,16 @@ class Mechanism(ABC):
     errors = "raise"
     #: Whether a sequence of one entry is told from that entry alone: only where a mechanism returns both.
     marked = False
+    #: Whether rows stand by position whatever outcomes hold: those of compiled code, and of files without a layout.
+    by_position = False
+    #: Whether an outcome by position held more than single values.
+    flat = False
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.cost = Cost(compiled=self.compiled, parallel=self.threads, batched=signature.size is not None)
         self.width = 0
+        self.mixed: set[int] = set()  # coordinates at which samples had more than numbers
         self.handing = Handing()
 
     def measure(self, pair: Pair) -> None:
@@ -215,6 +230,22 @@ class Mechanism(ABC):
 
     def release(self) -> None:  # noqa: B027  # for most there is nothing to do
         """End runs that are still going on, as one that hangs after a deadline, where the mechanism can."""
+
+    @property
+    def layout(self) -> Layout | None:
+        """Which entries rows have at which coordinates, where outcomes have keys; what is not there stands behind."""
+        return None
+
+    def begin(self, layout: Layout | None, *, keyed: bool, by_position: bool) -> None:  # noqa: B027  # as above
+        """Lay rows out from the first run on: as a layout says, by the places of entries, or in any case without."""
+
+    def laid_out(self, layout: Layout | None) -> AbstractContextManager[None]:
+        """While this thread makes runs whose rows have an earlier layout; `None`: of before there was one."""
+        return nullcontext()
+
+    def settled(self, rows: Rows, layout: Layout | None) -> Rows:
+        """Rows of shape (2, n, any width) of this earlier layout by a new one, with what stood behind it."""
+        return rows
 
     @property
     def places(self) -> Mapping[int, str]:

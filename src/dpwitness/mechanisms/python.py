@@ -1,27 +1,32 @@
 """A function that runs as plain Python, and what it returns as rows of numbers."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidOutcome, MechanismRaised, MixedKinds
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.draws import Draws, global_generators_kept, repeats
 from dpwitness.mechanisms.kept import Kept, Raised
 from dpwitness.mechanisms.mechanism import Learned, Mechanism, Rows
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
-from dpwitness.mechanisms.outcomes.naming import is_plain, places_of
+from dpwitness.mechanisms.outcomes.layout import ROOT, Entry, KeyedRow, Layout, flat_names, keyed_row, settled
 from dpwitness.mechanisms.raising import always_raises, of_both, raised
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summarised, summary
 from dpwitness.neighbours import Data, Pair
 
-#: Outputs that are looked through for names of their entries.
-LOOKED: Final = 16
+#: Types of most outcomes.
+FLOATS: Final = (float, np.float64)
 #: Exceptions of which it is asked whether something is used up: each may cost runs.
 ASKED: Final = 8
+#: In `of`, the mechanism and the layout of the runs that this thread makes: a thread that is left behind at a deadline
+#: keeps its own.
+_LAID: Final = threading.local()
 
 
 class PythonMechanism(Mechanism):
@@ -40,6 +45,10 @@ class PythonMechanism(Mechanism):
     ----------
     draws_globally
         Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
+    keyed
+        Whether rows are laid out by the places of entries: from the first output on that holds more than single values.
+    by_position
+        Keep to rows by position whatever it returns, as files without a layout have them.
     """
 
     shard = 32
@@ -51,9 +60,10 @@ class PythonMechanism(Mechanism):
         self.errors = errors
         self._outcome = summary(outcome)
         self._labels: dict[float, str] = {}
-        self._structured: Any = None  # the first output whose entries have names of their own
-        self._named_alike = True
-        self._looked = 0
+        self.keyed = isinstance(self._outcome, Attributes)
+        self._layout = ROOT
+        self._found: dict[float, Entry] = {}  # entries behind the layout, by their codes
+        self._positional = False  # whether an outcome of several entries stood by position
         self._looked_into = 0
         self._kept = Kept()
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
@@ -75,7 +85,10 @@ class PythonMechanism(Mechanism):
 
     def learned(self) -> Learned:
         """Return what its outputs showed so far."""
-        return Learned(labels=dict(self._labels), bare=frozenset(self._bare), single=frozenset(self._single))
+        return Learned(
+            labels=dict(self._labels), bare=frozenset(self._bare), single=frozenset(self._single),
+            entries=dict(self._found), keyed=self.keyed, positional=self._positional,
+        )  # fmt: skip
 
     def learn(self, other: Learned) -> None:
         """Take over what it returned in another process."""
@@ -83,18 +96,52 @@ class PythonMechanism(Mechanism):
             self._labels.update(other.labels)
             self._bare.update(other.bare)
             self._single.update(other.single)
+            self._found.update(other.entries)
+            self.keyed |= other.keyed
+            self._positional |= other.positional
 
     def forget(self) -> None:
         """Begin anew with what `learned` returns."""
-        self._labels, self._bare, self._single = {}, set(), set()
+        self._labels, self._bare, self._single, self._found = {}, set(), set(), {}
+        self.keyed, self._positional = isinstance(self._outcome, Attributes), False
+
+    @property
+    def layout(self) -> Layout | None:
+        """As in `Mechanism`."""
+        return self._layout if self.keyed else None
+
+    def begin(self, layout: Layout | None, *, keyed: bool, by_position: bool) -> None:
+        """As in `Mechanism`."""
+        if layout is not None:
+            self._layout, self.keyed, self.width = layout, True, max(self.width, layout.width)
+        self.keyed |= keyed
+        self.by_position = by_position
+        if by_position:
+            self.keyed = False
+
+    @contextmanager
+    def laid_out(self, layout: Layout | None) -> Iterator[None]:
+        """As in `Mechanism`."""
+        self.keyed |= layout is not None
+        before = getattr(_LAID, "of", None)
+        _LAID.of = (self, layout or ROOT)
+        try:
+            yield
+        finally:
+            _LAID.of = before
+
+    def settled(self, rows: Rows, layout: Layout | None) -> Rows:
+        """As in `Mechanism`."""
+        if not self.keyed:
+            return rows
+        made, self._layout = settled(rows, layout or ROOT, self._layout, self._found)
+        self.width = max(self.width, self._layout.width)  # else rows would be made twice
+        return made
 
     @property
     def places(self) -> dict[int, str]:
-        """Names of entries, by coordinate, where the first output that had any gives them."""
-        if self._structured is None or not self._named_alike:
-            return {}
-        names = self._outcome.names if isinstance(self._outcome, Attributes) else ()
-        return places_of(self._structured, names)
+        """Names of entries by coordinate, where outcomes are laid out by keys."""
+        return self._layout.names if self.keyed else flat_names(self.width) if self.flat else {}
 
     @property
     def reproducible(self) -> bool:
@@ -193,14 +240,19 @@ class PythonMechanism(Mechanism):
         """One output as a row of numbers."""
         summarise = self._summary()
         value = output if summarise is None else summarised(summarise, output, self.name, run)
+        # The common case by itself: a number after another one.
+        if type(value) in FLOATS and False in self._bare and not self.keyed:
+            number = float(value)
+            if number < 0 or number > 0:
+                row[0], row[1:] = number, np.nan
+                return 1
         if is_sequence(value):
             self.check_length(len(value), run)
-        made = Row(labels=self._labels)
         try:
-            row_of(value, made)
+            written = self._keyed(value, output, run) if self.keyed else self._by_position(value, output, run)
         except TypeError as error:
             raise InvalidOutcome(
-                f"{self.name} returned {output!r:.80} on run {run}: {advice(value)}, or pass outcome= to turn outputs "
+                f"{self.name} returned {brief(output)} on run {run}: {advice(value)}, or pass outcome= to turn outputs "
                 "into numbers"
             ) from error
         except RecursionError as error:
@@ -208,19 +260,41 @@ class PythonMechanism(Mechanism):
                 f"{self.name} returned a {type(output).__name__} on run {run} that holds itself, or is nested too "
                 "deep: return numbers, flags, texts or lists of such"
             ) from error
-        self._note_kind(value, output, made, run)
-        length = min(len(made.entries), len(row))
-        row[:length] = made.entries[:length]
+        length = min(len(written), len(row))
+        row[:length] = written[:length]
         row[length:] = np.nan
-        return len(made.entries)
+        return len(written)
+
+    def _by_position(self, value: Any, output: Any, run: int) -> list[float]:
+        """The entries one behind the other, for outcomes of single values; of the first with places, by these."""
+        made = Row(labels=self._labels)
+        row_of(value, made)
+        if self.by_position:
+            self.flat |= made.structured
+            self._note_kind(value, output, made, run)
+            return made.entries
+        sequence = is_sequence(value)
+        # A value of two entries would move those behind it.
+        if made.structured or (sequence and len(made.entries) != len(value)):
+            if self._positional:
+                raise self._mixed(output, run, "sequences of single values")
+            self.keyed = True
+            return self._keyed(value, output, run)
+        self._positional |= sequence or len(made.entries) > 1
+        self._note_kind(value, output, made, run)
+        return made.entries
+
+    def _keyed(self, value: Any, output: Any, run: int) -> list[float]:
+        """The entries by their places."""
+        own, layout = getattr(_LAID, "of", None) or (self, self._layout)
+        made = KeyedRow(layout if own is self else self._layout, self._labels, self._found)
+        keyed_row(value, made, self._outcome.names if isinstance(self._outcome, Attributes) else ())
+        self.check_length(made.count, run)
+        return made.written()
 
     def _note_kind(self, value: Any, output: Any, made: Row, run: int) -> None:
         """Tell a sequence of one entry from that entry alone. Raises `MixedKinds` where it was not told before."""
         sequence = is_sequence(value)
-        if self._looked < LOOKED:
-            self._looked += 1
-            if isinstance(self._outcome, Attributes) or not is_plain(value):
-                self._note_names(value)
         if sequence and not (len(value) == 1 and not is_sequence(value[0])):
             return
         if self.marked:
@@ -230,18 +304,13 @@ class PythonMechanism(Mechanism):
         kind = (value[0] if sequence else value) is None
         (self._single if sequence else self._bare).add(kind)
         if kind in self._single and kind in self._bare:
-            raise MixedKinds(
-                f"{self.name} returned {output!r:.80} on run {run}, and bare values as well as sequences of one entry: "
-                "they are told apart from the first run on"
-            )
+            raise self._mixed(output, run, "bare values as well as sequences of one entry")
 
-    def _note_names(self, value: Any) -> None:
-        """Keep what names the entries of outputs; nothing does where they name them differently, as keys that vary."""
-        if self._structured is None:
-            self._structured = value
-        elif self._named_alike:
-            first, now = places_of(self._structured), places_of(value)
-            self._named_alike = all(first[place] == now[place] for place in first.keys() & now.keys())
+    def _mixed(self, output: Any, run: int, others: str) -> MixedKinds:
+        return MixedKinds(
+            f"{self.name} returned {brief(output)} on run {run}, and {others}: they are told apart from the first run "
+            "on"
+        )
 
     def _summary(self) -> Callable[[Any], Any] | None:
         """What outputs are still to be summarised by here."""

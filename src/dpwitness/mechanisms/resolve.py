@@ -3,7 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,8 @@ from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
 from dpwitness.mechanisms.draws import WORTH
 from dpwitness.mechanisms.handing import Handing
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.mechanism import Learned, Mechanism
+from dpwitness.mechanisms.outcomes.layout import Layout
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.refusals import refusal
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism
@@ -31,11 +32,17 @@ __all__ = ["How", "Outcome", "as_mechanism", "called"]
 class How:
     """What an attempt to test a mechanism has shown to be needed for the next.
 
-    `interpreted`: plain Python in any case; `marked`: rows that tell a sequence of one entry from that entry alone.
+    `interpreted`: plain Python in any case; `marked`: rows that tell a sequence of one entry from that entry alone;
+    `keyed`: rows by the places of entries from the first run on. Of a witness: the `layout` of its event, whether it
+    stands `by_position` since the file has none, and the texts behind numbers.
     """
 
     interpreted: bool = False
     marked: bool = False
+    keyed: bool = False
+    layout: Layout | None = None
+    by_position: bool = False
+    texts: Mapping[float, str] = field(default_factory=dict)
 
 
 PLAIN: Final = How()
@@ -95,7 +102,7 @@ def as_mechanism(
         if how.interpreted and function.plain is not None:
             return _measured(function.plain, pair, how)
         function.marked |= how.marked
-        return function
+        return _begun(function, how)
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
     if signature.size is not None:
@@ -111,7 +118,9 @@ def as_mechanism(
         except Refused as error:
             reason = refusal(str(error))
         else:
-            compiled.plain = _tried(PythonMechanism(signature.interpreted()), pair)
+            twin = PythonMechanism(signature.interpreted())
+            twin.begin(None, keyed=False, by_position=True)  # as compiled code writes rows
+            compiled.plain = _tried(twin, pair)
             difference = first_difference(compiled, compiled.plain, pair)
             if difference is None:
                 return _measured(compiled, pair, how)
@@ -158,9 +167,16 @@ def _try(mechanism: PythonMechanism, data: Data) -> None:
 
 def _measured(mechanism: Mechanism, pair: Pair, how: How) -> Mechanism:
     mechanism.marked = how.marked
-    mechanism.measure(pair)
+    _begun(mechanism, how).measure(pair)
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
         mechanism.draws_globally = mechanism.cost.seconds_per_run > WORTH and mechanism.repeats_if_seeded(pair)
+    return mechanism
+
+
+def _begun(mechanism: Mechanism, how: How) -> Mechanism:
+    """The mechanism, told what its rows are like and what texts stand behind numbers."""
+    mechanism.begin(how.layout, keyed=how.keyed, by_position=how.by_position)
+    mechanism.learn(Learned(labels=how.texts))
     return mechanism
 
 

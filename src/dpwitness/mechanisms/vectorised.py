@@ -36,8 +36,9 @@ class VectorisedMechanism(PythonMechanism):
                     f"{self.name} returned an array of shape {output.shape} for {n} runs from {start} on: "
                     "return one row for each run"
                 )
-            values = array_rows(output.reshape(n, -1))
+            values = None if self.keyed and output.ndim == 2 else array_rows(output.reshape(n, -1))
             if values is not None:
+                self._positional |= output.ndim == 2
                 width = min(values.shape[1], rows.shape[1])
                 rows[:, :width] = values[:, :width]
                 rows[:, width:] = np.nan

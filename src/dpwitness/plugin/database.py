@@ -53,6 +53,8 @@ class Saved:
             )
         except MechanismError:
             return None  # it rejects these inputs now; the check that follows says whether it works at all
+        finally:  # the check that follows is of the same mechanism, and need not write rows as an earlier file has them
+            problem.mechanism.begin(None, keyed=False, by_position=False)
 
 
 class Database:

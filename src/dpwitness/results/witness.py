@@ -17,6 +17,8 @@ from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.evidence.cells import bet_on_cells, divergence_seen
 from dpwitness.files import shown, write_atomically
+from dpwitness.mechanisms.outcomes.layout import Entry, Layout
+from dpwitness.mechanisms.outcomes.layout import Path as EntryPath
 from dpwitness.neighbours import Data, Pair, Relation, adjacent
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.results import codec
@@ -51,7 +53,9 @@ class Witness:
     `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are those of the confirm
     runs that made it; `estimate` is what the search thought of the event, on which the e-value's bet was placed.
     `relation` is what calls the pair neighbouring (None: not known, as for a third party's that cannot be written), and
-    `data` the input that was given, which is one of the pair's (None: none was given).
+    `data` the input that was given, which is one of the pair's (None: none was given). Where outcomes have keys,
+    `layout` says which of their entries the event looks at; `texts` are those behind numbers of the event.
+    `by_position`: it is of a compiled mechanism, or from a file of before there were layouts.
     """
 
     mechanism: str
@@ -66,6 +70,9 @@ class Witness:
     seed: int
     relation: Relation | None = None
     data: Data | None = None
+    layout: Layout | None = None
+    by_position: bool = False
+    texts: Mapping[float, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
 
     def to_json(self) -> dict[str, Any]:
@@ -145,10 +152,15 @@ class Witness:
 
 
 def _built(
-    *, input: Data, neighbour: Data, label: str, event: tuple[Event, str], format: str, **fields: Any
-) -> Witness:
+    *, input: Data, neighbour: Data, label: str, event: tuple[Event, str], format: str,
+    entries: tuple[Entry, ...] | None, **fields: Any
+) -> Witness:  # fmt: skip
     """A witness from what was read of its keys, and what they say together."""
-    return Witness(pair=Pair(input, neighbour, label), event=event[0], description=event[1], **fields)
+    layout = Layout(entries, full=event[0].width > len(entries)) if entries else None
+    return Witness(
+        pair=Pair(input, neighbour, label), event=event[0], description=event[1], layout=layout,
+        by_position=entries is None, **fields
+    )  # fmt: skip
 
 
 def _alpha(name: str, value: Any) -> float:
@@ -158,6 +170,43 @@ def _alpha(name: str, value: Any) -> float:
     return float(alpha)
 
 
+def _entries(witness: Witness) -> Any:
+    """The entries that the event looks at; none where outcomes have no keys, omitted where rows are by position."""
+    if witness.by_position:
+        return codec.OMITTED
+    return () if witness.layout is None else witness.layout.entries
+
+
+def _texts(name: str, value: Any) -> dict[float, str]:
+    """Texts by the numbers that they stand behind."""
+    if not isinstance(value, list) or not all(isinstance(item, list) and len(item) == 2 for item in value):
+        raise InvalidWitness(f"{name}={brief(value)} must be a list of numbers and texts")
+    return {codec.NUMBER.read(name, code): codec.TEXT.read(name, said) for code, said in value}
+
+
+def _path(name: str, value: Any) -> EntryPath:
+    """The way to an entry: words, and the codes of names."""
+    steps = [step for step in value if isinstance(step, list) and len(step) == 2] if isinstance(value, list) else None
+    if steps is None or len(steps) != len(value):
+        raise InvalidWitness(f"{name}={brief(value)} must be a list of words and codes")
+    return tuple((codec.TEXT.read(name, word), codec.many(codec.NUMBER).read(name, codes)) for word, codes in steps)
+
+
+#: Numbers of one entry at most: a text or a number takes three.
+_PARTS: Final = codec.whole_below(1 << 16)
+_ENTRY: Final = codec.as_kind(
+    Form(
+        lambda **found: Entry(found["at"], found["part"], found["name"]),
+        keys={
+            "name": codec.TEXT,
+            "at": Key(
+                kind=Kind(lambda path: [[word, list(codes)] for word, codes in path], _path),
+                get=lambda entry: entry.path,
+            ),
+            "part": _PARTS,
+        },
+    )
+)
 _EVENT: Final = Kind(
     lambda witness: {**codec.EVENT.write(witness.event), "description": witness.description},
     lambda name, value: (
@@ -179,6 +228,12 @@ _FORM: Final[Form[Witness]] = Form(
         "neighbour": Key(kind=codec.INPUT, get=lambda witness: witness.pair.neighbour),
         "label": Key(kind=codec.TEXT, get=lambda witness: witness.pair.label, default="given"),
         "event": Key(kind=_EVENT, get=lambda witness: witness),
+        "entries": Key(kind=optional(codec.many(_ENTRY)), get=_entries, default=None),
+        "texts": Key(
+            kind=Kind(lambda texts: [list(item) for item in texts.items()], _texts),
+            get=lambda witness: witness.texts or codec.OMITTED,
+            default=[],
+        ),
         "counts": codec.COUNTS,
         "estimate": codec.ESTIMATE,
         "seed": codec.SEED,

@@ -15,8 +15,10 @@ from dpwitness.candidate import Tally
 from dpwitness.clock import Deadline
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
+from dpwitness.events.encoding import is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.outcomes.layout import Layout
 from dpwitness.neighbours import Pair
 from dpwitness.runs.executor import Executor, Threads, default_workers
 from dpwitness.runs.remote import Remote
@@ -106,10 +108,27 @@ class Runner:
     ) -> tuple[Rows, Rows]:
         """Outcomes of n paired search runs as rows of one width for each side, NaN behind the end of each.
 
-        `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. Raises
+        `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. What stands behind the
+        layout of outcomes with keys gets coordinates of its own: samples of such are drawn one after the other. Raises
         `MechanismTimeout` when the deadline passes first; with `partial_too` only if no shard was done by then, else
         the rows of those that were come back.
         """
+        layout = self.mechanism.layout
+        rows = self._drawn(pair, n, role, key, coupled=coupled, partial_too=partial_too, size=size)
+        return self._settled(rows, layout)
+
+    def _settled(self, rows: Rows, layout: Layout | None) -> tuple[Rows, Rows]:
+        """Rows as they are learned from; what they show of entries that are no numbers is for words of events."""
+        x, y = self.mechanism.settled(rows, layout)
+        for side in (x, y):
+            self.mechanism.mixed.update(np.flatnonzero(np.any(is_no_number(side), axis=0)).tolist())
+        return x, y
+
+    def _drawn(
+        self, pair: Pair, n: int, role: Role, key: tuple[int, ...], *, coupled: bool, partial_too: bool,
+        size: int | None,
+    ) -> Rows:  # fmt: skip
+        """As `sample`, by the layout that there is; of shape (2, n, width)."""
         mechanism, needed = self.mechanism, 1
         parts: list[Rows] = []
         shards = self._shards(pair, role, key, n, coupled, size)
@@ -126,7 +145,7 @@ class Runner:
         mechanism.width = max(mechanism.width, needed)
         width = max(part.shape[2] for part in parts)  # a shard with a long outcome has wider rows
         both = parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts], axis=1)
-        return both[0, :, :needed], both[1, :, :needed]
+        return both[:, :, :needed]
 
     def _shards(
         self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool, size: int | None = None
@@ -134,7 +153,7 @@ class Runner:
         """What all work of this runner has."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
-            "size": size or self.mechanism.shard, "coupled": coupled,
+            "size": size or self.mechanism.shard, "coupled": coupled, "layout": self.mechanism.layout,
         }  # fmt: skip
 
     def tally(self, pair: Pair, event: Counted, n: int, role: Role, *key: int) -> Tally:
@@ -163,10 +182,14 @@ class Runner:
         try:
             # In so many parts that few runs, too, are made beside each other.
             size = None if self.mechanism.cost.in_numbers else max(n // EPOCH_PARTS, 1)
-            x, y = self.sample(pair, n, Role.EPOCH, *key, coupled=coupled, partial_too=True, size=size)
+            layout = self.mechanism.layout
+            rows = self._drawn(pair, n, Role.EPOCH, key, coupled=coupled, partial_too=True, size=size)
         except MechanismTimeout:
-            x = y = np.empty((0, 1))
-        return CountsTable(cells_of(events, x, y)), x, y
+            none = np.empty((0, 1))
+            return CountsTable(cells_of(events, none, none)), none, none
+        # Evidence is of rows as they were laid out before the runs; what new keys showed is for the next epoch.
+        counts = CountsTable(cells_of(events, *rows))
+        return counts, *self._settled(rows, layout)
 
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True

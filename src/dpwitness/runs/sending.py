@@ -188,7 +188,8 @@ class Sent:
         """
         rng = generator(self.seed, Role.HEALTH_PROCESSES)
         try:
-            rows = self.mechanism.pair_outcomes(self.pair, rng, self.runs, coupled=False)
+            with self.mechanism.laid_out(None):  # whatever it has seen before
+                rows = self.mechanism.pair_outcomes(self.pair, rng, self.runs, coupled=False)
         except MechanismError as error:
             return f"{type(error).__name__}: {error}"
         width = int(np.flatnonzero(np.append(True, ~np.isnan(rows).all(axis=(0, 1))))[-1])

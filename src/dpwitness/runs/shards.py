@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpwitness.events import Counted, is_partition
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.outcomes.layout import Layout
 from dpwitness.neighbours import Pair
 from dpwitness.runs.streams import Role, generator
 
@@ -39,6 +40,8 @@ class ShardedRuns:
         Entries that a row has at first.
     coupled
         Whether the sides of a run share their random draws.
+    layout
+        Of the rows, where outcomes have keys; fixed before the runs, so that a row follows from the outcome alone.
     """
 
     mechanism: Mechanism
@@ -50,6 +53,7 @@ class ShardedRuns:
     size: int
     width: int
     coupled: bool = True
+    layout: Layout | None = None
 
     @property
     def count(self) -> int:
@@ -74,7 +78,8 @@ class OutcomeRows(ShardedRuns):
     def __call__(self, shard: int) -> tuple[int, Rows]:
         """Return the length of the longest outcome, and rows of shape (2, runs, width), at least as wide as that."""
         rng, n, first = self._of(shard)
-        return self.mechanism.pair_rows(self.pair, rng, (n, self.width), first, coupled=self.coupled)
+        with self.mechanism.laid_out(self.layout):
+            return self.mechanism.pair_rows(self.pair, rng, (n, self.width), first, coupled=self.coupled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +93,10 @@ class EventCells(ShardedRuns):
 
         Behind them stands, for events that are made of k cells, the k·k table of cells on D and on D′.
         """
+        with self.mechanism.laid_out(self.layout):
+            return self._counted(shard)
+
+    def _counted(self, shard: int) -> Cells:
         rng, n, first = self._of(shard)
         width = self.width
         tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)

@@ -111,6 +111,7 @@ class Search:
         """Draw `share` more runs for each arm: arms beside each other, or the shards of one arm."""
         runner = self.runner
         spread = len(arms) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
+        spread &= runner.mechanism.layout is None  # which grows by what is drawn, in the order of the arms
         drawing = runner.alone() if spread else runner
         tasks = [partial(_grown, self, drawing, arm, share, len(arms) > 1) for arm in arms]
         results: Iterable[Growth | None] = (

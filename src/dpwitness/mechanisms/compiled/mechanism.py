@@ -8,6 +8,7 @@ from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
 from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.outcomes.layout import flat_names
 from dpwitness.mechanisms.raising import of_both, raised
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
@@ -25,6 +26,7 @@ class CompiledMechanism(Mechanism):
     shard = 16_384
     threads = True
     compiled = True
+    by_position = True
 
     def __init__(self, signature: Signature) -> None:
         super().__init__(signature)
@@ -56,6 +58,11 @@ class CompiledMechanism(Mechanism):
             self._fill = load_driver(self._redirected, ["scratch", *self._arguments], keep=self._keep)
         else:
             self._fill = load_driver(self.signature.function, self._arguments, keep=self._keep)
+
+    @property
+    def places(self) -> dict[int, str]:
+        """As in `Mechanism`: compiled code writes outcomes that hold others flat."""
+        return flat_names(self.width) if self.plain is not None and self.plain.flat else {}
 
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """As in `Mechanism`; for a few runs, since it makes as many again that it throws away."""

@@ -2,33 +2,47 @@
 
 from collections import deque
 from collections.abc import Mapping, Set
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.events.encoding import nested, symbol
-from dpwitness.mechanisms.outcomes.row import Place, Row, append, append_entries, key_codes
+from dpwitness.events.encoding import symbol
+from dpwitness.mechanisms.outcomes.row import Place, Row, append, append_entries, key_codes, listed
+
+#: What stands at the place of an element of a set.
+PRESENT: Final = symbol("element")
 
 
 @append.register
 def _(value: Mapping, row: Row, place: Place) -> None:  # type: ignore[type-arg]  # what is dispatched on has no arguments
     names = [*value]
     codes = [key_codes(name, row) for name in names]
-    row.put(symbol("mapping", repr(codes)), place, f"keys {', '.join(map(repr, names[:5]))}"[:80])
+    order = symbol("mapping", repr(codes))
+    if row.keyed:
+        row.put(symbol("mapping"), place, "a dict")
+        for name in names:
+            row.add(value[name], row.at(place, "key", name))
+        row.put(order, row.at(place, "order of", "keys"), listed(names))
+        return
+    row.structured = True
+    row.put(order, place, f"keys {', '.join(map(repr, names[:5]))}"[:80])
     for number in sorted(range(len(names)), key=codes.__getitem__):
-        within = (place, "key", names[number])
         for code in codes[number]:
-            row.put(code, within)
-        row.add(value[names[number]], within)
+            row.put(code, None)
+        row.add(value[names[number]], None)
 
 
 @append.register
 def _(value: Set, row: Row, place: Place) -> None:  # type: ignore[type-arg]  # as above
-    row.put(symbol("set"), place, "set")
-    row.put(nested(len(value)), (place, "number of", "elements"))
-    for number, codes in enumerate(sorted(key_codes(element, row) for element in value), 1):
+    row.put(symbol("set"), place, "a set")
+    row.length(len(value), place, "elements")
+    if row.keyed:
+        for element in sorted(value, key=lambda element: key_codes(element, row)):
+            row.put(PRESENT, row.at(place, "element", element), "present")
+        return
+    for codes in sorted(key_codes(element, row) for element in value):
         for code in codes:
-            row.put(code, (place, "element", number))
+            row.put(code, None)
 
 
 @append.register(tuple)
@@ -40,7 +54,9 @@ def _(value: Any, row: Row, place: Place) -> None:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         row.add(value.tolist() if isinstance(value, np.ma.MaskedArray) else value[()], place)
         return
-    row.put(nested(len(value)), place)
+    if row.keyed:
+        row.put(symbol("list"), place, "a list")  # so that what holds nothing is there, too
+    row.length(len(value), place)
     append_entries(value, row, place)
 
 
@@ -51,4 +67,4 @@ def _(value: np.void, row: Row, place: Place) -> None:
         return
     row.put(symbol("record", repr(value.dtype.names)), place, "record")
     for name in value.dtype.names:
-        row.add(value[name], (place, "field", name))
+        row.add(value[name], row.at(place, "field", name))

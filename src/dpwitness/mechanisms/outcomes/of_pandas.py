@@ -1,17 +1,17 @@
 """What pandas has, as entries of a row.
 
-A DataFrame is a symbol of its columns and their types, how many rows it has, and then its rows: so a row more changes
-no entry before it. An index comes first in each row, unless it only counts them. A Series whose index only counts is a
-sequence; with another index its entries stand by the codes of their labels, as in a dict, for the same label to be in
-the same place whatever its rank (`value_counts` sorts by the noisy values).
+Rows by position begin with a symbol of columns, types and labels. Rows that know places have the value of each column
+and label at a coordinate of its own: the same label is in the same place whatever its rank (`value_counts` sorts by the
+noisy values). What order columns and labels had is one more entry.
 """
 
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 
-from dpwitness.events.encoding import nested, symbol
-from dpwitness.mechanisms.outcomes.row import Place, Row, append, key_codes
+from dpwitness.events.encoding import symbol
+from dpwitness.mechanisms.outcomes.row import LISTED, Place, Row, append, key_codes, listed
+from dpwitness.mechanisms.outcomes.tables import put_columns, put_series
 
 
 @append.register(type(pd.NA))
@@ -37,31 +37,43 @@ def _(frame: Any, row: Row, place: Place) -> None:
     columns = [key_codes(name, row) for name in frame.columns]
     counted = _counts(frame.index)
     shape = (columns, [str(kind) for kind in frame.dtypes], counted or str(frame.index.dtype))
+    if row.keyed:
+        labels = None if counted else list(frame.index)
+        put_columns([*frame.columns], [list(frame.iloc[:, k]) for k in range(len(columns))], labels, row, place)
+        kinds = [f"{name!r} ({kind})" for name, kind in zip(frame.columns, frame.dtypes, strict=True)]
+        row.put(symbol("table", repr(shape)), row.at(place, "order of", "columns"), ", ".join(kinds[:LISTED]))
+        return
+    row.structured = True
     row.put(symbol("table", repr(shape)), place, f"columns {', '.join(map(repr, frame.columns[:5]))}"[:80])
-    row.put(nested(len(frame)), (place, "number of", "rows"))
+    row.length(len(frame), place, "rows")
     series = [list(frame.iloc[:, number]) for number in range(len(columns))]
     for number, label in enumerate(frame.index, 1):
         if not counted:
-            row.add(label, (place, "index of row", number))
-        for name, values in zip(frame.columns, series, strict=True):
-            row.add(values[number - 1], ((place, "column", name), "row", number))
+            row.add(label)
+        for values in series:
+            row.add(values[number - 1])
 
 
 @append.register(pd.Series)
 def _(series: Any, row: Row, place: Place) -> None:
-    labels = [] if _counts(series.index) else [key_codes(label, row) for label in series.index]
-    kind = repr((key_codes(series.name, row), str(series.dtype), labels))
-    row.put(symbol("series", kind), place, "series")
-    row.put(nested(len(series)), (place, "number of", "rows"))
+    counted = _counts(series.index)
+    labels = [] if counted else [key_codes(label, row) for label in series.index]
+    kind = symbol("series", repr((key_codes(series.name, row), str(series.dtype), labels)))
+    if row.keyed:
+        put_series(list(series), None if counted else list(series.index), row, place)
+        row.put(kind, row.at(place, "order of", "labels"), listed([*series.index]))
+        return
+    row.structured = True
+    row.put(kind, place, "series")
+    row.length(len(series), place, "rows")
     values = list(series)
     if not labels:
         row.extend(values, place, "row")
         return
     for number in sorted(range(len(values)), key=labels.__getitem__):
-        within = (place, "index", series.index[number])
         for code in labels[number]:
-            row.put(code, within)
-        row.add(values[number], within)
+            row.put(code, None)
+        row.add(values[number])
 
 
 def _counts(index: Any) -> bool:

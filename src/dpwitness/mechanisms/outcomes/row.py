@@ -20,44 +20,68 @@ others                 what `numpy.asarray` makes of them, where they offer `__a
 import importlib
 import importlib.util
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, singledispatch
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events.encoding import array_rows, entries, symbol
+from dpwitness.events.encoding import array_rows, entries, nested, symbol
 
 #: Labels that a mechanism keeps for people: random texts must not fill the memory.
 LABELS: Final = 10_000
+#: Names of keys that a text lists.
+LISTED: Final = 12
 #: Behind the entry of a sequence of one entry, where the mechanism returns bare values too.
 SINGLE: Final = symbol("sequence of one")
 
 #: Words whose names are a user's own.
-QUOTED: Final = ("key", "field", "column", "index", "attribute")
+QUOTED: Final = ("key", "field", "column", "index", "attribute", "element")
 SEQUENCES: Final = (tuple, list, deque, range)
 
-#: Where an entry comes from: the place of what holds it, and a word and a name for it there; None at the top.
-Place = tuple[Any, str, Any] | None
+#: Where an entry stands in an outcome, made by `Row.at`; None at the top.
+Place = Any
 
 
 @dataclass(slots=True, kw_only=True)
 class Row:
-    """The entries of one outcome, the texts behind them, and, where `places` is a list, where each comes from."""
+    """The entries of one outcome, one behind the other, and the texts behind them.
+
+    `structured`: whether the outcome holds more than single values, so that rows by position would not do: see
+    `layout.KeyedRow`, which knows places.
+    """
+
+    keyed: ClassVar[bool] = False
 
     entries: list[float] = field(default_factory=list)
     labels: dict[float, str] = field(default_factory=dict)
-    places: list[Place] | None = None
+    structured: bool = False
 
     def put(self, entry: float, place: Place, label: str | None = None) -> None:
         """Append an entry; `label` is the text that stands behind it."""
         self.entries.append(entry)
-        if label is not None and (len(self.labels) < LABELS or entry in self.labels):
-            self.labels[entry] = label
-        if self.places is not None:
-            self.places.append(place)
+        if label is not None:
+            self.label(entry, label)
+
+    def label(self, entry: float, text: str) -> None:
+        """Keep the text that stands behind an entry."""
+        if len(self.labels) < LABELS or entry in self.labels:
+            self.labels[entry] = text
+
+    def at(self, place: Place, word: str, name: Any) -> Place:
+        """The place within another that a word and a name lead to, such as "key" and "a"."""
+        self.structured = True
+
+    def length(self, length: int, place: Place, what: str = "values") -> None:
+        """Append an entry for the number of values that something holds."""
+        self.structured = True
+        self.put(nested(length), place)
+
+    def block(self, numbers: list[float], place: Place) -> None:
+        """Append the entries of an array of numbers."""
+        self.entries += numbers
 
     def add(self, value: Any, place: Place = None) -> None:
         """Append the entries of a value. Raises `TypeError` for what cannot be told from others of its kind."""
@@ -72,12 +96,12 @@ class Row:
 
     def extend(self, values: Iterable[Any], place: Place, word: str = "value") -> None:
         """Append the entries of several values."""
-        for number, value in enumerate(values, 1):
+        for value in values:
             # The common case by itself: −0, NaN and all other types take ten times as long.
-            if type(value) is float and (value < 0 or value > 0) and self.places is None:
+            if type(value) is float and (value < 0 or value > 0):
                 self.entries.append(value)
             else:
-                self.add(value, (place, word, number))
+                self.add(value)
 
 
 def row_of(value: Any, row: Row) -> None:
@@ -98,13 +122,18 @@ def is_sequence(value: Any) -> bool:
     return isinstance(value, SEQUENCES) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
-def place_name(place: Place) -> str:
-    """A place for people, such as "key 'a', value 2"; empty at the top."""
-    if place is None:
-        return ""
-    outer, word, name = place
-    said = f"{word} {name!r}" if word in QUOTED else f"{word} {name}"
-    return f"{place_name(outer)}, {said}" if outer is not None else said
+def said(outer: str, word: str, name: Any) -> str:
+    """A place for people, such as "key 'a', value 2"; `outer` names the place that it lies in, empty at the top."""
+    if isinstance(name, np.generic):
+        name = name.item()
+    own = f"{word} {name!r}" if word in QUOTED else f"{word} {name}"
+    return f"{outer}, {own}" if outer else own
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Names in their order, for people; of many the first."""
+    shown = [repr(name.item() if isinstance(name, np.generic) else name) for name in names[:LISTED]]
+    return ", ".join(shown) + (f", … ({len(names)})" if len(names) > LISTED else "") or "none"
 
 
 @singledispatch
@@ -138,7 +167,7 @@ def _append_fields(value: Any, row: Row, place: Place) -> None:
     names = [*value.__dataclass_fields__]
     row.put(symbol("dataclass", repr((type(value).__qualname__, names))), place, type(value).__name__)
     for name in names:
-        row.add(getattr(value, name), (place, "field", name))
+        row.add(getattr(value, name), row.at(place, "field", name))
 
 
 def _append_converted(value: Any, row: Row, place: Place) -> None:
@@ -163,13 +192,13 @@ def append_entries(value: Any, row: Row, place: Place) -> None:
         names = getattr(value, "_fields", None)
         if names is not None and isinstance(value, tuple):
             for name, item in zip(names, value, strict=True):
-                row.add(item, (place, "field", name))
+                row.add(item, row.at(place, "field", name))
         else:
             row.extend(value, place)
         return
     if value.dtype.names is not None:
         row.put(symbol("records", repr(value.dtype.names)), place, "records")
-        row.extend(list(value), place)
+        row.extend(list(value), place, "row")
         return
     if isinstance(value, np.matrix):  # whose rows are matrices again
         value = np.asarray(value)
@@ -178,11 +207,12 @@ def append_entries(value: Any, row: Row, place: Place) -> None:
         return
     quick = numeric_entries(value)
     if quick is None:
-        row.extend(value.tolist() if value.ndim == 1 and value.dtype.kind in "OUSbiuc" else list(value), place)
+        row.extend(
+            value.tolist() if value.ndim == 1 and value.dtype.kind in "OUSbiuc" else list(value), place,
+            "value" if value.ndim == 1 else "row",
+        )  # fmt: skip
         return
-    row.entries += quick
-    if row.places is not None:
-        row.places += [(place, "value", number) for number in range(1, len(quick) + 1)]
+    row.block(quick, place)
 
 
 def numeric_entries(value: NDArray[Any]) -> list[float] | None:

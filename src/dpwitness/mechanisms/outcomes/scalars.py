@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.events.encoding import NOT_A_NUMBER, entries, nested, symbol
+from dpwitness.events.encoding import NOT_A_NUMBER, entries, symbol
 from dpwitness.mechanisms.outcomes.row import Place, Row, append
 
 #: Bytes of a value that have an entry each.
@@ -25,12 +25,12 @@ def _(value: numbers.Number, row: Row, place: Place) -> None:
         return
     if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
         row.put(symbol("complex"), place, "complex")
-        row.add(value.real, (place, "part", "real"))
-        row.add(value.imag, (place, "part", "imaginary"))
+        row.add(value.real, row.at(place, "part", "real"))
+        row.add(value.imag, row.at(place, "part", "imaginary"))
         return
     for entry in entries(value):
         row.put(entry, place)
-    if isinstance(value, np.longdouble) and math.isfinite(row.entries[-1]) and float(value) != value:
+    if isinstance(value, np.longdouble) and math.isfinite(value) and float(value) != value:
         row.put(symbol("long double", repr(value)), place, str(value))
 
 
@@ -67,7 +67,7 @@ def _(value: enum.Enum, row: Row, place: Place) -> None:
 def _(value: Any, row: Row, place: Place) -> None:
     held = bytes(value)
     row.put(symbol("bytes", held.hex()), place, repr(held) if len(held) <= BYTES else f"{len(held)} bytes")
-    row.put(nested(len(held)), (place, "number of", "bytes"))
+    row.length(len(held), place, "bytes")
     row.extend(held[:BYTES], place, "byte")
 
 

@@ -9,7 +9,8 @@ from dpwitness.errors import MechanismCrashed, MechanismTimeout
 from dpwitness.events.encoding import array_rows, symbol
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.mechanism import Rows
-from dpwitness.mechanisms.outcomes.row import Place, Row, append
+from dpwitness.mechanisms.outcomes.row import Place, Row, append, listed
+from dpwitness.mechanisms.outcomes.tables import put_series
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.raising import raised
 from dpwitness.mechanisms.remote.connection import Connection
@@ -79,7 +80,8 @@ class RemoteMechanism(PythonMechanism):
         if isinstance(outputs, np.ndarray) and self._summary() is not None:
             outputs = outputs.tolist()
         if isinstance(outputs, np.ndarray):
-            self._note_kind(float(outputs[0]), outputs[0], Row(), start)
+            if not self.keyed:
+                self._note_kind(float(outputs[0]), outputs[0], Row(), start)
             values = array_rows(outputs.reshape(-1, 1))
             assert values is not None  # floats
             rows[:, :1], rows[:, 1:] = values, np.nan
@@ -116,5 +118,10 @@ class RemoteMechanism(PythonMechanism):
 
 @append.register
 def _(value: Tagged, row: Row, place: Place) -> None:
+    if row.keyed and value.kind == "pandas Series":
+        labels, values = value.content
+        put_series(values, None if labels == list(range(len(values))) else labels, row, place)
+        row.put(symbol("series", repr(labels)), row.at(place, "order of", "labels"), listed(labels))
+        return
     row.put(symbol("tagged", value.kind), place, value.kind)
     row.add(value.content, place)

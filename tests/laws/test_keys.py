@@ -1,0 +1,276 @@
+"""Outcomes with keys: what an event says is what a person finds who looks it up in the outcome."""
+
+import json
+import math
+import re
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpwitness as dpw
+import elsewhere
+from dpwitness.errors import InvalidWitness, MixedKinds
+from dpwitness.events import Interval, Noun, Outside
+from dpwitness.mechanisms.outcomes.layout import MOST, ROOT, Entry, Layout
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.resolve import How, as_mechanism
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.neighbours import pairs
+from dpwitness.runs import Role
+from dpwitness.search.learners import learn_events
+from dpwitness.search.objectives import GrowthAt
+from elsewhere import Elsewhere, away
+from running import runner
+
+ABSENT = object()
+PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
+
+
+def returning(outcomes, **more):
+    """A mechanism that returns these outcomes in turn."""
+    waiting = iter(outcomes)
+    return PythonMechanism(Signature.of(lambda rng, data: next(waiting), {}), **more)
+
+
+def laid(mechanism, sides, layout):
+    """Rows of outcomes on both sides, by a layout that was there before them."""
+    rows = np.empty((2, len(sides[0]), 256))
+    longest = 1
+    with mechanism.laid_out(layout):
+        for side, outcomes in zip(rows, sides, strict=True):
+            for k, outcome in enumerate(outcomes):
+                longest = max(longest, mechanism._write(outcome, side[k], k))
+    return rows[:, :, :longest]
+
+
+def found(outcome, name):
+    """What a person finds in an outcome at a place that an event names; ABSENT where there is nothing."""
+    value = outcome
+    for step in re.findall(r"(?:[a-z]+ of [a-z]+|[a-z]+ (?:'[^']*'|[-\d.]+)|outcome)", name):
+        try:
+            if step.startswith("number of "):
+                value = float(len(value)) if not np.isscalar(value) and value is not None else ABSENT
+            elif step != "outcome":
+                word, text = step.split(" ", 1)
+                key = text[1:-1] if text.startswith("'") else int(text)
+                value = looked_up(value, word, key)
+        except (KeyError, IndexError, TypeError):
+            return ABSENT
+    return value
+
+
+def looked_up(value, word, key):
+    if word == "element":
+        return "present" if isinstance(value, set) and key in value else ABSENT
+    if word == "key":
+        return value[key] if isinstance(value, dict) else ABSENT
+    if word == "index":
+        return value.loc[key] if isinstance(value, pd.Series) else ABSENT
+    return value[key - 1] if isinstance(value, list) and 0 < key <= len(value) else ABSENT
+
+
+def holds(said, outcome):
+    """Whether the words of an event are true of an outcome; None for words that this does not know."""
+    if said.startswith("not: "):
+        inner = holds(said.removeprefix("not: "), outcome)
+        return None if inner is None else not inner
+    if " and " in said and not said.startswith("the "):
+        parts = [holds(part, outcome) for part in said.split(" and ")]
+        return None if None in parts else all(parts)
+    match = re.fullmatch(
+        r"(?P<name>.*?) (?:(?P<there>present|absent)|at least (?P<least>\S+)"
+        r"|below (?P<most>[^ ,]+)(?P<other>, or no number)?|from (?P<from>\S+) to below (?P<to>\S+))",
+        said,
+    )  # fmt: skip
+    if match is None or re.search(r" [−+/] |sum|largest|smallest|order of|one of|exactly|outcomes:", match["name"]):
+        return None
+    value = found(outcome, match["name"])
+    if match["there"]:
+        return (value is not ABSENT) == (match["there"] == "present")
+    number = isinstance(value, int | float) and not math.isnan(value)
+    if match["most"] and not number:
+        return value is not ABSENT and bool(match["other"])
+    ends = [
+        float(text.replace("−", "-").replace("∞", "inf")) if text else end
+        for text, end in ((match["least"] or match["from"], -math.inf), (match["most"] or match["to"], math.inf))
+    ]
+    return number and (ends[0] <= value < ends[1] or value == ends[1] == math.inf)
+
+
+scalars = st.one_of(
+    st.floats(-4, 4).map(lambda x: x + 0.0), st.integers(-3, 3), st.sampled_from([None, math.nan, 0.1, 1e-9, math.inf])
+)
+held = st.one_of(scalars, st.lists(st.floats(-2, 2).map(lambda x: x + 0.0), max_size=3))
+names = st.sampled_from(["a", "b", "c", "flu", "cold"])
+OUTCOMES = {
+    "dicts": st.dictionaries(names, held, max_size=4),
+    "nested": st.dictionaries(names, st.dictionaries(names, scalars, max_size=2), max_size=3),
+    "series": st.dictionaries(names, st.floats(-4, 4).map(lambda x: x + 0.0), max_size=4).map(
+        lambda items: pd.Series(list(items.values()), index=list(items), dtype=float)
+    ),
+    "ragged": st.lists(st.lists(st.floats(-2, 2).map(lambda x: x + 0.0), max_size=3), min_size=1, max_size=3),
+    "sets": st.sets(names),
+    "or None": st.one_of(st.none(), st.dictionaries(names, scalars, max_size=2)),
+}
+
+
+@pytest.mark.parametrize("kind", OUTCOMES)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_the_words_of_an_event_are_true_of_just_the_outcomes_in_it(kind, data):
+    several = st.lists(OUTCOMES[kind], min_size=12, max_size=12)
+    sides, later = (data.draw(several), data.draw(several)), (data.draw(several), data.draw(several))
+    mechanism = returning([])
+    x, y = mechanism.settled(laid(mechanism, sides, None), None)
+    layout = mechanism.layout or ROOT
+    no_numbers = set(np.flatnonzero(np.any((x < -1e308) | (y < -1e308), axis=0)).tolist())
+    after = laid(mechanism, later, layout)
+    objective = GrowthAt(claim=dpw.PureDP(0.5))
+    learned = [rated.event for rated in learn_events(x, y, objective, thorough=False, most=8)]
+    single = [Interval(coordinate=c) for c in range(x.shape[1])]
+    cuts = [Interval(coordinate=c, low=float(v)) for c in range(x.shape[1]) for v in x[:2, c] if abs(v) < 100]
+    for event in [*learned, *single, *cuts, *(Outside(interval=event) for event in single)]:
+        said = event.describe(Noun("value", mechanism.places, mixed=no_numbers | {*range(300)}), mechanism.label)
+        for rows, outcomes in zip((x, y, *after), (*sides, *later), strict=True):
+            told = [holds(said, outcome) for outcome in outcomes]
+            if None not in told:
+                assert event.contains(rows).tolist() == told, said
+
+
+@settings(max_examples=25)
+@given(st.lists(st.dictionaries(names, held, max_size=4), min_size=1, max_size=6), st.randoms())
+def test_a_row_follows_from_the_outcome_alone(outcomes, random):
+    """Whatever was seen before, and on whichever side."""
+    mechanism = returning([])
+    mechanism.settled(laid(mechanism, (outcomes[:3], outcomes[:3]), None), None)
+    layout = mechanism.layout or ROOT
+    shuffled = [*outcomes]
+    random.shuffle(shuffled)
+    first = laid(mechanism, (outcomes, shuffled), layout)
+    other = returning([])
+    second = laid(other, (shuffled, outcomes), layout)
+    for a, b in ((first[0], second[1]), (first[1], second[0])):
+        width = min(a.shape[1], b.shape[1])
+        assert np.array_equal(a[:, :width], b[:, :width], equal_nan=True)
+
+
+def test_counts_and_rows_are_those_of_one_process():
+    """Each process sees other keys first."""
+    mechanism = as_mechanism(elsewhere.tokens, PAIR.data, neighbour=PAIR.neighbour, how=How(interpreted=True))
+    other = as_mechanism(elsewhere.tokens, PAIR.data, neighbour=PAIR.neighbour, how=How(interpreted=True))
+    there, here = away(mechanism, Elsewhere(), seed=5), runner(other, 5)
+    for turn in range(3):
+        rows = [running.sample(PAIR, 200, Role.SEARCH, turn) for running in (there, here)]
+        for a, b in zip(*rows, strict=True):
+            assert np.array_equal(a, b, equal_nan=True)
+        assert mechanism.layout == other.layout
+    events = [Interval(coordinate=c) for c in range(5)]
+    assert list(there.confirm(PAIR, events, 500)) == list(here.confirm(PAIR, events, 500))
+    assert there.notes == ()
+
+
+def same(output):
+    """It keeps numba from being asked."""
+    return output
+
+
+def random_tokens(rng, data):
+    return {str(token): 1.0 for token in rng.integers(0, 1 << 60, 3)} | {"count": rng.random()}
+
+
+def test_keys_that_never_come_again_fill_no_memory_and_convict_nobody():
+    mechanism = as_mechanism(random_tokens, PAIR.data, neighbour=PAIR.neighbour, how=How(interpreted=True))
+    running = runner(mechanism, 3)
+    for turn in range(3):
+        x, y = running.sample(PAIR, 200, Role.SEARCH, turn)
+    assert mechanism.layout.full
+    assert x.shape[1] == y.shape[1] == mechanism.layout.width == MOST + 2
+    assert mechanism.places[MOST] == "number of other entries"
+    assert set(x[:, MOST]) == {3.0}  # none of the last tokens has a coordinate
+    # What the side that ran first showed takes no place from the other: both are laid out by what was there before.
+    verdict = dpw.check(
+        random_tokens, claim=0.1, neighbours=dpw.pairs(([0], [1])), max_runs=300, workers=1, seed=1, outcome=same
+    )
+    assert isinstance(verdict, dpw.NotRefuted)
+
+
+def histogram(rng, data):
+    return {key: count + rng.laplace() for key, count in Counter(data).items()}
+
+
+def of_labels(rng, data):
+    return pd.Series(1.0, index=list(data)) + rng.laplace(0, 1, len(data))
+
+
+SETTINGS = {"claim": 1.0, "seed": 1, "workers": 1, "max_time": 20}
+
+
+@pytest.fixture(scope="module")
+def refuted():
+    return dpw.check(histogram, neighbours=dpw.pairs((["flu"], ["flu", "hiv"])), **SETTINGS)
+
+
+@pytest.mark.parametrize("mechanism", [histogram, pytest.param(of_labels, marks=pytest.mark.campaign)])
+def test_an_event_names_a_key_that_one_side_alone_has_and_so_does_its_replay(mechanism, tmp_path):
+    verdict = dpw.check(mechanism, neighbours=dpw.pairs((["flu"], ["flu", "hiv"])), **SETTINGS)
+    assert isinstance(verdict, dpw.Violation)
+    said = verdict.witness.description
+    assert re.search(r"(key|index) 'hiv'|number of rows|order of", said), said
+    verdict.witness.save(tmp_path / "w.json")
+    read = dpw.Witness.load(tmp_path / "w.json")
+    assert read.to_json() == verdict.witness.to_json()
+    again = dpw.replay(read, mechanism, seed=2, workers=1, max_runs=500)
+    assert isinstance(again, dpw.Violation)
+    assert again.witness.description == said
+
+
+def test_a_file_without_a_layout_is_replayed_by_position(refuted):
+    written = refuted.witness.to_json()
+    del written["entries"]
+    # By position a dict of two keys has 5 entries: a symbol, then each key and its value.
+    written["event"] = {"kind": "interval", "coordinate": 4, "low": None, "high": None}
+    if refuted.witness.pair.data == ["flu"]:
+        written["input"], written["neighbour"] = written["neighbour"], written["input"]
+    again = dpw.replay(dpw.Witness.from_json(written), histogram, seed=2, workers=1, max_runs=500)
+    assert isinstance(again, dpw.Violation)
+    assert again.witness.description == "entry 5 of the flat outcome present"
+    assert "entries" not in again.witness.to_json()
+
+
+@pytest.mark.parametrize(
+    "entries", [3, [3], [{"name": "a", "at": 3, "part": 0}], [{"name": "a", "at": [["key"]], "part": 0}]]
+)
+def test_a_damaged_layout_is_refused(entries, refuted):
+    with pytest.raises(InvalidWitness, match=r"must be|lacks"):
+        dpw.Witness.from_json(json.loads(json.dumps({**refuted.witness.to_json(), "entries": entries})))
+
+
+def test_a_dict_after_sequences_is_run_again_from_the_first_run_on():
+    def mixed(rng, data):
+        return [1.0, 2.0] if rng.random() < 0.5 else {"a": 1.0}
+
+    mechanism = returning([[1.0, 2.0], {"a": 1.0}])
+    with pytest.raises(MixedKinds, match="sequences of single values"):
+        mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((2, 8)), 0)
+    mechanism = returning([[1.0, 2.0], {"a": 1.0}])
+    mechanism.begin(None, keyed=True, by_position=False)
+    mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((2, 8)), 0)
+    verdict = dpw.check(mixed, neighbours=dpw.pairs(([0], [1])), outcome=same, **SETTINGS | {"max_runs": 400})
+    assert isinstance(verdict, dpw.NotRefuted)
+
+
+def test_a_layout_grows_and_never_moves_an_entry():
+    first = Layout((*ROOT.entries, Entry((("key", (1.0,)),), 0, "key 1")))
+    more = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(3)]
+    grown = first.extended(more, 100)
+    assert grown.entries[: len(first.entries)] == first.entries
+    assert not grown.full
+    assert len(grown.entries) == 4
+    small = first.extended(more, 3)
+    assert small.full
+    assert len(small.entries) == 3
+    assert small.extended(more, 100) == small

@@ -1,0 +1,139 @@
+"""What an event says of numbers, texts, flags and exceptions is what it holds."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpwitness as dpw
+from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, thresholds_of
+from dpwitness.events.encoding import LEAST_NUMBER, NESTED, exception_code, nested, text_code
+from dpwitness.events.features import Feature
+from dpwitness.events.writing import number_text
+from dpwitness.search.courses import Course
+from dpwitness.search.ranges import cuts_of
+
+PAIR = dpw.pairs(([0], [1]))
+
+
+def same(output):
+    """It keeps numba from being asked."""
+    return output
+
+
+@given(st.floats(allow_nan=False, min_value=-1e300))
+def test_a_number_has_the_digits_that_it_takes(value):
+    text = number_text(value).replace("−", "-").replace("∞", "inf")
+    assert value in (-0.0, 2.2250738585072014e-308, -2.2250738585072014e-308) or float(text) == value
+
+
+@given(st.lists(st.integers(0, 2**20), min_size=1, max_size=5), st.integers(0, 30), st.integers(1, 5))
+def test_lengths_of_lists_are_said_by_their_numbers(lengths, low, more):
+    rows = np.array([[nested(length)] for length in lengths])
+    event = Interval(coordinate=0, low=nested(low + more), high=nested(low))
+    assert event.describe() == f"first value a list of at least {low + 1} and at most {low + more} values"
+    assert event.contains(rows).tolist() == [low < length <= low + more for length in lengths]
+    longer = Interval(coordinate=0, high=nested(low))
+    assert longer.describe() == f"first value a list of at least {low + 1} values, or no number"
+    assert NESTED < LEAST_NUMBER
+
+
+def test_whole_numbers_are_no_flags():
+    zeros = OutcomeSet([[0, 0, 1]])
+    assert zeros.describe("answer") == "answers (0, 0, 1)"
+    assert zeros.describe(Noun("answer", flags=True)) == "answers ⊥⊥ then ⊤"
+    assert OutcomeSet([[False, False, True]]).describe("answer") == "answers ⊥⊥ then ⊤"
+
+
+def counting(rng, data):
+    return [int(rng.random() < 0.5), int(data[0] == 1 and rng.random() < 0.9)]
+
+
+@pytest.mark.parametrize("relation", [PAIR, dpw.queries(1)])
+def test_a_mechanism_of_whole_numbers_is_told_in_numbers(relation):
+    verdict = dpw.check(counting, claim=1.0, neighbours=relation, seed=1, workers=1, outcome=same, search_runs=0)
+    assert isinstance(verdict, dpw.Violation)
+    assert not set("⊤⊥") & set(verdict.witness.description)
+
+
+def test_an_exception_reads_as_one():
+    code = exception_code("ValueError")
+    event = Interval(coordinate=0, low=code, high=float(np.nextafter(code, np.inf)))
+    assert event.describe("value", {code: "raises ValueError"}.get) == "raises ValueError"
+
+
+def test_values_below_an_end_are_not_all_numbers():
+    """NaN, None and texts come before all numbers."""
+    event = Interval(coordinate=0, high=3.0)
+    assert event.describe("value") == "first value below 3"
+    assert event.describe(Noun("value", mixed={0})) == "first value below 3, or no number"
+    assert Interval(coordinate=0, low=LEAST_NUMBER, high=3.0).describe() == "first value a number above −∞ and below 3"
+
+
+def test_codes_of_texts_have_no_order():
+    """A range of them would be "another text" to whoever reads it."""
+    texts = np.array([[text_code(name)] for name in "abcdefgh"] * 4)
+    numbers = np.array([[float(k)] for k in range(32)])
+    assert cuts_of(texts, numbers)[0].min() >= LEAST_NUMBER
+    code = text_code("a")
+    assert thresholds_of(Interval(coordinate=0, low=code, high=float(np.nextafter(code, np.inf)))) == ()
+
+
+def test_places_are_said_by_the_names_of_their_entries():
+    noun = Noun("value", {0: "key 'a'", 1: "key 'b'", 2: "key 'c'"})
+    event = FeatureEvent(feature=Feature(name="place of largest", columns=(2,)), within=Interval(coordinate=0, low=2))
+    assert event.describe(noun) == "the largest of (key 'a', key 'b', key 'c') is key 'b' or key 'c'"
+    total = FeatureEvent(feature=Feature(name="sum", columns=(1,)), within=Interval(coordinate=0, low=2))
+    assert total.describe(noun) == "sum of (key 'a', key 'b') at least 2"
+    assert OutcomeSet([[1.0, math.nan, 2.0]]).describe(noun) == "exactly key 'a' 1, key 'c' 2"
+
+
+def flag_and_constant(rng, data):
+    return [7.0, rng.random() < 0.5]
+
+
+def number_or_error(rng, data):
+    if rng.random() < 0.3:
+        raise ValueError("no answer")
+    return ["yes" if rng.random() < 0.5 else None, rng.random()]
+
+
+@pytest.mark.parametrize("mechanism", [flag_and_constant, number_or_error])
+@pytest.mark.parametrize("runs", [47, 100, pytest.param(1200, marks=pytest.mark.campaign)])
+def test_a_pass_of_few_runs_on_many_pairs_rests_on_what_happens(mechanism, runs):
+    """Of each of 32 pairs there are a few runs, and none is worth a bet."""
+    relation = dpw.records(dpw.categories(*"abcde"), adjacency="replace-one", form="list")
+    verdict = dpw.check(
+        mechanism, claim=1.0, neighbours=relation, seed=2, workers=1, outcome=same, search_runs=0, max_runs=runs,
+        errors="outcome",
+    )  # fmt: skip
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert verdict.ended == "runs"
+    assert "the time was over" not in str(verdict)
+    if runs > 47 and mechanism is flag_and_constant:  # else one or two runs of the pair were all that was known
+        assert 0 < verdict.counts.hits + verdict.counts.neighbour_hits < 2 * verdict.counts.runs
+
+
+def test_the_event_of_a_pass_is_one_that_some_runs_are_in():
+    rng = np.random.default_rng(1)
+    x, y = (np.column_stack([np.ones(50), rng.random(50)]) for _ in range(2))
+    course = Course(pair=PAIR.given[0], index=0, x=x, y=y)
+    found = course.ordinary()
+    assert 40 <= found.event.contains(np.concatenate([x, y])).sum() <= 60
+    for side in (x, y):
+        side[:, 1] = 1.0
+    assert course.ordinary() is None
+
+
+@pytest.mark.parametrize("search_runs", [0, 300])
+def test_a_pass_never_rests_on_an_event_of_all_runs_or_of_none(search_runs):
+    def rounded(rng, data):
+        return [7.0, round(rng.random() * 3)]
+
+    verdict = dpw.check(
+        rounded, claim=2.0, neighbours=PAIR, seed=3, workers=1, outcome=same, search_runs=search_runs, max_runs=400
+    )
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert 0 < verdict.counts.hits + verdict.counts.neighbour_hits < 2 * verdict.counts.runs
