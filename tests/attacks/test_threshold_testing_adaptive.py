@@ -157,7 +157,7 @@ def test_the_limit_of_the_factor_covers_the_true_one_as_often_as_it_says(factor)
 SIXTEENS = np.concatenate([16 * np.random.default_rng(1).poisson(3, 150), [17, 35, 59, 101], np.zeros(400, np.int64)])
 
 
-@pytest.mark.parametrize("z", [-5.82, -0.3, *(pytest.param(z, marks=pytest.mark.campaign) for z in (-2.24, 5.26))])
+@pytest.mark.parametrize("z", [-0.3, *(pytest.param(z, marks=pytest.mark.campaign) for z in (-5.82, -2.24, 5.26))])
 def test_cells_between_two_whole_numbers_of_the_others_unit_are_not_claimed(z):
     found = adaptive_attack(oracle_at(SIXTEENS, z), np.random.default_rng(1))
     assert found.known.mean() > 0.95
