@@ -665,5 +665,5 @@ def test_inputs_of_two_dimensions_are_shown(capsys, mine):
     other = [large[0], [*large[1][:6], large[1][6] + 9]]
     code, out, err = run(capsys, *arguments, "--pair", json.dumps(large), json.dumps(other))
     assert (code, err) == (1, "")
-    assert "2×7 values, [1" in out
-    assert "the same but for entry (2, 7): 10000000000000" in out
+    assert "2 records: D but for record 2: [1" in out
+    assert "1000000000000010]\n" in out

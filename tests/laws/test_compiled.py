@@ -403,13 +403,13 @@ class Recorded(Mechanism):
         rows[:, 0] = [self._value(data, int(rng.integers(1 << 62))) for _ in rows]
         return 1
 
-    def fill_pair(self, pair, rng, rows, start, *, coupled):
+    def fill_pair(self, pair, rng, rows, start, *, coupled, order=None):
         for i in range(rows.shape[1]):
             state = rng.bit_generator.state
-            for side, data in enumerate(pair.sides):
+            for side in (1, 0) if order is not None and order[i] else (0, 1):
                 if coupled:
                     rng.bit_generator.state = state
-                self.fill(data, rng, rows[side, i : i + 1], start)
+                self.fill(pair.sides[side], rng, rows[side, i : i + 1], start)
         return 1
 
     def _value(self, data, draw):
@@ -421,7 +421,7 @@ class Recorded(Mechanism):
 def test_each_kind_of_run_in_the_event_is_compared(wrong, low):
     """With D in it and D′ not, and the other way round: half of them would hide the runs that are evidence."""
     shifted, event = Pair(np.array([0]), np.array([1])), Interval(coordinate=0, low=low, high=low + 1)
-    streams = (generator(1, Role.CONFIRM, k) for k in range(2))
+    streams = [(generator(1, Role.CONFIRM, k), order(1, Role.CONFIRM, k, runs=16_384)) for k in range(2)]
     for coupled in (True, False):
         found = difference_in_event(Recorded([wrong]), Recorded(), shifted, event.contains, streams, coupled=coupled)
         assert f"gave ({wrong + 0.25:g})" in found

@@ -15,7 +15,7 @@ import dpwitness as dpw
 import elsewhere
 from dpwitness.errors import InvalidWitness, MixedKinds
 from dpwitness.events import Interval, Noun, Outside
-from dpwitness.mechanisms.outcomes.layout import MOST, ROOT, Entry, Layout
+from dpwitness.mechanisms.outcomes.layout import MOST, ROOT, Entry, RowLayout
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -264,7 +264,7 @@ def test_a_dict_after_sequences_is_run_again_from_the_first_run_on():
 
 
 def test_a_layout_grows_and_never_moves_an_entry():
-    first = Layout((*ROOT.entries, Entry((("key", (1.0,)),), 0, "key 1")))
+    first = RowLayout((*ROOT.entries, Entry((("key", (1.0,)),), 0, "key 1")))
     more = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(3)]
     grown = first.extended(more, 100)
     assert grown.entries[: len(first.entries)] == first.entries

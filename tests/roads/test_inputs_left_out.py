@@ -1,6 +1,7 @@
 """Inputs that a mechanism cannot take are left out and said; an error on one of two neighbours is a difference."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_a_check_goes_on_without_inputs_that_cannot_be_run(settings):
     (note,) = [note for note in verdict.notes if "left out" in note]
     assert "OverflowError (math range error)" in note
     assert "size=" in note
-    assert "999 items" in note
+    assert re.search(r"\((999|1000) items\)", note)  # whichever came first in its run
 
 
 def test_a_violation_is_found_among_the_inputs_that_are_left():

@@ -283,9 +283,9 @@ def test_cells_lie_between_their_cuts():
     )
     assert event_from_json(json.loads(json.dumps(event.to_json()))).to_json() == event.to_json()
     assert event.describe() == "the upper 2 of 4 cells: learned score of values 1 above 0"
-    with pytest.raises(ValueError, match="must be one of the cuts"):
+    with pytest.raises(ValueError, match="must be one of them"):
         Cells(score, [-1.0, 1.0])
-    with pytest.raises(InvalidWitness, match="rising cuts"):
+    with pytest.raises(InvalidWitness, match="rising numbers"):
         event_from_json({**event.to_json(), "cuts": [1.0, 0.0]})
 
 

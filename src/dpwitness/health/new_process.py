@@ -26,7 +26,7 @@ from dpwitness.health.loading import CannotLoad, Place, load, place_of
 from dpwitness.mechanisms.compiled.constants import constants
 from dpwitness.mechanisms.handing import Handing
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.outcomes.layout import Layout
+from dpwitness.mechanisms.outcomes.layout import RowLayout
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
@@ -68,7 +68,7 @@ class Request:
     outcome: Place | Attributes | None
     errors: str
     marked: bool
-    layout: Layout | None
+    layout: RowLayout | None
     by_position: bool
     handing: Handing
     parameters: dict[str, Any]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpwitness.errors import InvalidOutcome
 from dpwitness.mechanisms.cost import Cost, measured
 from dpwitness.mechanisms.handing import Handing
-from dpwitness.mechanisms.outcomes.layout import Entry, Layout
+from dpwitness.mechanisms.outcomes.layout import Entry, RowLayout
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
 
@@ -260,18 +260,18 @@ class Mechanism(ABC):
         """End runs that are still going on, as one that hangs after a deadline, where the mechanism can."""
 
     @property
-    def layout(self) -> Layout | None:
+    def layout(self) -> RowLayout | None:
         """Which entries rows have at which coordinates, where outcomes have keys; what is not there stands behind."""
         return None
 
-    def begin(self, layout: Layout | None, *, keyed: bool, by_position: bool) -> None:  # noqa: B027  # as above
+    def begin(self, layout: RowLayout | None, *, keyed: bool, by_position: bool) -> None:  # noqa: B027  # as above
         """Lay rows out from the first run on: as a layout says, by the places of entries, or in any case without."""
 
-    def laid_out(self, layout: Layout | None) -> AbstractContextManager[None]:
+    def laid_out(self, layout: RowLayout | None) -> AbstractContextManager[None]:
         """While this thread makes runs whose rows have an earlier layout; `None`: of before there was one."""
         return nullcontext()
 
-    def settled(self, rows: Rows, layout: Layout | None) -> Rows:
+    def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:
         """Rows of shape (2, n, any width) of this earlier layout by a new one, with what stood behind it."""
         return rows
 

@@ -16,7 +16,7 @@ from dpwitness.mechanisms.draws import Draws, global_generators_kept, repeats
 from dpwitness.mechanisms.kept import Kept, Raised
 from dpwitness.mechanisms.mechanism import Learned, Mechanism, Order, Rows, Turns
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
-from dpwitness.mechanisms.outcomes.layout import ROOT, Entry, KeyedRow, Layout, flat_names, keyed_row, settled
+from dpwitness.mechanisms.outcomes.layout import ROOT, Entry, KeyedRow, RowLayout, flat_names, keyed_row, settled
 from dpwitness.mechanisms.raising import always_raises, of_both, raised
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summarised, summary
@@ -119,11 +119,11 @@ class PythonMechanism(Mechanism):
         self.keyed, self._positional = isinstance(self._outcome, Attributes), False
 
     @property
-    def layout(self) -> Layout | None:
+    def layout(self) -> RowLayout | None:
         """As in `Mechanism`."""
         return self._layout if self.keyed else None
 
-    def begin(self, layout: Layout | None, *, keyed: bool, by_position: bool) -> None:
+    def begin(self, layout: RowLayout | None, *, keyed: bool, by_position: bool) -> None:
         """As in `Mechanism`."""
         if layout is not None:
             self._layout, self.keyed, self.width = layout, True, max(self.width, layout.width)
@@ -133,7 +133,7 @@ class PythonMechanism(Mechanism):
             self.keyed = False
 
     @contextmanager
-    def laid_out(self, layout: Layout | None) -> Iterator[None]:
+    def laid_out(self, layout: RowLayout | None) -> Iterator[None]:
         """As in `Mechanism`."""
         self.keyed |= layout is not None
         before = getattr(_LAID, "of", None)
@@ -143,7 +143,7 @@ class PythonMechanism(Mechanism):
         finally:
             _LAID.of = before
 
-    def settled(self, rows: Rows, layout: Layout | None) -> Rows:
+    def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:
         """As in `Mechanism`."""
         if not self.keyed:
             return rows

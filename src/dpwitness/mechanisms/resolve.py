@@ -16,7 +16,7 @@ from dpwitness.mechanisms.draws import WORTH
 from dpwitness.mechanisms.handing import Handing
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Learned, Mechanism
-from dpwitness.mechanisms.outcomes.layout import Layout
+from dpwitness.mechanisms.outcomes.layout import RowLayout
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.refusals import refusal
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism
@@ -40,7 +40,7 @@ class How:
     interpreted: bool = False
     marked: bool = False
     keyed: bool = False
-    layout: Layout | None = None
+    layout: RowLayout | None = None
     by_position: bool = False
     texts: Mapping[float, str] = field(default_factory=dict)
 

@@ -17,7 +17,7 @@ from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.evidence.cells import bet_on_cells, divergence_seen
 from dpwitness.files import shown, write_atomically
-from dpwitness.mechanisms.outcomes.layout import Entry, Layout
+from dpwitness.mechanisms.outcomes.layout import Entry, RowLayout
 from dpwitness.mechanisms.outcomes.layout import Path as EntryPath
 from dpwitness.neighbours import Data, Pair, Relation, adjacent
 from dpwitness.neighbours.pair import ATTACK
@@ -70,7 +70,7 @@ class Witness:
     seed: int
     relation: Relation | None = None
     data: Data | None = None
-    layout: Layout | None = None
+    layout: RowLayout | None = None
     by_position: bool = False
     texts: Mapping[float, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
@@ -170,7 +170,7 @@ def _built(
     entries: tuple[Entry, ...] | None, **fields: Any
 ) -> Witness:  # fmt: skip
     """A witness from what was read of its keys, and what they say together."""
-    layout = Layout(entries, full=event[0].width > len(entries)) if entries else None
+    layout = RowLayout(entries, full=event[0].width > len(entries)) if entries else None
     return Witness(
         pair=Pair(input, neighbour, label), event=event[0], description=event[1], layout=layout,
         by_position=entries is None, **fields

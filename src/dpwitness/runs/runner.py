@@ -19,7 +19,7 @@ from dpwitness.events import Counted, Event, cells_of, widen
 from dpwitness.events.encoding import is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
-from dpwitness.mechanisms.outcomes.layout import Layout
+from dpwitness.mechanisms.outcomes.layout import RowLayout
 from dpwitness.neighbours import Pair
 from dpwitness.runs.executor import Executor, Threads, default_workers
 from dpwitness.runs.remote import Remote
@@ -136,7 +136,7 @@ class Runner:
         rows, _ = self._drawn(pair, n, role, key, coupled=coupled, partial_too=partial_too, size=size)
         return self._settled(rows, layout)
 
-    def _settled(self, rows: Rows, layout: Layout | None) -> tuple[Rows, Rows]:
+    def _settled(self, rows: Rows, layout: RowLayout | None) -> tuple[Rows, Rows]:
         """Rows as they are learned from; what they show of entries that are no numbers is for words of events."""
         x, y = self.mechanism.settled(rows, layout)
         for side in (x, y):

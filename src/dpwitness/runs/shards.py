@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpwitness.events import Counted, is_partition
 from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
-from dpwitness.mechanisms.outcomes.layout import Layout
+from dpwitness.mechanisms.outcomes.layout import RowLayout
 from dpwitness.neighbours import Pair
 from dpwitness.runs.streams import Role, generator, order
 
@@ -53,7 +53,7 @@ class ShardedRuns:
     size: int
     width: int
     coupled: bool = True
-    layout: Layout | None = None
+    layout: RowLayout | None = None
 
     @property
     def count(self) -> int:

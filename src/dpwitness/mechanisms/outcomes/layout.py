@@ -1,7 +1,7 @@
 """Outcomes with keys as rows by key: which coordinate holds which entry, the same for every outcome of a mechanism.
 
 An *entry* is a number at a place of an outcome: under a key, a column and an index label, a field, a position. A
-`Layout` gives entries their coordinates and never moves them; it is fixed before the runs whose rows it lays out, so
+`RowLayout` gives entries their coordinates and never moves them; it is fixed before the runs whose rows it lays out, so
 that a row follows from the outcome alone, on both sides and in every process. An entry that an outcome lacks is NaN.
 Entries that a layout lacks stand behind it, in a form that is the same everywhere:
 
@@ -61,7 +61,7 @@ class Place:
         return Entry(self.path, part, self.name if part == 0 else f"{self.name} (part {part + 1})")
 
 
-class Layout:
+class RowLayout:
     """The coordinates of entries: that of `entries[c]` is c. `full`: whether further entries are only counted.
 
     The first entry is that of the outcome as a whole, where a value or an exception stands that holds nothing else.
@@ -82,7 +82,7 @@ class Layout:
         return _rebuilt, (self.entries, self.full)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Layout) and (self.entries, self.full) == (other.entries, other.full)
+        return isinstance(other, RowLayout) and (self.entries, self.full) == (other.entries, other.full)
 
     def __hash__(self) -> int:
         return hash((self.entries, self.full))
@@ -108,25 +108,25 @@ class Layout:
             named |= {len(named): "number of other entries", len(named) + 1: "all other entries together"}
         return named
 
-    def upto(self, width: int) -> "Layout":
+    def upto(self, width: int) -> "RowLayout":
         """The first so many entries; all where what stands behind them counts too."""
-        return self if width > len(self.entries) else Layout(self.entries[:width])
+        return self if width > len(self.entries) else RowLayout(self.entries[:width])
 
-    def extended(self, entries: Sequence[Entry], most: int) -> "Layout":
+    def extended(self, entries: Sequence[Entry], most: int) -> "RowLayout":
         """With further entries, as far as there is room for `most`; full where that is not for all of them."""
         new = [entry for entry in entries if self.coordinate(entry) is None]
         if self.full or not new:
             return self
         kept = new[: max(most - len(self.entries), 0)]
-        return Layout((*self.entries, *kept), full=len(kept) < len(new))
+        return RowLayout((*self.entries, *kept), full=len(kept) < len(new))
 
 
 ROOT_NAME: Final = "outcome"
-ROOT: Final = Layout((Entry((), 0, ROOT_NAME),))
+ROOT: Final = RowLayout((Entry((), 0, ROOT_NAME),))
 
 
-def _rebuilt(entries: tuple[Entry, ...], full: bool) -> Layout:
-    return Layout(entries, full=full)
+def _rebuilt(entries: tuple[Entry, ...], full: bool) -> RowLayout:
+    return RowLayout(entries, full=full)
 
 
 class KeyedRow(Row):
@@ -135,7 +135,7 @@ class KeyedRow(Row):
     __slots__ = ("_fresh", "_parts", "found", "layout", "rest", "values")
     keyed = True
 
-    def __init__(self, layout: Layout, labels: dict[float, str], found: dict[float, Entry]) -> None:
+    def __init__(self, layout: RowLayout, labels: dict[float, str], found: dict[float, Entry]) -> None:
         super().__init__(labels=labels)
         self.layout, self.found = layout, found
         self.values = layout.blank.copy()
@@ -231,7 +231,7 @@ def others(found: Sequence[tuple[Entry, float]]) -> list[float]:
     return [float(len(found)), symbol("entries", repr([(entry.path, entry.part, value) for entry, value in found]))]
 
 
-def settled(rows: Rows, base: Layout, layout: Layout, found: Mapping[float, Entry]) -> tuple[Rows, Layout]:
+def settled(rows: Rows, base: RowLayout, layout: RowLayout, found: Mapping[float, Entry]) -> tuple[Rows, RowLayout]:
     """Give the entries behind a layout coordinates of their own, as far as there is room.
 
     Parameters

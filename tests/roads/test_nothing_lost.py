@@ -95,7 +95,7 @@ def test_a_parameter_without_a_text_loses_nothing():
     "error", [MechanismRaised("its budget is used up"), MechanismTimeout("hangs"), KeyError("budget"), SystemExit(3)]
 )
 def test_calls_that_fail_behind_the_evidence_are_a_note(error, monkeypatch):
-    def fails(*_):
+    def fails(*_, **__):
         raise error
 
     monkeypatch.setattr(refutation, "further_calls", fails)
