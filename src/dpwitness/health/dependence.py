@@ -34,8 +34,11 @@ from dpwitness.runs import Role, Runner, Threads, generator, stack
 CALLS: Final = 32
 CALLS_ONE_BY_ONE: Final = 8
 SHARDS: Final = 64
-#: Runs one by one that these calls make in all, where there is time: a pool of noise is found once it comes again.
+#: Runs one by one that these calls make in all, since a pool of noise is found once it comes again: at most so many,
+#: and after so many seconds no more than the lesser number.
 MORE_RUNS: Final = 1 << 15
+ENOUGH_RUNS: Final = 1 << 12
+ENOUGH_SECONDS: Final = 0.25
 #: Runs of one input that are looked at in the order of time, the series of how many inputs, and runs that it takes.
 RUNS_IN_ORDER: Final = 1 << 15
 SERIES: Final = 4
@@ -223,6 +226,8 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
     end = time.monotonic() + seconds
     for call in range(calls if mechanism.cost.batched else max(calls, min(MORE_RUNS, room) // size)):
         started = time.monotonic()
+        if call >= calls and call * size >= ENOUGH_RUNS and started > end - seconds + ENOUGH_SECONDS:
+            break
         rng = generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side, call)
         block = mechanism.outcomes(data, rng, rows, least=width)
         outcomes.add(block)

@@ -7,7 +7,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -257,9 +257,17 @@ class Asking(Generic[Q]):
     def _of_file(self, questions: Iterator[Q], *, whole: bool) -> tuple[list[Row], AttackStopped | None]:
         """The rows of questions that only the transcript answers. Raises `Waiting` where more have to be answered."""
         assert self.transcript is not None
+        # Counted before they are written: that takes seconds where rows for all of them take minutes.
+        most = MOST_WAITING + len(self.transcript.rows)
+        first = list(islice(questions, most + 1))
+        if len(first) > most and self.left > MOST_WAITING:
+            raise InvalidParameter(
+                f"the attack asks more than {MOST_WAITING:,} questions at once, too many for a file: give "
+                "--budget, or a system by --oracle"
+            )
         rows, unanswered, new = list[Row](), list[Row](), list[Row]()
         stopped: AttackStopped | None = None
-        for question in questions:
+        for question in chain(first, questions):
             written = self.form.written(question)
             rows.append(row := self._found(written) or Row(0, written))
             if row.answer is not None:
@@ -272,11 +280,6 @@ class Asking(Generic[Q]):
             unanswered.append(row)
             if not row.id:
                 new.append(row)
-            if len(unanswered) > MOST_WAITING:
-                raise InvalidParameter(
-                    f"the attack asks more than {MOST_WAITING:,} questions at once, too many for a file: give "
-                    "--budget, or a system by --oracle"
-                )
         if unanswered and (len(unanswered) == len(rows) or (new and self._offer)):
             if new:
                 self.transcript.forget_unasked()
@@ -285,8 +288,8 @@ class Asking(Generic[Q]):
             raise Waiting(len(unanswered))
         if unanswered:
             number = f"{len(unanswered):,} of {len(rows):,} questions have" if len(unanswered) > 1 else "1 question has"
-            first = shown_question(unanswered[0].question)
-            stopped = AttackStopped(f"{number} no answer in the file, question {first} among them")
+            one = shown_question(unanswered[0].question)
+            stopped = AttackStopped(f"{number} no answer in the file, question {one} among them")
         self.asked += len(unanswered)
         return rows, stopped
 
