@@ -16,8 +16,9 @@ from dpwitness.attacks.threshold_testing.oracle import Noise, Queries, queries_o
 from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction
 from dpwitness.attacks.threshold_testing.simulated import ThresholdOracle
 from dpwitness.attacks.threshold_testing.system_command import _up_to_factor
+from dpwitness.attacks.threshold_testing.uniqueness import another_explanation, another_whole
 from dpwitness.attacks.threshold_testing.weighing import weigh
-from dpwitness.attacks.threshold_testing.weights import Weights
+from dpwitness.attacks.threshold_testing.weights import Weights, signings
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import read_column
 
@@ -67,6 +68,48 @@ def test_what_is_claimed_is_right_up_to_a_factor(more, z, seed, shift):
     factors = {x / guess for x, guess, known in zip(counts, found.guess, found.known, strict=True) if known and guess}
     assert len(factors) <= 1
     assert not np.any(counts[found.known & (found.guess == 0)])
+
+
+def test_few_cells_are_read_whatever_cell_comes_first():
+    # Relative to a cell of 1 that of 5 is open by more than 1, whatever is asked; relative to that of 5 all are told.
+    counts = np.array([1, 0, 2, 3, 1, 0, 5, 2, 1, 4, 0, 1])
+    for seed in range(8):
+        found = adaptive_attack(oracle_at(counts, 0.5), np.random.default_rng(seed))
+        assert found.guess.tolist() == counts.tolist()
+        assert found.known.all()
+        assert found.queries < 1500
+
+
+@pytest.mark.parametrize("counts", [[2, 3, 3, 5], [1, 1, 2, 7, 9], [4, 4, 4, 7, 7, 12]])
+def test_all_answers_leave_whole_numbers_a_unit_away_that_are_found(counts):
+    counts, gap = np.array(counts), 1
+    asked = signings(len(counts))
+    above = asked.astype(np.int64) @ counts >= gap
+    few = np.random.default_rng(4).permutation(len(asked))[:12]
+    rival = another_explanation(asked[few], above[few], counts, gap, np.random.default_rng(5))
+    assert rival is not None
+    found, threshold = rival
+    assert np.any(np.abs(found - counts) >= 0.99)
+    # A real one may lie on the border of what the answers allow.
+    side = (asked[few] @ found - threshold) * np.where(above[few], 1, -1)
+    assert side.min() >= -1e-6
+
+
+def test_whole_numbers_that_differ_in_the_largest_count_alone_are_found():
+    asked = signings(4)
+
+    def other(counts):
+        counts = np.array(counts)
+        above = asked.astype(np.int64) @ counts >= 1
+        found = another_whole(asked, above, counts, np.random.default_rng(1))
+        return found, None if found is None else np.array_equal(asked @ found[0] >= found[1], above)
+
+    # 5 or 7 instead of 6: no sum tells them apart. One of 3 is more than three of 1 less 1, and one of 2 is not.
+    found, explains = other([1, 1, 1, 6])
+    assert explains
+    assert found[0].tolist() in ([1, 1, 1, 5], [1, 1, 1, 7])
+    assert other([1, 1, 1, 3]) == (None, None)
+    assert other([1, 1, 1, 1]) == (None, None)  # all of 2 are the same in another unit
 
 
 @pytest.mark.campaign
@@ -192,6 +235,15 @@ def test_a_ratio_that_so_few_cells_leave_open_is_not_claimed(seed):
     ratios = np.unique(counts[some] / found.guess[some])
     assert np.array_equal(ratios, np.rint(ratios))
     assert len(ratios) <= 1
+
+
+@pytest.mark.parametrize(("cells", "z"), [([3] * 8 + [7], 4.6), ([9] * 5 + [17] * 3, 0.7), ([5] * 3 + [13] * 3, -1.1)])
+def test_a_ratio_of_two_counts_is_claimed_only_where_sums_of_cells_alike_tell_it(cells, z):
+    counts = np.array([*cells, 0, 0])
+    for seed in range(4):
+        found = adaptive_attack(oracle_at(counts, z), np.random.default_rng(seed))
+        some = found.known & (found.guess > 0)
+        assert len(np.unique(counts[some] / found.guess[some])) <= 1
 
 
 @given(st.floats(0.5, 9.0), st.floats(0.01, 0.99), st.integers(8, 60), st.integers(20, 200))

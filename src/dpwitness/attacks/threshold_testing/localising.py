@@ -30,6 +30,8 @@ FEWEST_FRESH: Final = 20
 #: Other explanations that are ruled out one after the other.
 RIVALS: Final = 40
 SEPARATING: Final = 8
+#: Sums that were asked already may lie on the border of what their answers allow, but for rounding errors.
+ROUNDING: Final = 1e-6
 #: Queries between two attempts at whole numbers.
 EACH: Final = 16
 
@@ -61,7 +63,7 @@ class Located:
             rows = np.vstack([exact(values, target, PARTIALS, rng) for target in (gap, gap - 1)])
             margin = (rows @ rival[0] - rival[1]) * np.where(rows.astype(np.int64) @ counts == gap, 1, -1)
             split = np.argsort(margin)[:SEPARATING]
-            split = split[margin[split] < 0]
+            split = split[margin[split] < -ROUNDING]
             if not len(split):
                 return False
             above = sums.ask(rows[split])

@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 #: So few different counts are compared, of so many cells each.
 MOST_KINDS: Final = 6
 FEWEST_CELLS: Final = 8
+#: Of so few different counts sums of all cells hardly tell the ratios, however few cells there are of one.
+FEW_KINDS: Final = 3
 #: Questions for each ratio, and how even a question cuts the polygon at least.
 QUESTIONS: Final = 60
 EVEN: Final = 0.05
@@ -75,7 +77,7 @@ def kinds_stand(balance: Balance, cells: Cells) -> bool:
     first = int(np.argmax([len(kind) for kind in kinds]))
     box = balance.gap / counts[first] - np.array([1 / counts[first], 0.0])
     for count, kind in zip(counts.tolist(), kinds, strict=True):
-        if count == counts[first] or len(kind) < FEWEST_CELLS:
+        if count == counts[first] or (len(kind) < FEWEST_CELLS and len(counts) > FEW_KINDS):
             continue
         low, high = _ratio(balance, kinds[first], kind, count / counts[first], box)
         if not low + ROUNDING < count / counts[first] < high - ROUNDING:
