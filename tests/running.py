@@ -1,5 +1,7 @@
 """Runners for tests: one call instead of a problem and an effort."""
 
+import os
+
 from dpwitness.claims import ApproxDP
 from dpwitness.clock import Deadline
 from dpwitness.effort import Effort
@@ -7,6 +9,11 @@ from dpwitness.problem import Problem, Statement
 from dpwitness.problem import prepare as prepared
 from dpwitness.runs import Role, Runner, Threads
 from dpwitness.search import halving, ranking
+
+
+def scaled(number):
+    """So many systems of a campaign of 200 seeds; of $DPWITNESS_SEEDS as many fewer, at least 2."""
+    return max(number * int(os.environ.get("DPWITNESS_SEEDS", "200")) // 200, 2)
 
 
 def runner(mechanism, seed=1, workers=1, deadline=None):

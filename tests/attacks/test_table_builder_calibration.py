@@ -17,6 +17,7 @@ from dpwitness.attacks.table_builder.protocol import MISSING, Block, System
 from dpwitness.attacks.table_builder.systems import BoundedNoisyCounts
 from dpwitness.attacks.table_builder.table import Table
 from dpwitness.cli import main
+from running import scaled
 
 BENCHMARK = runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "table_builder_calibration.py"))
 SYSTEMS, KEPT, BROKEN = BENCHMARK["SYSTEMS"], BENCHMARK["KEPT"], BENCHMARK["BROKEN"]
@@ -152,18 +153,18 @@ def test_claims_of_systems_that_break_them_are_right_or_not_made(name):
 @pytest.mark.campaign
 def test_calibration_over_systems_that_keep_the_assumptions():
     for more in ({}, {"one_value": True}):
-        row = claims(KEPT, range(60), **more)
+        row = claims(KEPT, range(scaled(60)), **more)
         assert row["kept"]
         assert row["said"] <= row["claimed_right"] + 5 * np.sqrt(row["claimed"])
-        assert row["withheld"] <= binom.isf(1e-6, 60 * len(KEPT), 0.02)
-    row = claims(("uniform", "keyed"), range(200), goal="perturbation")
+        assert row["withheld"] <= binom.isf(1e-6, scaled(60) * len(KEPT), 0.02)
+    row = claims(("uniform", "keyed"), range(scaled(200)), goal="perturbation")
     assert row["kept"]
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", BROKEN)
 def test_calibration_over_systems_that_break_the_assumptions(name):
-    assert claims((name,), range(20))["kept"]
+    assert claims((name,), range(scaled(20)))["kept"]
 
 
 def test_a_layer_a_value_shows_where_there_is_another_attribute():
@@ -255,7 +256,7 @@ def test_another_attribute_takes_nothing_from_the_parameter(tmp_path, capsys):
 
 @pytest.mark.campaign
 def test_another_attribute_takes_nothing_from_the_parameter_of_many_systems(tmp_path, capsys):
-    pairs = more_attributes(tmp_path, capsys, range(40))
+    pairs = more_attributes(tmp_path, capsys, range(scaled(40)))
     assert sum(both["right"] for _, both in pairs) >= sum(alone["right"] for alone, _ in pairs)
 
 

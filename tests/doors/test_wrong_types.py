@@ -226,6 +226,12 @@ def cases(count, doors, violation):
     assert not failures, f"{len(failures)} of {len(numbers)}:\n" + "\n".join(failures)
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """What is saved under a name that is tried is not saved among the user's files."""
+    monkeypatch.chdir(tmp_path)
+
+
 def test_a_wrong_type_is_an_error_of_one_line(violation):
     cases(FEW, CHEAP, violation)
 
