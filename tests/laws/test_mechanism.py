@@ -125,7 +125,9 @@ def test_all_outputs_are_placed_by_compiled_code_as_by_python():
         assert np.array_equal(row[:length], expected, equal_nan=True)
         assert np.isnan(row[length:]).all()
         plain = np.empty((1, 8))
-        PythonMechanism(Signature.of(function, {})).fill(DATA, np.random.default_rng(0), plain, 0)
+        mechanism = PythonMechanism(Signature.of(function, {}))
+        mechanism.begin(None, keyed=False, by_position=True)  # as a compiled function's twin
+        mechanism.fill(DATA, np.random.default_rng(0), plain, 0)
         assert np.array_equal(plain[0], row, equal_nan=True)
 
 

@@ -223,10 +223,12 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
     before = mechanism.made
     width = max(mechanism.width, *(event.width for event in events))
     room = max(min(RUNS_IN_ORDER, ROOM // width), FEWEST)
+    # Of mechanisms too slow for that the runs of epochs are looked at.
+    enough = ENOUGH_RUNS if ENOUGH_RUNS * mechanism.cost.seconds_per_run < seconds else 0
     end = time.monotonic() + seconds
     for call in range(calls if mechanism.cost.batched else max(calls, min(MORE_RUNS, room) // size)):
         started = time.monotonic()
-        if call >= calls and call * size >= ENOUGH_RUNS and started > end - seconds + ENOUGH_SECONDS:
+        if call >= calls and call * size >= enough and started > end - seconds + ENOUGH_SECONDS:
             break
         rng = generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side, call)
         block = mechanism.outcomes(data, rng, rows, least=width)

@@ -11,6 +11,8 @@ from dpwitness.mechanisms.outcomes.row import Place, Row, append, append_entries
 
 #: What stands at the place of an element of a set.
 PRESENT: Final = symbol("element")
+#: Types of elements that come again, so that each has a place of its own.
+NAMES: Final = (str, bytes, int, type(None))
 
 
 @append.register
@@ -37,8 +39,12 @@ def _(value: Set, row: Row, place: Place) -> None:  # type: ignore[type-arg]  # 
     row.put(symbol("set"), place, "a set")
     row.length(len(value), place, "elements")
     if row.keyed:
-        for element in sorted(value, key=lambda element: key_codes(element, row)):
-            row.put(PRESENT, row.at(place, "element", element), "present")
+        elements = sorted(value, key=lambda element: key_codes(element, row))
+        for element in elements:
+            if isinstance(element, NAMES):
+                row.put(PRESENT, row.at(place, "element", element), "present")
+        # A place for each pair or number that was ever drawn would be seen once: these stand by their order.
+        row.extend([element for element in elements if not isinstance(element, NAMES)], place, "other element")
         return
     for codes in sorted(key_codes(element, row) for element in value):
         for code in codes:

@@ -69,6 +69,7 @@ def records(
     source = None if base is None else form_of_data(base)
     if form is None:
         form = source or (found.form if isinstance(found, Like) else usual_form(fields))
+    check_form(form, fields)
     held, layout = None, found.layout if isinstance(found, Like) and found.form == form else None
     if source is not None:
         check_form(source, fields)
