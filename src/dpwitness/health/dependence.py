@@ -38,7 +38,7 @@ SHARDS: Final = 64
 #: and after so many seconds no more than the lesser number.
 MORE_RUNS: Final = 1 << 15
 ENOUGH_RUNS: Final = 1 << 12
-ENOUGH_SECONDS: Final = 0.25
+ENOUGH_SECONDS: Final = 0.1
 #: Runs of one input that are looked at in the order of time, the series of how many inputs, and runs that it takes.
 RUNS_IN_ORDER: Final = 1 << 15
 SERIES: Final = 4

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -22,6 +23,8 @@ SERVER: Final = Path(__file__).with_name("server.py")
 KEPT: Final = 32
 #: Bytes that are kept of what the other side writes to its standard error.
 TAIL: Final = 4_000
+#: Seconds that a process which closed its pipes has to end by itself.
+ENDING: Final = 1.0
 ARRAY: Final = re.compile(r"[<|=]?[biufc]\d{1,2}")
 
 
@@ -91,6 +94,8 @@ class Connection:
 
     def _ending(self) -> str:
         """How the process ended, and the last line that it wrote."""
+        with suppress(subprocess.TimeoutExpired):  # its pipes are closed a moment before it has an exit code
+            self._process.wait(ENDING)
         self.end()
         code = self._process.returncode
         lines = bytes(self._said).decode(errors="replace").strip().splitlines()
