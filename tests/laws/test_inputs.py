@@ -60,6 +60,10 @@ def test_an_input_comes_back_from_json_as_it_was(value):
     assert input_key(again) == input_key(data)
 
 
+def test_one_nan_is_as_good_as_another():
+    assert input_key(np.array([-np.nan, 1.0])) == input_key(np.array([np.nan, 1.0]))
+
+
 @given(values)
 def test_each_run_gets_the_same_whatever_the_last_one_did(value):
     data = as_input(value)

@@ -184,15 +184,16 @@ def _immutable(value: Any) -> bool:
 
 
 def input_key(data: Data) -> Hashable:
-    """What two inputs have in common if and only if they are the same: kinds, shapes and values, negative zeros aside.
+    """What two inputs have in common if and only if they are the same: kinds, shapes and values.
 
-    A list of numbers is the same as the array of them. Objects of kinds that JSON cannot hold are the same where they
+    Signs of zeros and of NaN aside. A list of numbers is the same as the array of them. Objects of kinds that JSON cannot hold are the same where they
     are one object.
     """
     array = as_array(data)
     if array is not None:
-        values = array + array.dtype.type(0) if array.dtype.kind == "f" else array
-        return array.dtype.str, array.shape, values.tobytes()
+        if array.dtype.kind == "f":  # no file tells one NaN from another
+            array = np.where(np.isnan(array), array.dtype.type(np.nan), array + array.dtype.type(0))
+        return array.dtype.str, array.shape, array.tobytes()
     if type(data) in (list, tuple):
         return type(data).__name__, tuple(map(input_key, data))
     if type(data) is dict:
