@@ -186,8 +186,8 @@ def _immutable(value: Any) -> bool:
 def input_key(data: Data) -> Hashable:
     """What two inputs have in common if and only if they are the same: kinds, shapes and values.
 
-    Signs of zeros and of NaN aside. A list of numbers is the same as the array of them. Objects of kinds that JSON cannot hold are the same where they
-    are one object.
+    Signs of zeros and of NaN aside. A list of numbers is the same as the array of them. Objects of kinds that JSON
+    cannot hold are the same where they are one object.
     """
     array = as_array(data)
     if array is not None:
