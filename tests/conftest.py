@@ -10,7 +10,7 @@ import numba.core.boxing
 import numba.core.runtime.context
 import numba.np.polynomial.polynomial_core  # noqa: F401  # see above
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from dpwitness.health import new_process
 
@@ -44,7 +44,10 @@ def asked_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat
 #: New examples in every run, and more of them; one that fails is printed as what finds it again.
-settings.register_profile("campaign", deadline=None, max_examples=200, print_blob=True, database=None)
+settings.register_profile(
+    "campaign", deadline=None, max_examples=200, print_blob=True, database=None,
+    suppress_health_check=[HealthCheck.too_slow],  # a busy machine is no fault of the law
+)  # fmt: skip
 settings.load_profile("dpwitness")
 
 
