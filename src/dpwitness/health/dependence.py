@@ -42,9 +42,9 @@ ENOUGH_SECONDS: Final = 0.1
 #: Runs of one input that are looked at in the order of time, the series of how many inputs, and runs that it takes.
 RUNS_IN_ORDER: Final = 1 << 15
 SERIES: Final = 4
+FEWEST: Final = 16
 #: Numbers that the outcomes of further calls on one input may hold.
 ROOM: Final = 1 << 22
-FEWEST: Final = 16
 #: Rows of the first call; the others are as long as fits in the time.
 ROWS: Final = 64
 #: Seconds for all of it at most.
@@ -184,7 +184,7 @@ def _median(values: Rows) -> float:
 class FurtherCalls:
     """Further calls on one input.
 
-    The hits of each event call by call, the outcome if it was always the same, and the last runs one by one.
+    The hits of each event call by call, the outcome if it was always the same, and the first runs one by one.
     """
 
     hits: list[list[Hits]]  # [event][call], one flag a row
