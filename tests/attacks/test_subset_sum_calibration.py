@@ -142,7 +142,8 @@ def test_the_scale_is_that_of_answers_it_was_not_made_of():
 def test_claims_hold_over_many_systems(law):
     systems = scaled(200)
     row = runpy.run_path(str(BENCHMARK))["measure"](law, 64, systems)
-    variance = 0.0
+    # Bits that are not claimed are guesses: each is right with probability 1/2.
+    variance = (64 * systems - sum(part["bits"] for part in row["bins"])) / 4
     for part in row["bins"]:
         number, claim = part["bits"], part["claimed"]
         # Bits of one system are right or wrong together where its scale is missed: a system counts as one bit.
