@@ -22,7 +22,8 @@ from dpwitness.claims.hyperplane import bounds_divergences
 from dpwitness.effort import Effort
 from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismRaised, MechanismTimeout
 from dpwitness.events import Interval
-from dpwitness.evidence import Estimate, detectable_parameter, runs_needed
+from dpwitness.candidate import Estimate
+from dpwitness.evidence import detectable_parameter, runs_needed
 from dpwitness.evidence.portfolio import Wealth, lower_bound_of
 from dpwitness.health import before_search
 from dpwitness.health.dependence import Series, Shards, series_of
