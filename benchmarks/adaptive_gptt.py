@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
-from dpwitness.attacks.threshold_testing.reconstruction import reconstruct
-from dpwitness.attacks.threshold_testing.simulated import ThresholdOracle, paper_oracle
 from dpwitness.files import read_column
+from dpwitness.reconstruction.threshold_testing.attack import adaptive_attack, reconstruct
+from dpwitness.reconstruction.threshold_testing.oracle import ThresholdOracle, paper_oracle
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 EPSILONS = (1.0, 0.5, 0.1)

@@ -24,10 +24,9 @@ import numpy as np
 from scipy import stats
 
 import dpwitness as dpw
-from dpwitness.claims.boundary import CurvedClaim, boundary_of
+from dpwitness.claims.regions import CurvedClaim, boundary_of
 from dpwitness.evidence import growth_rate, runs_needed
-from dpwitness.evidence.cells import wealth_factors
-from dpwitness.evidence.e_value import bets_and_weights
+from dpwitness.evidence.bet import bets_and_weights, wealth_factors
 from dpwitness.mechanisms.resolve import as_mechanism
 
 #: Seeds of one task of a process.

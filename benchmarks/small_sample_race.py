@@ -4,7 +4,7 @@
 
 The rows are those of González et al. 2025 and Kutta et al. 2026: α = 0.05, D = (0), D′ = (0, 1), mean and median of the
 runs, and of mechanisms that keep the claim how many were refuted all the same. What runs here is `Course.advance` of
-`dpwitness.search.courses`, epoch by epoch, as `check(…, search_runs=0)` on one pair does it.
+`dpwitness.search.epochs`, epoch by epoch, as `check(…, search_runs=0)` on one pair does it.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from dpwitness.claims import ApproxDP, Claim, GaussianDP
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
-from dpwitness.search.courses import Course, runs_of_next_epoch
+from dpwitness.search.epochs import Course, runs_of_next_epoch
 
 DELTA = 1e-5
 Rows = Any

@@ -122,11 +122,9 @@ def system(name: str, bits: Any, rng: np.random.Generator) -> Callable[[Any], fl
 
 def attack(name: str, size: int, seed: int) -> tuple[Floats, Any]:
     """Claims and whether each is right, shape (size,), of an attack on a fresh system."""
-    from dpwitness.attacks.oracles.asking import Asking
-    from dpwitness.attacks.oracles.systems import system_of
-    from dpwitness.attacks.subset_sum.attack import Plan, plan, reconstruct
-    from dpwitness.attacks.subset_sum.questions import FORM
-    from dpwitness.clock import Deadline
+    from dpwitness.machine import Deadline
+    from dpwitness.reconstruction.asking import Asking, system_of
+    from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, plan, reconstruct
 
     rng = np.random.default_rng([LAWS.index(name), size, seed])
     bits = rng.integers(0, 2, size)

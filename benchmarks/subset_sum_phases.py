@@ -26,8 +26,8 @@ def attack(case: tuple[int, str, float, int]) -> dict[str, Any]:
     """One secret, both adversaries."""
     import numpy as np
 
-    from dpwitness.attacks.subset_sum.adversaries import least_squares_adversary, polynomial_adversary
-    from dpwitness.attacks.subset_sum.oracle import ask, query_count, subset_family
+    from dpwitness.reconstruction.subset_sum.linear_decoding import least_squares_adversary, polynomial_adversary
+    from dpwitness.reconstruction.subset_sum.oracle import ask, query_count, subset_family
 
     size, law, ratio, seed = case
     rng = np.random.default_rng([seed, size, LAWS.index(law), RATIOS.index(ratio)])

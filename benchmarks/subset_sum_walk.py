@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness.attacks.subset_sum.theory import chernoff_bound, confidence_bound, simulate_confidence, threshold
+from dpwitness.reconstruction.subset_sum.theory import chernoff_bound, confidence_bound, simulate_confidence, threshold
 from dpwitness.report.plots import plot_format
 
 

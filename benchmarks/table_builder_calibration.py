@@ -18,19 +18,19 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta
 
-from dpwitness.attacks.table_builder import noise_laws
-from dpwitness.attacks.table_builder.averaging import choose_base
-from dpwitness.attacks.table_builder.perturbation import find_perturbation_within
-from dpwitness.attacks.table_builder.plan import Plan
-from dpwitness.attacks.table_builder.protocol import System
-from dpwitness.attacks.table_builder.systems import (
+from dpwitness.reconstruction.table_builder import systems
+from dpwitness.reconstruction.table_builder.averaging import choose_base
+from dpwitness.reconstruction.table_builder.histogram import recover
+from dpwitness.reconstruction.table_builder.perturbation import find_perturbation_within
+from dpwitness.reconstruction.table_builder.supply import Plan
+from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
     KeyedNoisyCounts,
     LayeredNoisyCounts,
+    System,
+    Table,
 )
-from dpwitness.attacks.table_builder.table import Table
-from dpwitness.attacks.table_builder.without_totals import recover
 
 LEVELS = (0.5, 0.9, 0.99)
 
@@ -40,7 +40,7 @@ class Answers(System):
 
     def __init__(self, table, rng, r):
         self.table, self.rng, self.r, self.asked, self.suppression = table, rng, r, 0, max(r, 4)
-        self.law = noise_laws.uniform(r)
+        self.law = systems.uniform(r)
         self.salt = rng.integers(1 << 62)
         self.keys = rng.integers(1 << 63, size=len(table.counts), dtype=np.uint64)
         self.cells = {}
@@ -265,7 +265,7 @@ def changed(kind, **more):
     return type(kind.__name__, (kind,), more)
 
 
-def counts(kind, law=noise_laws.uniform, **more):
+def counts(kind, law=systems.uniform, **more):
     def make(table, rng, r):
         noise = law(r)
         return kind(table, noise=noise, suppression=max(noise.bound, 4), rng=rng, **more)
@@ -276,9 +276,9 @@ def counts(kind, law=noise_laws.uniform, **more):
 KEPT = {
     "uniform": counts(BoundedNoisyCounts),
     "keyed": counts(KeyedNoisyCounts),
-    "normal": counts(BoundedNoisyCounts, lambda r: noise_laws.truncated_normal(r, r / 2)),
-    "laplace": counts(BoundedNoisyCounts, lambda r: noise_laws.truncated_laplace(r, r / 2)),
-    "maximum entropy": counts(BoundedNoisyCounts, lambda r: noise_laws.maximum_entropy(range(-r, 2 * r), r * r / 6)),
+    "normal": counts(BoundedNoisyCounts, lambda r: systems.truncated_normal(r, r / 2)),
+    "laplace": counts(BoundedNoisyCounts, lambda r: systems.truncated_laplace(r, r / 2)),
+    "maximum entropy": counts(BoundedNoisyCounts, lambda r: systems.maximum_entropy(range(-r, 2 * r), r * r / 6)),
 }
 BROKEN = {
     "skewed noise": Skewed,
@@ -365,11 +365,11 @@ def one_run(name, seed, *, goal="histogram", one_value=False):
 
 
 def parameter(system, rng, attribute, bound):
-    from dpwitness.attacks.table_builder import outcome
+    from dpwitness.reconstruction.table_builder import report
 
     sums = int(rng.choice([7, 30, 200]))
     found = find_perturbation_within(system, rng, attribute, choose_base(system, attribute, 16), sums)
-    sure = outcome.found_parameter(found, None)["confidence"] or 0.0
+    sure = report.found_parameter(found, None)["confidence"] or 0.0
     return np.array([sure]), np.array([found.guess == bound])
 
 

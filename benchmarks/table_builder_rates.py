@@ -18,12 +18,11 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta, norm
 
-from dpwitness.attacks.table_builder import noise_laws
-from dpwitness.attacks.table_builder.histogram import recover_histogram
-from dpwitness.attacks.table_builder.plan import Plan
-from dpwitness.attacks.table_builder.systems import BoundedNoisyCounts
-from dpwitness.attacks.table_builder.table import Table, read_table
-from dpwitness.attacks.table_builder.theory import expected_right_of
+from dpwitness.reconstruction.table_builder import systems
+from dpwitness.reconstruction.table_builder.histogram import recover_histogram
+from dpwitness.reconstruction.table_builder.supply import Plan
+from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, Table, read_table
+from dpwitness.reconstruction.table_builder.theory import expected_right_of
 
 #: The attacked attribute comes first; of the last table's six values the other attributes are partitioned too.
 STATSMODELS = {
@@ -36,10 +35,10 @@ STATSMODELS = {
 }
 TABLES = ("age", "visits", "voters", "jobs")
 LAWS = {
-    "uniform": noise_laws.uniform,
-    "normal": lambda r: noise_laws.truncated_normal(r, r / 2),
-    "laplace": lambda r: noise_laws.truncated_laplace(r, r / 2),
-    "maximum-entropy": lambda r: noise_laws.maximum_entropy(r, r * r / 6),
+    "uniform": systems.uniform,
+    "normal": lambda r: systems.truncated_normal(r, r / 2),
+    "laplace": lambda r: systems.truncated_laplace(r, r / 2),
+    "maximum-entropy": lambda r: systems.maximum_entropy(r, r * r / 6),
 }
 DATA = Path(__file__).resolve().parents[1] / "data"
 FAILURE = 0.01  # of an interval

@@ -10,17 +10,18 @@ from pathlib import Path
 
 import numpy as np
 
-from dpwitness.attacks.table_builder.averaging import choose_base, remove_noise
-from dpwitness.attacks.table_builder.histogram import recover_histogram
-from dpwitness.attacks.table_builder.plan import Plan
-from dpwitness.attacks.table_builder.systems import (
+from dpwitness.reconstruction.table_builder.averaging import choose_base, remove_noise
+from dpwitness.reconstruction.table_builder.histogram import recover_histogram
+from dpwitness.reconstruction.table_builder.supply import Plan
+from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
     KeyedNoisyCounts,
     LayeredNoisyCounts,
+    Table,
+    read_table,
 )
-from dpwitness.attacks.table_builder.table import Table, read_table
-from dpwitness.attacks.table_builder.theory import (
+from dpwitness.reconstruction.table_builder.theory import (
     chebyshev_bound,
     expected_right,
     histogram_bound,

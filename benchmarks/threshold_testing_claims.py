@@ -15,10 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
-from dpwitness.attacks.threshold_testing.oracle import Noise, Queries
-from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction, reconstruct
-from dpwitness.attacks.threshold_testing.simulated import paper_oracle
+from dpwitness.reconstruction.threshold_testing.attack import Reconstruction, adaptive_attack, reconstruct
+from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, paper_oracle
 
 EPSILONS = (1.0, 0.5, 0.1)
 GOOD = 0.98

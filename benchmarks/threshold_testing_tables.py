@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
-from dpwitness.attacks.threshold_testing.reconstruction import (
+from dpwitness.files import read_column
+from dpwitness.reconstruction.threshold_testing.attack import (
     Reconstruction,
+    adaptive_attack,
     ordered_partition,
     reconstruct,
     score,
 )
-from dpwitness.attacks.threshold_testing.simulated import ThresholdOracle
-from dpwitness.attacks.threshold_testing.theory import attack_threshold
-from dpwitness.files import read_column
+from dpwitness.reconstruction.threshold_testing.oracle import ThresholdOracle
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
 FILES = {
     "Adult": "adult_capital_loss.csv",

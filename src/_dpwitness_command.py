@@ -3,8 +3,6 @@
 The command line itself takes a part of a second to import, so this module imports nothing before it can be interrupted.
 """
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Run the command line of this process; return its exit code."""

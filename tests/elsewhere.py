@@ -6,8 +6,7 @@ import time
 
 import numpy as np
 
-from dpwitness.runs.portions import Died
-from dpwitness.runs.remote import Remote
+from dpwitness.runs.elsewhere import Died, Remote
 from dpwitness.runs.worker import execute
 from running import runner
 

@@ -3,12 +3,11 @@
 import os
 
 from dpwitness.claims import ApproxDP
-from dpwitness.clock import Deadline
-from dpwitness.effort import Effort
-from dpwitness.problem import Problem, Statement
+from dpwitness.machine import Deadline
+from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.problem import prepare as prepared
 from dpwitness.runs import Role, Runner, Threads
-from dpwitness.search import halving, ranking
+from dpwitness.search import pairs
 
 
 def scaled(number):
@@ -43,11 +42,11 @@ def problem(mechanism, relation, *, data=None, claim=1.0, centre=0.0, scale=1.0)
 
 def search(mechanism, relation, objective, *, seed, budget, centre=0.0, scale=1.0, **where):
     given = problem(mechanism, relation, centre=centre, scale=scale)
-    return halving.search(given, runner(mechanism, seed, **where), objective, budget)
+    return pairs.search(given, runner(mechanism, seed, **where), objective, budget)
 
 
 def playoff(mechanism, entries, objective, *, seed, budget):
-    return ranking.playoff(runner(mechanism, seed), entries, objective, budget)
+    return pairs.playoff(runner(mechanism, seed), entries, objective, budget)
 
 
 def prepare(function, *, epsilon=None, seed=1, workers=1, max_time=60.0, **said):

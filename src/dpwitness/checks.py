@@ -12,21 +12,6 @@ from typing import Any, Final
 
 from dpwitness.errors import BadInput, InvalidParameter
 
-__all__ = [
-    "as_text",
-    "brief",
-    "finite",
-    "flag",
-    "in_memory",
-    "items",
-    "kind",
-    "near",
-    "number",
-    "seconds",
-    "text",
-    "whole",
-]
-
 #: Where an object without a text of its own lies in memory: it says nothing, and is another one in each process.
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: Letters of a value that stand in a message; a longer one is cut.

@@ -14,16 +14,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "SCALES",
-    "discrete_gaussian_delta",
-    "gaussian_delta",
-    "pattern_probability",
-    "subsampled_gaussian_delta",
-    "target_probability",
-    "truncated_laplace_delta",
-]
-
 Floats = NDArray[np.float64]
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(32)

@@ -6,8 +6,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
-from dpwitness.cache import cache_folder, numba_cache, numba_writes_to
-from dpwitness.clock import COMPILING
+from dpwitness.machine import COMPILING, cache_folder, numba_cache, numba_writes_to
 
 F = TypeVar("F", bound=Callable[..., Any])
 

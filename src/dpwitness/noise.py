@@ -8,8 +8,6 @@ import numpy as np
 
 from dpwitness.jit import inlined
 
-__all__ = ["exponential", "gaussian", "geometric", "laplace"]
-
 
 @inlined
 def laplace(rng: np.random.Generator, scale: float) -> float:

@@ -1,33 +1,154 @@
-"""What is tested: as the user states it, and made ready to run."""
+"""How hard to test: the level, runs, time, seed, workers, and who is told of the progress.
 
+Which relation a mechanism is tested with: the user's, its target's or object's own, or that of an attack.
+
+What is tested: as the user states it, and made ready to run.
+"""
+
+import inspect
+import math
+import numbers
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final, cast
 
-from dpwitness.attacks.candidate import Attack
-from dpwitness.attacks.registry import chosen_attack
 from dpwitness.candidate import Candidate
-from dpwitness.checks import brief
+from dpwitness.checks import brief, number, seconds, whole
 from dpwitness.claims import Claim, is_claim
-from dpwitness.clock import Deadline
-from dpwitness.effort import CHECK_RUNS, Effort
-from dpwitness.errors import DPWitnessError, InvalidNeighbours, InvalidParameter, MechanismRaised
+from dpwitness.errors import BudgetTooSmall, DPWitnessError, InvalidNeighbours, InvalidParameter, MechanismRaised
 from dpwitness.events import Event, Noun
-from dpwitness.mechanisms.accountants import Accountant, as_claim
-from dpwitness.mechanisms.carried import Stated, stated_claim
+from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.made import example_of, given_or_made
+from dpwitness.mechanisms.claims import Accountant, Stated, as_claim, stated_claim
+from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.resolve import How, Outcome, as_mechanism
+from dpwitness.mechanisms.python import Outcome, summary
+from dpwitness.mechanisms.resolve import How, as_mechanism, example_of, given_or_made
 from dpwitness.mechanisms.signature import takes
-from dpwitness.mechanisms.summary import summary
-from dpwitness.neighbours import Data, Pair, Relation, adjacent, adjacent_candidates, adjacent_variations, taken
-from dpwitness.related import of_one_sensitivity, relation_of
-from dpwitness.runs import Remote, Runner, in_time, on_all_cores, on_cluster
+from dpwitness.neighbours import (
+    Data,
+    Pair,
+    Relation,
+    adjacent,
+    adjacent_candidates,
+    adjacent_variations,
+    as_relation,
+    taken,
+)
+from dpwitness.proposals import Attack, chosen_attack
+from dpwitness.runs import Progress, Remote, Runner, default_workers, in_time, on_all_cores, on_cluster
 from dpwitness.targets import target_of
+
+CHECK_RUNS: Final = 4_000_000
+MAX_TIME: Final = 60.0
+MOST_WORKERS: Final = 1024
+LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
+LARGEST_SEED: Final = (1 << 128) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """Settings that say nothing of what is tested.
+
+    `alpha`: the probability of a false alarm; `max_runs`: paired confirm runs; `max_time`: seconds for everything
+    together, compiling left out; `search_runs`: paired search runs, None: as many as is usual, 0: none, a check bets
+    from the first run on; `seed`: None draws one; `workers`: None takes every core; `cluster`: where to run instead:
+    "local", the address of a Dask scheduler or a `distributed.Client`. Raises `InvalidParameter` and `BudgetTooSmall`.
+    """
+
+    alpha: float = 1e-6
+    max_runs: int = CHECK_RUNS
+    max_time: float = MAX_TIME
+    search_runs: int | None = None
+    seed: int | None = None
+    workers: int | None = None
+    cluster: Any = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.progress is not None and not callable(self.progress):
+            raise InvalidParameter(
+                f"progress={brief(self.progress)} must be a function of a stage, two numbers and a note"
+            )
+        if not 0 < number("alpha", self.alpha) < 1:
+            raise InvalidParameter(f"alpha={brief(self.alpha)} must lie between 0 and 1")
+        self._check_cluster()
+        settled = {
+            "max_runs": whole("runs", self.max_runs, 1, error=BudgetTooSmall),
+            "max_time": min(seconds("max_time", self.max_time), LONGEST_TIME),
+            "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, LARGEST_SEED),
+            "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
+        }
+        if self.search_runs is not None:
+            settled["search_runs"] = whole("search_runs", self.search_runs, 0, error=BudgetTooSmall)
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    def _check_cluster(self) -> None:
+        """Raise `InvalidParameter` for what is no cluster."""
+        if self.cluster is None or hasattr(self.cluster, "scheduler_info"):
+            return
+        if not isinstance(self.cluster, str) or not (self.cluster == "local" or "://" in self.cluster):
+            raise InvalidParameter(
+                f'cluster={brief(self.cluster)} must be "local", the address of a Dask scheduler such as '
+                '"tcp://host:8786", or a distributed.Client'
+            )
+
+
+def relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwise: Relation | None) -> Relation:
+    """The relation that was given, a list of pairs among them, else the target's or the object's own, or `otherwise`.
+
+    Raises `InvalidNeighbours` where there is none, and for what is none.
+    """
+    if given is None:
+        own = target_of(function)
+        relation: Relation | None = own.neighbours if own else library_of(function).neighbours(function)
+        relation = relation or otherwise
+        if relation is None:
+            raise InvalidNeighbours(
+                f"{getattr(function, '__name__', 'the mechanism')} does not say which inputs are neighbours: give "
+                "neighbours=records(…), queries(…), histogram(…), bits(…) or pairs(…) (command line: --records, "
+                "--pair, --queries or --data)"
+            )
+        return relation
+    return as_relation(given)
+
+
+def of_one_sensitivity(function: Any, relation: Relation, values: Mapping[str, Any], *, own_relation: bool) -> Relation:
+    """The relation, of the sensitivity that the mechanism runs with where the relation is the target's own.
+
+    Raises `InvalidParameter` where the user gave a relation of another sensitivity than the mechanism's: its noise
+    would be for neighbours that are not those that are tested.
+    """
+    at = getattr(relation, "sensitivity", None)
+    given = values.get("sensitivity", _default_of(function, "sensitivity"))
+    if isinstance(given, bool) or not isinstance(given, numbers.Real) or not isinstance(at, numbers.Real):
+        return relation
+    if math.isclose(given, at, rel_tol=1e-12):
+        return relation
+    if own_relation and is_dataclass(relation) and not isinstance(relation, type):
+        return replace(relation, sensitivity=float(given))
+    raise InvalidParameter(
+        f"{getattr(function, '__name__', type(function).__name__)} runs with sensitivity={given!r}, but its neighbours "
+        f"have sensitivity={at!r}: give the relation sensitivity={given!r}, or the mechanism "
+        f"parameters={{'sensitivity': {at!r}}}"
+    )
+
+
+def _default_of(function: Any, name: str) -> Any:
+    """The default of a function's parameter of that name; None where there is none."""
+    if not callable(function):
+        return None
+    try:
+        declared = inspect.signature(getattr(function, "py_func", function)).parameters.get(name)
+    except (TypeError, ValueError):
+        return None
+    return None if declared is None or declared.default is inspect.Parameter.empty else declared.default
+
 
 #: What an exception is: the end of everything, or an outcome.
 ERRORS: Final = ("raise", "outcome")

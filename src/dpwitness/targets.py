@@ -12,6 +12,7 @@ from dpwitness.neighbours import Relation, as_relation, bits, histogram, pairs, 
 
 __all__ = ["Target", "bits", "half_epsilon_squared", "helper", "histogram", "pairs", "queries", "target", "target_of"]
 
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -65,7 +66,7 @@ def target(
 
     `true_epsilon` is a text for people: the smallest ε for which it is ε-DP. `attack` names a
     generator of candidates, tried beside the search, as `family.generator` of the entry-point group `dpwitness.attacks`
-    (see `dpwitness.attacks.family`). `delta`, `states` and `flags`: see `Target`.
+    (see `dpwitness.proposals`). `delta`, `states` and `flags`: see `Target`.
     """
     said = Target(
         claim=claim,

@@ -31,8 +31,6 @@ import numpy as np
 
 from dpwitness.checks import as_text
 
-__all__ = ["Unreadable", "shown", "unreadable_in", "value_from_json", "value_to_json"]
-
 #: Deeper nesting is not written: it would be a list that holds itself.
 DEEPEST: Final = 20
 #: Letters of the text that stands for what no file can hold.

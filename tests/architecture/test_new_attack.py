@@ -6,10 +6,10 @@ import sys
 import pytest
 
 import dpwitness as dpw
-from dpwitness.attacks import registry
-from dpwitness.attacks.family import AttackFamily
+from dpwitness import proposals
 from dpwitness.cli import main
 from dpwitness.errors import UnknownAttack
+from dpwitness.proposals import AttackFamily
 
 #: All that somebody writes who brings a family: a generator, a command, a target that names the generator.
 FILE = '''
@@ -18,8 +18,8 @@ import json
 import numpy as np
 
 from dpwitness import OutcomeSet, target
-from dpwitness.attacks.candidate import Candidate
-from dpwitness.attacks.family import AttackFamily
+from dpwitness.proposals import Candidate
+from dpwitness.proposals import AttackFamily
 from dpwitness.neighbours import Pair, as_finite_numbers, queries
 
 
@@ -77,7 +77,7 @@ def installed(tmp_path, monkeypatch):
 
 def test_a_family_of_another_package_comes_in_by_the_same_door(installed, capsys):
     installed(FILE, "magic_values = magic_attacks:FAMILY")
-    assert set(registry.registered()) == {"magic_values", "subset_sum", "table_builder", "threshold_testing"}
+    assert set(proposals.registered()) == {"magic_values", "subset_sum", "table_builder", "threshold_testing"}
 
     from magic_attacks import remembering  # installed above
 
@@ -107,7 +107,7 @@ def test_a_broken_family_hides_no_other(installed, capsys):
         "import no_such_module_xyz\n",
         "broken = magic_attacks:FAMILY",
         "odd = json:loads",
-        "misnamed = dpwitness.attacks.subset_sum.registration:FAMILY",
+        "misnamed = dpwitness.reconstruction.subset_sum.candidates:FAMILY",
     )
     code = main(["attack", "subset_sum", "--size", "8", "--error", "0", "--seed", "1"])
     printed = capsys.readouterr()
@@ -136,18 +136,18 @@ def test_a_command_that_cannot_be_declared_hides_no_other(installed, capsys):
         ("xyz", "unknown attack family 'xyz'.*subset_sum and table_builder and threshold_testing"),
         ("", "unknown attack family ''"),
         ("table_builder.x", "'table_builder' has no generator of candidates 'x': name table_builder.own_mechanism or"),
-        ("dpwitness.attacks.subset_sum.candidates:flipped_bit", "unknown attack family 'dpwitness'"),
+        ("dpwitness.reconstruction.subset_sum.candidates:flipped_bit", "unknown attack family 'dpwitness'"),
     ],
 )
 def test_an_unknown_attack_says_what_there_is(name, message):
     with pytest.raises(UnknownAttack, match=message):
-        registry.attack_named(name)
+        proposals.attack_named(name)
     with pytest.raises(UnknownAttack, match="it has a command alone"):
         AttackFamily(name="silent", summary="").generator("")
 
 
 def test_the_default_and_the_only_generator_need_no_name():
-    assert registry.attack_named("subset_sum") is registry.attack_named("subset_sum.own_mechanism")
+    assert proposals.attack_named("subset_sum") is proposals.attack_named("subset_sum.own_mechanism")
     one, other = (lambda *_: ()), (lambda *_: ())
     assert AttackFamily(name="x", summary="", generators={"one": one}).generator("") is one
     with pytest.raises(UnknownAttack, match=r"'x' does not say which generator of candidates: name x.one or x.other"):
@@ -159,9 +159,9 @@ def test_every_attack_that_a_target_names_is_there():
     from dpwitness.targets import target_of
 
     named = {target_of(load(name)).attack for name in registered()} - {None}
-    own = {registry.attack_named("threshold_testing")}  # for mechanisms of the user's, so that no target names it
-    assert {registry.attack_named(name) for name in named} | own >= set(
-        registry.family_named("threshold_testing").generators.values()
+    own = {proposals.attack_named("threshold_testing")}  # for mechanisms of the user's, so that no target names it
+    assert {proposals.attack_named(name) for name in named} | own >= set(
+        proposals.family_named("threshold_testing").generators.values()
     )
     assert len(named) == 6
 

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.attacks.candidate import Candidate
-from dpwitness.attacks.registry import attack_named
 from dpwitness.claims import ApproxDP
 from dpwitness.cli import main
-from dpwitness.effort import CHECK_RUNS
 from dpwitness.errors import InvalidNeighbours, InvalidParameter, UnknownAttack
 from dpwitness.neighbours import make_pair
+from dpwitness.problem import CHECK_RUNS
+from dpwitness.proposals import Candidate, attack_named
 from dpwitness.runs import Role, Runner
-from dpwitness.search.find import find, proposed
 from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.pairs import find, proposed
 from running import prepare
 
 

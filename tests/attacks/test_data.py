@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpwitness.attacks.table_builder.table import read_table
 from dpwitness.files import read_column
+from dpwitness.reconstruction.table_builder.systems import read_table
 
 
 @pytest.mark.parametrize(

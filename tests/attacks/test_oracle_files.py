@@ -7,14 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from dpwitness.attacks.oracles.asking import Asking, Clock, Limits, Waiting
-from dpwitness.attacks.oracles.command import attack_system
-from dpwitness.attacks.oracles.form import Form, as_number
-from dpwitness.attacks.oracles.options import oracle_options
-from dpwitness.attacks.oracles.systems import system_of
-from dpwitness.attacks.oracles.transcript import Transcript, read_transcript
 from dpwitness.cli import options
 from dpwitness.errors import AttackStopped, BadInput, InvalidData, InvalidParameter, UnknownTarget
+from dpwitness.reconstruction.asking import Asking, Clock, Limits, Waiting, system_of
+from dpwitness.reconstruction.command import attack_system, oracle_options
+from dpwitness.reconstruction.transcript import Form, Transcript, as_number, read_transcript
 
 FORM = Form(family="toy", answer="a finite number", written=int, handed=int, read=as_number, of_system=("size",))
 

@@ -6,11 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpwitness.attacks.oracles.asking import Asking, Clock, Limits
-from dpwitness.attacks.oracles.form import Form, as_flag, as_number, as_whole
-from dpwitness.attacks.oracles.systems import system_of
-from dpwitness.clock import Deadline
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
+from dpwitness.machine import Deadline
+from dpwitness.reconstruction.asking import Asking, Clock, Limits, system_of
+from dpwitness.reconstruction.transcript import Form, as_flag, as_number, as_whole
 
 FORM = Form(family="toy", answer="a finite number", written=int, handed=int, read=as_number)
 

@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import binom, norm
 
-from dpwitness.attacks.subset_sum.adversaries import least_squares_adversary, polynomial_adversary, suited
-from dpwitness.attacks.subset_sum.exponential import exponential_adversary
-from dpwitness.attacks.subset_sum.least_squares import fit
-from dpwitness.attacks.subset_sum.oracle import ask, query_count, subset_family
-from dpwitness.attacks.subset_sum.program import smallest_error
-from dpwitness.attacks.subset_sum.subsets import Subsets
-from dpwitness.attacks.subset_sum.theory import (
+from dpwitness.cli import main
+from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.subset_sum.linear_decoding import (
+    Subsets,
+    fit,
+    least_squares_adversary,
+    polynomial_adversary,
+    smallest_error,
+    suited,
+)
+from dpwitness.reconstruction.subset_sum.oracle import ask, exponential_adversary, query_count, subset_family
+from dpwitness.reconstruction.subset_sum.theory import (
     allowed_queries,
     chernoff_bound,
     confidence_bound,
@@ -25,8 +30,6 @@ from dpwitness.attacks.subset_sum.theory import (
     simulate_normal_confidence,
     threshold,
 )
-from dpwitness.cli import main
-from dpwitness.errors import InvalidParameter
 
 
 @given(st.integers(1, 40), st.integers(1, 30), st.integers(0, 2**32))
@@ -45,7 +48,7 @@ def test_subsets_as_bits_are_the_matrix(people, number, seed):
 
 
 def test_blocks_are_put_together(monkeypatch):
-    monkeypatch.setattr("dpwitness.attacks.subset_sum.subsets.BLOCK", 30)
+    monkeypatch.setattr("dpwitness.reconstruction.subset_sum.linear_decoding.BLOCK", 30)
     test_subsets_as_bits_are_the_matrix()
     assert Subsets.drawn(np.random.default_rng(1), 50, 11).rows(slice(None)).mean() == pytest.approx(0.5, abs=0.15)
 

@@ -9,11 +9,10 @@ from scipy.optimize import linprog
 from scipy.stats import binom
 
 from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset_sums
-from dpwitness.attacks.subset_sum.adversaries import polynomial_adversary
-from dpwitness.attacks.subset_sum.exponential import exponential_adversary
-from dpwitness.attacks.subset_sum.oracle import ask, query_count, subset_family
-from dpwitness.attacks.subset_sum.theory import confidence_bound, simulate_confidence, steps, threshold
 from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.subset_sum.linear_decoding import polynomial_adversary
+from dpwitness.reconstruction.subset_sum.oracle import ask, exponential_adversary, query_count, subset_family
+from dpwitness.reconstruction.subset_sum.theory import confidence_bound, simulate_confidence, steps, threshold
 
 
 def every_subset(size):

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpwitness.attacks.oracles.asking import Asking
-from dpwitness.attacks.oracles.systems import system_of
-from dpwitness.attacks.subset_sum.adversaries import Reconstruction, least_squares_adversary, polynomial_adversary
-from dpwitness.attacks.subset_sum.attack import Plan, plan, reconstruct
-from dpwitness.attacks.subset_sum.oracle import query_count
-from dpwitness.attacks.subset_sum.questions import FORM
-from dpwitness.attacks.subset_sum.subsets import Subsets
-from dpwitness.attacks.subset_sum.trust import claimed, held_out
-from dpwitness.clock import Deadline
+from dpwitness.machine import Deadline
+from dpwitness.reconstruction.asking import Asking, system_of
+from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, claimed, held_out, plan, reconstruct
+from dpwitness.reconstruction.subset_sum.linear_decoding import (
+    Reconstruction,
+    Subsets,
+    least_squares_adversary,
+    polynomial_adversary,
+)
+from dpwitness.reconstruction.subset_sum.oracle import query_count
 from running import scaled
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "subset_sum_calibration.py"

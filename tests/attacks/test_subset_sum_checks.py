@@ -5,12 +5,13 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset_sums
-from dpwitness.attacks.subset_sum.candidates import flipped_bit
-from dpwitness.attacks.subset_sum.mechanism import subset_sum_reconstruction
 from dpwitness.claims import ApproxDP
 from dpwitness.cli import main
 from dpwitness.errors import InvalidParameter, MechanismRaised
-from dpwitness.health import before_search, dependence, first_runs, new_process
+from dpwitness.health import before_search, dependence, new_process
+from dpwitness.health import before_search as first_runs
+from dpwitness.reconstruction.subset_sum.candidates import flipped_bit
+from dpwitness.reconstruction.subset_sum.mechanism import subset_sum_reconstruction
 
 
 @pytest.mark.campaign

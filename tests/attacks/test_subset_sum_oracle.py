@@ -7,14 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from dpwitness.attacks.oracles.asking import Asking, Clock, Limits
-from dpwitness.attacks.oracles.systems import system_of
-from dpwitness.attacks.subset_sum import Oracle
-from dpwitness.attacks.subset_sum.attack import Plan, plan, reconstruct
-from dpwitness.attacks.subset_sum.questions import FORM
 from dpwitness.cli import main
-from dpwitness.clock import Deadline
 from dpwitness.errors import AttackStopped, InvalidParameter
+from dpwitness.machine import Deadline
+from dpwitness.reconstruction.asking import Asking, Clock, Limits, system_of
+from dpwitness.reconstruction.subset_sum import Oracle
+from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, plan, reconstruct
 
 MINE = """
 import numpy as np

@@ -8,19 +8,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpwitness.attacks.table_builder import averaging, histogram, partitions, perturbation, workarounds
-from dpwitness.attacks.table_builder.noise_laws import NoiseLaw
-from dpwitness.attacks.table_builder.plan import Plan
-from dpwitness.attacks.table_builder.protocol import System
-from dpwitness.attacks.table_builder.systems import (
+from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.table_builder import averaging, histogram, perturbation, variants
+from dpwitness.reconstruction.table_builder import averaging as partitions
+from dpwitness.reconstruction.table_builder.supply import Plan
+from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
     KeyedNoisyCounts,
     LayeredNoisyCounts,
+    NoiseLaw,
+    System,
+    Table,
+    read_table,
 )
-from dpwitness.attacks.table_builder.table import Table, read_table
-from dpwitness.attacks.table_builder.theory import expected_right, noise_removed, perturbation_found, rounded_error_law
-from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.table_builder.theory import (
+    expected_right,
+    noise_removed,
+    perturbation_found,
+    rounded_error_law,
+)
 
 #: Of the slow attacks: right or wrong they are many standard errors apart.
 RUNS = 100
@@ -87,7 +94,7 @@ def test_without_noise_everything_is_exact(counts, seed):
     assert found.queries == oracle.asked
     assert averaging.recover_value(oracle, rng, "value", 4, [0, 1, 2], 3) == counts[1]
     assert averaging.recover_value(oracle, rng, "value", 1, [0, 1, 2], 3) == 30
-    assert workarounds.subtract(oracle, "value", 4) == counts[1]
+    assert variants.subtract(oracle, "value", 4) == counts[1]
 
 
 @pytest.mark.parametrize("system", [BoundedNoisyCounts, KeyedNoisyCounts])
@@ -189,7 +196,7 @@ def test_two_values_with_answers_are_enough():
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         oracle = BoundedNoisyCounts(table, noise=2, suppression=4, rng=rng)
-        found = workarounds.count_from_two(oracle, rng, "value", (0, 1), range(2, 11))
+        found = variants.count_from_two(oracle, rng, "value", (0, 1), range(2, 11))
         assert found.partitions <= 63
         assert found.queries == oracle.asked == 9 * 4 + 2 * found.partitions
         hits += found.count == sum(counts)
@@ -204,8 +211,8 @@ def test_suppressed_people_show_in_a_helpers_answer():
     seen = 0
     for seed in range(2000):
         oracle = BoundedNoisyCounts(table, noise=2, suppression=4, rng=np.random.default_rng(seed))
-        seen += workarounds.not_empty(oracle, "value", 2, [0, 1])
-        assert not workarounds.not_empty(oracle, "value", 3, [0, 1])
+        seen += variants.not_empty(oracle, "value", 2, [0, 1])
+        assert not variants.not_empty(oracle, "value", 3, [0, 1])
     # Equal answers: two uniform noises that differ by exactly one, 4 of 25 pairs, for both helpers.
     assert agrees(seen, 2000, 1 - (4 / 25) ** 2)
 
@@ -217,7 +224,7 @@ def test_another_attribute_serves_for_a_lonely_value():
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         oracle = KeyedNoisyCounts(table, noise=2, suppression=4, rng=rng)
-        found = workarounds.count_by_other_attribute(oracle, rng, {"a": [0]}, "b", 60)
+        found = variants.count_by_other_attribute(oracle, rng, {"a": [0]}, "b", 60)
         assert found.queries == oracle.asked == 9 + 120
         hits += abs(found.mean - 300) < 0.5
     assert agrees(hits, runs, noise_removed(2, 60))
@@ -230,17 +237,17 @@ def test_differencing_shows_who_lacks_a_value():
     seen = 0
     for seed in range(1000):
         oracle = BoundedNoisyCounts(lacking, noise=2, suppression=4, rng=np.random.default_rng(seed))
-        seen += workarounds.shows_absence(oracle, "a", 1, {"g": [1]})
+        seen += variants.shows_absence(oracle, "a", 1, {"g": [1]})
         oracle = BoundedNoisyCounts(having, noise=2, suppression=4, rng=np.random.default_rng(seed))
-        assert not workarounds.shows_absence(oracle, "a", 1, {"g": [1]})
+        assert not variants.shows_absence(oracle, "a", 1, {"g": [1]})
     assert agrees(seen, 1000, 1 - 4 / 25)
 
 
 def test_subtraction_is_exact_against_suppression_only():
     table = Table.from_counts([30, 2, 40])
-    assert workarounds.subtract(Exact(table, suppression=4), "value", 1) == 2
+    assert variants.subtract(Exact(table, suppression=4), "value", 1) == 2
     noisy = BoundedNoisyCounts(table, noise=2, suppression=4, rng=np.random.default_rng(0))
-    assert abs(workarounds.subtract(noisy, "value", 1) - 2) <= 4
+    assert abs(variants.subtract(noisy, "value", 1) - 2) <= 4
 
 
 def success(system, k, runs=RUNS, **more):
@@ -299,7 +306,7 @@ def test_a_layer_a_value_stays_in_differences_and_a_layer_a_query_does_not():
         ),
         (lambda o, rng: Plan(partitions=0), "partitions=0"),
         (lambda o, rng: Plan(base=0), "base=0"),
-        (lambda o, rng: workarounds.count_from_two(o, rng, "value", (0, 1), [3]), "at least 2"),
+        (lambda o, rng: variants.count_from_two(o, rng, "value", (0, 1), [3]), "at least 2"),
         (lambda o, rng: perturbation.find_perturbation(o, "value", (0, 1), []), "no sub-population"),
         (lambda o, rng: perturbation.find_perturbation_within(o, rng, "value", [0], 3), "at least 2"),
     ],

@@ -9,14 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpwitness.attacks.table_builder import averaging, checks, fit, histogram, outcome, perturbation
-from dpwitness.attacks.table_builder.asked import AskedSystem
-from dpwitness.attacks.table_builder.confidence import parameter_right
-from dpwitness.attacks.table_builder.plan import Plan
-from dpwitness.attacks.table_builder.protocol import MISSING, Block, System
-from dpwitness.attacks.table_builder.systems import BoundedNoisyCounts
-from dpwitness.attacks.table_builder.table import Table
 from dpwitness.cli import main
+from dpwitness.reconstruction.table_builder import averaging, confidence, histogram, perturbation, report
+from dpwitness.reconstruction.table_builder.confidence import parameter_right
+from dpwitness.reconstruction.table_builder.supply import Plan
+from dpwitness.reconstruction.table_builder.systems import (
+    MISSING,
+    AskedSystem,
+    Block,
+    BoundedNoisyCounts,
+    System,
+    Table,
+)
 from running import scaled
 
 BENCHMARK = runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "table_builder_calibration.py"))
@@ -99,15 +103,18 @@ def test_single_answers_tell_counts_whatever_the_mean_of_the_noise():
     selections = np.vstack([sides, ~sides])
     answers = selections @ true + rng.integers(-2, 5, len(selections))  # a mean of 1, not 0
     answers[:30] = rng.integers(1, 2000, 30)
-    asked = fit.Asked(attribute="a", where={}, bits=np.packbits(selections, axis=1), width=12, answers=answers)
-    found = fit.fit_counts([asked])
+    asked = confidence.Asked(attribute="a", where={}, bits=np.packbits(selections, axis=1), width=12, answers=answers)
+    found = confidence.fit_counts([asked])
     assert np.all(np.abs(found.counts - true) < 5.5 * found.errors)  # 12 estimates: 5e-7
     assert np.all(found.errors < 0.15)  # √(4 · 4 / 1,200)
     assert abs(found.offset - 1) < 5.5 * found.offset_error
     assert found.variance == pytest.approx(4, rel=0.3)
     assert found.chance > 1e-3
     assert (
-        fit.fit_counts([fit.Asked(attribute="a", where={}, bits=asked.bits[:8], width=12, answers=answers[:8])]) is None
+        confidence.fit_counts(
+            [confidence.Asked(attribute="a", where={}, bits=asked.bits[:8], width=12, answers=answers[:8])]
+        )
+        is None
     )
 
 
@@ -128,8 +135,8 @@ def test_noise_that_hangs_on_something_shows(on):
         "people": entries[selections @ true],
     }[on]
     answers = selections @ true + 50 + noise
-    found = fit.fit_counts(
-        [fit.Asked(attribute="a", where={}, bits=np.packbits(selections, axis=1), width=10, answers=answers)]
+    found = confidence.fit_counts(
+        [confidence.Asked(attribute="a", where={}, bits=np.packbits(selections, axis=1), width=10, answers=answers)]
     )
     assert (found.chance < 1e-3) == (on != "nothing")
 
@@ -173,8 +180,8 @@ def test_a_layer_a_value_shows_where_there_is_another_attribute():
     for seed in range(3):
         found = recovered(SYSTEMS["a layer a value"](table, np.random.default_rng(seed), 3), seed=seed)
         # Each of two sums of counts is off by a sum of many layers: of standard deviation 9 and 7.
-        assert checks.FRACTIONS in found.failed_checks
-        assert outcome.found_histogram(found)["confidence"] is None
+        assert confidence.FRACTIONS in found.failed_checks
+        assert report.found_histogram(found)["confidence"] is None
     found = recovered(bounded(table))
     assert found.failed_checks == ()
     assert found.counts == tuple(table.histogram("a"))
@@ -183,7 +190,7 @@ def test_a_layer_a_value_shows_where_there_is_another_attribute():
 @pytest.mark.parametrize("name", ["drifting", "keyed by the number", "autoregressive"])
 def test_noise_that_hangs_on_the_order_of_questions_is_said(name):
     found = recovered(SYSTEMS[name](ONE, np.random.default_rng(3), 3))
-    assert checks.DEPENDENT in found.failed_checks
+    assert confidence.DEPENDENT in found.failed_checks
 
 
 def test_a_histogram_that_the_system_stops_answering_for():

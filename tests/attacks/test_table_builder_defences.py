@@ -7,25 +7,27 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpwitness.attacks.table_builder import perturbation, theory, variants, without_totals, workarounds
-from dpwitness.attacks.table_builder.defence_rows import ROWS, averaging
-from dpwitness.attacks.table_builder.defences import measure
-from dpwitness.attacks.table_builder.histogram import recover_histogram
-from dpwitness.attacks.table_builder.noise_laws import maximum_entropy, truncated_laplace, truncated_normal, uniform
-from dpwitness.attacks.table_builder.plan import Plan
-from dpwitness.attacks.table_builder.report import defences_text
-from dpwitness.attacks.table_builder.restricted import (
+from dpwitness.reconstruction.table_builder import histogram, perturbation, theory, variants
+from dpwitness.reconstruction.table_builder import variants as workarounds
+from dpwitness.reconstruction.table_builder.defences import ROWS, averaging, measure
+from dpwitness.reconstruction.table_builder.histogram import recover_histogram
+from dpwitness.reconstruction.table_builder.report import defences_text
+from dpwitness.reconstruction.table_builder.supply import Plan, Within
+from dpwitness.reconstruction.table_builder.systems import (
     AuditedCounts,
+    BoundedNoisyCounts,
     CappedCounts,
     ExactCounts,
     FreshNoisyCounts,
     QuestionRefused,
     SingleValues,
+    Table,
     WithoutTotals,
+    maximum_entropy,
+    truncated_laplace,
+    truncated_normal,
+    uniform,
 )
-from dpwitness.attacks.table_builder.systems import BoundedNoisyCounts
-from dpwitness.attacks.table_builder.table import Table
-from dpwitness.attacks.table_builder.tally import Within
 
 
 def agrees(hits, runs, p):
@@ -125,8 +127,8 @@ def test_totals_without_noise_are_noticed_and_added_up_by_other_attributes():
     runs, right, sure, known = 20, [], [], 0
     for seed in range(runs):
         system = WithoutTotals(made(BoundedNoisyCounts, table, seed))
-        found = without_totals.recover(system, np.random.default_rng(seed), "a")
-        assert found.workarounds[-1] == without_totals.ADDED_UP
+        found = histogram.recover(system, np.random.default_rng(seed), "a")
+        assert found.workarounds[-1] == histogram.ADDED_UP
         # Itself, four attributes of two values, and their six pairs: information 1 + 4/2 + 6/4.
         assert found.kinds[0] == ((1, 1), (2, 4), (4, 6))
         right += (np.array(found.counts) == table.histogram("a")).tolist()
@@ -140,9 +142,9 @@ def test_totals_without_noise_are_noticed_and_added_up_by_other_attributes():
 
 
 def test_exact_answers_are_told_from_totals_that_are_sums():
-    found = without_totals.recover(made(ExactCounts, people()), np.random.default_rng(0), "a")
+    found = histogram.recover(made(ExactCounts, people()), np.random.default_rng(0), "a")
     assert found.counts == tuple(people().histogram("a"))
-    assert found.workarounds[-1] == without_totals.NO_NOISE
+    assert found.workarounds[-1] == histogram.NO_NOISE
 
 
 def test_the_parameter_is_found_without_totals():

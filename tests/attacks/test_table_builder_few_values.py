@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpwitness.attacks.table_builder.confidence import difference_right, probability_right
-from dpwitness.attacks.table_builder.histogram import recover_histogram
-from dpwitness.attacks.table_builder.partitions import how_many, several_partitions, two_partitions
-from dpwitness.attacks.table_builder.plan import Plan
-from dpwitness.attacks.table_builder.protocol import System
-from dpwitness.attacks.table_builder.supply import Supply
-from dpwitness.attacks.table_builder.systems import BoundedNoisyCounts, KeyedNoisyCounts
-from dpwitness.attacks.table_builder.table import Table
-from dpwitness.attacks.table_builder.theory import expected_right_of
+from dpwitness.reconstruction.table_builder.averaging import how_many, several_partitions, two_partitions
+from dpwitness.reconstruction.table_builder.confidence import difference_right, probability_right
+from dpwitness.reconstruction.table_builder.histogram import recover_histogram
+from dpwitness.reconstruction.table_builder.supply import Plan, Supply
+from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, KeyedNoisyCounts, System, Table
+from dpwitness.reconstruction.table_builder.theory import expected_right_of
 
 
 def agrees(hits, runs, p):
@@ -72,11 +69,11 @@ def test_the_number_of_questions_follows_the_noise(r):
 
 
 def test_questions_that_do_not_fit_into_memory_are_asked_in_turns(monkeypatch):
-    from dpwitness.attacks.table_builder import tally
+    from dpwitness.reconstruction.table_builder import supply
 
     table = Table.from_counts([60 + i for i in range(12)] + [0, 1, 3])
     whole, true = attack(table, plan=Plan(partitions=200))
-    monkeypatch.setattr(tally, "MOST_FLAGS", 15 * 2 * 70)
+    monkeypatch.setattr(supply, "MOST_FLAGS", 15 * 2 * 70)
     parts, _ = attack(table, plan=Plan(partitions=200))
     assert parts.counts == whole.counts == tuple(true)
     assert parts.queries == whole.queries

@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from dpwitness.attacks.table_builder.noise_laws import maximum_entropy
-from dpwitness.attacks.table_builder.systems import (
+from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
     KeyedNoisyCounts,
     LayeredNoisyCounts,
+    Table,
     attribute_analyser,
+    maximum_entropy,
+    read_table,
 )
-from dpwitness.attacks.table_builder.table import Table, read_table
-from dpwitness.errors import InvalidData, InvalidParameter
 
 STICKY = [BoundedNoisyCounts, KeyedNoisyCounts]
 SYSTEMS = [*STICKY, GrowingNoisyCounts, LayeredNoisyCounts]

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import pytest
 
-from dpwitness.attacks.table_builder import Oracle, questions
-from dpwitness.attacks.table_builder.table import Table
 from dpwitness.cli import main
+from dpwitness.reconstruction.table_builder import Oracle, systems
+from dpwitness.reconstruction.table_builder.systems import Table
 
 SYSTEM = '''
 """People in a real database; the same rows get the same noise, at most four are suppressed."""
@@ -217,18 +217,19 @@ def test_values_that_an_oracle_says_itself():
     class Named:
         values: ClassVar = {"age": (1, 2)}
 
-    assert questions.values_of(Named) == {"age": (1, 2)}
-    assert questions.values_of({"age": 3}.get) is None
+    assert systems.values_of(Named) == {"age": (1, 2)}
+    assert systems.values_of({"age": 3}.get) is None
     for wrong in ({"age": "12"}, {"age": []}, {"age": [1, 1]}, {3: [1]}, {"age": [None]}, [1], {}):
         Named.values = wrong
         with pytest.raises(Exception, match="value"):
-            questions.values_of(Named)
-    assert questions.FORM.family == "table_builder"
-    assert Oracle is questions.Oracle
+            systems.values_of(Named)
+    assert systems.FORM.family == "table_builder"
+    assert Oracle is systems.Oracle
 
 
 def test_defences_as_a_command(capsys, monkeypatch):
-    from dpwitness.attacks.table_builder import defence_rows, defences
+    from dpwitness.reconstruction.table_builder import defences
+    from dpwitness.reconstruction.table_builder import defences as defence_rows
 
     counts = [60, 50, 40, 30, 20, 10, 9, 8, 7, 3, 2, 1]
     monkeypatch.setattr(defences, "_table", lambda: Table.from_counts(counts, defence_rows.TARGETS, "mdvis"))

@@ -6,14 +6,14 @@ from scipy.stats import binom, norm
 
 import dpwitness as dpw
 from dpwitness.algorithms import table_builder
-from dpwitness.attacks.table_builder.candidates import whole_count
-from dpwitness.attacks.table_builder.noise_laws import NoiseLaw, maximum_entropy, uniform
-from dpwitness.attacks.table_builder.theory import rounded_error_law
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import MechanismError
 from dpwitness.events.encoding import NOT_A_NUMBER
 from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.neighbours import as_finite_numbers
+from dpwitness.reconstruction.table_builder.candidates import whole_count
+from dpwitness.reconstruction.table_builder.systems import NoiseLaw, maximum_entropy, uniform
+from dpwitness.reconstruction.table_builder.theory import rounded_error_law
 
 TARGETS = [
     table_builder.bounded_noisy_counts,

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import binom
 
-from dpwitness.attacks.table_builder import theory
-from dpwitness.attacks.table_builder.averaging import nearest
-from dpwitness.attacks.table_builder.histogram import recover_histogram
-from dpwitness.attacks.table_builder.noise_laws import (
+from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.table_builder import theory
+from dpwitness.reconstruction.table_builder.averaging import nearest
+from dpwitness.reconstruction.table_builder.histogram import recover_histogram
+from dpwitness.reconstruction.table_builder.perturbation import largest_sum
+from dpwitness.reconstruction.table_builder.report import predicted
+from dpwitness.reconstruction.table_builder.supply import Plan
+from dpwitness.reconstruction.table_builder.systems import (
+    BoundedNoisyCounts,
     NoiseLaw,
+    Table,
     maximum_entropy,
     truncated_laplace,
     truncated_normal,
     uniform,
 )
-from dpwitness.attacks.table_builder.outcome import predicted
-from dpwitness.attacks.table_builder.perturbation import largest_sum
-from dpwitness.attacks.table_builder.plan import Plan
-from dpwitness.attacks.table_builder.systems import BoundedNoisyCounts
-from dpwitness.attacks.table_builder.table import Table
-from dpwitness.errors import InvalidParameter
 
 
 def agrees(hits, runs, p):

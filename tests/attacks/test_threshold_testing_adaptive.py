@@ -7,20 +7,30 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from statsmodels.datasets import nile
 
-from dpwitness.attacks.oracles.asking import Limits
-from dpwitness.attacks.threshold_testing import adaptive, ratios
-from dpwitness.attacks.threshold_testing.adaptive import adaptive_attack
-from dpwitness.attacks.threshold_testing.balance import OPEN, Weighed, in_largest_unit, prevailing_unit, random_sum
-from dpwitness.attacks.threshold_testing.comparing import Base, Scales, lay_base
-from dpwitness.attacks.threshold_testing.oracle import Noise, Queries, queries_of
-from dpwitness.attacks.threshold_testing.reconstruction import Reconstruction
-from dpwitness.attacks.threshold_testing.simulated import ThresholdOracle
-from dpwitness.attacks.threshold_testing.system_command import _up_to_factor
-from dpwitness.attacks.threshold_testing.uniqueness import another_explanation, another_whole
-from dpwitness.attacks.threshold_testing.weighing import weigh
-from dpwitness.attacks.threshold_testing.weights import Weights, signings
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import read_column
+from dpwitness.reconstruction.asking import Limits
+from dpwitness.reconstruction.threshold_testing import attack, weighing
+from dpwitness.reconstruction.threshold_testing.attack import Reconstruction, adaptive_attack
+from dpwitness.reconstruction.threshold_testing.command import _up_to_factor
+from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, ThresholdOracle, queries_of
+from dpwitness.reconstruction.threshold_testing.relative_counts import (
+    Base,
+    Scales,
+    Weights,
+    another_explanation,
+    another_whole,
+    lay_base,
+    signings,
+)
+from dpwitness.reconstruction.threshold_testing.weighing import (
+    OPEN,
+    Weighed,
+    in_largest_unit,
+    prevailing_unit,
+    random_sum,
+    weigh,
+)
 
 SMALL = np.array([0, 0, 2, 2, 3, 3, 5, 5, 7, 9, 12, 30] * 5)
 
@@ -145,7 +155,7 @@ def told(low, total, known=True):
     oracle = oracle_at(low, 0.5)
     oracle.totals = lambda parts: np.array([total])
     oracle.noise = Noise(epsilon2=np.inf, epsilon_totals=1.0)
-    return adaptive._in_people(oracle, weighed, False)
+    return attack._in_people(oracle, weighed, False)
 
 
 def test_a_unit_finer_than_people_is_known_from_a_total():
@@ -165,7 +175,7 @@ def limited(epsilon1, threshold, theta=0.0, negated=False):
     """What the attack says of counts without totals, where the threshold is known to be so many units."""
     weighed = Weighed(low=SMALL, high=SMALL, likeliest=SMALL * 1.0, tried=64, threshold=threshold)
     oracle = Queries(None, len(SMALL), Noise(epsilon1=epsilon1, threshold=theta))
-    return adaptive._in_people(oracle, weighed, negated=negated)
+    return attack._in_people(oracle, weighed, negated=negated)
 
 
 def test_the_threshold_limits_the_factor():
@@ -239,9 +249,9 @@ def test_a_ratio_that_so_few_cells_leave_open_is_not_claimed(seed):
     counts = rng.choice([0, 7, 40], 120, p=[0.5, 0.3, 0.2])
     found = adaptive_attack(oracle_at(counts, -1.16), rng)
     some = found.known & (found.guess > 0)
-    ratios = np.unique(counts[some] / found.guess[some])
-    assert np.array_equal(ratios, np.rint(ratios))
-    assert len(ratios) <= 1
+    weighing = np.unique(counts[some] / found.guess[some])
+    assert np.array_equal(weighing, np.rint(weighing))
+    assert len(weighing) <= 1
 
 
 @pytest.mark.parametrize(("cells", "z"), [([3] * 8 + [7], 4.6), ([9] * 5 + [17] * 3, 0.7), ([5] * 3 + [13] * 3, -1.1)])
@@ -265,7 +275,7 @@ def test_the_limits_of_a_ratio_hold_it(r, t, others, ones):
         scales = Fixed()
 
     cells = np.arange(ones + others)
-    low, high = ratios._ratio(Weighed(), cells[:ones], cells[ones:], round(2 * r) / 2, np.array([0.0, 1.0]))
+    low, high = weighing._ratio(Weighed(), cells[:ones], cells[ones:], round(2 * r) / 2, np.array([0.0, 1.0]))
     assert low - 1e-9 <= r <= high + 1e-9
     assert high - low < 0.6 * r
 
@@ -295,7 +305,7 @@ def test_cells_that_the_answers_do_not_tell_apart_are_one_total():
 
     oracle.totals, oracle._totals = totals, totals
     oracle.noise = Noise(epsilon_totals=0.05)
-    found = adaptive._in_people(oracle, weighed, False)
+    found = attack._in_people(oracle, weighed, False)
     assert len(bought) == 1  # a budget is spent once
     assert bought[0].max() == 1
     assert np.array_equal(found.guess, low)
@@ -318,7 +328,7 @@ def test_a_cell_that_outweighs_all_others_is_not_claimed():
 
 def test_where_its_own_test_fails_algorithm_4_is_run(monkeypatch):
     nothing = Weighed(low=SMALL, high=SMALL, likeliest=SMALL * 1.0, tried=0, threshold=None)
-    monkeypatch.setattr(adaptive, "weigh", lambda scales, rng: nothing)
+    monkeypatch.setattr(attack, "weigh", lambda scales, rng: nothing)
     found = adaptive_attack(oracle_at(SMALL, 0.5, totals=100.0), np.random.default_rng(1))
     assert found.method == "partition and totals"
     assert found.guess.tolist() == SMALL.tolist()
@@ -332,7 +342,7 @@ def test_a_wrong_count_does_not_pass_the_test_of_fresh_sums():
     # One cell of 60 counted as one more: an error passes each of 64 sums with probability 3/4 at most.
     scales = Scales(oracle_at(SMALL, 3.5))
     rng = np.random.default_rng(4)
-    from dpwitness.attacks.threshold_testing.balance import Balance
+    from dpwitness.reconstruction.threshold_testing.weighing import Balance
 
     balance = Balance(scales, lay_base(scales, rng))
     balance.gap = 4 - int(balance.base.signs @ SMALL)
@@ -452,7 +462,7 @@ def test_an_oracle_may_sell_totals():
         def totals(self, parts):
             return np.bincount(parts, weights=SMALL)
 
-    from dpwitness.attacks.threshold_testing.reconstruction import reconstruct
+    from dpwitness.reconstruction.threshold_testing.attack import reconstruct
 
     oracle = queries_of(System(), len(SMALL))
     assert reconstruct(oracle).guess.tolist() == SMALL.tolist()

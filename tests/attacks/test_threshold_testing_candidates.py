@@ -10,12 +10,12 @@ from scipy.stats import binom, laplace
 import dpwitness as dpw
 from dpwitness.algorithms import sparse_vector, threshold_testing
 from dpwitness.algorithms.sparse_vector import svt_single_noise
-from dpwitness.attacks.threshold_testing import candidates as threshold
-from dpwitness.attacks.threshold_testing.candidates import promising_copies
-from dpwitness.attacks.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
 from dpwitness.claims import ApproxDP
 from dpwitness.exact import pattern_probability
 from dpwitness.files import read_column
+from dpwitness.reconstruction.threshold_testing import candidates as threshold
+from dpwitness.reconstruction.threshold_testing.candidates import promising_copies
+from dpwitness.reconstruction.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
 
 INSTANCES = [(0.25, 0.75), (0.5, 0.5), (1.0, 3.0)]
 

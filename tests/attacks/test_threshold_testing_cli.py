@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from dpwitness.attacks.threshold_testing.command import visits
-from dpwitness.attacks.threshold_testing.theory import copies_for
 from dpwitness.cli import main
+from dpwitness.reconstruction.threshold_testing.command import visits
+from dpwitness.reconstruction.threshold_testing.theory import copies_for
 
 
 def run(capsys, *arguments):

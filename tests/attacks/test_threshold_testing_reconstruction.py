@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpwitness.attacks.threshold_testing.oracle import check_histogram
-from dpwitness.attacks.threshold_testing.reconstruction import (
+from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.reconstruction.threshold_testing.attack import (
     ordered_partition,
     reconstruct,
     reconstruct_supported,
     score,
 )
-from dpwitness.attacks.threshold_testing.simulated import ThresholdOracle, paper_oracle
-from dpwitness.attacks.threshold_testing.theory import attack_threshold, copies_for
-from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.reconstruction.threshold_testing.oracle import ThresholdOracle, check_histogram, paper_oracle
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold, copies_for
 from reference_gptt import partition_by_comparing, reconstruct_by_comparing, threshold_answers
 
 HISTOGRAMS = ("adult_capital_loss", "medical_cost", "income", "hepth")

@@ -17,9 +17,9 @@ import dpwitness.plugin.asserter
 import dpwitness.plugin.database
 import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
 from _dpwitness_pytest import SESSION
-from dpwitness.effort import Effort
 from dpwitness.errors import MechanismTimeout
 from dpwitness.evidence import log_e_value
+from dpwitness.problem import Effort
 from dpwitness.results.witness import Witness
 
 MECHANISMS = """

@@ -7,9 +7,8 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.cli import main
-from dpwitness.cli.arguments import given_input
-from dpwitness.cli.options import inputs
-from dpwitness.cli.records import relation_of_records
+from dpwitness.cli.options import inputs, relation_of_records
+from dpwitness.cli.parser import given_input
 
 MINE = """
 def oldest(rng, people):

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from dpwitness import NotRefuted, PrivacyProfile, Violation, bound, check, replay
 from dpwitness.errors import InvalidClaim
 from dpwitness.exact import gaussian_delta
-from dpwitness.mechanisms.accountants import claim_of
+from dpwitness.mechanisms.claims import claim_of
 
 ONE = [([0], [1])]
 LIMITS = {"neighbours": ONE, "search_runs": 30_000, "runs": 400_000, "seed": 3, "workers": 1}

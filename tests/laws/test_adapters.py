@@ -13,7 +13,7 @@ import pytest
 from dpwitness import NotRefuted, Violation, check, pairs, queries
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import InvalidClaim, InvalidOutcome, InvalidParameter, SlowMechanism
-from dpwitness.mechanisms import cost
+from dpwitness.mechanisms import mechanism as cost
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.resolve import as_mechanism

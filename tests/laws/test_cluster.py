@@ -11,12 +11,12 @@ from distributed import Client, LocalCluster
 import dpwitness as dpw
 import elsewhere
 from dpwitness.cli import main
-from dpwitness.effort import Effort
 from dpwitness.errors import BadInput, ClusterLost, InvalidParameter
 from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.neighbours import pairs
+from dpwitness.problem import Effort
 from dpwitness.runs import Role, Runner, dask, on_cluster
 from running import runner
 
@@ -133,7 +133,7 @@ def test_what_was_counted_before_a_scheduler_was_lost_is_kept(monkeypatch):
             pass
 
     from dpwitness.api.loop import confirmed
-    from dpwitness.runs.remote import Remote
+    from dpwitness.runs.elsewhere import Remote
 
     pool = Remote(mechanism, Lost(), seed=1)
     away = Runner(mechanism=mechanism, seed=1, workers=2, pool=pool)

@@ -12,25 +12,22 @@ import numba
 import numpy as np
 import pytest
 
-from dpwitness import NotRefuted, Violation, bound, cache, check, pairs
+from dpwitness import NotRefuted, Violation, bound, check, machine, pairs
 from dpwitness.api.loop import prepared
-from dpwitness.cache import cache_folder, only_ours, private_folder
-from dpwitness.effort import Effort
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.jit import compiled
+from dpwitness.machine import cache_folder, only_ours, private_folder
 from dpwitness.mechanisms.compiled.compare import difference_in_event
-from dpwitness.mechanisms.compiled.constants import constants
 from dpwitness.mechanisms.compiled.driver import fingerprint
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
-from dpwitness.mechanisms.compiled.reach import digest, names, rebuilt
-from dpwitness.mechanisms.draws import sfc64_state
+from dpwitness.mechanisms.compiled.reach import constants, digest, names, rebuilt
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.python import PythonMechanism, sfc64_state
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
-from dpwitness.problem import Statement
+from dpwitness.problem import Effort, Statement
 from dpwitness.runs import Role, generator, order
 from running import confirm, sample
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
@@ -448,7 +445,7 @@ def test_a_cache_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypat
     link = tmp_path / "link"
     link.symlink_to(bad)
     usual = tmp_path / "home"
-    monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: usual)
+    monkeypatch.setattr(machine, "user_cache_path", lambda *_, **__: usual)
     for given in (bad, bad / "inner", link):
         monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(given))
         with pytest.warns(
@@ -473,8 +470,8 @@ def test_without_a_home_there_is_a_folder_among_the_temporary_files_and_else_it_
     closed = tmp_path / "closed"
     closed.write_text("a file: no folder can be made below it")
     monkeypatch.delenv("DPWITNESS_CACHE_DIR", raising=False)
-    monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: closed / "dpwitness")
-    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(machine, "user_cache_path", lambda *_, **__: closed / "dpwitness")
+    monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: str(tmp_path))
     kept = cache_folder()
     assert kept.parent == tmp_path
     assert kept == cache_folder()
@@ -520,7 +517,7 @@ def test_a_folder_for_numbas_own_cache_is_made(tmp_path, monkeypatch):
 
 
 def test_the_private_folder_is_removed_at_the_end(tmp_path):
-    code = "from dpwitness.cache import private_folder; print(private_folder())"
+    code = "from dpwitness.machine import private_folder; print(private_folder())"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert run.stdout.startswith(str(tmp_path))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwitness import Violation, check
-from dpwitness.mechanisms.cost import Cost
+from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_finite_numbers
 from dpwitness.noise import laplace

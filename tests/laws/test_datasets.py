@@ -19,7 +19,7 @@ from dpwitness.neighbours import (
     relation_to_json,
     same_relation,
 )
-from dpwitness.neighbours.datasets.proposals import covering
+from dpwitness.neighbours.dataset_pairs import covering
 
 booleans = st.booleans()
 leaves = st.one_of(

@@ -13,8 +13,7 @@ import dpwitness as dpw
 from dpwitness.claims import HalfPlane
 from dpwitness.errors import SlowMechanism
 from dpwitness.evidence import growth_rate
-from dpwitness.mechanisms.draws import Draws
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.python import Draws, PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.vectorised import VectorisedMechanism

@@ -19,7 +19,7 @@ from dpwitness.events import (
     event_from_json,
     thresholds_of,
 )  # fmt: skip
-from dpwitness.events.membership import members_of
+from dpwitness.events.counting import members_of
 from reference import in_set
 
 entry = st.sampled_from([0.0, 1.0, -1.5, 2.0, np.nan])

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dpwitness import files
-from dpwitness.attacks.table_builder.table import read_table
 from dpwitness.errors import InvalidData
 from dpwitness.files import check_writable, read_column, read_text, write_atomically
+from dpwitness.reconstruction.table_builder.systems import read_table
 
 FULL = Path("/dev/full")
 

@@ -15,7 +15,7 @@ import dpwitness as dpw
 import elsewhere
 from dpwitness.errors import InvalidWitness, MixedKinds
 from dpwitness.events import Interval, Noun, Outside
-from dpwitness.mechanisms.outcomes.layout import MOST, ROOT, Entry, RowLayout
+from dpwitness.mechanisms.layout import MOST, ROOT, Entry, RowLayout
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.mechanisms.signature import Signature

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours import Pair, copier, input_from_json, input_to_json, relation_from_json, relation_to_json
-from dpwitness.neighbours.unlike import unlike
+from dpwitness.neighbours.pair import unlike
 
 DAYS = [dt.datetime(2020, 1, day) for day in (1, 2, 3, 5)]
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

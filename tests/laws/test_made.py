@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.effort import Effort
-from dpwitness.mechanisms.made import Made
-from dpwitness.problem import Statement, prepare
+from dpwitness.mechanisms.resolve import Made
+from dpwitness.problem import Effort, Statement, prepare
 
 PAIR = [([0.0], [1.0])]
 FEW = {"runs": 2000, "search_runs": 2000, "seed": 1, "workers": 1}

@@ -373,9 +373,9 @@ def test_candidates_outside_a_relation_are_an_error_and_variations_are_not_tried
 
 def test_an_attack_stays_in_the_relation_of_its_target():
     import dpwitness as dpw
-    from dpwitness.attacks.threshold_testing import candidates as threshold
     from dpwitness.claims import ApproxDP
     from dpwitness.neighbours import Queries
+    from dpwitness.reconstruction.threshold_testing import candidates as threshold
     from dpwitness.targets import target
 
     relation = queries(10, may_move="one", any_length=True)

@@ -24,12 +24,9 @@ from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Role
 from dpwitness.runs import processes as processes_of_runs
-from dpwitness.runs.paying import PAYS, START, Paying
-from dpwitness.runs.portions import Died
+from dpwitness.runs.elsewhere import PAYS, START, TRIES, Died, Paying, Remote
 from dpwitness.runs.processes import Processes
-from dpwitness.runs.remote import TRIES, Remote
-from dpwitness.runs.sending import CannotSend, _is_installed, dumped, loaded, parcel, sent
-from dpwitness.runs.worker import execute
+from dpwitness.runs.worker import CannotSend, _is_installed, dumped, execute, loaded, parcel, sent
 from elsewhere import Elsewhere, away
 from running import runner
 

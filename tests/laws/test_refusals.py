@@ -6,8 +6,8 @@ import pytest
 
 from dpwitness.errors import MechanismRaised
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
+from dpwitness.mechanisms.mechanism import refusal
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.refusals import refusal
 from dpwitness.mechanisms.signature import Signature
 
 

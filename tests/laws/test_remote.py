@@ -30,8 +30,8 @@ from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.catalog import load_code
 from dpwitness.mechanisms.outcomes import Row, row_of
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.remote import RemoteMechanism, connection, function, server, wire
-from dpwitness.mechanisms.remote.function import Call
+from dpwitness.mechanisms.remote import RemoteMechanism, client, server, wire
+from dpwitness.mechanisms.remote.client import Call
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
@@ -145,7 +145,7 @@ DATA = np.array([1, 2])
 
 
 def rows_of(function, data=DATA, n=4, seed=0, **more):
-    mechanism = as_mechanism(function, data, **more)
+    mechanism = as_mechanism(client, data, **more)
     assert isinstance(mechanism, RemoteMechanism)
     rows = np.empty((n, 16))
     length = mechanism.fill(data, np.random.default_rng(seed), rows, 0)
@@ -231,10 +231,10 @@ def test_tables_have_the_same_types_there_for_any_number_of_rows(at):
     })  # fmt: skip
     frame.columns.name = "fields"
     types = [str(dtype) for dtype in frame.dtypes]
-    function = at("types_of", sys.executable)
+    client = at("types_of", sys.executable)
     for index in (pd.RangeIndex(3), pd.RangeIndex(2, 8, 2, name="r"), pd.DatetimeIndex(frame["when"], name="day")):
         for rows in (3, 1, 0):
-            told = function(frame.set_axis(index).iloc[:rows])
+            told = client(frame.set_axis(index).iloc[:rows])
             named = index.name
             assert told == [types, type(index).__name__, str(index.dtype), named, "fields", [["c", "b", "a"]]]
     same = at("given", sys.executable)(frame)
@@ -265,10 +265,10 @@ VALUES = {
 
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_inputs_and_outcomes_of_any_kind_pass_unchanged(at, value):
-    function = at("given")
-    assert row(function(value)) == row(value)
-    assert type(function(value)) is type(value)
-    assert row(function(0, which=value)) == row(0)
+    client = at("given")
+    assert row(client(value)) == row(value)
+    assert type(client(value)) is type(value)
+    assert row(client(0, which=value)) == row(0)
 
 
 @pytest.mark.parametrize("bare", [False, True])
@@ -287,17 +287,17 @@ def test_tables_pass(at):
     counted = pd.DataFrame({"a": range(5)})
     for rows in (counted[::2], counted[2:], counted):
         assert at("frame", sys.executable)(rows)["a"].to_dict() == rows["a"].to_dict()
-    named = connection.unpacked(wire.packed(counted.rename_axis("id")))
-    assert row(named) != row(connection.unpacked(wire.packed(counted)))
+    named = client.unpacked(wire.packed(counted.rename_axis("id")))
+    assert row(named) != row(client.unpacked(wire.packed(counted)))
 
 
 def test_each_run_has_an_input_of_its_own(at):
-    function = at("spoils")
+    client = at("spoils")
     call = Call(
         data=(wire.packed([5]),), parameters=wire.packed({}), names=("data", None), order=bytes(3), words=(bytes(32),)
     )
-    with function.connection() as connection:
-        assert function.asked(connection, call) == [[5, 1]] * 3
+    with client.connection() as client:
+        assert client.asked(client, call) == [[5, 1]] * 3
 
 
 def test_what_is_printed_is_no_outcome(at):
@@ -330,19 +330,19 @@ def test_a_function_that_ends_its_interpreter_is_named(at):
 
 
 def test_what_takes_too_long_is_ended(at):
-    function = at("hangs", max_time=0.2)
+    client = at("hangs", max_time=0.2)
     with pytest.raises(
         MechanismTimeout, match=r"hangs on runs from 0 on: .* did not answer within 0\.4 s and was ended"
     ):
-        rows_of(function)
-    assert rows_of(function, np.array([0])).shape == (4, 1)  # in a new one
+        rows_of(client)
+    assert rows_of(client, np.array([0])).shape == (4, 1)  # in a new one
 
 
 def test_at_the_deadline_of_a_check_the_interpreter_is_ended(at):
-    function = at("hangs")
-    mechanism = as_mechanism(function, np.array([0]))
-    with function.connection() as connection:
-        ends = [connection.end]
+    client = at("hangs")
+    mechanism = as_mechanism(client, np.array([0]))
+    with client.connection() as client:
+        ends = [client.end]
     with pytest.raises(MechanismTimeout, match="in time"):
         dpw.check(mechanism, claim=1.0, neighbours=dpw.pairs(([0], [1])), max_time=0.5, search_runs=64)
     assert not ends[0].alive
@@ -351,13 +351,13 @@ def test_at_the_deadline_of_a_check_the_interpreter_is_ended(at):
 def test_runs_that_begin_too_late_are_not_begun(at, monkeypatch):
     """The time may be over while an interpreter is started."""
     mechanism = RemoteMechanism(Signature.of(at("drawn"), {}))
-    begun = function.Remote.connection
+    begun = client.Remote.connection
 
     def late(remote):
         mechanism.release()
         return begun(remote)
 
-    monkeypatch.setattr(function.Remote, "connection", late)
+    monkeypatch.setattr(client.Remote, "connection", late)
     with pytest.raises(MechanismTimeout, match="the time was over before they began"):
         mechanism.fill(DATA, np.random.default_rng(0), np.empty((1, 1)), 0)
 
@@ -443,17 +443,17 @@ data = st.recursive(
 @given(data)
 @settings(max_examples=50)
 def test_values_survive_a_message(value):
-    again = connection.unpacked(wire.packed(value))
+    again = client.unpacked(wire.packed(value))
     assert repr(again) == repr(value)  # NaN included, and types
 
 
 @pytest.mark.parametrize("kind", [np.longdouble, np.clongdouble])
 def test_numbers_that_no_float_holds_are_told_apart(kind):
     third, nearest = kind(1) / 3, kind(float(np.longdouble(1) / 3))
-    rows = [row(connection.unpacked(wire.packed(value))) for value in (third, nearest, third, np.array([third])[0])]
+    rows = [row(client.unpacked(wire.packed(value))) for value in (third, nearest, third, np.array([third])[0])]
     assert rows[0] == rows[2] == rows[3]
     assert (rows[0] != rows[1]) == (third != nearest)  # on some machines it is a float
-    assert len(connection.unpacked(wire.packed(np.array([third, nearest])))) == 2
+    assert len(client.unpacked(wire.packed(np.array([third, nearest])))) == 2
 
 
 @given(st.binary(max_size=40), data)
@@ -462,14 +462,14 @@ def test_a_damaged_message_is_named(noise, value):
     held = wire.packed([value, np.arange(3)])
     for damaged in (noise, held[: len(held) // 2], noise + held, held[:9] + noise):
         with suppress(MechanismCrashed):  # and nothing else is raised
-            connection.unpacked(damaged)
+            client.unpacked(damaged)
 
 
 @pytest.mark.parametrize("dtype", ["O", "<U3", "V8", "M8[s]", "<f8,<i4"])
 def test_arrays_of_a_message_hold_numbers_alone(dtype):
     damaged = b"A" + wire.packed([dtype, [1], bytes(8)])
     with pytest.raises(MechanismCrashed, match="is no type of numbers"):
-        connection.unpacked(damaged)
+        client.unpacked(damaged)
 
 
 @pytest.mark.parametrize("module", [server, wire], ids=lambda module: module.__name__)

@@ -16,14 +16,14 @@ from dpwitness.events import Interval, OutcomeSet
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.python import sfc64_state
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
 from dpwitness.runs import Role, Runner, generator, stack
 from dpwitness.runs.executor import default_workers
-from dpwitness.runs.shards import BLOCK
+from dpwitness.runs.runner import BLOCK
 from running import confirm, ordered, runner, sample
 
 PAIR = pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]

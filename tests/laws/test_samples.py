@@ -9,8 +9,7 @@ from dpwitness.events.encoding import NONE, NOT_A_NUMBER, text_code
 from dpwitness.search.learners import learn, learn_events
 from dpwitness.search.learners.intervals import FEW, _all_intervals, best_intervals
 from dpwitness.search.objectives import BoundAt, GrowthAt
-from dpwitness.search.outcome_counter import OutcomeCounter
-from dpwitness.search.samples import RowSample, Table, counted, sample_of
+from dpwitness.search.samples import OutcomeCounter, RowSample, Table, counted, sample_of
 
 EVENTS = [
     OutcomeSet([[0, 1], [2]]),

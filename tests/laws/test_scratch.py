@@ -11,8 +11,8 @@ from dpwitness.errors import CompiledDiffers
 from dpwitness.events.encoding import NOT_A_NUMBER
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
-from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.outcomes import Row, row_of
+from dpwitness.mechanisms.python import sfc64_state
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair

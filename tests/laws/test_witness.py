@@ -276,7 +276,7 @@ def test_of_a_foreign_relation_a_file_holds_null(written, tmp_path):
 
 def test_a_replay_without_a_seed_makes_runs_of_its_own(found, monkeypatch):
     drawn = iter([found.seed, found.seed, 77])
-    monkeypatch.setattr("dpwitness.api.replaying.secrets.randbits", lambda bits: next(drawn))
+    monkeypatch.setattr("dpwitness.api.replay.secrets.randbits", lambda bits: next(drawn))
     replayed = dpw.replay(found.witness, quiet)
     assert replayed.seed == 77
     assert replayed.counts != found.counts

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 import dpwitness as dpw
 from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, thresholds_of
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, exception_code, nested, text_code
+from dpwitness.events.event import number_text
 from dpwitness.events.features import Feature
-from dpwitness.events.writing import number_text
-from dpwitness.search.courses import Course
-from dpwitness.search.ranges import cuts_of
+from dpwitness.search.epochs import Course, cuts_of
 
 PAIR = dpw.pairs(([0], [1]))
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.api.adjacencies import check_each_adjacency
+from dpwitness.api.check import check_each_adjacency
 from dpwitness.candidate import Candidate
 from dpwitness.cli import main
-from dpwitness.effort import Effort
 from dpwitness.errors import (
     ClusterLost,
     CompiledDisagrees,
@@ -23,7 +22,7 @@ from dpwitness.errors import (
     MixedKinds,
 )
 from dpwitness.events import Interval
-from dpwitness.problem import Statement, prepare
+from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.results.verdict import verdict_from_json
 
 FEW = {"seed": 1, "runs": 20_000, "search_runs": 5_000, "workers": 1}

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness import clock
+from dpwitness import machine
 from dpwitness.api.loop import prepared
 from dpwitness.claims import ApproxDP
-from dpwitness.clock import COMPILING, Deadline, Stopwatch
-from dpwitness.effort import Effort
 from dpwitness.errors import CompiledDisagrees, MechanismTimeout, MixedKinds
+from dpwitness.machine import COMPILING, Deadline, Stopwatch
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
-from dpwitness.problem import Statement
+from dpwitness.problem import Effort, Statement
 from dpwitness.runs.processes import processes
 from dpwitness.search.objectives import GrowthAt
 from running import ordered, sample, search
@@ -62,7 +61,7 @@ def test_numba_compiling_is_counted_and_running_is_not():
 
 def test_a_deadline_moves_with_compiling_up_to_a_limit(monkeypatch):
     now, compiled = [100.0], [7.0]
-    monkeypatch.setattr(clock.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(machine.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(Stopwatch, "seconds", property(lambda self: compiled[0]))
     deadline = Deadline(110.0)
     assert deadline.left == 10.0
@@ -71,7 +70,7 @@ def test_a_deadline_moves_with_compiling_up_to_a_limit(monkeypatch):
     assert deadline.earlier(4.0).left == 3.0
     assert Deadline(110.0).left == 2.0  # one made now does not wait for what was compiled before
     compiled[0] = 1e9  # a mechanism that compiles in every run must end too
-    assert deadline.left == 2.0 + clock.MOST_COMPILING
+    assert deadline.left == 2.0 + machine.MOST_COMPILING
 
 
 def test_tasks_that_compile_are_waited_for_beyond_their_deadline():
@@ -160,8 +159,8 @@ def test_a_mechanism_that_hangs_in_its_first_run_ends_in_an_error(monkeypatch):
 
 def test_the_start_of_processes_is_not_the_mechanism_s_time(monkeypatch):
     """Importing what it needs takes another process longer than the check has: until then runs are made here."""
-    monkeypatch.setattr("dpwitness.runs.paying.START", 0.0)
-    monkeypatch.setattr("dpwitness.runs.paying.PAYS", 0.5)
+    monkeypatch.setattr("dpwitness.runs.elsewhere.START", 0.0)
+    monkeypatch.setattr("dpwitness.runs.elsewhere.PAYS", 0.5)
 
     class Slow:
         def __reduce__(self):

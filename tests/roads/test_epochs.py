@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.api import epochs as epochs_module
+from dpwitness.api import check as epochs_module
 from dpwitness.candidate import Candidate
-from dpwitness.effort import Effort
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
 from dpwitness.events import Interval
 from dpwitness.evidence import Estimate, runs_needed
 from dpwitness.evidence.counts import CountsTable
 from dpwitness.health import findings
 from dpwitness.mechanisms.catalog import load
+from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
-from dpwitness.search.courses import Course
+from dpwitness.search.epochs import Course
 from running import prepare
 
 ONE = dpw.pairs(([0.0], [1.0]))

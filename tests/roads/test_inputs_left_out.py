@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.search.large_inputs import among_many_records
 from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.pairs import among_many_records
 from running import prepare
 
 LISTS = dpw.records(dpw.numbers(0, 1), form="list")

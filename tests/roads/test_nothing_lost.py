@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.api import curves, loop
+from dpwitness.api import curve, loop
 from dpwitness.errors import ClusterLost, DependentRuns, MechanismRaised, MechanismTimeout
 from dpwitness.health import new_process, refutation
-from dpwitness.mechanisms.compiled.constants import constants
-from dpwitness.mechanisms.compiled.reach import digest
+from dpwitness.mechanisms.compiled.reach import constants, digest
 from dpwitness.results.curve import curve_from_json
 from dpwitness.results.verdict import verdict_from_json
 
@@ -177,14 +176,14 @@ LINE = {"claims": [0.5, 1.5], "runs": 500, **FEW, "search_runs": 500}
     ids=["time", "failed", "cluster lost", "interrupted"],
 )
 def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypatch):
-    made = curves._line
+    made = curve._line
 
     def line(problem, runner, effort, tests, how):
         if how[0] == 2.0:
             raise error
         return made(problem, runner, effort, tests, how)
 
-    monkeypatch.setattr(curves, "_line", line)
+    monkeypatch.setattr(curve, "_line", line)
     found = dpw.curve(leaks, epsilon=[1.0, 2.0, 3.0], **LINE)
     assert [line.epsilon for line in found.lines] == lines
     assert found.ended == ended
@@ -199,14 +198,14 @@ def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypa
 
 
 def test_dependent_runs_of_one_line_are_none_of_the_others(monkeypatch):
-    made = curves._line
+    made = curve._line
 
     def line(problem, runner, effort, tests, how):
         if how[0] == 2.0:
             raise DependentRuns("remembered")
         return made(problem, runner, effort, tests, how)
 
-    monkeypatch.setattr(curves, "_line", line)
+    monkeypatch.setattr(curve, "_line", line)
     with pytest.raises(DependentRuns):
         dpw.curve(leaks, epsilon=[1.0, 2.0], **LINE)
 
@@ -215,7 +214,7 @@ def test_ctrl_c_behind_the_p_values_of_a_line_keeps_the_line(monkeypatch):
     def stop(*_):
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(curves, "check_refutation", stop)
+    monkeypatch.setattr(curve, "check_refutation", stop)
     found = dpw.curve(leaks, epsilon=[1.0, 2.0], **LINE)
     assert (found.ended, len(found.lines)) == ("interrupted", 1)
     assert "not begun: ε = 2" in found.notes

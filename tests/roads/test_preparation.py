@@ -11,12 +11,12 @@ from dpwitness.errors import (
     InvalidNeighbours,
     InvalidParameter,
 )
-from dpwitness.mechanisms.carried import stated_claim
 from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.claims import stated_claim
 from dpwitness.mechanisms.libraries.opendp import in_carrier
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_finite_numbers
-from dpwitness.search.find import proposed
+from dpwitness.search.pairs import proposed
 from running import prepare
 
 ONE = dpw.queries(1)

@@ -26,16 +26,15 @@ from dpwitness import (
 )
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
-from dpwitness.api.checking import confirm_candidate
-from dpwitness.api.replaying import replay
-from dpwitness.api.shrinking import shrink
+from dpwitness.api.check import confirm_candidate
+from dpwitness.api.replay import replay, shrink
 from dpwitness.claims import ApproxDP, HalfPlane
-from dpwitness.effort import Effort
 from dpwitness.errors import InvalidNeighbours, MechanismRaised, MixedKinds
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, as_finite_numbers
+from dpwitness.problem import Effort
 from dpwitness.runs import Runner
 from dpwitness.search import shrinking
 from dpwitness.search.objectives import GrowthAt
@@ -245,7 +244,7 @@ def test_a_candidate_that_does_not_refute_leaves_the_violation(monkeypatch):
         found, spent = smallest(*arguments, **settings)
         return replace(found, event=Interval(coordinate=0, low=1e9)), spent
 
-    monkeypatch.setattr("dpwitness.api.shrinking.smallest", unlucky)
+    monkeypatch.setattr("dpwitness.api.replay.smallest", unlucky)
     assert shrink(first, isvt2) is first
 
 
@@ -282,7 +281,7 @@ def test_shrinking_begins_again_where_a_check_would(monkeypatch):
             raise MixedKinds("1 and [1]")
         return None, 0
 
-    monkeypatch.setattr("dpwitness.api.shrinking.smallest", smallest)
+    monkeypatch.setattr("dpwitness.api.replay.smallest", smallest)
     assert shrink(first, leaks_the_sum) is first
     assert tried == [False, True]
 
@@ -468,7 +467,7 @@ def test_what_is_smaller_is_confirmed_at_the_level_of_what_it_stands_for(monkeyp
         levels.append(effort.alpha)
         return confirm_candidate(problem, runner, effort, candidate, **more)
 
-    monkeypatch.setattr("dpwitness.api.shrinking.confirm_candidate", confirmed)
+    monkeypatch.setattr("dpwitness.api.replay.confirm_candidate", confirmed)
 
     def noisy(rng, data, size):
         return data.sum() + rng.laplace(0, 0.2, size=size)

@@ -15,18 +15,18 @@ from scipy import stats
 import dpwitness as dpw
 from dpwitness import ZCDP, RenyiDP, Violation, Witness, bound, check, replay
 from dpwitness.candidate import Candidate, CellsEstimate, Estimate, Tally
-from dpwitness.claims.hyperplane import Hyperplane
+from dpwitness.claims.renyi import Hyperplane
 from dpwitness.errors import InvalidWitness, MechanismTimeout
 from dpwitness.events import Cells, Interval, Nested, ScoreThreshold, around, event_from_json
 from dpwitness.evidence import detectable_parameter, log_e_value, lower_bound
-from dpwitness.evidence.cells import divergence_seen
+from dpwitness.evidence.bet import divergence_seen
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.refining import refined
+from dpwitness.search.pairs import refined
 
 ONE = [([0], [1])]
 #: Two laws of three cells.

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from dpwitness import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
 from dpwitness.claims import claim_from_json
-from dpwitness.claims.boundary import boundary_of
+from dpwitness.claims.regions import boundary_of
 from dpwitness.errors import InvalidClaim
 from dpwitness.evidence import Estimate, detectable_at_best, growth_rate, log_e_value, lower_bound
 from dpwitness.evidence.counts import Counts

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.api.epochs import _different, in_epochs
-from dpwitness.effort import Effort
+from dpwitness.api.check import _different, in_epochs
+from dpwitness.evidence.bet import Epoch
 from dpwitness.evidence.counts import NO_COUNTS
-from dpwitness.evidence.portfolio import Epoch
-from dpwitness.health.independence import calls_p_value, fisher_p_value
-from dpwitness.mechanisms.cost import Cost
+from dpwitness.health.dependence import calls_p_value, fisher_p_value
+from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.neighbours import Pair
+from dpwitness.problem import Effort
 from dpwitness.runs.processes import THREADS, _threads_of_each
-from dpwitness.search import courses as courses_module
-from dpwitness.search.courses import Course, next_course
-from dpwitness.search.portfolio import NOTHING, Portfolio
+from dpwitness.search import epochs as courses_module
+from dpwitness.search.epochs import NOTHING, Course, Portfolio, next_course
 
 
 def course(

@@ -20,9 +20,9 @@ from dpwitness.evidence import (
     rare_event,
     runs_needed,
 )
+from dpwitness.evidence.bet import GRID
 from dpwitness.evidence.bounds import PARAMETERS
 from dpwitness.evidence.counts import Counts
-from dpwitness.evidence.e_value import GRID
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.noise import laplace

@@ -10,7 +10,7 @@ from dpwitness import ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff, e
 from dpwitness.algorithms import gaussian_noise as targets
 from dpwitness.claims import ZCDP
 from dpwitness.errors import BadInput, InvalidClaim
-from dpwitness.mechanisms.claim_text import claim_of_text as claim
+from dpwitness.mechanisms.claims import claim_of_text as claim
 from dpwitness.problem import Statement
 
 

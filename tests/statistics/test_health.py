@@ -14,11 +14,13 @@ import remembered
 from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
 from dpwitness.events import Interval
 from dpwitness.evidence.counts import Counts
-from dpwitness.health import before_search, dependence, findings, first_runs, loading, new_process
+from dpwitness.health import before_search, dependence, findings, new_process
+from dpwitness.health import before_search as first_runs
+from dpwitness.health import new_process as loading
 from dpwitness.health.dependence import FurtherCalls, Shards, refuse_dependent
 from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.compiled.constants import constants
+from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.libraries import opendp
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.effort import Effort
 from dpwitness.evidence import runs_needed
 from dpwitness.health import before_search
-from dpwitness.problem import Statement, prepare
+from dpwitness.problem import Effort, Statement, prepare
 
 PAIR = [([0.0], [1.0])]
 IGNORES = "both inputs gave the same outcomes in every run"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpwitness.health.independence import (
+from dpwitness.health.dependence import (
     calls_p_value,
     fisher_p_value,
     lags_p_value,

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from dpwitness import NotRefuted, bound, check, pairs
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
-from dpwitness.claims.boundary import boundary_of
+from dpwitness.claims.regions import boundary_of
 from dpwitness.errors import SlowMechanism
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
 from dpwitness.evidence.counts import Counts

@@ -15,14 +15,27 @@ from scipy.stats import norm
 from dpwitness.claims import ApproxDP
 from dpwitness.events import Box, Interval, OutcomeSet, Outside, cells_of
 from dpwitness.evidence import Estimate, best_bet, growth_rate
+from dpwitness.evidence.bet import PARAMETERS, Epoch, Flags, Stakes, Wealth, log_e_values_of, lower_bound_of
 from dpwitness.evidence.counts import Counts, CountsTable
-from dpwitness.evidence.portfolio import PARAMETERS, Epoch, Flags, Stakes, Wealth, log_e_values_of, lower_bound_of
 from dpwitness.neighbours import Pair
-from dpwitness.search.courses import Course, next_course
-from dpwitness.search.graded import STEPS, flags_of, graded
+from dpwitness.search.epochs import (
+    CELLS,
+    COLUMNS,
+    MOST,
+    NOTHING,
+    STEPS,
+    Course,
+    Portfolio,
+    Ranges,
+    cuts_of,
+    flags_of,
+    graded,
+    moved_entries,
+    next_course,
+    portfolio,
+    proposed,
+)
 from dpwitness.search.learners import Proposal
-from dpwitness.search.portfolio import MOST, NOTHING, Portfolio, portfolio, proposed
-from dpwitness.search.ranges import CELLS, COLUMNS, Ranges, cuts_of, moved_entries
 
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
 ROUNDING = 1e-9
@@ -167,7 +180,7 @@ def test_a_graded_event_grows_faster_than_any_of_its_parts_and_each_step_helps(m
     )
 
     def grown(steps):
-        monkeypatch.setattr("dpwitness.search.graded.STEPS", steps)
+        monkeypatch.setattr("dpwitness.search.epochs.STEPS", steps)
         stakes = graded(chosen, flags, claim, 1e-9)
         epoch = Epoch(stakes=stakes, counts=CountsTable(np.zeros((4, 24), np.int64)), flags=flags)
         return log_e_values_of([epoch], claim)[0] / 1e6
@@ -418,7 +431,7 @@ def test_a_block_of_runs_is_counted_like_all_at_once(monkeypatch, runs):
     x, y = rng.normal(size=(1_000, 1)), rng.normal(size=(1_000, 1))
     events = Ranges(cuts_of(x, y))[:20]
     whole = cells_of(events, x, y)
-    monkeypatch.setattr("dpwitness.events.membership.BLOCK", 20 * 7 * runs)
+    monkeypatch.setattr("dpwitness.events.counting.BLOCK", 20 * 7 * runs)
     assert np.array_equal(cells_of(events, x, y), whole)
 
 

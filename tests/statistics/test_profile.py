@@ -19,10 +19,9 @@ from dpwitness.algorithms.noise_addition import laplace_mechanism
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
 from dpwitness.errors import InvalidWitness
 from dpwitness.evidence import Counts, Estimate
-from dpwitness.evidence.mean_bounds import best_bets, lower_means
-from dpwitness.evidence.profile_band import BandLine, PlannedLine, ProfileBand, band_of
+from dpwitness.evidence.profile_band import BandLine, PlannedLine, ProfileBand, band_of, best_bets, lower_means
 from dpwitness.exact import gaussian_delta
-from dpwitness.report.profile_plot import claimed_delta
+from dpwitness.report.plots import claimed_delta
 from dpwitness.results.profile import profile_from_json
 
 #: The parameter of `gaussian_mechanism` that makes it N(q, 1): μ = 1.

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import dpwitness as dpw
-from dpwitness.api.curve_tests import CURVE_RUNS, most_runs, runs_to_exclude
+from dpwitness.api.curve import CURVE_RUNS, most_runs, runs_to_exclude
 from dpwitness.claims import ApproxDP
 from dpwitness.events import Interval
 from dpwitness.evidence import Estimate, detectable_parameter
@@ -18,7 +18,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
 from dpwitness.search.learners import RatedEvent, learn_events
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
-from dpwitness.search.ranking import MOST_COUNTED_AGAIN, Entry
+from dpwitness.search.pairs import MOST_COUNTED_AGAIN, Entry
 from dpwitness.search.samples import Table
 from running import playoff, search
 
@@ -48,7 +48,7 @@ def test_luck_does_not_end_the_search(monkeypatch):
         (found,) = learn_events(x, y, objective, **options)
         return [replace(found, value=1.0, lower_value=1.0)]
 
-    monkeypatch.setattr("dpwitness.search.halving.learn_events", lucky)
+    monkeypatch.setattr("dpwitness.search.pairs.learn_events", lucky)
     finalists, spent = searched("svt", GrowthAt(claim=ApproxDP(0.7), stop_value=1e-4))
     assert all(arm.certain is None for arm in finalists)
     assert spent >= BUDGET
@@ -170,7 +170,7 @@ def test_a_lucky_winner_is_counted_again(monkeypatch):
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
 
     def lucky(recounts):
-        monkeypatch.setattr("dpwitness.search.ranking.MOST_COUNTED_AGAIN", recounts)
+        monkeypatch.setattr("dpwitness.search.pairs.MOST_COUNTED_AGAIN", recounts)
         searches = (
             playoff(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=s, budget=100_000)[0] for s in range(40)
         )
@@ -187,7 +187,7 @@ def test_who_is_counted_again_wins_by_those_runs_alone(monkeypatch):
     events = [Interval(coordinate=0, low=1 + math.log(100) - 0.01 * k) for k in range(8)]
     nothing = Estimate(p=0.0, q=0.0)
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
-    monkeypatch.setattr("dpwitness.search.ranking.MOST_COUNTED_AGAIN", len(events))  # all that promise by luck
+    monkeypatch.setattr("dpwitness.search.pairs.MOST_COUNTED_AGAIN", len(events))  # all that promise by luck
     again = 0
     for seed in range(40):
         winner, _ = playoff(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=seed, budget=100_000)

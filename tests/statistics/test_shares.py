@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.api import profiling
+from dpwitness.api import profile
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PureDP
-from dpwitness.evidence import Counts, Estimate, log_e_value, mean_bounds, profile_band
-from dpwitness.evidence.e_value import bets_and_weights
+from dpwitness.evidence import Counts, Estimate, log_e_value, profile_band
+from dpwitness.evidence import profile_band as mean_bounds
+from dpwitness.evidence.bet import bets_and_weights
 from dpwitness.evidence.profile_band import PlannedLine, band_of
 
 ESTIMATES = [None, Estimate(p=0.6, q=0.2, both=0.2), Estimate(p=0.1, q=0.0, both=0.0), Estimate(p=0.3, q=0.3, both=0.1)]
@@ -81,7 +82,7 @@ def test_the_events_of_a_profile_share_its_level(monkeypatch):
         planned.extend(lines)
         return band_of(lines, counts, runs)
 
-    monkeypatch.setattr(profiling, "band_of", recorded)
+    monkeypatch.setattr(profile, "band_of", recorded)
     dpw.profile(noise, claim=1.0, alpha=0.01, neighbours=dpw.queries(1), runs=500, search_runs=2_000, seed=1)
     assert len(planned) > 1
     assert math.fsum(line.alpha for line in planned) <= 0.01 * (1 + 1e-12)

@@ -10,8 +10,6 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.signature import takes
 from dpwitness.problem import plain_function
 
-__all__ = ["public"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from dpwitness.candidate import Candidate
-from dpwitness.effort import Effort
 from dpwitness.errors import (
     ClusterLost,
     CompiledDiffers,
@@ -27,7 +26,7 @@ from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference
 from dpwitness.mechanisms.resolve import How
 from dpwitness.neighbours import Pair, Pairs, adjacent
-from dpwitness.problem import Problem, Statement, prepare
+from dpwitness.problem import Effort, Problem, Statement, prepare
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Role, Runner, generator, order
 from dpwitness.values import shown

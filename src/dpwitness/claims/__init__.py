@@ -8,13 +8,10 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from dpwitness.checks import brief
-from dpwitness.claims.approximate_dp import ApproxDP, PureDP
 from dpwitness.claims.claim import Claim, HalfPlane
-from dpwitness.claims.gaussian_dp import GaussianDP
-from dpwitness.claims.privacy_profile import PrivacyProfile
-from dpwitness.claims.renyi_dp import RenyiDP
-from dpwitness.claims.trade_off import TradeOff
-from dpwitness.claims.zcdp import ZCDP
+from dpwitness.claims.epsilon_delta import ApproxDP, PrivacyProfile, PureDP
+from dpwitness.claims.renyi import ZCDP, RenyiDP
+from dpwitness.claims.trade_off import GaussianDP, TradeOff
 from dpwitness.errors import InvalidClaim
 
 __all__ = [

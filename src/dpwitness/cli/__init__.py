@@ -7,8 +7,7 @@ time to import is imported by `main`, so that an interruption or a failure there
 import sys
 from collections.abc import Sequence
 
-from dpwitness.cli.console import Interrupts, NoResult, explain, streams, text_of
-from dpwitness.cli.printing import apart, of_command
+from dpwitness.cli.console import Interrupts, NoResult, apart, explain, of_command, streams, text_of
 
 __all__ = ["main"]
 

@@ -11,6 +11,6 @@ def add(subparsers: Any, *, families: bool) -> None:
     parser = subparsers.add_parser("attack", help=summary, description=f"{summary.capitalize()}.")
     attacks = parser.add_commands("attack", "NAME")
     if families:
-        from dpwitness.attacks.registry import add_commands
+        from dpwitness.proposals import add_commands
 
         add_commands(attacks, warn=lambda message: say(f"warning: {message}"))

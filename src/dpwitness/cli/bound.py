@@ -4,8 +4,7 @@ import argparse
 from typing import Any
 
 from dpwitness.cli import options
-from dpwitness.cli.arguments import number
-from dpwitness.cli.parser import command
+from dpwitness.cli.parser import command, number
 
 
 def add(subparsers: Any) -> None:
@@ -35,9 +34,8 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Find the bound and print it."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import given, loaded, stated_claim
-    from dpwitness.cli.progress import live
-    from dpwitness.cli.results import check_places, exit_code, hand_over
+    from dpwitness.cli.console import check_places, exit_code, hand_over, live
+    from dpwitness.cli.options import given, loaded, stated_claim
 
     claim = stated_claim(arguments)
     check_places(arguments)

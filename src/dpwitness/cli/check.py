@@ -4,8 +4,7 @@ import argparse
 from typing import Any
 
 from dpwitness.cli import options
-from dpwitness.cli.arguments import number
-from dpwitness.cli.parser import command
+from dpwitness.cli.parser import command, number
 
 ALPHA = 1e-6
 MAX_TIME = 60.0
@@ -49,9 +48,8 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check, print the verdict and the command that repeats it."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import given, loaded, stated_claim
-    from dpwitness.cli.progress import live
-    from dpwitness.cli.results import check_places, exit_code, hand_over
+    from dpwitness.cli.console import check_places, exit_code, hand_over, live
+    from dpwitness.cli.options import given, loaded, stated_claim
 
     claimed = stated_claim(arguments)
     check_places(arguments)
@@ -76,8 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def repeating(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
-    from dpwitness.cli.inputs import given
-    from dpwitness.cli.records import repeated
+    from dpwitness.cli.options import given, repeated
 
     line = ["dpwitness", "check", arguments.target]
     names = ("epsilon", "claim", "delta", "alpha", "runs", "max_time")

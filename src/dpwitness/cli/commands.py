@@ -10,8 +10,6 @@ from dpwitness.checks import near
 from dpwitness.cli import attack, bound, check, curve, profile, replay, targets
 from dpwitness.cli.parser import Parser
 
-__all__ = ["parse", "parser"]
-
 #: What options were called, and are not any more.
 EARLIER: Final = {"--max-runs": "--runs", "--confidence": "--alpha, which is 1 − confidence"}
 #: In the order in which they are listed.

@@ -1,8 +1,18 @@
-"""Exit codes, messages of one line, and handing over a result so that no failure hides or invents a violation.
+"""Standard output belongs to the result: while a command runs, whatever else is printed goes to standard error.
+
+That is done with the file behind it, so that it holds for mechanisms that print, the processes that they or we start,
+and C libraries. It costs nothing a run. Standard library only: this is loaded before anything that may fail.
+
+Exit codes, messages of one line, and handing over a result so that no failure hides or invents a violation.
 
 Standard library only: this is loaded before anything that may fail or be interrupted.
+
+Progress on stderr: a live bar on a terminal, nothing elsewhere.
+
+From a result to stdout and files: places checked before the work, and written after the result is printed.
 """
 
+import argparse
 import contextlib
 import json
 import os
@@ -15,29 +25,111 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TextIO
 
-from dpwitness.cli.printing import for_result
 from dpwitness.errors import DPWitnessError
+from dpwitness.files import check_writable, write_atomically
+from dpwitness.report.plots import plot_format
+from dpwitness.results.bound import Bound
+from dpwitness.results.curve import Curve
+from dpwitness.results.profile import Profile
+from dpwitness.results.verdict import Verdict, Violation
+from dpwitness.runs import Progress
 
-__all__ = [
-    "BAD_INPUT",
-    "INTERRUPTED",
-    "NOT_REFUTED",
-    "TERMINATED",
-    "UNEXPECTED",
-    "VIOLATED",
-    "Interrupts",
-    "NoResult",
-    "deliver",
-    "explain",
-    "is_terminal",
-    "say",
-    "show",
-    "streams",
-    "text_of",
-    "wrapped",
-]
+OUT, ERR = 1, 2
+
+
+class Held:
+    """The standard output that results are written to, while it is taken from everybody else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.file: int | None = None
+        self.nowhere: TextIO | None = None  # where there is no standard error
+        with contextlib.suppress(OSError):  # closed, as for a process without any
+            self.file = os.dup(OUT)
+        self.take()
+
+    def take(self) -> None:
+        """Let what is printed from now on go to standard error."""
+        _flush(self.stream)
+        if self.file is not None:
+            try:
+                os.dup2(ERR, OUT)
+            except OSError:  # there is no standard error: it goes nowhere
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, OUT)
+                os.close(null)
+        if self.nowhere is None and (sys.stderr is None or sys.stderr.closed):
+            self.nowhere = open(os.devnull, "w")  # noqa: SIM115  # closed by `apart`
+        sys.stdout = self.nowhere or sys.stderr
+
+    def give(self) -> None:
+        """Let it go to standard output again."""
+        _flush(sys.stdout)
+        if self.file is not None:
+            _flush_libraries()
+            os.dup2(self.file, OUT)
+        sys.stdout = self.stream
+
+
+_held: Held | None = None
+
+
+@contextlib.contextmanager
+def apart(*, for_good: bool = False) -> Iterator[None]:
+    """While this lasts only `for_result` writes to standard output; `for_good`: from then on, to the end."""
+    global _held
+    if _held is not None or sys.stdout is None:
+        yield
+        return
+    _held = Held(sys.stdout)
+    try:
+        yield
+    finally:
+        if not for_good:
+            held, _held = _held, None
+            held.give()
+            if held.file is not None:
+                os.close(held.file)
+            if held.nowhere is not None:
+                held.nowhere.close()
+
+
+@contextlib.contextmanager
+def for_result() -> Iterator[None]:
+    """While this lasts `sys.stdout`, and the file behind it, are the standard output."""
+    if _held is None or sys.stdout is _held.stream:
+        yield
+        return
+    _held.give()
+    try:
+        yield
+    finally:
+        _held.take()
+
+
+def of_command(run: Callable[..., int]) -> contextlib.AbstractContextManager[None]:
+    """Where a command prints while it runs: one of another package prints its result, ours have `for_result`."""
+    ours = str(getattr(run, "__module__", "")).startswith("dpwitness.")
+    return contextlib.nullcontext() if ours else for_result()
+
+
+def _flush(stream: Any) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # a full disk, a closed stream, or none
+        stream.flush()
+
+
+def _flush_libraries() -> None:
+    """Write out what C libraries have printed and hold back, to where it was printed."""
+    if "numpy" not in sys.modules:
+        return  # nothing has run yet
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # a system whose C library is not found like this
+        ctypes.CDLL(None).fflush(None)
+
 
 NOT_REFUTED, VIOLATED, BAD_INPUT, UNEXPECTED, INTERRUPTED, TERMINATED = 0, 1, 2, 70, 130, 143
 #: Seconds within which signals are one: `timeout`, as CI systems, sends SIGTERM to a process and then to its group.
@@ -287,3 +379,90 @@ def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:
         except BaseException as error:
             failures.append(explain(error, trace=trace))
     return code if code in (VIOLATED, INTERRUPTED) else max([code, *failures])
+
+
+@contextmanager
+def live(arguments: argparse.Namespace) -> Iterator[Progress | None]:
+    """A callback that draws a bar a stage; None where stderr is no terminal or --quiet was given.
+
+    Behind it there is a result: an interruption waits until that is handed over, and a bar that cannot be drawn any
+    more, as on a terminal that was closed, costs no result.
+    """
+    with ExitStack() as drawn:
+        if arguments.quiet or sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
+            yield None
+        else:
+            yield _bars(drawn)
+        if Interrupts.active is not None:
+            Interrupts.active.hold()
+        with suppress(OSError, ValueError):
+            drawn.close()
+
+
+def _bars(drawn: ExitStack) -> Progress:
+    """A callback that draws, until the stack is closed."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<8}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
+    bars = drawn.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
+    tasks: dict[str, object] = {}
+
+    def report(stage: str, done: int, total: int, note: str) -> None:
+        with suppress(OSError, ValueError):
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total, note=note)
+            bars.update(tasks[stage], completed=done, total=total, note=note)  # type: ignore[arg-type]  # rich's own id
+
+    return report
+
+
+def check_places(arguments: argparse.Namespace) -> None:
+    """Raise `InvalidData` for a --save or --plot that cannot be written, `InvalidParameter` for an unknown format."""
+    if (path := getattr(arguments, "save", None)) is not None:
+        check_writable(path)
+    if (path := getattr(arguments, "plot", None)) is not None:
+        plot_format(path)
+        check_writable(path)
+
+
+def hand_over(
+    arguments: argparse.Namespace,
+    code: int,
+    value: Callable[[], dict[str, Any]],
+    report: Callable[[], str],
+    plot: Callable[[str], object] | None = None,
+) -> int:
+    """Print a result as --json asks, then write --save and --plot; return the exit code (see `deliver`).
+
+    `value` gives it as JSON values, `report` as text, `plot` draws it into a file.
+    """
+    steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
+    if (save := getattr(arguments, "save", None)) is not None:
+        steps.append(lambda: write_atomically(save, as_json(value()) + "\n"))
+    if plot is not None and arguments.plot is not None:
+        steps.append(lambda: plot(arguments.plot))
+    return deliver(code, *steps, trace=arguments.traceback)
+
+
+def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, Any]], report: Callable[[], str]) -> None:
+    if arguments.json:
+        show(as_json(value()))
+    else:
+        show(report(), wrap=True)
+
+
+def exit_code(result: Verdict | Bound | Curve | Profile) -> int:
+    """The exit code of a result: interrupted, violated, without what it needs, or none of these."""
+    if result.ended == "interrupted":
+        return INTERRUPTED
+    if isinstance(result, Violation) or (isinstance(result, Profile) and result.refuted):
+        return VIOLATED
+    if isinstance(result, Curve) and result.ended == "time":
+        return BAD_INPUT  # a line that was asked for is missing
+    return {"cluster lost": UNEXPECTED, "failed": BAD_INPUT}.get(result.ended, NOT_REFUTED)
+
+
+def as_json(value: Any) -> str:
+    """JSON as people read it; it has no infinities."""
+    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)

@@ -4,8 +4,7 @@ import argparse
 from typing import Any
 
 from dpwitness.cli import options
-from dpwitness.cli.arguments import number, span
-from dpwitness.cli.parser import command
+from dpwitness.cli.parser import command, number, span
 
 
 def add(subparsers: Any) -> None:
@@ -41,9 +40,8 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compute the p-values, print them as a table, and draw them."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import claim_of, given, loaded
-    from dpwitness.cli.progress import live
-    from dpwitness.cli.results import check_places, exit_code, hand_over
+    from dpwitness.cli.console import check_places, exit_code, hand_over, live
+    from dpwitness.cli.options import claim_of, given, loaded
     from dpwitness.report.plots import plot_curve
 
     check_places(arguments)

@@ -1,15 +1,165 @@
-"""What the parser of any command does: help that wraps, errors of one line, and the overview of commands below it."""
+"""What the text of an option means: numbers, times, spans, parameters, inputs; each error is one line.
+
+What the parser of any command does: help that wraps, errors of one line, and the overview of commands below it.
+"""
 
 import argparse
+import json
+import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, cast
 
+from dpwitness import checks
 from dpwitness.checks import near
 from dpwitness.cli.console import NOT_REFUTED, show
-from dpwitness.errors import BadInput
+from dpwitness.errors import BadInput, InvalidParameter
 
-__all__ = ["EXIT_CODES", "Parser", "command", "overview"]
+#: JSON has no infinities: as parameters they are these texts.
+INFINITE: Final = ("inf", "-inf", "Infinity", "-Infinity")
+MOST_THREADS: Final = 1024
+LONGEST_TIME: Final = 1e9  # seconds; a lock cannot wait for much longer
+MOST_TESTS: Final = 10_000
+#: Levels of lists in an input or a parameter: as many as a NumPy array may have.
+DEEPEST: Final = 32
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number") from error
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a finite number")
+    return value
+
+
+def whole(text: str) -> int:
+    """A whole number, 1e6 included."""
+    try:
+        return int(text)
+    except ValueError:
+        value = number(text)
+    if value != int(value):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number")
+    return int(value)
+
+
+def threads(text: str) -> int:
+    """A number of threads."""
+    value = whole(text)
+    if not 1 <= value <= MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"{text!r} must be from 1 to {MOST_THREADS}")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A time: 60, 60s, 500ms, 2m or 1h."""
+    try:
+        value = checks.seconds("time", text)
+    except InvalidParameter:
+        value = math.nan
+    if not 0 < value <= LONGEST_TIME:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be a positive time of at most {LONGEST_TIME:g} s, such as 60, 60s, 500ms, 2m or 1h"
+        )
+    return value
+
+
+def span(text: str) -> list[float]:
+    """FROM:TO:STEP with both ends, or a list with commas."""
+    if ":" not in text:
+        return [number(part) for part in text.split(",")]
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise argparse.ArgumentTypeError(f"{text!r} must be FROM:TO:STEP, such as 0.1:2.0:0.1")
+    low, high, step = (number(part) for part in parts)
+    if not (step > 0 and low <= high):
+        raise argparse.ArgumentTypeError(f"{text!r} needs FROM ≤ TO and a positive STEP")
+    if not (high - low) / step < MOST_TESTS:
+        raise argparse.ArgumentTypeError(f"{text!r} makes more than {MOST_TESTS} values")
+    steps = math.floor((high - low) / step + 1e-9)
+    return [round(low + k * step, 12) for k in range(steps + 1)]
+
+
+def settings(given: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs; values are JSON where they can be, else text."""
+    found: dict[str, Any] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise InvalidParameter(f"--set {item!r} must be NAME=VALUE")
+        if value in INFINITE:
+            found[name] = float(value)
+            continue
+        try:
+            found[name] = _json(value)
+        except NotJSON:
+            found[name] = value
+        except ValueError as error:
+            raise InvalidParameter(f"--set {item!r}: {error}") from error
+    return found
+
+
+def given_input(text: str) -> Any:
+    """An input as JSON: numbers, texts, lists and objects of such. Raises `BadInput`."""
+    try:
+        return _json(text, parse_int=_machine_integer, objects=True)
+    except NotJSON as error:
+        raise BadInput(f"--pair {text!r} must be JSON, such as '[1, 1]', '\"text\"' or '[{{\"age\": 30}}]'") from error
+    except ValueError as error:
+        raise BadInput(f"--pair {text!r}: {error}") from error
+
+
+class NotJSON(Exception):
+    """A text that is no JSON at all."""
+
+
+def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = False) -> Any:
+    """A JSON value of finite numbers, flags, texts, null and lists of these; of `objects` too where these may be.
+
+    Raises `NotJSON`, and `ValueError` for JSON of other things.
+    """
+    try:
+        value = json.loads(text, parse_int=parse_int, parse_float=_finite, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        raise NotJSON from error
+    except RecursionError as error:
+        raise ValueError(f"lists are nested deeper than {DEEPEST} levels") from error
+    _check(value, DEEPEST, objects=objects)
+    return value
+
+
+def _check(value: Any, levels: int, *, objects: bool) -> None:
+    if isinstance(value, dict):
+        if not objects:
+            raise ValueError("an object must be a number, a text, true, false, null or a list of such")
+        value = [*value.values()]
+    if isinstance(value, list):
+        if not levels:
+            raise ValueError(f"lists are nested deeper than {DEEPEST} levels")
+        for item in value:
+            _check(item, levels - 1, objects=objects)
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is too large for a number of 64 bits")
+    return value
+
+
+def _machine_integer(text: str) -> int:
+    value = int(text)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{text} does not fit into 64 bits")
+    return value
+
 
 EXIT_CODES: Final[Mapping[int, str]] = {
     0: "not refuted, or done",

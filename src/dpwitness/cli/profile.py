@@ -4,8 +4,7 @@ import argparse
 from typing import Any
 
 from dpwitness.cli import options
-from dpwitness.cli.arguments import number
-from dpwitness.cli.parser import command
+from dpwitness.cli.parser import command, number
 
 
 def add(subparsers: Any) -> None:
@@ -37,10 +36,9 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Find the band, print it and draw it."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import given, loaded, stated_claim
-    from dpwitness.cli.progress import live
-    from dpwitness.cli.results import check_places, exit_code, hand_over
-    from dpwitness.report.profile_plot import plot_profile
+    from dpwitness.cli.console import check_places, exit_code, hand_over, live
+    from dpwitness.cli.options import given, loaded, stated_claim
+    from dpwitness.report.plots import plot_profile
 
     claim = stated_claim(arguments)
     check_places(arguments)

@@ -4,8 +4,7 @@ import argparse
 from typing import Any
 
 from dpwitness.cli import options
-from dpwitness.cli.arguments import number
-from dpwitness.cli.parser import command
+from dpwitness.cli.parser import command, number
 
 
 def add(subparsers: Any) -> None:
@@ -46,9 +45,8 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replay, and print what the witness says above the verdict."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import claim_of, data_of, given, mechanism_of, outcome_of, places, relation
-    from dpwitness.cli.progress import live
-    from dpwitness.cli.results import check_places, exit_code, hand_over
+    from dpwitness.cli.console import check_places, exit_code, hand_over, live
+    from dpwitness.cli.options import claim_of, data_of, given, mechanism_of, outcome_of, places, relation
     from dpwitness.results.verdict import replay_text
 
     check_places(arguments)

@@ -5,9 +5,8 @@ import shutil
 import sys
 from typing import Any
 
-from dpwitness.cli.console import NOT_REFUTED, is_terminal, say, show
+from dpwitness.cli.console import NOT_REFUTED, for_result, is_terminal, say, show
 from dpwitness.cli.parser import command
-from dpwitness.cli.printing import for_result
 from dpwitness.errors import UnknownTarget
 
 
@@ -25,7 +24,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line for each target."""
-    from dpwitness.cli.results import as_json
+    from dpwitness.cli.console import as_json
     from dpwitness.results.text import table
 
     rows = _rows()

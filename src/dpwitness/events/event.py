@@ -1,12 +1,24 @@
-"""The protocol of events: what a kind of event answers for itself."""
+"""The protocol of events: what a kind of event answers for itself.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self
+The parts of an event as text for people, and as JSON.
+
+Nested events {value ≥ t}: what a kind of event whose sets are cuts of a value says of itself.
+
+The kinds of events by name: `register_event` adds one, `event_from_json` reads any of them.
+"""
+
+import math
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Counted", "Event", "Label", "Rows", "widen"]
+from dpwitness.checks import brief, items, number, whole
+from dpwitness.errors import InvalidParameter, InvalidWitness
+from dpwitness.events.encoding import NESTED, SYMBOL, TEXT, TEXTS, is_code, is_exception
 
 Rows = NDArray[np.float64]
 #: The text behind a number, for mechanisms that return texts; None where a number is a number.
@@ -70,3 +82,201 @@ def widen(rows: Rows, width: int) -> Rows:
     if rows.shape[-1] >= width:
         return rows
     return np.concatenate([rows, np.full((*rows.shape[:-1], width - rows.shape[-1]), np.nan)], axis=-1)
+
+
+#: The largest finite number.
+LARGEST = float(np.finfo(np.float64).max)
+#: Columns of outcomes: these have 10,000 entries at most, and rows are made as wide as an event asks.
+COLUMNS = 1 << 14
+#: Below this all whole numbers are exact.
+EXACT = 2.0**53
+INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+#: Entries that a text names of several.
+NAMED = 8
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+class Noun(str):
+    """What an entry of an outcome is called, and what is known of the entries of a mechanism's outcomes.
+
+    `places`: names by coordinate, such as "column 'age', row 2", where outcomes have keys. `flags`: whether 0 and 1 are
+    the answers ⊥ and ⊤. `mixed`: the coordinates at which there is more than numbers: None, NaN, text.
+    """
+
+    __slots__ = ("flags", "mixed", "places")
+    places: Mapping[int, str]
+    flags: bool
+    mixed: Container[int]
+
+    def __new__(
+        cls, noun: str, places: Mapping[int, str] = MappingProxyType({}), *, flags: bool = False,
+        mixed: Container[int] = (),
+    ) -> "Noun":  # fmt: skip
+        """Make it of a noun, such as "answer"."""
+        made = super().__new__(cls, noun)
+        made.places, made.flags, made.mixed = places, flags, mixed
+        return made
+
+
+def as_noun(noun: str) -> Noun:
+    """A noun of which nothing more is known."""
+    return noun if isinstance(noun, Noun) else Noun(noun)
+
+
+def place_text(coordinate: int, noun: str) -> str:
+    """An entry by its place: "first answer", "answer 11", or its name in a `Noun`."""
+    places = as_noun(noun).places
+    if coordinate in places:
+        return places[coordinate]
+    return f"{ORDINALS[coordinate]} {noun}" if coordinate < len(ORDINALS) else f"{noun} {coordinate + 1}"
+
+
+def places_text(width: int, noun: str) -> str:
+    """The first so many entries, by their names where they have any."""
+    if width == 1:
+        return place_text(0, noun)
+    places = as_noun(noun).places
+    if not places:
+        return f"the first {width} {noun}s"
+    more = f", … ({width} entries)" if width > NAMED else ""
+    return f"({', '.join(place_text(c, noun) for c in range(min(width, NAMED)))}{more})"
+
+
+def number_text(value: float) -> str:
+    """A number with as many digits as it takes to compare with it; what is no number by its name."""
+    if value <= NESTED and value not in TEXTS and value != -math.inf:
+        if value > TEXT:
+            return f"list of {round((value / NESTED - 1) * 2**32)}"
+        return "another text" if value > SYMBOL else "an exception" if is_exception(value) else "another kind of value"
+    if value in TEXTS:
+        return TEXTS[value]
+    value = float(value)
+    short = f"{value:.0f}" if math.isfinite(value) and value.is_integer() and abs(value) < EXACT else f"{value:.4g}"
+    return (short if float(short) == value else repr(value)).replace("-", "−").replace("inf", "∞")
+
+
+def codes_in(event: Event) -> set[float]:
+    """The codes of texts, symbols and exceptions that an event compares with."""
+
+    def numbers(value: object) -> Iterator[float]:
+        if isinstance(value, float):
+            yield value
+        elif isinstance(value, Mapping):
+            for item in value.values():
+                yield from numbers(item)
+        elif isinstance(value, list | tuple):
+            for item in value:
+                yield from numbers(item)
+
+    return {number for number in numbers(event.to_json()) if is_code(number)}
+
+
+def column(value: Any) -> int:
+    """A column number, from 0. Raises `InvalidParameter`."""
+    return value if type(value) is int and 0 <= value < COLUMNS else whole("coordinate", value, 0, COLUMNS - 1)
+
+
+def edge(name: str, value: Any) -> float:
+    """A number where outcomes begin or end, an infinity among them. Raises `InvalidParameter`, for NaN too."""
+    found: float = value if type(value) in (float, int) else number(name, value)
+    if found != found:
+        raise InvalidParameter(f"{name}=nan must be a number")
+    return found
+
+
+def row_of_numbers(name: str, value: Any) -> NDArray[np.float64]:
+    """A list of numbers as an array of one axis. Raises `InvalidParameter` for anything else."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.ndim == 1:
+        return np.asarray(value, np.float64)
+    return np.array([number(f"an entry of {name}", entry) for entry in items(name, value)], np.float64)
+
+
+def number_to_json(value: float) -> float | str:
+    """A number as JSON has it, which knows no infinities: they are the texts "inf" and "-inf"."""
+    return value if math.isfinite(value) else "inf" if value > 0 else "-inf"
+
+
+def number_from_json(value: object) -> float:
+    """What `number_to_json` wrote. Raises `ValueError` for anything else."""
+    return INFINITIES[value] if isinstance(value, str) and value in INFINITIES else finite_from_json(value)
+
+
+def finite_from_json(value: object) -> float:
+    """A finite number. Raises `ValueError` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} must be a finite number")
+    return float(value)
+
+
+def column_from_json(value: object) -> int:
+    """A column number, from 0. Raises `ValueError` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < COLUMNS:
+        raise ValueError(f"{value!r} must be a column number")
+    return value
+
+
+def list_from_json(value: object) -> Sequence[object]:
+    """A list. Raises `ValueError` for anything else."""
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{brief(value)} must be a list")
+    return value
+
+
+def object_from_json(value: object) -> Mapping[str, object]:
+    """An object. Raises `ValueError` for anything else."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{brief(value)} must be an object")
+    return value
+
+
+E = TypeVar("E", bound=Event, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds(Generic[E]):
+    """A value of outcomes, and the events {value ≥ t} for every number t."""
+
+    value: Callable[[Rows], NDArray[np.float64]]  # of rows (n, any width) the values (n,); −inf where there is none
+    above: Callable[[float], E]
+
+
+def thresholds_of(event: Event) -> Sequence[Thresholds[Any]]:
+    """The nested events that an event is one of; none for kinds that do not say so (a method `thresholds`)."""
+    own = getattr(event, "thresholds", None)
+    found: Sequence[Thresholds[Any]] = own() if callable(own) else ()
+    return found
+
+
+Kind = TypeVar("Kind", bound=type[Event])
+
+_kinds: dict[str, type[Event]] = {}
+
+
+def register_event(kind: Kind) -> Kind:
+    """Make a kind of event readable from JSON, so that witnesses with it can be saved and replayed; a class decorator.
+
+    A witness file never decides which code runs: a kind of somebody else's is known once its module was imported.
+    Raises `ValueError` where another class has the same `kind` already.
+    """
+    other = _kinds.setdefault(kind.kind, kind)
+    if other is not kind and (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
+        raise ValueError(f"kind={kind.kind!r} is taken by {other.__module__}.{other.__qualname__}: give another name")
+    _kinds[kind.kind] = kind  # of the same name: its module was loaded again
+    return kind
+
+
+def event_from_json(value: object) -> Event:
+    """Build an event from parsed JSON that nobody has checked; raises `InvalidWitness`."""
+    if not isinstance(value, Mapping):
+        raise InvalidWitness(f"event {brief(value)} must be an object with a 'kind'")
+    name = value.get("kind")
+    kind = _kinds.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InvalidWitness(
+            f"event kind {name!r} is unknown; known are {', '.join(_kinds)}, and what imported modules register"
+        )
+    try:
+        return kind.from_json(value)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise InvalidWitness(f"event of kind {name!r} is damaged: {what}") from error

@@ -1,36 +1,206 @@
-"""Features of an outcome: numbers computed from its entries, in which it may show what no entry shows alone.
+"""What one or two entries show beside their own values: differences, order, residues, the bits of a float.
+
+What all entries of an outcome show together: sums, extremes and their places, lengths, counts of a value.
+
+Features of an outcome: numbers computed from its entries, in which it may show what no entry shows alone.
 
 A feature has a name, the columns that it looks at, and for some a number. `FEATURES` holds the kinds by name: functions
 of a whole block of rows, with their text for people. Where a feature has no value (an entry that it needs is absent, or
 is no number) it is NaN, and no event of it holds.
+
+Outcomes by a feature: its value lies in an interval, or is one of a few.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief, items, near, number, text
+from dpwitness.checks import brief, items, kind, near, number, text
 from dpwitness.errors import InvalidParameter
-from dpwitness.events import entry_features, row_features
-from dpwitness.events.encoding import FALSE, TRUE, entry_from_json, entry_to_json
-from dpwitness.events.event import Label, Rows, widen
-from dpwitness.events.writing import (
+from dpwitness.events.encoding import FALSE, NESTED, TRUE, entry_from_json, entry_to_json
+from dpwitness.events.event import (
     LARGEST,
+    Event,
+    Label,
+    Rows,
+    Thresholds,
+    as_noun,
     column,
     column_from_json,
     list_from_json,
     number_text,
+    object_from_json,
     place_text,
     places_text,
+    register_event,
+    widen,
 )
-
-__all__ = ["FEATURES", "Feature", "Kind"]
+from dpwitness.events.intervals import Interval
+from dpwitness.events.outcome_set import LISTED, OutcomeSet
 
 Column = NDArray[np.float64]
+
+#: Residues are rounded to so many digits of their modulus: sums of decimal fractions miss multiples by a little.
+RESIDUE_DIGITS = 9
+#: The bits of a float behind the leading one.
+MANTISSA = 52
+
+
+def numbers(entries: Rows) -> Rows:
+    """The entries for arithmetic, any shape: flags are 1 and 0; what is no number is absent, so NaN."""
+    # ≤ NESTED are the codes of what is no number, −∞ apart; most columns hold neither these nor flags.
+    codes = (entries <= NESTED) & (entries > -np.inf)
+    if codes.any():
+        entries = np.where(codes, np.nan, entries)
+    flags = (entries == TRUE) | (np.abs(entries) == FALSE)
+    if flags.any():
+        entries = np.where(flags, np.round(entries), entries)
+    return entries
+
+
+def difference(entries: Rows, number: float) -> Column:
+    """First entry − second entry."""
+    return numbers(entries[:, 0]) - numbers(entries[:, 1])
+
+
+def sum_of_two(entries: Rows, number: float) -> Column:
+    """First entry + second entry."""
+    return numbers(entries[:, 0]) + numbers(entries[:, 1])
+
+
+def ratio(entries: Rows, number: float) -> Column:
+    """First entry / second entry."""
+    return numbers(entries[:, 0]) / numbers(entries[:, 1])
+
+
+def order(entries: Rows, number: float) -> Column:
+    """−1, 0, 1: the first entry is below, equal to, above the second; of what is no number, equality has a meaning."""
+    first, second = entries.T
+    absent = np.isnan(first) | np.isnan(second)
+    return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))
+
+
+def present(entries: Rows, number: float) -> Column:
+    """1 where the entry is there, 0 where it is absent."""
+    return (~np.isnan(entries[:, 0])).astype(np.float64)
+
+
+def residue(entries: Rows, number: float) -> Column:
+    """The entry modulo a number m, in [0, m)."""
+    column = numbers(entries[:, 0])
+    decimals = RESIDUE_DIGITS - int(np.ceil(np.log10(number)))
+    rest = np.mod(column, number)
+    if abs(decimals) <= 300:
+        rest = np.round(rest, decimals)
+    rest[rest >= number] = 0.0
+    return rest
+
+
+def _significand(column: Column) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Whole numbers s and e with |x| = s·2^e, s below 2^53, and which entries have them: finite and not 0."""
+    usable = np.isfinite(column) & (column != 0)
+    fraction, exponent = np.frexp(np.where(usable, column, 1.0))
+    significand = np.ldexp(np.abs(fraction), MANTISSA + 1).astype(np.int64)
+    return significand, exponent.astype(np.int64) - (MANTISSA + 1), usable
+
+
+def _zeros(significand: NDArray[np.int64]) -> Column:
+    """How many zero bits a positive whole number ends in."""
+    return np.frexp((significand & -significand).astype(np.float64))[1].astype(np.float64) - 1
+
+
+def power_of_two(entries: Rows, number: float) -> Column:
+    """The largest e with the entry a multiple of 2^e; none for 0.
+
+    Floating-point noise added to x ends on the grid of the last bits of x and of the sum (Mironov 2012, "On
+    significance of the least significant bits for differential privacy").
+    """
+    significand, exponent, usable = _significand(numbers(entries[:, 0]))
+    return np.where(usable, _zeros(significand) + exponent, np.nan)
+
+
+def trailing_zeros(entries: Rows, number: float) -> Column:
+    """How many of the 53 bits of the entry's significand are zeros at its end; none for 0."""
+    significand, _, usable = _significand(numbers(entries[:, 0]))
+    return np.where(usable, _zeros(significand), np.nan)
+
+
+def low_bits(entries: Rows, number: float) -> Column:
+    """The last so many bits of the entry's significand, as a whole number; none for 0."""
+    significand, _, usable = _significand(numbers(entries[:, 0]))
+    return np.where(usable, significand & ((1 << int(number)) - 1), np.nan)
+
+
+def _columns(entries: Rows) -> Rows:
+    """The numbers by column, shape (columns, n): along the few entries of a row numpy reduces more slowly."""
+    return np.ascontiguousarray(numbers(entries).T)
+
+
+def total(entries: Rows, number: float) -> Column:
+    """The sum of the numbers; none where there is no number."""
+    columns = _columns(entries)
+    absent = np.isnan(columns)
+    if not absent.any():
+        return np.asarray(np.add.reduce(columns, axis=0))
+    sums = np.asarray(np.add.reduce(np.where(absent, 0.0, columns), axis=0))
+    sums[absent.all(axis=0)] = np.nan
+    return sums
+
+
+def largest(entries: Rows, number: float) -> Column:
+    """The largest number."""
+    return np.asarray(np.fmax.reduce(_columns(entries), axis=0))
+
+
+def smallest(entries: Rows, number: float) -> Column:
+    """The smallest number."""
+    return np.asarray(np.fmin.reduce(_columns(entries), axis=0))
+
+
+def _place(columns: Rows, wanted: Column) -> Column:
+    """The place, from 1, of the first entry of each row that equals a value; NaN where none does."""
+    places = np.full(columns.shape[1], np.nan)
+    for place in range(len(columns), 0, -1):
+        places[columns[place - 1] == wanted] = place
+    return places
+
+
+def place_of_largest(entries: Rows, number: float) -> Column:
+    """The place, from 1, of the largest number, of several the first."""
+    columns = _columns(entries)
+    return _place(columns, np.fmax.reduce(columns, axis=0))
+
+
+def place_of_smallest(entries: Rows, number: float) -> Column:
+    """The place, from 1, of the smallest number, of several the first."""
+    columns = _columns(entries)
+    return _place(columns, np.fmin.reduce(columns, axis=0))
+
+
+def length(entries: Rows, number: float) -> Column:
+    """How many entries are there."""
+    return np.asarray(np.count_nonzero(~np.isnan(entries), axis=1), np.float64)
+
+
+def different(entries: Rows, number: float) -> Column:
+    """How many different entries are there."""
+    values = np.sort(entries, axis=1)  # NaN goes last
+    changes = (values[:, 1:] != values[:, :-1]) & ~np.isnan(values[:, 1:])
+    return np.asarray(np.count_nonzero(changes, axis=1) + (~np.isnan(values[:, 0])), np.float64)
+
+
+def count(entries: Rows, number: float) -> Column:
+    """How many entries equal a value."""
+    return np.asarray(np.count_nonzero(entries == number, axis=1), np.float64)
+
+
+def first_place(entries: Rows, number: float) -> Column:
+    """The place, from 1, of the first entry that equals a value; none where no entry does."""
+    return _place(np.ascontiguousarray(entries.T), np.full(len(entries), number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,38 +222,38 @@ class Kind:
 
 
 FEATURES: Final[dict[str, Kind]] = {
-    "difference": Kind(compute=entry_features.difference, text="{0} − {1}", entries=2),
-    "sum of two": Kind(compute=entry_features.sum_of_two, text="{0} + {1}", entries=2),
-    "ratio": Kind(compute=entry_features.ratio, text="{0} / {1}", entries=2),
-    "order": Kind(compute=entry_features.order, text="sign of {0} − {1}", entries=2, whole=True),
-    "present": Kind(compute=entry_features.present, text="presence of {0}", entries=1, whole=True),
-    "residue": Kind(compute=entry_features.residue, text="{0} modulo {number}", entries=1, number="positive"),
+    "difference": Kind(compute=difference, text="{0} − {1}", entries=2),
+    "sum of two": Kind(compute=sum_of_two, text="{0} + {1}", entries=2),
+    "ratio": Kind(compute=ratio, text="{0} / {1}", entries=2),
+    "order": Kind(compute=order, text="sign of {0} − {1}", entries=2, whole=True),
+    "present": Kind(compute=present, text="presence of {0}", entries=1, whole=True),
+    "residue": Kind(compute=residue, text="{0} modulo {number}", entries=1, number="positive"),
     "power of two": Kind(
-        compute=entry_features.power_of_two, text="exponent of the largest power of 2 that divides {0}", entries=1,
+        compute=power_of_two, text="exponent of the largest power of 2 that divides {0}", entries=1,
         whole=True,
     ),
     "trailing zeros": Kind(
-        compute=entry_features.trailing_zeros, text="trailing zero bits of {0}", entries=1, whole=True
+        compute=trailing_zeros, text="trailing zero bits of {0}", entries=1, whole=True
     ),
     "low bits": Kind(
-        compute=entry_features.low_bits, text="last {number} bits of {0}", entries=1, number="power", whole=True
+        compute=low_bits, text="last {number} bits of {0}", entries=1, number="power", whole=True
     ),
-    "sum": Kind(compute=row_features.total, text="sum of {all}", entries=None),
-    "largest": Kind(compute=row_features.largest, text="largest of {all}", entries=None),
-    "smallest": Kind(compute=row_features.smallest, text="smallest of {all}", entries=None),
+    "sum": Kind(compute=total, text="sum of {all}", entries=None),
+    "largest": Kind(compute=largest, text="largest of {all}", entries=None),
+    "smallest": Kind(compute=smallest, text="smallest of {all}", entries=None),
     "place of largest": Kind(
-        compute=row_features.place_of_largest, text="place of the largest of {all}", entries=None, whole=True
+        compute=place_of_largest, text="place of the largest of {all}", entries=None, whole=True
     ),
     "place of smallest": Kind(
-        compute=row_features.place_of_smallest, text="place of the smallest of {all}", entries=None, whole=True
+        compute=place_of_smallest, text="place of the smallest of {all}", entries=None, whole=True
     ),
-    "length": Kind(compute=row_features.length, text="number of {all} present", entries=None, whole=True),
-    "different": Kind(compute=row_features.different, text="number of different {all}", entries=None, whole=True),
+    "length": Kind(compute=length, text="number of {all} present", entries=None, whole=True),
+    "different": Kind(compute=different, text="number of different {all}", entries=None, whole=True),
     "count": Kind(
-        compute=row_features.count, text="number of {all} equal to {number}", entries=None, number="value", whole=True
+        compute=count, text="number of {all} equal to {number}", entries=None, number="value", whole=True
     ),
     "first place": Kind(
-        compute=row_features.first_place, text="place of the first of {all} equal to {number}", entries=None,
+        compute=first_place, text="place of the first of {all} equal to {number}", entries=None,
         number="value", whole=True,
     ),
 }  # fmt: skip
@@ -161,3 +331,151 @@ class Feature:
         if not isinstance(name, str):
             raise ValueError(f"feature name {name!r} must be a text")
         return cls(name=name, columns=columns, number=entry_from_json(value["number"]))
+
+
+#: How an order is said, by its smallest and largest value.
+ORDERS: Final[dict[tuple[float, float], str]] = {
+    (-1, -1): "below",
+    (-1, 0): "at most",
+    (0, 0): "equal to",
+    (0, 1): "at least",
+    (1, 1): "above",
+}
+
+
+@register_event
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureEvent:
+    """Outcomes of which a feature has a value in a set: an interval, or outcomes of one entry, of rows (value,)."""
+
+    kind: ClassVar[str] = "feature"
+
+    feature: Feature
+    within: Interval | OutcomeSet
+
+    def __post_init__(self) -> None:
+        kind("feature", self.feature, Feature, "a Feature", InvalidParameter)
+        kind("within", self.within, (Interval, OutcomeSet), "an Interval or an OutcomeSet", InvalidParameter)
+        if self.within.width != 1 or (isinstance(self.within, OutcomeSet) and np.isnan(self.within.rows).any()):
+            raise InvalidParameter(f"within={brief(self.within)} must be a set of values, in the first column")
+
+    @property
+    def width(self) -> int:
+        """As in `Event`."""
+        return self.feature.width
+
+    @property
+    def complexity(self) -> tuple[int, int]:
+        """Level 1; the columns of the feature, and what there is to say of its values."""
+        return 1, len(self.feature.columns) + self.within.complexity[1]
+
+    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+        """As in `Event`; an outcome of which the feature has no value is never inside."""
+        return self.within.contains(self.feature.values(rows)[:, None])
+
+    def thresholds(self) -> "Sequence[Thresholds[FeatureEvent]]":
+        """Values of the feature at least t, and at most −t; none for a list of values."""
+        if not isinstance(self.within, Interval):
+            return ()
+        return tuple(self._cut(lower) for lower in (True, False))
+
+    def _cut(self, lower: bool) -> "Thresholds[FeatureEvent]":
+        """Values at least t, unless `lower` values at most −t."""
+        part = Interval(coordinate=0).thresholds()[0 if lower else 1]
+        return Thresholds(
+            value=lambda rows: part.value(self.feature.values(rows)[:, None]),
+            above=lambda t: FeatureEvent(feature=self.feature, within=part.above(t)),
+        )
+
+    def simpler(self) -> Sequence[Event]:
+        """With one of two bounds each, or with one of several values each."""
+        parts = [part for part in self.within.simpler() if isinstance(part, Interval | OutcomeSet)]
+        return [FeatureEvent(feature=self.feature, within=part) for part in parts]
+
+    def rounded(self) -> Iterator[Event]:
+        """With bounds of 1, 2 and 3 digits."""
+        for part in self.within.rounded():
+            if isinstance(part, Interval):
+                yield FeatureEvent(feature=self.feature, within=part)
+
+    def describe(self, noun: str = "value", label: Label | None = None) -> str:
+        """As in `Event`."""
+        low, high, whole = self._ends()
+        said = self._said(low, high, noun) if not math.isnan(low) else None
+        if said is not None:
+            return said
+        named = self._named(noun, label)
+        if named is not None:
+            return named
+        subject = self.feature.describe(noun, label)
+        if math.isnan(low):
+            values = self.within.rows[:, 0].tolist() if isinstance(self.within, OutcomeSet) else []
+            more = ", …" if len(values) > LISTED else ""
+            return f"{subject} one of {', '.join(map(number_text, values[:LISTED]))}{more}"
+        if low == high:
+            return f"{subject} is {number_text(low)}"
+        if high == np.inf:
+            return f"{subject} at least {number_text(low)}" if low > -np.inf else f"{subject} present"
+        least, most = number_text(low), ("up to " if whole else "below ") + number_text(high)
+        return f"{subject} {most}" if low == -np.inf else f"{subject} from {least} to {most.removeprefix('up to ')}"
+
+    def _named(self, noun: str, label: Label | None) -> str | None:
+        """A place that the feature finds, by the name of the entry there; None for other features."""
+        kind, names = self.feature.name, as_noun(noun).places
+        if not names or "place" not in kind:
+            return None
+        found = np.flatnonzero(self.within.contains(np.arange(1.0, self.width + 1)[:, None])).tolist()
+        listed = " or ".join(place_text(c, noun) for c in found)
+        what = (
+            kind.removeprefix("place of ")
+            if kind != "first place"
+            else f"first equal to {self.feature.number_text(label)}"
+        )
+        return f"the {what} of {places_text(self.width, noun)} is {listed or 'none'}"
+
+    def _ends(self) -> tuple[float, float, bool]:
+        """The smallest and largest value, NaN for a list of several, and whether the largest is inside the set.
+
+        Of a feature of whole numbers the half-open interval [3, 5) holds 3 and 4.
+        """
+        if isinstance(self.within, OutcomeSet):
+            value = float(self.within.rows[0, 0]) if len(self.within.rows) == 1 else math.nan
+            return value, value, True
+        low, high = self.within.low, self.within.high
+        if not self.feature.kind.whole:
+            return low, high, low == high
+        return np.ceil(low), np.ceil(high) - 1, True
+
+    def _said(self, low: float, high: float, noun: str) -> str | None:
+        """Orders, presence and divisibility have words of their own; None for all others."""
+        places = [place_text(column, noun) for column in self.feature.columns]
+        match self.feature.name:
+            case "order" if max(low, -1) == -1 and min(high, 1) == 1:
+                return f"{places[0]} and {places[1]} present"
+            case "order" if (max(low, -1), min(high, 1)) in ORDERS:
+                return f"{places[0]} {ORDERS[max(low, -1), min(high, 1)]} {places[1]}"
+            case "present" if low == high or low > 0 or high < 1:
+                return f"{places[0]} {'present' if low > 0 else 'absent'}"
+            case "residue" if low == high == 0:
+                return f"{places[0]} is a multiple of {self.feature.number_text()}"
+            case "power of two" if high == np.inf and low > -np.inf:
+                return f"{places[0]} is a multiple of 2^{number_text(low)}"
+            case "power of two" if low == -np.inf and high < np.inf:
+                return f"{places[0]} is no multiple of 2^{number_text(high + 1)}"
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `Event`."""
+        return {"kind": self.kind, "feature": self.feature.to_json(), "within": self.within.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Self:
+        """As in `Event`."""
+        feature, within = Feature.from_json(object_from_json(value["feature"])), object_from_json(value["within"])
+        inside: dict[object, type[Interval] | type[OutcomeSet]] = {
+            Interval.kind: Interval, OutcomeSet.kind: OutcomeSet
+        }  # fmt: skip
+        name = within["kind"]
+        if not isinstance(name, str) or name not in inside:
+            raise ValueError(f"within a feature there is an interval or a set of outcomes, not {brief(name)}")
+        return cls(feature=feature, within=inside[name].from_json(within))

@@ -10,11 +10,18 @@ from numpy.typing import NDArray
 from dpwitness.checks import brief, items, number
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import FALSE, NESTED, TEXTS, TRUE, entry_from_json, entry_to_json, is_exception
-from dpwitness.events.event import Event, Label, Rows, widen
-from dpwitness.events.registry import register_event
-from dpwitness.events.writing import EXACT, as_noun, list_from_json, number_text, place_text
-
-__all__ = ["OutcomeSet"]
+from dpwitness.events.event import (
+    EXACT,
+    Event,
+    Label,
+    Rows,
+    as_noun,
+    list_from_json,
+    number_text,
+    place_text,
+    register_event,
+    widen,
+)
 
 #: Up to so many outcomes of a set are compared one by one.
 COMPARED = 5
@@ -69,7 +76,7 @@ class OutcomeSet:
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """As in `Event`."""
-        from dpwitness.events.kernels import rows_equal, rows_in_set  # numba is imported when first used
+        from dpwitness.events.counting import rows_equal, rows_in_set  # numba is imported when first used
 
         width = max(rows.shape[1], self.width, 1)
         rows = widen(rows, width)
@@ -85,7 +92,7 @@ class OutcomeSet:
 
     def _table(self, width: int) -> tuple[Rows, NDArray[np.int64]]:
         """The members as rows of a width, and the hash table that finds them; kept."""
-        from dpwitness.events.kernels import fill_table
+        from dpwitness.events.counting import fill_table
 
         if width not in self._tables:
             members = widen(self.rows, width)

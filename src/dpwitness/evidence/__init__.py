@@ -5,10 +5,9 @@ Only `Counts` go in, which `confirm` and `epoch` of a `Runner` alone make. What 
 """
 
 from dpwitness.candidate import Estimate
+from dpwitness.evidence.bet import log_e_value, runs_needed
 from dpwitness.evidence.bounds import detectable_at_best, detectable_parameter, lower_bound, rare_event
-from dpwitness.evidence.counts import Counts
-from dpwitness.evidence.e_value import log_e_value, runs_needed
-from dpwitness.evidence.growth import best_bet, growth_rate
+from dpwitness.evidence.counts import Counts, best_bet, growth_rate
 from dpwitness.evidence.p_value import holm, p_value
 
 __all__ = [

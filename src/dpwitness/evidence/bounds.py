@@ -7,10 +7,16 @@ import numpy as np
 
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim
-from dpwitness.evidence.cells import bet_on_cells, detectable_of_cells, lower_bound_of_cells
-from dpwitness.evidence.counts import Counts
-from dpwitness.evidence.e_value import bets_and_weights, half_plane_of, log_e_value, log_e_values
-from dpwitness.evidence.growth import cell_probabilities
+from dpwitness.evidence.bet import (
+    bet_on_cells,
+    bets_and_weights,
+    detectable_of_cells,
+    half_plane_of,
+    log_e_value,
+    log_e_values,
+    lower_bound_of_cells,
+)
+from dpwitness.evidence.counts import Counts, cell_probabilities
 
 #: Parameters at which the lower bound is evaluated: 0.1 % apart, absolute 10⁻⁴ near zero.
 PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-4), 0.1 * 1.001 ** np.arange(8_850)])

@@ -19,10 +19,17 @@ from dpwitness.errors import DependentRuns, DPWitnessError
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.health import new_process
-from dpwitness.health.common import SECONDS, Outcomes, shown
-from dpwitness.health.dependence import FurtherCalls, Shards, further_calls, refuse_dependent, refuse_series
-from dpwitness.health.independence import LEVEL, fisher_p_value
-from dpwitness.health.loading import may_remember
+from dpwitness.health.dependence import (
+    LEVEL,
+    FurtherCalls,
+    Shards,
+    fisher_p_value,
+    further_calls,
+    refuse_dependent,
+    refuse_series,
+)
+from dpwitness.health.findings import SECONDS, Outcomes, shown
+from dpwitness.health.new_process import may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 

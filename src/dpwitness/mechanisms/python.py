@@ -1,26 +1,190 @@
-"""A function that runs as plain Python, and what it returns as rows of numbers."""
+"""Where the random draws of single runs of plain Python come from, so that both sides of a run can share them.
 
+Outputs that are kept until it is known that the rows were wide enough, of mechanisms whose runs no seed repeats.
+
+Runs that were made again would be other runs: long outcomes, for which wider rows are made, would be too rare.
+
+`outcome=`: what a user has an output summarised by, a function or the names of its attributes.
+
+A function that runs as plain Python, and what it returns as rows of numbers.
+"""
+
+import ctypes
 import os
+import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwitness.checks import brief
-from dpwitness.errors import InvalidOutcome, MechanismRaised, MixedKinds
+from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, MixedKinds
 from dpwitness.events.encoding import exception_code
-from dpwitness.mechanisms.draws import Draws, global_generators_kept, repeats
-from dpwitness.mechanisms.kept import Kept, Raised
-from dpwitness.mechanisms.mechanism import Learned, Mechanism, Order, Rows, Turns
+from dpwitness.mechanisms.layout import ROOT, Entry, KeyedRow, RowLayout, flat_names, keyed_row, settled
+from dpwitness.mechanisms.mechanism import Learned, Mechanism, Order, Rows, Turns, always_raises, of_both, raised
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
-from dpwitness.mechanisms.outcomes.layout import ROOT, Entry, KeyedRow, RowLayout, flat_names, keyed_row, settled
-from dpwitness.mechanisms.raising import always_raises, of_both, raised
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.summary import Attributes, Outcome, advice, summarised, summary
 from dpwitness.neighbours import Data, Pair
+
+#: Seconds a run from which on seeding the global generators for each run (40 µs) costs less than a tenth.
+WORTH: Final = 500e-6
+
+
+def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """The living state of an SFC64 generator as five words: four, of which the last counts draws, and a 32-bit rest."""
+    bits = rng.bit_generator
+    if not isinstance(bits, np.random.SFC64):
+        raise TypeError(f"coupled runs need an SFC64 generator, not {type(bits).__name__}")
+    memory = (ctypes.c_uint64 * 5).from_address(bits.ctypes.state_address)
+    return np.ctypeslib.as_array(memory)
+
+
+class Draws:
+    """The draws of runs one by one: those of one stream in turn, or of a stream of its own for each run.
+
+    Streams of their own begin from 256 random bits each: runs are independent of each other, and a run that is made
+    twice, once on each input, draws the same both times.
+    """
+
+    def __init__(self, rng: np.random.Generator, runs: int, *, own_streams: bool, global_too: bool) -> None:
+        """For so many runs. `global_too`: seed the generators of `random` and `numpy.random` for each run."""
+        self._rng = rng
+        self._global_too = global_too
+        self._words = None
+        if own_streams or global_too:
+            self._words = rng.integers(0, 1 << 64, (runs, 4), np.uint64)
+            self._rng = np.random.Generator(np.random.SFC64(0))
+            self._state = sfc64_state(self._rng)
+
+    def of_run(self, run: int) -> np.random.Generator:
+        """The generator for a run, ready to draw from."""
+        if self._words is not None:
+            words = self._words[run]
+            self._state[:4], self._state[4] = words, 0
+            if self._global_too:
+                random.seed(int(words[0]) << 64 | int(words[1]))
+                np.random.seed(words.view(np.uint32))  # noqa: NPY002  # what the mechanism draws from
+        return self._rng
+
+
+@contextmanager
+def global_generators_kept() -> Iterator[None]:
+    """Put the states of the generators of `random` and `numpy.random` back in the end."""
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002
+
+
+def repeats(outcomes: Callable[[np.random.Generator], NDArray[np.float64]]) -> bool:
+    """Whether outcomes on both inputs, of shape (2, runs, width), vary, and are the same again from the same seed."""
+    first, again = (outcomes(np.random.Generator(np.random.SFC64(0))) for _ in range(2))
+    varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
+    return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """Stands for the output of a run that raised an exception of a class of this name."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class Kept:
+    """The outputs of the last runs on each input.
+
+    `again`: the same runs are asked for once more, for wider rows.
+    """
+
+    again: bool = False
+    _last: list[tuple[Data, int, Sequence[Any]]] = field(default_factory=list)
+
+    @contextmanager
+    def asked_again(self) -> Iterator[None]:
+        """While the same runs are asked for once more."""
+        self.again = True
+        try:
+            yield
+        finally:
+            self.again = False
+
+    def keep(self, data: Data, start: int, outputs: Sequence[Any]) -> None:
+        """Keep the outputs of runs from number `start` on, and those of the other input before."""
+        self._last = [*self._last[-1:], (data, start, outputs)]
+
+    def taken(self, data: Data, start: int, rows: NDArray[np.float64]) -> Sequence[Any] | None:
+        """The outputs of just these runs, where they are asked for again; None where they must be made."""
+        if self.again:
+            for kept, first, outputs in self._last:
+                if kept is data and first == start and len(outputs) == len(rows):
+                    return outputs
+        return None
+
+
+#: Attributes of an object of no known kind that an error message names.
+NAMED: Final = 5
+#: What a user gives as `outcome=`: a function from an output to an outcome, or names of its attributes, as
+#: "coef_,intercept_" or ("coef_", "intercept_").
+Outcome = Callable[[Any], Any] | str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributes:
+    """Reads attributes of an output, such as those of a fitted model: of one name its value, of several a tuple."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, output: Any) -> Any:
+        """Return the values. Raises `AttributeError` for an output that lacks one."""
+        return attrgetter(*self.names)(output)
+
+
+def summary(given: Outcome | None) -> Callable[[Any], Any] | None:
+    """Return the function that `outcome=` stands for. Raises `InvalidParameter` where it is none and no names."""
+    if given is None or callable(given):
+        return given
+    names = given.split(",") if isinstance(given, str) else [*given] if isinstance(given, Sequence) else []
+    plain = [name.strip() if isinstance(name, str) else "" for name in names]
+    if not plain or not all(part.isidentifier() for name in plain for part in name.split(".")):
+        raise InvalidParameter(
+            f"outcome={brief(given)} must be a function of what the mechanism returns, or names of its attributes, as "
+            "'coef_,intercept_'"
+        )
+    return Attributes(names=tuple(plain))
+
+
+def advice(value: Any) -> str:
+    """What to do about an object of a type that is no kind of outcome."""
+    kept = [name for name in vars(value) if name.endswith("_") and not name.startswith("_")] if _has_vars(value) else []
+    if kept:
+        return f"name the attributes of it that are released, as outcome={','.join(kept[:NAMED])!r}"
+    return (
+        "return a number, a flag, text, bytes, a date, a dict, a set, a dataclass, an array, a table or a list of such"
+    )
+
+
+def _has_vars(value: Any) -> bool:
+    return hasattr(value, "__dict__") and not isinstance(value, type)
+
+
+def summarised(outcome: Callable[[Any], Any], output: Any, name: str, run: int) -> Any:
+    """What the user's `outcome` makes of an output of a mechanism. Raises `InvalidOutcome` where that raises."""
+    try:
+        return outcome(output)
+    except Exception as error:
+        raise InvalidOutcome(
+            f"outcome= raised {type(error).__name__} ({error}) for {brief(output)}, which {name} returned on run "
+            f"{run}: return a number, a flag, text or a list of such for every output"
+        ) from error
+
 
 #: Types of most outcomes.
 FLOATS: Final = (float, np.float64)

@@ -1,8 +1,12 @@
-"""The choice: what the user has becomes a mechanism that runs compiled, as plain Python, or many runs a call."""
+"""The choice: what the user has becomes a mechanism that runs compiled, as plain Python, or many runs a call.
+
+`make=`: a mechanism that is made anew for each run, since one object would be used up by many.
+"""
 
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,20 +16,14 @@ from dpwitness.checks import brief
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, SlowMechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
-from dpwitness.mechanisms.draws import WORTH
-from dpwitness.mechanisms.handing import Handing
+from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.mechanism import Learned, Mechanism
-from dpwitness.mechanisms.outcomes.layout import RowLayout
-from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.refusals import refusal
+from dpwitness.mechanisms.mechanism import Handing, Learned, Mechanism, refusal
+from dpwitness.mechanisms.python import WORTH, Outcome, PythonMechanism
 from dpwitness.mechanisms.remote import Remote, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.summary import Outcome
 from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair, as_array
-
-__all__ = ["How", "Outcome", "as_mechanism", "called"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,3 +211,52 @@ def called(thing: Any) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = getattr(thing, "__name__", name)
     function.__module__ = type(thing).__module__
     return function
+
+
+class Made:
+    """A callable that makes a new mechanism by `make()` for each call, and calls that.
+
+    Attributes
+    ----------
+    example
+        One that was made to see its parameters, and the claim that it carries. It is never run.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        if not callable(make):
+            raise InvalidParameter(f"make={brief(make)} must be a function without parameters that returns a mechanism")
+        self.make = make
+        try:
+            self.example, another = make(), make()
+        except Exception as error:
+            raise InvalidParameter(
+                f"make= raised {type(error).__name__} ({error}): it must return a new mechanism, without parameters"
+            ) from error
+        if self.example is another:
+            raise InvalidParameter(
+                f"make= returned the same {type(another).__name__} twice: let it make a new one in each call"
+            )
+        function = called(self.example)
+        self.__name__ = self.__qualname__ = getattr(self.example, "__name__", type(self.example).__name__)
+        with suppress(TypeError, ValueError):  # a builtin without a signature: what matches parameters will say so
+            self.__signature__ = inspect.signature(function)
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """Make one, and run it."""
+        return called(self.make())(*values, **named)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, which needs no example: handles of C libraries cannot be sent."""
+        return {name: value for name, value in vars(self).items() if name != "example"}
+
+
+def given_or_made(mechanism: Any, make: Callable[[], Any] | None) -> Any:
+    """Return the mechanism, or what makes one for each run. Raises `InvalidParameter` unless exactly one was given."""
+    if (mechanism is None) == (make is None):
+        raise InvalidParameter("give a mechanism, or make=, a function that returns a new one for each run, not both")
+    return mechanism if make is None else Made(make)
+
+
+def example_of(thing: Any) -> Any:
+    """Return the object that carries a claim and a relation: one of those that are made, or the thing itself."""
+    return thing.example if isinstance(thing, Made) else thing

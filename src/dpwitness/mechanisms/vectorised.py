@@ -9,11 +9,8 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import array_rows
-from dpwitness.mechanisms.draws import Draws
-from dpwitness.mechanisms.kept import Raised
-from dpwitness.mechanisms.mechanism import Order, Rows, Turns
-from dpwitness.mechanisms.python import BACKWARDS, PythonMechanism, Side
-from dpwitness.mechanisms.raising import raised
+from dpwitness.mechanisms.mechanism import Order, Rows, Turns, raised
+from dpwitness.mechanisms.python import BACKWARDS, Draws, PythonMechanism, Raised, Side
 from dpwitness.neighbours import Data
 
 

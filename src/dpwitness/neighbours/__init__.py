@@ -9,10 +9,8 @@ from typing import Any, Final
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.bit_lists import Bits, bits
-from dpwitness.neighbours.datasets import Records, categories, flags, integers, like, numbers, records, text
-from dpwitness.neighbours.given_pairs import Pairs, as_relation, pairs
-from dpwitness.neighbours.histograms import Histogram, histogram
+from dpwitness.neighbours.domains import categories, flags, integers, numbers, text
+from dpwitness.neighbours.examples import like
 from dpwitness.neighbours.inputs import (
     Data,
     as_array,
@@ -24,15 +22,19 @@ from dpwitness.neighbours.inputs import (
     input_to_json,
     shown,
 )
+from dpwitness.neighbours.number_lists import Bits, Histogram, Queries, bits, histogram, queries
 from dpwitness.neighbours.pair import Pair, make_pair
-from dpwitness.neighbours.query_answers import Queries, queries
+from dpwitness.neighbours.records import Records, records
 from dpwitness.neighbours.relation import (
+    Pairs,
     Relation,
     adjacent,
     adjacent_candidates,
     adjacent_variations,
     alternatives,
+    as_relation,
     large,
+    pairs,
     relation_to_json,
     require_adjacent,
     same_relation,

@@ -12,8 +12,6 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.neighbours.inputs import shown
 
-__all__ = ["both", "difference", "same"]
-
 #: Differing entries that are listed.
 LISTED: Final = 12
 #: Letters of a text that is shown whole.

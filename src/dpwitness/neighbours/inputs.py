@@ -19,19 +19,6 @@ from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.values import unreadable_in, value_from_json, value_to_json
 
-__all__ = [
-    "Data",
-    "as_array",
-    "as_input",
-    "as_numbers",
-    "copier",
-    "input_from_json",
-    "input_key",
-    "input_to_json",
-    "read_only",
-    "shown",
-]
-
 #: An input: any Python object.
 Data = Any
 

@@ -1,5 +1,5 @@
 """What the pytest plugin `_dpwitness_pytest` imports when a test first asserts privacy."""
 
-from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
+from dpwitness.plugin.asserter import HealthCheckFailed, PrivacyViolation
 
 __all__ = ["HealthCheckFailed", "PrivacyViolation"]

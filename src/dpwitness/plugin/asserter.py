@@ -1,4 +1,7 @@
-"""The callable behind the fixture `assert_private`."""
+"""How a test of privacy fails.
+
+The callable behind the fixture `assert_private`.
+"""
 
 import hashlib
 import json
@@ -11,12 +14,10 @@ from typing import Any
 import pytest
 
 from _dpwitness_pytest import SETTINGS, Session
-from dpwitness.api.checking import check_problem
+from dpwitness.api.check import check_problem, require_budget
 from dpwitness.api.loop import prepared
-from dpwitness.api.requirements import require_budget
-from dpwitness.api.shrinking import SHRINK_TIME, shrink
+from dpwitness.api.replay import SHRINK_TIME, shrink
 from dpwitness.checks import near
-from dpwitness.effort import Effort
 from dpwitness.errors import (
     DPWitnessError,
     InvalidData,
@@ -28,10 +29,30 @@ from dpwitness.errors import (
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.plugin.database import Database, Saved
-from dpwitness.plugin.failures import HealthCheckFailed, PrivacyViolation
-from dpwitness.problem import Problem, Statement
+from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
+
+
+class PrivacyViolation(AssertionError):
+    """The claim is refuted; the message is the witness in plain English, `verdict` the `Violation`."""
+
+    def __init__(self, text: str, verdict: Any) -> None:
+        super().__init__(text)
+        self.verdict = verdict
+
+
+class HealthCheckFailed(DPWitnessError):
+    """The assertion would say nothing, or something wrong; `name` is the health check that says so."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"{name}: {text}; if this is meant so, pass suppress=[{name!r}]")
+        self.name = name
+
+
+for _failure in (PrivacyViolation, HealthCheckFailed):
+    _failure.__module__ = "dpwitness.plugin"  # as users import it, and shorter in the output
+
 
 #: Settings of an assertion that say what is tested; how hard, by the field of the effort that each is.
 STATED = ("make", "epsilon", "delta", "claim", "d_in", "neighbours", "data", "parameters", "outcome", "errors")

@@ -9,13 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from dpwitness.api.replaying import replay
-from dpwitness.effort import Effort
+from dpwitness.api.replay import replay
 from dpwitness.errors import InvalidWitness, MechanismError
 from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_atomically
 from dpwitness.neighbours import Data, Relation, adjacent, input_to_json, relation_to_json
-from dpwitness.problem import Problem
+from dpwitness.problem import Effort, Problem
 from dpwitness.results.verdict import Verdict
 from dpwitness.results.witness import Witness
 

@@ -5,10 +5,8 @@ from typing import Any, Final
 
 from dpwitness.results import codec
 from dpwitness.results.codec import Form
-from dpwitness.results.result import EARLY, HEAD, MIDDLE, NOTES, PARAMETER, TAIL, VERSIONS, WitnessedResult, maker
 from dpwitness.results.text import notes
-
-__all__ = ["Bound", "bound_from_json"]
+from dpwitness.results.verdict import EARLY, HEAD, MIDDLE, NOTES, PARAMETER, TAIL, VERSIONS, WitnessedResult, maker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -10,10 +10,8 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.evidence.counts import Counts
 from dpwitness.results import codec
 from dpwitness.results.codec import OMITTED, Form, Key, Kind, as_kind, many, optional
-from dpwitness.results.result import EARLY, HEAD, NOTES, TAIL, Result
 from dpwitness.results.text import notes, table
-
-__all__ = ["Curve", "PValueCurve", "curve_from_json"]
+from dpwitness.results.verdict import EARLY, HEAD, NOTES, TAIL, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,9 @@ from dpwitness.evidence.profile_band import BandLine, ProfileBand
 from dpwitness.neighbours import Pair
 from dpwitness.results import codec
 from dpwitness.results.codec import Form, Key, Kind, as_kind, many, optional
-from dpwitness.results.result import EARLY, HEAD, NOTES, TAIL, Keys, Result
 from dpwitness.results.text import confidence, inputs, label, notes, table
+from dpwitness.results.verdict import EARLY, HEAD, NOTES, TAIL, Keys, Result
 from dpwitness.results.witness import WITNESS, Witness, versions
-
-__all__ = ["BandEvent", "Profile", "profile_from_json"]
 
 #: ε between which the band is written, and steps of ε of its text, the first that needs few columns; false positive
 #: rates of both.

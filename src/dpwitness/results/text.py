@@ -7,8 +7,6 @@ from typing import Any, Final
 from dpwitness.neighbours import Data, Relation
 from dpwitness.neighbours.difference import both, summary
 
-__all__ = ["confidence", "inputs", "label", "named", "notes", "parameters", "rate", "relation_text", "short", "table"]
-
 #: Where the values of labelled lines begin.
 MARGIN: Final = 15
 

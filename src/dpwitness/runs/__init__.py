@@ -1,9 +1,9 @@
 """Runs of mechanisms: their streams, where they are made, and what is counted."""
 
 from dpwitness.runs.dask import on_cluster
+from dpwitness.runs.elsewhere import Remote
 from dpwitness.runs.executor import Executor, Threads, default_workers, in_time
 from dpwitness.runs.processes import on_all_cores
-from dpwitness.runs.remote import Remote
 from dpwitness.runs.runner import Progress, Runner, stack
 from dpwitness.runs.streams import Role, generator, order
 

@@ -10,12 +10,11 @@ from concurrent.futures import CancelledError
 from typing import Any, Final, TypeVar, cast
 
 from dpwitness.checks import brief
-from dpwitness.clock import Deadline
 from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
+from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.remote import Remote
-from dpwitness.runs.sending import Answer, Parcel
-from dpwitness.runs.worker import execute
+from dpwitness.runs.elsewhere import Remote
+from dpwitness.runs.worker import Answer, Parcel, execute
 
 #: The cluster of this machine's own processes, which is started when it is first used.
 LOCAL: Final = "local"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from dpwitness.clock import Deadline
 from dpwitness.errors import MechanismTimeout
+from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Pair
 

@@ -18,14 +18,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
-from dpwitness.cache import private_folder
-from dpwitness.clock import Deadline
+from dpwitness.machine import Deadline, private_folder
 from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.runs.elsewhere import Died, Remote
 from dpwitness.runs.executor import default_workers
-from dpwitness.runs.portions import Died
-from dpwitness.runs.remote import Remote
-from dpwitness.runs.sending import Answer, Parcel
-from dpwitness.runs.worker import execute, read
+from dpwitness.runs.worker import Answer, Parcel, execute, read
 
 #: Seconds after which processes that have nothing to do end.
 IDLE: Final = 60.0

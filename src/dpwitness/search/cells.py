@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate, CellsEstimate, Tally
-from dpwitness.claims.hyperplane import DivergenceClaim, Hyperplane
+from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, ScoreThreshold, widen
-from dpwitness.evidence.cells import admissible, best_cell_bet, in_reach
+from dpwitness.evidence.bet import admissible, best_cell_bet, in_reach
 from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import shrunken_log_ratio
-
-__all__ = ["Aim", "better", "better_by_rows"]
 
 Floats = NDArray[np.float64]
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dpwitness.candidate import Candidate, Estimate
-from dpwitness.clock import Deadline
-from dpwitness.effort import Effort
 from dpwitness.errors import MechanismError, MechanismTimeout
 from dpwitness.events import Event
+from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours import smaller as smaller_pairs
-from dpwitness.problem import Problem
+from dpwitness.problem import Effort, Problem
 from dpwitness.runs import Role, Runner
 from dpwitness.search.learners import learn_events
 from dpwitness.search.objectives import GrowthAt, value_of

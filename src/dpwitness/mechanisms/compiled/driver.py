@@ -19,8 +19,8 @@ import numba
 import numpy as np
 
 from dpwitness import jit, noise
-from dpwitness.cache import cache_folder, numba_cache, private_folder
 from dpwitness.events import encoding
+from dpwitness.machine import cache_folder, numba_cache, private_folder
 from dpwitness.mechanisms.compiled import placing, scratch
 from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
 

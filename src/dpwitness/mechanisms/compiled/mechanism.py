@@ -6,10 +6,9 @@ import numpy as np
 
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
-from dpwitness.mechanisms.draws import sfc64_state
-from dpwitness.mechanisms.mechanism import Mechanism, Order, Rows
-from dpwitness.mechanisms.outcomes.layout import flat_names
-from dpwitness.mechanisms.raising import of_both, raised
+from dpwitness.mechanisms.layout import flat_names
+from dpwitness.mechanisms.mechanism import Mechanism, Order, Rows, of_both, raised
+from dpwitness.mechanisms.python import sfc64_state
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 

@@ -1,6 +1,5 @@
 """Mechanisms that another environment's interpreter runs."""
 
-from dpwitness.mechanisms.remote.function import Remote, remote
-from dpwitness.mechanisms.remote.mechanism import RemoteMechanism
+from dpwitness.mechanisms.remote.client import Remote, RemoteMechanism, remote
 
 __all__ = ["Remote", "RemoteMechanism", "remote"]

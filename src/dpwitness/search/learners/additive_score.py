@@ -7,12 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.events import ScoreThreshold
-from dpwitness.search.learners.base import Proposal
 from dpwitness.search.learners.intervals import SHARES
+from dpwitness.search.learners.learner import Proposal
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, shrunken_log_ratio
-
-__all__ = ["AdditiveScores"]
 
 Floats = NDArray[np.float64]
 

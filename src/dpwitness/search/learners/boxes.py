@@ -5,13 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpwitness.events import Box
-from dpwitness.search.learners.base import Proposal
-from dpwitness.search.learners.choose import tolerance
 from dpwitness.search.learners.intervals import RankedInterval, best_intervals, intervals_within
+from dpwitness.search.learners.learner import Proposal, tolerance
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample
-
-__all__ = ["Boxes"]
 
 #: How many intervals are grown into boxes, and how many sides these may have.
 GROWN = 2

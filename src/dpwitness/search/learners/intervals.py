@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 
 from dpwitness.events import LARGEST, Event, Interval
 from dpwitness.events.encoding import LEAST_NUMBER
-from dpwitness.search.learners.base import Proposal
+from dpwitness.search.learners.learner import Proposal
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, SortedColumn
-
-__all__ = ["Intervals", "RankedInterval", "best_intervals", "intervals_within"]
 
 Floats = NDArray[np.float64]
 

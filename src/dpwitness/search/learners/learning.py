@@ -8,16 +8,13 @@ from typing import TypeVar
 
 from dpwitness.events.event import Rows
 from dpwitness.search.learners.additive_score import AdditiveScores
-from dpwitness.search.learners.base import Learner, RatedEvent
 from dpwitness.search.learners.boxes import Boxes
-from dpwitness.search.learners.choose import choose
 from dpwitness.search.learners.features import Features
 from dpwitness.search.learners.intervals import Intervals
+from dpwitness.search.learners.learner import Learner, RatedEvent, choose
 from dpwitness.search.learners.outcome_sets import OutcomeSets
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, sample_of
-
-__all__ = ["LEARNERS", "learn", "learn_events", "register_learner"]
 
 #: Asked in turn; of equally simple events that are nearly as good, that of the first learner wins.
 LEARNERS: list[Learner] = [OutcomeSets(), Intervals(), Boxes(), Features(), AdditiveScores()]

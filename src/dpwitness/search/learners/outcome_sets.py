@@ -6,12 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.events import OutcomeSet
-from dpwitness.search.learners.base import Proposal
-from dpwitness.search.learners.choose import tolerance
+from dpwitness.search.learners.learner import Proposal, tolerance
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, shrunken_log_ratio
-
-__all__ = ["OutcomeSets", "best_sets"]
 
 #: How many single outcomes are proposed, for either direction.
 SINGLES = 3

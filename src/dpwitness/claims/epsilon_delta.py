@@ -1,0 +1,170 @@
+"""(ε, δ)-differential privacy, and its case δ = 0 (Dwork & Roth 2014, Definition 2.4).
+
+Privacy profiles: many pairs (ε, δ) claimed at once (Balle & Wang 2018; Sommer, Meiser & Mohammadi 2019).
+"""
+
+import math
+import numbers
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpwitness.checks import brief, number
+from dpwitness.claims.claim import Floats, HalfPlane, points_of, shown
+from dpwitness.claims.regions import LARGEST, Points, PolygonClaim
+from dpwitness.errors import InvalidClaim
+
+#: Beyond e^700 a double overflows; no claim of that size says anything.
+LARGEST_EPSILON = 700.0
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxDP:
+    """(ε, δ)-differential privacy: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for all neighbours and all events S.
+
+    Dwork & Roth 2014, Definition 2.4; ε in nats, δ a probability. An event is tested as it is, so no conversion is
+    made. Refuted means: some event is more frequent on D than e^ε times its frequency on D′ plus δ. Refuting it at δ
+    says nothing of larger δ; it refutes whatever (ε, δ) was converted from, such as a ρ or a μ, too. The family's
+    parameter is ε, at a fixed δ. Raises `InvalidClaim` unless both are numbers, 0 ≤ ε ≤ 700 and 0 ≤ δ < 1.
+    """
+
+    kind: ClassVar[str] = "approx-dp"
+    symbol: ClassVar[str] = "ε"
+    curved: ClassVar[bool] = False
+
+    epsilon: float  # nats
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Real):
+                raise InvalidClaim(f"{name}={brief(value)} must be a number; other claims are objects, as ZCDP(0.5)")
+            object.__setattr__(self, name, number(name, value, InvalidClaim))  # a NumPy scalar is no JSON value
+        if not 0 <= self.epsilon <= LARGEST_EPSILON:
+            raise InvalidClaim(f"epsilon={self.epsilon!r} must be a number from 0 to 700")
+        if not 0 <= self.delta < 1:
+            raise InvalidClaim(f"delta={self.delta!r} must be at least 0 and below 1")
+
+    @property
+    def ratio(self) -> float:
+        """e^ε."""
+        return math.exp(self.epsilon)
+
+    @property
+    def parameter(self) -> float:
+        """ε in nats."""
+        return self.epsilon
+
+    def at(self, parameter: float) -> "ApproxDP":
+        """The claim of another ε at the same δ."""
+        return replace(self, epsilon=parameter)
+
+    def largest(self, q: float) -> float:
+        """min(1, e^ε·q + δ)."""
+        return min(1.0, self.ratio * q + self.delta)
+
+    def smallest(self, p: float, parameter: float) -> float:
+        """(p − δ)·e^−ε, at least 0, for the ε given."""
+        return max(p - self.delta, 0.0) * math.exp(-parameter)
+
+    def reached(self, p: Any, q: Any) -> Any:
+        """log((p − δ)/q), at least 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(np.asarray(p) > self.delta, np.log((np.asarray(p) - self.delta) / np.asarray(q)), 0.0)
+        return np.maximum(np.nan_to_num(ratio, nan=0.0, posinf=np.inf), 0.0)[()]
+
+    def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
+        """Slope e^ε, intercept δ, whatever the estimate: the region is one half-plane."""
+        return HalfPlane(self.ratio, self.delta)
+
+    def half_planes(self, parameters: Floats, p: float | None = None, q: float | None = None) -> HalfPlane:
+        """Slopes e^x, intercept δ."""
+        return HalfPlane(np.exp(parameters), self.delta)
+
+    def __str__(self) -> str:
+        """The claim in the signs of the field."""
+        epsilon = f"ε = {shown(self.epsilon)}"
+        return epsilon if self.delta == 0 else f"({epsilon}, δ = {shown(self.delta)})"
+
+    @property
+    def short(self) -> str:
+        """Such as "0.7-DP" or "(0.7, 1e-05)-DP"."""
+        return f"{shown(self.epsilon)}-DP" if self.delta == 0 else f"({shown(self.epsilon)}, {shown(self.delta)})-DP"
+
+    @property
+    def condition(self) -> str:
+        """What the family holds fixed."""
+        return f" at δ = {shown(self.delta)}" if self.delta else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The kind, ε and δ."""
+        return {"kind": self.kind, "epsilon": self.epsilon, "delta": self.delta}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "ApproxDP":
+        """Read what `to_json` wrote, its kind left out. Raises `InvalidClaim`."""
+        missing = {"epsilon", "delta"} - set(value)
+        if missing:
+            raise InvalidClaim(f"the claim lacks {sorted(missing)[0]!r}")
+        return cls(value["epsilon"], value["delta"])
+
+
+def PureDP(epsilon: float) -> ApproxDP:  # noqa: N802  # named as the claim that it makes
+    """ε-differential privacy: `ApproxDP` with δ = 0. ε in nats. Raises `InvalidClaim`."""
+    return ApproxDP(epsilon)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PrivacyProfile(PolygonClaim):
+    """(ε, δ)-differential privacy for every pair of a list: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for each of them.
+
+    What an accountant says of a mechanism is such a list, δ(ε) (Balle & Wang 2018, ICML; ε in nats, δ a probability),
+    and an accountant of dp-accounting or Opacus may be given in its place. No conversion is made: each pair is a
+    half-plane. They are tested together, with one false-alarm probability for all: refuted means that one of them,
+    which need not be named before, does not hold, so that the accountant is wrong about the mechanism. `points` are the
+    pairs, ascending in ε. The family's parameter is the excess x, in nats: the claim that all pairs (ε + x, δ) hold, so
+    that x = 0 is the claim itself. Raises `InvalidClaim` unless there is a pair, each with 0 ≤ ε ≤ 700 and 0 ≤ δ < 1,
+    and δ falls in ε.
+    """
+
+    kind: ClassVar[str] = "privacy-profile"
+
+    def __init__(self, points: Iterable[tuple[float, float]], excess: float = 0.0) -> None:
+        PolygonClaim.__init__(self, tuple(sorted(points_of("points", points))), excess)
+        for epsilon, delta in self.points:
+            if not (0 <= epsilon <= LARGEST and 0 <= delta < 1):
+                raise InvalidClaim(
+                    f"points: ({epsilon!r}, {delta!r}) must have ε from 0 to 700 and δ from 0 to below 1"
+                )
+        for (_, before), (epsilon, delta) in zip(self.points, self.points[1:], strict=False):
+            if delta > before:
+                raise InvalidClaim(
+                    f"points: δ={delta!r} at ε={epsilon!r} is larger than at a smaller ε: δ(ε) must fall"
+                )
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def sides(points: Points) -> tuple[Floats, Floats]:
+        """Slope e^ε and intercept δ of each pair."""
+        epsilons, deltas = np.array(points).T
+        return np.exp(epsilons), deltas
+
+    def __str__(self) -> str:
+        """The claim in the signs of the field."""
+        return f"the profile {self._listed}"
+
+    @property
+    def _listed(self) -> str:
+        shown = [f"({epsilon + self.excess:g}, {delta:g})" for epsilon, delta in self.points]
+        if len(shown) > 3:
+            shown = [*shown[:2], "…", shown[-1], f"of {len(self.points)} pairs"]
+        return ", ".join(shown).replace("…,", "…").replace(", of", " of")
+
+    @property
+    def short(self) -> str:
+        """Such as "private by the profile (0.5, 0.01), (1, 1e-05)"."""
+        return f"private by the profile {self._listed}"

@@ -1,0 +1,336 @@
+"""Claims whose region has a curved or many-sided boundary p = G(q): which of its supporting half-planes to bet on.
+
+A curved region is the intersection of infinitely many half-planes. A test of any of them is a test of the claim, so
+which one is taken is a matter of power alone; that each contains the region is a matter of validity, and is seen to
+where a claim computes it.
+
+Boundaries that are polygons: a region given by finitely many half-planes, and its family of excess ε.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar, Final, Self, TypeVar
+
+import numpy as np
+
+from dpwitness.claims.claim import Floats, HalfPlane, from_fields, in_range
+
+C = TypeVar("C", bound="CurvedClaim")
+
+#: Points of a boundary at which half-planes are computed: in log-odds of q they are 0.05 apart or closer.
+POINTS: Final = 1024
+#: Log-odds of the smallest q of a contact, 10⁻¹²: what is rarer no number of runs shows.
+LEAST_LOG_ODDS: Final = -27.6
+#: Parameters of a family at which contacts are computed; those between them are interpolated.
+NODES: Final = 25
+#: Probabilities below this are taken for it, where a logarithm is needed.
+TINY: Final = 1e-305
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contacts:
+    """Points of a boundary, ascending in q and p, of shape (k,), and what their half-planes are computed from.
+
+    `hints` has shape (m, k). Any convex combination of columns must give a half-plane that contains the region.
+    """
+
+    q: Floats
+    p: Floats
+    hints: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boundary:
+    """Contacts of a boundary and their half-planes."""
+
+    contacts: Contacts
+    planes: HalfPlane
+
+    def nearest(self, p: Any, q: Any) -> Any:
+        """The places of the contacts whose half-planes an estimate (p, q) exceeds most clearly. Broadcasts.
+
+        For an estimate outside the region: where KL(p ‖ p₀) + KL(q ‖ q₀) is least over the boundary (p₀, q₀), the law
+        of two independent sides that hides best behind the claim. It has one minimum, between q and the q₀ that the
+        boundary has at p, since KL is convex; bisection by the sign of its derivative finds it.
+        """
+        at, slopes = self.contacts, self.planes.slope
+        last = len(at.q) - 1
+        p, q = (np.nan_to_num(np.asarray(value, np.float64)) for value in (p, q))
+        low, high = np.searchsorted(at.q, q), np.searchsorted(at.p, p)
+        low, high = np.broadcast_arrays(np.clip(low, 0, last), np.clip(high, 0, last))
+        outside = low < high
+        middle = (low + high) // 2  # within the region: a half-plane that is near
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            pull, push = slopes / (at.p * (1 - at.p)), 1 / (at.q * (1 - at.q))
+            low, high = np.where(outside, low, middle), np.where(outside, high, middle)
+            for _ in range(math.ceil(math.log2(last + 1)) if last else 0):
+                half = (low + high) // 2
+                rises = (at.q[half] - q) * push[half] > (p - at.p[half]) * pull[half]
+                low, high = np.where(rises, low, half), np.where(rises, half, high)
+        return high
+
+    def usual(self) -> int:
+        """The place where p + q is nearest to 1, for bets without an estimate."""
+        return int(np.argmin(np.abs(self.contacts.p + self.contacts.q - 1)))
+
+
+class CurvedClaim(ABC):
+    """What claims with a curved boundary share; a claim says how its contacts and half-planes are computed."""
+
+    __slots__ = ()
+
+    curved: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def parameter(self) -> float:
+        """As in `Claim`."""
+
+    @property
+    def condition(self) -> str:
+        """Nothing is held fixed."""
+        return ""
+
+    @abstractmethod
+    def at(self: C, parameter: float) -> C:
+        """As in `Claim`."""
+
+    @abstractmethod
+    def reached(self, p: Any, q: Any) -> Any:
+        """The least parameter of the family that allows (p, q); 0 where all do. Broadcasts."""
+
+    @abstractmethod
+    def contacts(self) -> Contacts:
+        """Points of the boundary."""
+
+    @abstractmethod
+    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
+        """The half-planes of `at(x)` for parameters x of shape (k,), or one, and hints of shape (m, k)."""
+
+    def largest(self, q: float) -> float:
+        """G(q): the largest probability under D that the claim allows where D′ has q."""
+        if q <= 0:
+            return 0.0
+        if self.reached(1.0, q) <= self.parameter:
+            return 1.0
+        return _root(lambda p: float(self.reached(p, q)) - self.parameter, q, 1.0)
+
+    def smallest(self, p: float, parameter: float) -> float:
+        """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
+        if p <= TINY or self.reached(p, TINY) <= parameter:
+            return 0.0
+        return _root(lambda q: parameter - float(self.reached(p, q)), TINY, p)
+
+    def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
+        """The half-plane that an estimate exceeds most clearly, see `Boundary.nearest`; without one, some half-plane.
+
+        Broadcasts; independent sides are assumed.
+        """
+        boundary = boundary_of(self)
+        place = boundary.usual() if p is None or q is None else boundary.nearest(p, q)
+        slope, intercept = boundary.planes.slope[place], boundary.planes.intercept[place]
+        if np.ndim(slope) == 0:
+            return HalfPlane(float(slope), float(intercept))
+        return HalfPlane(slope, intercept)
+
+    def half_planes(self, parameters: Floats, p: float | None = None, q: float | None = None) -> HalfPlane:
+        """The half-planes of `at(x)` for every x of an array, as arrays of that shape."""
+        values = np.asarray(parameters, np.float64)
+        if not values.size:
+            return HalfPlane(np.empty(0), np.empty(0))
+        positive = values[values > 0]
+        low, high = (positive.min(), positive.max()) if positive.size else (1.0, 1.0)
+        nodes = np.geomspace(low, high, NODES) if low < high else np.array([low])
+        chosen = []
+        for node in nodes:
+            boundary = boundary_of(self.at(float(node)))
+            place = boundary.usual() if p is None or q is None else int(boundary.nearest(p, q))
+            chosen.append(boundary.contacts.hints[:, place])
+        at = np.log(np.maximum(values, low))
+        hints = np.array([np.interp(at, np.log(nodes), row) for row in np.array(chosen).T])
+        return self.planes(values, hints)
+
+
+@lru_cache(maxsize=512)
+def boundary_of(claim: CurvedClaim) -> Boundary:
+    """The boundary of a claim, with a half-plane for each point of it."""
+    found = claim.contacts()
+    planes = claim.planes(claim.parameter, found.hints)
+    slope, intercept = np.broadcast_arrays(planes.slope, planes.intercept)
+    return Boundary(found, HalfPlane(slope, intercept))
+
+
+def _root(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function of a probability between `low` and `high` is 0, to a relative 10⁻¹² of both tails."""
+    from scipy.optimize import brentq  # 0.2 s, needed for few claims
+
+    if high > 0.5 and rising(0.5) < 0:  # in the upper tail 1 − p counts
+        rest = brentq(lambda u: -rising(-math.expm1(u)), math.log(max(1 - high, 1e-17)), math.log(0.5), xtol=1e-12)
+        return float(-math.expm1(rest))
+    if rising(high) <= 0:
+        return high
+    if rising(low) >= 0:
+        return low
+    return float(math.exp(brentq(lambda u: rising(math.exp(u)), math.log(low), math.log(high), xtol=1e-12)))
+
+
+Points = tuple[tuple[float, float], ...]
+
+LARGEST: Final = 700.0
+
+#: Contacts on each side of the polygon.
+PER_SIDE: Final = 48
+#: Sides from which on fewer contacts are taken of each.
+MANY: Final = 64
+#: The smallest q of a contact, as a share of the largest of its side.
+LEAST: Final = 1e-12
+#: Slopes at most: beyond them a double overflows.
+STEEPEST: Final = 1e300
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PolygonClaim(CurvedClaim):
+    """A claim of finitely many half-planes, stated by `points`, and its family of excess ε.
+
+    The family's parameter is the excess x, in nats: the claim in which the slope of every side is e^x times as large,
+    so that x = 0 is the claim itself. A claim says which points it takes, and how their sides are computed. Raises
+    `InvalidClaim` for an excess that is not from 0 to 700.
+    """
+
+    kind: ClassVar[str]
+    symbol: ClassVar[str] = "excess ε"
+
+    points: Points
+    excess: float  # nats
+
+    def __init__(self, points: Points, excess: float = 0.0) -> None:
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "excess", excess)
+        in_range(self, "excess", 0.0, LARGEST)
+
+    @staticmethod
+    @abstractmethod
+    def sides(points: Points) -> tuple[Floats, Floats]:
+        """Slope and intercept of each side at no excess, of shape (k,)."""
+
+    @property
+    def parameter(self) -> float:
+        """The excess over every ε, in nats."""
+        return self.excess
+
+    def at(self, parameter: float) -> Self:
+        """The claim with every slope e^parameter times as large."""
+        found = object.__new__(type(self))  # the points were checked
+        object.__setattr__(found, "points", self.points)
+        object.__setattr__(found, "excess", float(parameter))
+        return found
+
+    def reached(self, p: Any, q: Any) -> Any:
+        """The least excess that allows (p, q)."""
+        return least_excess(*self.sides(self.points), p, q)
+
+    def largest(self, q: float) -> float:
+        """min(1, slope·e^excess·q + intercept) over all sides."""
+        slopes, intercepts = self.sides(self.points)
+        return float(smallest_of(slopes * math.exp(self.excess), intercepts, q))
+
+    def smallest(self, p: float, parameter: float) -> float:
+        """The least q at which every side allows p, at the excess given."""
+        slopes, intercepts = self.sides(self.points)
+        return least_allowed(slopes * math.exp(parameter), intercepts, p)
+
+    def contacts(self) -> Contacts:
+        """Points of the boundary; the hints are slopes and intercepts at no excess."""
+        found = _contacts(type(self), self.points)
+        return replace(found, q=found.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
+
+    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
+        """Slope·e^x, the same intercept: the half-planes where every ε may be exceeded by x. Broadcasts."""
+        slope, intercept = hints
+        with np.errstate(over="ignore"):
+            steeper = np.minimum(slope * np.exp(np.minimum(np.asarray(parameters, np.float64), LARGEST)), STEEPEST)
+        return HalfPlane(steeper * (1 + 4e-16), intercept + np.zeros_like(steeper))
+
+    def to_json(self) -> dict[str, Any]:
+        """The kind, the points and the excess."""
+        return {"kind": self.kind, "points": [list(point) for point in self.points], "excess": self.excess}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote, its kind left out; the excess may lack. Raises `InvalidClaim`."""
+        (points,) = from_fields(value, "points")
+        return cls(points, excess=value.get("excess", 0.0))
+
+
+@lru_cache(maxsize=64)
+def _contacts(kind: type[PolygonClaim], points: Points) -> Contacts:
+    return contacts_of(*kind.sides(points))
+
+
+def smallest_of(slopes: Floats, intercepts: Floats, q: Any) -> Any:
+    """min(1, min over the sides of slope·q + intercept). Broadcasts over q."""
+    q = np.asarray(q, np.float64)
+    return np.minimum(np.min(slopes * q[..., None] + intercepts, axis=-1), 1.0)
+
+
+def least_excess(slopes: Floats, intercepts: Floats, p: Any, q: Any) -> Any:
+    """The least x for which slope·e^x·q + intercept ≥ p on all sides; 0 where the sides allow (p, q). Broadcasts."""
+    p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
+    found = np.zeros(p.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for slope, intercept in zip(slopes, intercepts, strict=True):
+            over = np.where(p > intercept, np.log((p - intercept) / (slope * q)), 0.0)
+            found = np.maximum(found, np.nan_to_num(over, nan=0.0, posinf=np.inf))
+    return found[()]
+
+
+def least_allowed(slopes: Floats, intercepts: Floats, p: float) -> float:
+    """The least q that all sides allow at p."""
+    rising = slopes > 0
+    return float(min(np.max((p - intercepts[rising]) / slopes[rising], initial=0.0), 1.0))
+
+
+def contacts_of(slopes: Floats, intercepts: Floats) -> Contacts:
+    """Contacts along the boundary min(1, …), with the side of each as hints: its slope and its intercept."""
+    sides = _sides(np.minimum(slopes, STEEPEST), intercepts)
+    if not sides:  # nothing is claimed
+        sides = [(1.0, 1.0, 0.0, 1.0)]
+    each = PER_SIDE if len(sides) <= MANY else 4
+    q, hints = [], []
+    for slope, intercept, low, high in sides:
+        low = max(low, high * LEAST, 1e-305)
+        odds = np.linspace(_log_odds(low), _log_odds(min(high, 1 - 1e-12)), each + 2)[1:-1]
+        q.append(1 / (1 + np.exp(-odds)))
+        hints.append(np.tile([[slope], [intercept]], each))
+    at, side = np.concatenate(q), np.concatenate(hints, axis=1)
+    p = np.minimum(side[0] * at + side[1], 1 - 1e-15)
+    return Contacts(at, p, side)
+
+
+def _log_odds(q: float) -> float:
+    return float(np.log(q) - np.log1p(-q))
+
+
+def _sides(slopes: Floats, intercepts: Floats) -> list[tuple[float, float, float, float]]:
+    """The sides of the lower envelope below p = 1, from q = 0 on: slope, intercept, and both ends in q."""
+    order = np.lexsort((slopes, intercepts))
+    sides: list[tuple[float, float, float, float]] = []
+    for slope, intercept in zip(slopes[order], intercepts[order], strict=True):
+        if (sides and slope >= sides[-1][0]) or intercept >= 1:
+            continue  # above another side everywhere
+        meets = 0.0
+        while sides:
+            before = sides[-1]
+            meets = (intercept - before[1]) / (before[0] - slope)
+            if meets > before[2]:
+                break
+            sides.pop()
+            meets = 0.0
+        if sides:
+            sides[-1] = (*sides[-1][:3], meets)
+        sides.append((float(slope), float(intercept), float(meets), 1.0))
+    # Where p reaches 1 nothing can exceed the boundary any more.
+    return [(s, t, low, min(high, (1 - t) / s)) for s, t, low, high in sides if s > 0 and low < min(high, (1 - t) / s)]

@@ -1,0 +1,313 @@
+"""Outcomes by one entry: between two ends.
+
+Outcomes by one entry: not between two ends.
+
+Outcomes by several entries: in every one of several intervals.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.checks import brief, items, kind
+from dpwitness.errors import InvalidParameter
+from dpwitness.events.encoding import LEAST_NUMBER, NESTED, is_code, is_exception, is_length
+from dpwitness.events.event import (
+    LARGEST,
+    Event,
+    Label,
+    Rows,
+    Thresholds,
+    as_noun,
+    column,
+    column_from_json,
+    edge,
+    finite_from_json,
+    list_from_json,
+    number_from_json,
+    number_text,
+    number_to_json,
+    object_from_json,
+    place_text,
+    register_event,
+)
+
+#: How many digits rounded bounds have, in turn.
+DIGITS = (1, 2, 3)
+
+
+@register_event
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Outcomes whose entry `coordinate` (from 0) is there and lies in [low, high).
+
+    `low` = −inf means no lower end and `high` = +inf no upper end: infinite entries on that side are in it. So
+    [+inf, +inf] is the one entry +inf, and [−inf, −`LARGEST`) the one entry −inf. Raises `InvalidParameter`.
+    """
+
+    kind: ClassVar[str] = "interval"
+
+    coordinate: int
+    low: float = -np.inf
+    high: float = np.inf
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coordinate", column(self.coordinate))
+        object.__setattr__(self, "low", edge("low", self.low))
+        object.__setattr__(self, "high", edge("high", self.high))
+        if not (self.low < self.high or self.low == self.high == np.inf):
+            raise InvalidParameter(f"low={self.low!r}, high={self.high!r}: need low < high")
+
+    @property
+    def width(self) -> int:
+        """As in `Event`."""
+        return self.coordinate + 1
+
+    @property
+    def complexity(self) -> tuple[int, int]:
+        """How many of the bounds are finite, and at least 1; level 0, of codes of texts as of a list of outcomes 2."""
+        level = 2 if (is_code(self.low) or is_code(self.high)) and not self._single_code else 0
+        return level, 1 + (math.isfinite(self.low) and math.isfinite(self.high))
+
+    @property
+    def _single_code(self) -> bool:
+        """Whether it holds one code alone: one text, or None."""
+        return is_code(self.low) and self.high <= np.nextafter(self.low, np.inf)
+
+    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+        """As in `Event`."""
+        if self.coordinate >= rows.shape[1]:
+            return np.zeros(len(rows), np.bool_)
+        column = rows[:, self.coordinate]
+        # Half-open: an atom on a shared edge must count once. NaN compares false: an absent entry is never inside.
+        if self.high == np.inf:
+            return column >= self.low
+        if self.low == -np.inf:
+            return column < self.high
+        return (column >= self.low) & (column < self.high)
+
+    def thresholds(self) -> "tuple[()] | tuple[Thresholds[Interval], Thresholds[Interval]]":
+        """Entries at least t, and entries at most −t; none for one code, whose place among others has no meaning."""
+        if self._single_code:
+            return ()
+        j = self.coordinate
+        return (
+            Thresholds(value=lambda rows: _entries(rows, j), above=lambda t: Interval(coordinate=j, low=t)),
+            Thresholds(
+                value=lambda rows: -_entries(rows, j, absent=np.inf),
+                above=lambda t: Interval(coordinate=j, high=float(np.nextafter(-t, np.inf))),
+            ),
+        )
+
+    def intersection(self, other: "Interval") -> "Interval | None":
+        """What lies in another interval of the same entry too; None where that is empty."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        if not (low < high or low == high == np.inf):
+            return None
+        return Interval(coordinate=self.coordinate, low=low, high=high)
+
+    def simpler(self) -> Sequence[Event]:
+        """With one of two bounds each."""
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            return ()
+        return Interval(coordinate=self.coordinate, low=self.low), Interval(coordinate=self.coordinate, high=self.high)
+
+    def rounded(self) -> Iterator[Event]:
+        """With bounds of 1, 2 and 3 digits."""
+        for digits in DIGITS:
+            rounded = self.rounded_to(digits)
+            if rounded is not None and rounded != self:
+                yield rounded
+
+    def rounded_to(self, digits: int) -> "Interval | None":
+        """With bounds of so many significant digits; None where nothing would lie between them."""
+        low, high = (float(f"{bound:.{digits}g}") for bound in (self.low, self.high))
+        return Interval(coordinate=self.coordinate, low=low, high=high) if low < high else None
+
+    def describe(self, noun: str = "value", label: Label | None = None) -> str:
+        """As in `Event`."""
+        place = place_text(self.coordinate, noun)
+        if self._single_code and is_exception(self.low):
+            return (label and label(self.low)) or f"{place} {number_text(self.low)}"
+        if self.low == np.inf:
+            return f"{place} ∞"
+        if self._single_code:
+            return f"{place} {(label and label(self.low)) or number_text(self.low)}"
+        lengths = self._lengths()
+        if lengths is not None:
+            return f"{place} {lengths}"
+        if self.low == -np.inf and self.high == -LARGEST:
+            return f"{place} −∞"
+        if self.low == -np.inf and self.high == LEAST_NUMBER:
+            return f"{place} no number, or −∞"
+        if self.low == LEAST_NUMBER:
+            return f"{place} a number above −∞" + (f" and below {number_text(self.high)}" if self.high < np.inf else "")
+        if self.low == -np.inf and self.high == np.inf:
+            return f"{place} present"
+        if self.low == -np.inf:
+            others = ", or no number" if self.coordinate in as_noun(noun).mixed and self.high > LEAST_NUMBER else ""
+            return f"{place} below {number_text(self.high)}{others}"
+        if self.high == np.inf:
+            return f"{place} at least {number_text(self.low)}"
+        return f"{place} from {number_text(self.low)} to below {number_text(self.high)}"
+
+    def _lengths(self) -> str | None:
+        """How long the lists are whose lengths lie inside, where an end is a length: a longer list comes before."""
+        ends = [_length(end) if is_length(end) else None for end in (self.low, self.high)]
+        if ends == [None, None]:
+            return None
+        most, above = ends
+        least = "" if above is None else f"at least {above + 1}"
+        said = " and ".join(filter(None, (least, "" if most is None else f"at most {most}")))
+        other = ", or no number" if self.low == -np.inf else ", or a number" if self.high == np.inf else ""
+        if above is None and LEAST_NUMBER < self.high < np.inf:
+            other = f", or a number below {number_text(self.high)}"
+        return f"a list of {said} values{other}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `Event`; no end is null, the end +inf the text "inf"."""
+        return {
+            "kind": self.kind,
+            "coordinate": self.coordinate,
+            "low": None if self.low == -np.inf else number_to_json(self.low),
+            "high": None if self.high == np.inf else self.high,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Self:
+        """As in `Event`."""
+        low, high = value["low"], value["high"]
+        return cls(
+            coordinate=column_from_json(value["coordinate"]),
+            low=-np.inf if low is None else number_from_json(low),
+            high=np.inf if high is None else finite_from_json(high),
+        )
+
+
+def _length(end: float) -> int:
+    """The length of the longest list that does not come before an end."""
+    return math.floor((end / NESTED - 1) * 2**32)
+
+
+def _entries(rows: Rows, coordinate: int, absent: float = -np.inf) -> NDArray[np.float64]:
+    """One entry of every row."""
+    if coordinate >= rows.shape[1]:
+        return np.full(len(rows), absent)
+    column = rows[:, coordinate]
+    return np.where(np.isnan(column), absent, column)
+
+
+@register_event
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """Outcomes that are not in an interval: their entry is below it, above it, or absent."""
+
+    kind: ClassVar[str] = "outside"
+
+    interval: Interval
+
+    def __post_init__(self) -> None:
+        kind("interval", self.interval, Interval, "an Interval", InvalidParameter)
+
+    @property
+    def width(self) -> int:
+        """As in `Event`."""
+        return self.interval.width
+
+    @property
+    def complexity(self) -> tuple[int, int]:
+        """Level 1; as many bounds as the interval has."""
+        return 1, self.interval.complexity[1]
+
+    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+        """As in `Event`."""
+        return ~self.interval.contains(rows)
+
+    def simpler(self) -> Sequence[Event]:
+        """Below the interval, and above it."""
+        j, low, high = self.interval.coordinate, self.interval.low, self.interval.high
+        below = [Interval(coordinate=j, high=low)] if -np.inf < low < np.inf else []
+        return below + ([Interval(coordinate=j, low=high)] if high < np.inf else [])
+
+    def rounded(self) -> Iterator[Event]:
+        """As in `Event`: outside the rounded intervals."""
+        return (Outside(interval=event) for event in self.interval.rounded() if isinstance(event, Interval))
+
+    def describe(self, noun: str = "value", label: Label | None = None) -> str:
+        """As in `Event`."""
+        if self.interval.low == -np.inf and self.interval.high == np.inf:
+            return f"{place_text(self.interval.coordinate, noun)} absent"
+        return f"not: {self.interval.describe(noun, label)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `Event`."""
+        return {"kind": self.kind, "interval": self.interval.to_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Self:
+        """As in `Event`."""
+        inner = value["interval"]
+        if not isinstance(inner, Mapping) or inner.get("kind") != Interval.kind:
+            raise ValueError(f"interval={brief(inner)} must be an interval")
+        return cls(interval=Interval.from_json(inner))
+
+
+@register_event
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Outcomes in every one of several intervals. Raises `InvalidParameter`."""
+
+    kind: ClassVar[str] = "box"
+
+    sides: tuple[Interval, ...]
+
+    def __post_init__(self) -> None:
+        sides = tuple(items("sides", self.sides))
+        if not sides or not all(isinstance(side, Interval) for side in sides):
+            raise InvalidParameter(f"sides={brief(self.sides)}: a box needs at least one side, each an Interval")
+        object.__setattr__(self, "sides", sides)
+
+    @property
+    def width(self) -> int:
+        """As in `Event`."""
+        return max(side.width for side in self.sides)
+
+    @property
+    def complexity(self) -> tuple[int, int]:
+        """Level 1; how many sides."""
+        return 1, len(self.sides)
+
+    def contains(self, rows: Rows) -> NDArray[np.bool_]:
+        """As in `Event`."""
+        inside = self.sides[0].contains(rows)
+        for side in self.sides[1:]:
+            inside &= side.contains(rows)
+        return inside
+
+    def simpler(self) -> Sequence[Event]:
+        """Each side alone."""
+        return self.sides
+
+    def rounded(self) -> Iterator[Event]:
+        """With all bounds of 1, of 2 and of 3 digits."""
+        for digits in DIGITS:
+            sides = [rounded for side in self.sides if (rounded := side.rounded_to(digits)) is not None]
+            if len(sides) == len(self.sides) and tuple(sides) != self.sides:
+                yield Box(tuple(sides))
+
+    def describe(self, noun: str = "value", label: Label | None = None) -> str:
+        """As in `Event`."""
+        return " and ".join(side.describe(noun, label) for side in self.sides)
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `Event`."""
+        return {"kind": self.kind, "sides": [side.to_json() for side in self.sides]}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Self:
+        """As in `Event`."""
+        return cls(tuple(Interval.from_json(object_from_json(side)) for side in list_from_json(value["sides"])))

@@ -1,0 +1,189 @@
+"""Where machine code is kept on disk: only where nobody else can put any, since what lies there is executed.
+
+A folder that does not exist yet is made. Where one cannot be used, the next is: $DPWITNESS_CACHE_DIR, the user's cache
+folder, one of the user's own among the temporary files, and in the end one of this process alone, without which every
+process compiles anew. What was asked for and is not done is said, once a process, with what to do.
+
+Deadlines that compiling does not use up: its time is not the mechanism's, and a second check needs none of it.
+"""
+
+import atexit
+import os
+import shutil
+import stat
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from platformdirs import user_cache_path
+
+#: What was said already, by this process.
+_said: set[str] = set()
+
+
+def cache_folder() -> Path:
+    """Where driver modules are kept; see the module.
+
+    What lies there is executed. So a folder is used only if it is the user's own and no one else may write to it or
+    put another in its place. Warns where the one that was asked for is not used, and where there is none.
+    """
+    given = os.environ.get("DPWITNESS_CACHE_DIR")
+    if given:
+        refused = _refusal(Path(given))
+        if refused is None:
+            return Path(given)
+        _say(f"DPWITNESS_CACHE_DIR={given} is not used: {refused}")
+    usual = user_cache_path("dpwitness", appauthor=False)
+    refused = _refusal(usual)
+    if refused is None:
+        return usual
+    temporary = Path(tempfile.gettempdir()) / f"dpwitness-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    if not temporary.is_symlink() and _refusal(temporary) is None:
+        return temporary
+    _say(
+        f"every process compiles anew, since {usual} is not used for machine code ({refused}): set DPWITNESS_CACHE_DIR "
+        "to a folder of your own"
+    )
+    return private_folder()
+
+
+def _refusal(folder: Path) -> str | None:
+    """Why a folder, which is made where it is not there, is not used; None where it is."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not only_ours(folder):
+            return f"others can write to it, or to what leads to it; use a folder of your own (chmod go-w {folder})"
+        return None if os.access(folder, os.W_OK) else "it is read-only; use a folder that you can write to"
+    except OSError as error:
+        return f"it cannot be made ({error.strerror or error}); use a folder that you can write to"
+
+
+def _say(message: str) -> None:
+    """Warn, once a process."""
+    if message not in _said:
+        _said.add(message)
+        warnings.warn(message, UserWarning, stacklevel=4)
+
+
+@contextmanager
+def numba_cache() -> Iterator[None]:
+    """While this lasts numba keeps what it compiles in a folder that nobody else can write to.
+
+    In its own, $NUMBA_CACHE_DIR, where that is such a folder, or none is set: then beside the source, or in the user's
+    cache folder. Else in ours.
+    """
+    import numba  # 0.4 s; who asks for the folder compiles
+
+    given: str = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time
+    refused = _refusal(Path(given)) if given else None
+    if refused is None:
+        yield
+        return
+    _say(f"NUMBA_CACHE_DIR={given} is not used: {refused}")
+    with numba_writes_to(cache_folder()):
+        yield
+
+
+@contextmanager
+def numba_writes_to(folder: Path) -> Iterator[None]:
+    """While this lasts numba keeps what it compiles in a folder."""
+    import numba
+
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time
+    numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+def only_ours(folder: Path) -> bool:
+    """Whether a folder is the user's own, and nobody but the user and root can change it or what leads to it."""
+    if not hasattr(os, "getuid"):
+        return True  # access lists instead of owners and modes: a user's folders are the user's
+    own = os.getuid()
+    inner = folder.resolve()
+    status = inner.stat()
+    if status.st_uid != own or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return False
+    for outer in inner.parents:
+        status = outer.stat()
+        shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
+        if status.st_uid not in (own, 0) or shared:
+            return False
+    return True
+
+
+@cache
+def private_folder() -> Path:
+    """A folder for this process alone, removed at its end."""
+    folder = tempfile.mkdtemp(prefix="dpwitness-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+#: Seconds of compiling at most that a deadline waits for: a mechanism that compiles in every run must end too.
+MOST_COMPILING: Final = 300.0
+
+
+class Stopwatch:
+    """Seconds during which at least one of several overlapping activities was going on, on any thread.
+
+    `now` is a clock in seconds, for tests.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._running = 0
+        self._since = 0.0
+        self._total = 0.0
+
+    def start(self) -> None:
+        """One activity begins; those that begin within another add nothing."""
+        with self._lock:
+            if self._running == 0:
+                self._since = self._now()
+            self._running += 1
+
+    def stop(self) -> None:
+        """One activity ends."""
+        with self._lock:
+            self._running -= 1
+            if self._running == 0:
+                self._total += self._now() - self._since
+
+    @property
+    def seconds(self) -> float:
+        """The time so far, the one that is going on included."""
+        with self._lock:
+            return self._total + (self._now() - self._since if self._running else 0.0)
+
+
+#: The seconds that numba has compiled in this process; `jit`, where numba is imported, starts and stops it.
+COMPILING: Final = Stopwatch()
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A time by `time.monotonic` that moves by the seconds spent compiling from the making of this value on."""
+
+    at: float
+    compiled: float = field(default_factory=lambda: COMPILING.seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds until then, at least 0."""
+        compiling = min(COMPILING.seconds - self.compiled, MOST_COMPILING)
+        return max(self.at + compiling - time.monotonic(), 0.0)
+
+    def earlier(self, seconds: float) -> "Deadline":
+        """The same, so many seconds before."""
+        return Deadline(self.at - seconds, self.compiled)

@@ -1,0 +1,429 @@
+"""What a run of plain Python returned, of whatever type, as a row of numbers; see `dpwitness.events.encoding`.
+
+Outcomes that a user can tell apart have rows that differ, up to a hash of 48 bits. What is no number, flag, text, None
+or sequence begins with a symbol that says of what kind it is:
+
+=====================  ========================================================================================
+dict                   a symbol of its keys in their order; then, by the codes of the keys, each key and its value
+set, frozenset         a symbol, how many, the elements by their codes: their order is nothing that was released
+dataclass              a symbol of the class and its fields; then the values
+bytes                  a symbol of all of them, how many, and the first `BYTES` as numbers
+complex                a symbol, the real and the imaginary part
+Decimal, Fraction      the nearest float, then a symbol of the exact number
+date, time, duration   seconds (of a date since 1970), then a symbol of the exact value
+Enum                   a symbol of the class and the member's name
+array                  as a list; of records, a symbol of the fields first
+others                 what `numpy.asarray` makes of them, where they offer `__array__`; see also `of_pandas`
+=====================  ========================================================================================
+
+Single values as entries of a row.
+
+Values that hold others, as entries of a row.
+
+Columns with an index as entries of a row that knows places, whatever library they come from.
+"""
+
+import datetime
+import enum
+import fractions
+import importlib
+import importlib.util
+import math
+import numbers
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache, singledispatch
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.events.encoding import NOT_A_NUMBER, array_rows, entries, nested, symbol
+
+#: Labels that a mechanism keeps for people: random texts must not fill the memory.
+LABELS: Final = 10_000
+#: Names of keys that a text lists.
+LISTED: Final = 12
+#: Behind the entry of a sequence of one entry, where the mechanism returns bare values too.
+SINGLE: Final = symbol("sequence of one")
+
+#: Words whose names are a user's own.
+QUOTED: Final = ("key", "field", "column", "index", "attribute", "element")
+SEQUENCES: Final = (tuple, list, deque, range)
+
+#: Where an entry stands in an outcome, made by `Row.at`; None at the top.
+Place = Any
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """The entries of one outcome, one behind the other, and the texts behind them.
+
+    `structured`: whether the outcome holds more than single values, so that rows by position would not do: see
+    `layout.KeyedRow`, which knows places.
+    """
+
+    keyed: ClassVar[bool] = False
+
+    entries: list[float] = field(default_factory=list)
+    labels: dict[float, str] = field(default_factory=dict)
+    structured: bool = False
+
+    def put(self, entry: float, place: Place, label: str | None = None) -> None:
+        """Append an entry; `label` is the text that stands behind it."""
+        self.entries.append(entry)
+        if label is not None:
+            self.label(entry, label)
+
+    def label(self, entry: float, text: str) -> None:
+        """Keep the text that stands behind an entry."""
+        if len(self.labels) < LABELS or entry in self.labels:
+            self.labels[entry] = text
+
+    def at(self, place: Place, word: str, name: Any) -> Place:
+        """The place within another that a word and a name lead to, such as "key" and "a"."""
+        self.structured = True
+
+    def length(self, length: int, place: Place, what: str = "values") -> None:
+        """Append an entry for the number of values that something holds."""
+        self.structured = True
+        self.put(nested(length), place)
+
+    def block(self, numbers: list[float], place: Place) -> None:
+        """Append the entries of an array of numbers."""
+        self.entries += numbers
+
+    def add(self, value: Any, place: Place = None) -> None:
+        """Append the entries of a value. Raises `TypeError` for what cannot be told from others of its kind."""
+        kind = type(value)
+        if kind is float or kind is int or kind is bool or value is None:
+            for entry in entries(value):
+                self.put(entry, place)
+        elif kind is str:
+            self.put(entries(value)[0], place, value)
+        else:
+            append(value, self, place)
+
+    def extend(self, values: Iterable[Any], place: Place, word: str = "value") -> None:
+        """Append the entries of several values."""
+        for value in values:
+            # The common case by itself: −0, NaN and all other types take ten times as long.
+            if type(value) is float and (value < 0 or value > 0):
+                self.entries.append(value)
+            else:
+                self.add(value)
+
+
+def row_of(value: Any, row: Row) -> None:
+    """Write an outcome into an empty row: of a sequence the entries alone, without their number.
+
+    Raises `TypeError` for an object of a type that is not known, and `RecursionError` for one that holds itself.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if is_sequence(value):
+        append_entries(value, row, None)
+    else:
+        row.add(value)
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether the row of an outcome is that of its entries."""
+    return isinstance(value, SEQUENCES) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def said(outer: str, word: str, name: Any) -> str:
+    """A place for people, such as "key 'a', value 2"; `outer` names the place that it lies in, empty at the top."""
+    if isinstance(name, np.generic):
+        name = name.item()
+    own = f"{word} {name!r}" if word in QUOTED else f"{word} {name}"
+    return f"{outer}, {own}" if outer else own
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Names in their order, for people; of many the first."""
+    shown = [repr(name.item() if isinstance(name, np.generic) else name) for name in names[:LISTED]]
+    return ", ".join(shown) + (f", … ({len(names)})" if len(names) > LISTED else "") or "none"
+
+
+@singledispatch
+def append(value: Any, row: Row, place: Place) -> None:
+    """Append the entries of an object to a row; `append.register` adds a type.
+
+    Raises `TypeError` for a type that is not known.
+    """
+    _import_for(type(value).__module__.partition(".")[0])
+    known = append.dispatch(type(value))
+    if known is not append.dispatch(object):
+        known(value, row, place)
+    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        _append_fields(value, row, place)
+    elif hasattr(value, "__array__") and not isinstance(value, type):
+        _append_converted(value, row, place)
+    else:
+        raise TypeError(f"{type(value).__name__} is no kind of outcome")
+
+
+@cache
+def _import_for(library: str) -> None:
+    """Import what knows the types of a library: only where somebody returns one is the library imported."""
+    name = f"{__package__}.of_{library}"
+    if importlib.util.find_spec(name) is not None:
+        importlib.import_module(name)
+
+
+def _append_fields(value: Any, row: Row, place: Place) -> None:
+    """A dataclass."""
+    names = [*value.__dataclass_fields__]
+    row.put(symbol("dataclass", repr((type(value).__qualname__, names))), place, type(value).__name__)
+    for name in names:
+        row.add(getattr(value, name), row.at(place, "field", name))
+
+
+def _append_converted(value: Any, row: Row, place: Place) -> None:
+    """What offers itself as an array: tensors, columns and the like of other libraries."""
+    array = np.asarray(value.detach() if hasattr(value, "detach") else value)
+    if array.ndim == 0 and array.dtype.kind == "O":
+        raise TypeError(f"{type(value).__name__} is no kind of outcome")
+    row.put(symbol("array", type(value).__qualname__), place, type(value).__name__)
+    row.add(array, place)
+
+
+def key_codes(value: Any, row: Row) -> list[float]:
+    """The entries of a key or an element, by which it is sorted; its labels go to the row's."""
+    own = Row(labels=row.labels)
+    own.add(value)
+    return own.entries
+
+
+def append_entries(value: Any, row: Row, place: Place) -> None:
+    """The entries of a sequence, one after the other."""
+    if not isinstance(value, np.ndarray):
+        names = getattr(value, "_fields", None)
+        if names is not None and isinstance(value, tuple):
+            for name, item in zip(names, value, strict=True):
+                row.add(item, row.at(place, "field", name))
+        else:
+            row.extend(value, place)
+        return
+    if value.dtype.names is not None:
+        row.put(symbol("records", repr(value.dtype.names)), place, "records")
+        row.extend(list(value), place, "row")
+        return
+    if isinstance(value, np.matrix):  # whose rows are matrices again
+        value = np.asarray(value)
+    elif isinstance(value, np.ma.MaskedArray):  # None where an entry is masked
+        row.extend(value.tolist(), place)
+        return
+    quick = numeric_entries(value)
+    if quick is None:
+        row.extend(
+            value.tolist() if value.ndim == 1 and value.dtype.kind in "OUSbiuc" else list(value), place,
+            "value" if value.ndim == 1 else "row",
+        )  # fmt: skip
+        return
+    row.block(quick, place)
+
+
+def numeric_entries(value: NDArray[Any]) -> list[float] | None:
+    """The entries of a plain array of one axis that holds flags or numbers of at most 64 bits; None for any other."""
+    if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
+        return None
+    rows = array_rows(value.reshape(1, -1))
+    return None if rows is None else rows[0].tolist()
+
+
+#: Bytes of a value that have an entry each.
+BYTES: Final = 32
+EPOCH: Final = datetime.datetime(1970, 1, 1)
+
+
+@append.register
+def _(value: numbers.Number, row: Row, place: Place) -> None:
+    if isinstance(value, enum.Enum):
+        append.dispatch(enum.Enum)(value, row, place)
+        return
+    if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
+        row.put(symbol("complex"), place, "complex")
+        row.add(value.real, row.at(place, "part", "real"))
+        row.add(value.imag, row.at(place, "part", "imaginary"))
+        return
+    for entry in entries(value):
+        row.put(entry, place)
+    if isinstance(value, np.longdouble) and math.isfinite(value) and float(value) != value:
+        row.put(symbol("long double", repr(value)), place, str(value))
+
+
+@append.register(np.bool_)
+@append.register(str)
+def _(value: Any, row: Row, place: Place) -> None:
+    if isinstance(value, enum.Enum):
+        append.dispatch(enum.Enum)(value, row, place)
+    else:
+        row.put(entries(value)[0], place, str(value) if isinstance(value, str) else None)
+
+
+@append.register(Decimal)
+@append.register(fractions.Fraction)
+def _(value: Any, row: Row, place: Place) -> None:
+    try:
+        row.add(float(value), place)
+    except OverflowError:  # of a fraction
+        row.put(math.inf if value > 0 else -math.inf, place)
+    except ValueError:  # a signalling NaN
+        row.put(NOT_A_NUMBER, place)
+    row.put(symbol(type(value).__name__, f"{value!s}"), place, str(value))
+
+
+@append.register
+def _(value: enum.Enum, row: Row, place: Place) -> None:
+    name = f"{type(value).__qualname__}.{value.name or value.value}"  # a combination of flags may have no name
+    row.put(symbol("enum", name), place, name)
+
+
+@append.register(bytes)
+@append.register(bytearray)
+@append.register(memoryview)
+def _(value: Any, row: Row, place: Place) -> None:
+    held = bytes(value)
+    row.put(symbol("bytes", held.hex()), place, repr(held) if len(held) <= BYTES else f"{len(held)} bytes")
+    row.length(len(held), place, "bytes")
+    row.extend(held[:BYTES], place, "byte")
+
+
+@append.register(datetime.date)
+@append.register(datetime.time)
+@append.register(datetime.timedelta)
+def _(value: Any, row: Row, place: Place) -> None:
+    if value != value:  # pandas' NaT is of such a type
+        row.put(symbol("missing", str(value)), place, str(value))
+        return
+    if isinstance(value, datetime.timedelta):
+        seconds = value.total_seconds()
+    elif isinstance(value, datetime.datetime):
+        seconds = (value.replace(tzinfo=None) - EPOCH).total_seconds()
+    elif isinstance(value, datetime.date):
+        seconds = 86_400.0 * (value.toordinal() - EPOCH.toordinal())
+    else:
+        seconds = value.hour * 3600.0 + value.minute * 60 + value.second + value.microsecond / 1e6
+    exact = repr(value) if isinstance(value, datetime.timedelta) else value.isoformat()
+    row.add(seconds, place)
+    row.put(symbol("time", f"{exact} {getattr(value, 'fold', 0)}"), place, str(value))
+
+
+@append.register(np.datetime64)
+@append.register(np.timedelta64)
+def _(value: Any, row: Row, place: Place) -> None:
+    if np.isnat(value):
+        row.put(symbol("missing", "NaT"), place, "NaT")
+        return
+    row.add(int(value.astype(np.int64)), place)
+    row.put(symbol("time", value.dtype.str), place, value.dtype.str)
+
+
+#: What stands at the place of an element of a set.
+PRESENT: Final = symbol("element")
+#: Types of elements that come again, so that each has a place of its own.
+NAMES: Final = (str, bytes, int, type(None))
+
+
+@append.register
+def _(value: Mapping, row: Row, place: Place) -> None:  # type: ignore[type-arg]  # what is dispatched on has no arguments
+    names = [*value]
+    codes = [key_codes(name, row) for name in names]
+    order = symbol("mapping", repr(codes))
+    if row.keyed:
+        row.put(symbol("mapping"), place, "a dict")
+        for name in names:
+            row.add(value[name], row.at(place, "key", name))
+        row.put(order, row.at(place, "order of", "keys"), listed(names))
+        return
+    row.structured = True
+    row.put(order, place, f"keys {', '.join(map(repr, names[:5]))}"[:80])
+    for number in sorted(range(len(names)), key=codes.__getitem__):
+        for code in codes[number]:
+            row.put(code, None)
+        row.add(value[names[number]], None)
+
+
+@append.register
+def _(value: Set, row: Row, place: Place) -> None:  # type: ignore[type-arg]  # as above
+    row.put(symbol("set"), place, "a set")
+    row.length(len(value), place, "elements")
+    if row.keyed:
+        elements = sorted(value, key=lambda element: key_codes(element, row))
+        for element in elements:
+            if isinstance(element, NAMES):
+                row.put(PRESENT, row.at(place, "element", element), "present")
+        # A place for each pair or number that was ever drawn would be seen once: these stand by their order.
+        row.extend([element for element in elements if not isinstance(element, NAMES)], place, "other element")
+        return
+    for codes in sorted(key_codes(element, row) for element in value):
+        for code in codes:
+            row.put(code, None)
+
+
+@append.register(tuple)
+@append.register(list)
+@append.register(deque)
+@append.register(range)
+@append.register(np.ndarray)
+def _(value: Any, row: Row, place: Place) -> None:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        row.add(value.tolist() if isinstance(value, np.ma.MaskedArray) else value[()], place)
+        return
+    if row.keyed:
+        row.put(symbol("list"), place, "a list")  # so that what holds nothing is there, too
+    row.length(len(value), place)
+    append_entries(value, row, place)
+
+
+@append.register
+def _(value: np.void, row: Row, place: Place) -> None:
+    if value.dtype.names is None:
+        append(value.tobytes(), row, place)
+        return
+    row.put(symbol("record", repr(value.dtype.names)), place, "record")
+    for name in value.dtype.names:
+        row.add(value[name], row.at(place, "field", name))
+
+
+def put_series(values: Sequence[Any], labels: Sequence[Any] | None, row: Row, place: Place) -> None:
+    """Values by their labels, or by their numbers from 1 where there are none."""
+    row.put(symbol("series"), place, "a Series")
+    row.length(len(values), place, "rows")
+    for value, within in zip(values, _rows(labels, len(values), row, place), strict=True):
+        row.add(value, within)
+
+
+def put_columns(
+    names: Sequence[Any], columns: Sequence[Sequence[Any]], labels: Sequence[Any] | None, row: Row, place: Place
+) -> None:
+    """The values of a table by column and label, row after row, so that a row more changes no entry before it."""
+    row.put(symbol("table"), place, "a DataFrame")
+    rows = len(columns[0]) if columns else len(labels or ())
+    row.length(rows, place, "rows")
+    seen: dict[Any, int] = {}
+    places = [_rows(labels, rows, row, _again(row, row.at(place, "column", name), name, seen)) for name in names]
+    for number in range(rows):
+        for values, within in zip(columns, places, strict=True):
+            row.add(values[number], within[number])
+    if not columns:  # its rows have a label and nothing else
+        for within in _rows(labels, rows, row, place):
+            row.put(symbol("row"), within, "present")
+
+
+def _rows(labels: Sequence[Any] | None, count: int, row: Row, place: Place) -> list[Place]:
+    """The places of rows; where a label comes again, by how often it was there."""
+    if labels is None:
+        return [row.at(place, "row", number) for number in range(1, count + 1)]
+    seen: dict[Any, int] = {}
+    return [_again(row, row.at(place, "index", label), label, seen) for label in labels]
+
+
+def _again(row: Row, place: Place, name: Any, seen: dict[Any, int]) -> Place:
+    """The place itself where a name comes for the first time, then one for each further time."""
+    seen[name] = seen.get(name, 0) + 1
+    return place if seen[name] == 1 else row.at(place, "occurrence", seen[name])

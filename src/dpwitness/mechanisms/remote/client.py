@@ -1,0 +1,524 @@
+"""Another interpreter as a process, and the messages to it and from it.
+
+A function that another interpreter runs, called as if it were one of this.
+
+A mechanism that runs in another interpreter, many runs a message.
+"""
+
+import collections
+import hashlib
+import inspect
+import os
+import queue
+import re
+import shutil
+import subprocess
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+
+from dpwitness.checks import brief, kind, seconds
+from dpwitness.errors import (
+    DPWitnessError,
+    InvalidOutcome,
+    InvalidParameter,
+    MechanismCrashed,
+    MechanismTimeout,
+    UnknownTarget,
+)
+from dpwitness.events.encoding import array_rows, symbol
+from dpwitness.mechanisms.mechanism import Order, Rows, raised
+from dpwitness.mechanisms.outcomes import Place, Row, append, listed, put_series
+from dpwitness.mechanisms.python import Attributes, Draws, Outcome, PythonMechanism, Side
+from dpwitness.mechanisms.remote import wire
+from dpwitness.mechanisms.remote.wire import RAISES, Tagged, packed
+from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES, Signature
+
+SERVER: Final = Path(__file__).with_name("server.py")
+#: Inputs and parameters that the other side keeps.
+KEPT: Final = 32
+#: Bytes that are kept of what the other side writes to its standard error.
+TAIL: Final = 4_000
+#: Seconds that a process which closed its pipes has to end by itself.
+ENDING: Final = 1.0
+ARRAY: Final = re.compile(r"[<|=]?[biufc]\d{1,2}")
+
+
+class Connection:
+    """A process of another interpreter that answers one message at a time."""
+
+    def __init__(self, python: str) -> None:
+        self.python = python
+        process = subprocess.Popen(
+            [python, str(SERVER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for us: what was counted must be kept
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._process = process
+        self._input = process.stdin
+        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._said = bytearray()
+        threads = (
+            threading.Thread(target=_read, args=(process.stdout, self._answers.put), daemon=True),
+            threading.Thread(target=_listen, args=(process.stderr, self._said), daemon=True),
+        )
+        for thread in threads:
+            thread.start()
+        self._stored: collections.OrderedDict[bytes, int] = collections.OrderedDict()
+        self._count = 0
+        self.end = weakref.finalize(self, _end, process, threads)
+
+    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Send a message and return what is answered.
+
+        Raises `MechanismCrashed` where the process has ended, `MechanismTimeout` where it does not answer in time, and
+        is ended for that.
+        """
+        try:
+            wire.send(self._input, wire.packed(request))
+            held = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            self.end()
+            raise MechanismTimeout(
+                f"{self.python} did not answer within {seconds:g} s and was ended: give remote(…, max_time=…) more"
+            ) from None
+        except OSError:  # a broken pipe
+            held = None
+        if held is None:
+            raise MechanismCrashed(f"{self.python} ended {self._ending()}")
+        answer = unpacked(held)
+        if not isinstance(answer, dict):
+            raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer")
+        return answer
+
+    def number_of(self, held: bytes, store: list[Any], forget: list[int]) -> int:
+        """Return the number by which the other side knows an encoded value; what to send for it goes to the lists."""
+        key = hashlib.blake2b(held, digest_size=16).digest()
+        if key not in self._stored:
+            self._count += 1
+            self._stored[key] = self._count
+            store.append((self._count, held))
+            if len(self._stored) > KEPT:
+                forget.append(self._stored.popitem(last=False)[1])
+        self._stored.move_to_end(key)
+        return self._stored[key]
+
+    def _ending(self) -> str:
+        """How the process ended, and the last line that it wrote."""
+        with suppress(subprocess.TimeoutExpired):  # its pipes are closed a moment before it has an exit code
+            self._process.wait(ENDING)
+        self.end()
+        code = self._process.returncode
+        lines = bytes(self._said).decode(errors="replace").strip().splitlines()
+        return f"with {f'exit code {code}' if code >= 0 else f'signal {-code}'}{f' ({lines[-1]})' if lines else ''}"
+
+
+def unpacked(held: bytes) -> Any:
+    """Return the value of a message from the other side: data alone. Raises `MechanismCrashed` for a damaged one."""
+    try:
+        return wire.Reader(held, _made, _array_of).value()
+    except (ValueError, TypeError, OverflowError, MemoryError, RecursionError, LookupError) as error:
+        raise MechanismCrashed(f"the other interpreter answered what cannot be read ({error})") from error
+
+
+def _array_of(dtype: Any, shape: Any, held: Any, order: Any = "C") -> Any:
+    if not ARRAY.fullmatch(dtype):
+        raise ValueError(f"{brief(dtype)} is no type of numbers")
+    return np.frombuffer(held, dtype).reshape(shape, order="F" if order == "F" else "C")
+
+
+def _made(kind: str, content: Any) -> Any:
+    if kind != wire.TABLE:
+        return wire.Tagged(kind, content)
+    import pandas as pd  # type: ignore[import-untyped]  # only where a table comes
+
+    names, columns, index = content[:3]
+    frame = pd.DataFrame(dict(enumerate(columns)), index=index, dtype=object)
+    frame.columns = names
+    return frame
+
+
+def _read(stream: IO[bytes], put: Callable[[bytes | None], None]) -> None:
+    """Hand on every message; None at the end, and one that cannot be read in place of a damaged one."""
+    held: bytes | None = b""
+    while held is not None:
+        try:
+            held = wire.receive(stream)
+        except ValueError:  # a length that is none: nothing that follows can be read
+            put(b"")
+            return
+        put(held)
+
+
+def _listen(stream: IO[bytes], said: bytearray) -> None:
+    """Keep the end of what is written."""
+    while block := stream.read1(1 << 16):  # type: ignore[attr-defined]  # a buffered reader
+        said += block
+        del said[:-TAIL]
+
+
+def _end(process: subprocess.Popen[bytes], threads: tuple[threading.Thread, ...]) -> None:
+    """End a process, whatever it is doing, and close its pipes."""
+    process.kill()
+    process.wait()
+    for thread in threads:
+        thread.join(1.0)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            try:
+                stream.close()
+            except OSError:  # what was still to be written has nobody to read it
+                continue
+
+
+#: Seconds that one run may take, and that the other interpreter may take to start and to import the function.
+MAX_TIME: Final = 600.0
+
+
+class RemoteException(Exception):
+    """What the function raised in the other interpreter, with the traceback of there; of a class of the same name."""
+
+    run = side = 0  # of those that were asked for together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What is run: the inputs, how often, with which parameters; see `Service.run` in `server`."""
+
+    data: tuple[bytes, ...]
+    parameters: bytes
+    names: tuple[str, str | None]  # of the parameters for the input and for the generator
+    order: bytes  # for each run, 1 where the second input comes first
+    words: tuple[bytes, ...]  # of each input 32 random bytes for each run, or for the first alone
+    outcome: tuple[str, ...] = ()
+    errors: bool = False
+    seed_globals: bool = False
+
+
+class Default:
+    """The default of a parameter that is no data: it stays in the other interpreter."""
+
+    def __repr__(self) -> str:
+        """For people."""
+        return "its own"
+
+
+class Remote:
+    """A function of another interpreter; made by `remote`, and taken for a mechanism wherever a function is.
+
+    It can be sent to another process, which starts an interpreter of its own.
+    """
+
+    def __init__(self, python: str, place: str, name: str, max_time: float) -> None:
+        self.python, self.place, self.max_time = python, place, max_time
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = place
+        self._idle: list[Connection] = []
+        self._pid = os.getpid()
+        connection = self._started()
+        self._idle.append(connection)
+        self.__signature__ = inspect.Signature([_parameter(*one) for one in self._described["parameters"]])
+
+    def _started(self) -> Connection:
+        """A new interpreter that has imported the function. Raises `InvalidParameter` and `UnknownTarget`."""
+        where = f"{self.place}:{self.__name__}"
+        try:
+            connection = Connection(self.python)
+            answer = connection.ask({"do": "load", "place": self.place, "name": self.__name__}, self.max_time)
+        except OSError as error:
+            raise InvalidParameter(f"python={self.python!r} cannot be started: {error.strerror or error}") from error
+        except MechanismCrashed as error:
+            raise InvalidParameter(f"python={self.python!r} must be a Python of 3.8 or later: {error}") from error
+        if "error" in answer:
+            kind, text, _ = answer["error"]
+            connection.end()
+            raise UnknownTarget(f"{where} cannot be loaded by {self.python}: {kind}: {text}")
+        self._described = answer
+        return connection
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the processes."""
+        return {**self.__dict__, "_idle": []}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """In another process, or in this one as a copy."""
+        self.__dict__.update(state, _pid=os.getpid())
+
+    def anew(self) -> "Remote":
+        """Return the same function for an interpreter that has run nothing yet."""
+        made = Remote.__new__(Remote)
+        made.__setstate__(self.__getstate__())
+        return made
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """An interpreter that nobody else is using; one that is left in the middle of a run is not used again."""
+        if self._pid != os.getpid():  # a fork has the pipes of its parent
+            self._idle, self._pid = [], os.getpid()
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._started()
+        try:
+            yield connection
+        except (RemoteException, InvalidOutcome):  # told by an interpreter that goes on
+            self._idle.append(connection)
+            raise
+        except BaseException:
+            connection.end()
+            raise
+        self._idle.append(connection)
+
+    def asked(self, connection: Connection, call: Call) -> Any:
+        """Run as a call says; what was returned on the first input run by run, then on the second, or an array of it.
+
+        Raises what `raised_there` makes of an exception, with the number of the run in `run` and that of the input in
+        `side`.
+        """
+        store: list[Any] = []
+        forget: list[int] = []
+        parameters = connection.number_of(call.parameters, store, forget)
+        request = {
+            "do": "run",
+            "inputs": [connection.number_of(data, store, forget) for data in call.data],
+            "parameters": parameters,
+            "store": store,
+            "forget": forget,
+            "data": call.names[0],
+            "generator": call.names[1],
+            "order": call.order,
+            "words": call.words,
+            "outcome": call.outcome,
+            "errors": call.errors,
+            "seed_globals": call.seed_globals,
+        }
+        answer = connection.ask(request, self.max_time * len(call.order) * len(call.data))
+        try:
+            return self._read(answer, call)
+        except (KeyError, TypeError, ValueError) as error:  # of a process that may be anybody's
+            if isinstance(error, DPWitnessError):
+                raise
+            raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer ({error})") from error
+
+    def _read(self, answer: dict[str, Any], call: Call) -> Any:
+        """What an answer says. Raises `KeyError`, `TypeError` or `ValueError` for what is none."""
+        if "floats" in answer or "values" in answer:
+            found = np.frombuffer(answer["floats"], "<f8") if "floats" in answer else answer["values"]
+            runs = len(call.order) * len(call.data)
+            if len(found) != runs:
+                raise ValueError(f"{len(found)} outcomes of {runs} runs")
+            return found
+        if "raised" in answer:
+            raise raised_there(*answer["raised"])
+        if "error" in answer:
+            raise raised_there(0, 0, *answer["error"])
+        if "summary" in answer:
+            raise InvalidOutcome(f"outcome={','.join(call.outcome)!r}: {answer['summary'][1]}")
+        _, kind, shown = answer["unknown"]
+        raise InvalidOutcome(
+            f"{self.__name__} returned {shown}, a {kind}, which is nothing that can be sent: return numbers, flags, "
+            "texts, arrays, tables or lists of such, or name attributes, as outcome='coef_,intercept_'"
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run once, as here. A generator gives the seed of the one that the function gets."""
+        bound = self.__signature__.bind(*args, **kwargs).arguments
+        generator = next((key for key in bound if key in GENERATOR_NAMES), None)
+        data = next((key for key in bound if key not in DATA_FREE), None)
+        if data is None:
+            raise InvalidParameter(f"{self.__name__} takes no data: its first parameter besides the generator is that")
+        rest = {key: value for key, value in bound.items() if key not in (generator, data)}
+        words = words_from(np.random.default_rng() if generator is None else bound[generator], 1)
+        call = Call(
+            data=(packed(bound[data]),), parameters=encoded_parameters(self.__name__, rest), names=(data, generator),
+            order=bytes(1), words=(words,),
+        )  # fmt: skip
+        with self.connection() as connection:
+            return self.asked(connection, call)[0]
+
+
+def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> Remote:
+    """Return a function that another environment's interpreter runs, to be checked as any other.
+
+    What it needs need not be installed here, nor dpwitness there: an old library that wants NumPy 1, or none, is one
+    line. Its parameters are recognised by name, as those of other functions. A generator that it takes is a
+    `numpy.random.Generator` of there with a seed from here, or `random.Random` where there is no NumPy.
+
+    Parameters
+    ----------
+    python
+        The interpreter, of Python 3.8 or later: a path, such as "old/bin/python", or a name on the search path.
+    target
+        "path/file.py:function" or "package.module:object", found and imported over there.
+    max_time
+        Seconds that a run, or the import, may take: what takes longer is ended.
+
+    Raises
+    ------
+    InvalidParameter
+        For an interpreter that cannot be started.
+    UnknownTarget
+        Where there is no such file or function, or where it raises while it is imported.
+    """
+    named = os.fsdecode(kind("python", python, (str, os.PathLike), "the path of an interpreter", InvalidParameter))
+    found = shutil.which(named)
+    if found is None:
+        raise InvalidParameter(f"python={named!r} is no program: give the path of an interpreter, as env/bin/python")
+    place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
+    if not place or not name:
+        raise UnknownTarget(f"target={brief(target)} must be path/file.py:FUNCTION or package.module:OBJECT")
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise UnknownTarget(f"there is no file {place}")
+        place = str(Path(place).resolve())
+    return Remote(os.path.abspath(found), place, name, seconds("max_time", max_time))
+
+
+def raised_there(run: int, side: int, kind: str, text: str, told: str) -> RemoteException:
+    """Return an exception of the other interpreter as one of this: of a class of the same name."""
+    made: RemoteException = type(kind, (RemoteException,), {})(text)
+    made.run, made.side = run, side
+    made.add_note(told)
+    return made
+
+
+def words_from(rng: np.random.Generator, runs: int) -> bytes:
+    """Draw 256 bits for each run, from which the generator of the other interpreter begins."""
+    return rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8").tobytes()
+
+
+def encoded_parameters(name: str, values: dict[str, Any]) -> bytes:
+    """Return parameters as they are sent. Raises `InvalidParameter` for one that is no data."""
+    sent = {key: value for key, value in values.items() if type(value) is not Default}
+    for key, value in sent.items():
+        try:
+            packed(value)
+        except TypeError as error:
+            raise InvalidParameter(
+                f"the parameter {key}={brief(value)} of {name} cannot be sent to another interpreter: it takes "
+                "numbers, texts, arrays, tables and lists of such"
+            ) from error
+    return packed(sent)
+
+
+def _parameter(name: str, kind: str, has_default: bool, sent: bool, default: Any) -> inspect.Parameter:
+    value = inspect.Parameter.empty if not has_default else default if sent else Default()
+    return inspect.Parameter(name, getattr(inspect._ParameterKind, kind), default=value)
+
+
+class Sent(Draws):
+    """The random words that runs in another interpreter begin from."""
+
+    def __init__(self, rng: np.random.Generator, runs: int, *, own_streams: bool, global_too: bool) -> None:
+        """As in `Draws`: the same words, so that a run draws there what it would draw here."""
+        self.words = words_from(rng, runs if own_streams or global_too else 1)
+
+
+class RemoteMechanism(PythonMechanism):
+    """A function of another interpreter; parameters as in `PythonMechanism`, the function of the signature a `Remote`.
+
+    Attributes of an output are read over there: only they are sent.
+    """
+
+    def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
+        super().__init__(signature, outcome, errors=errors)
+        assert isinstance(signature.function, Remote)
+        self._remote = signature.function
+        self._read = self._outcome.names if isinstance(self._outcome, Attributes) else ()
+        self._parameters = encoded_parameters(self.name, signature.parameters)
+        self._busy: set[Connection] = set()
+        self._releases = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: everything but what runs in this one."""
+        return {**self.__dict__, "_busy": set()}
+
+    def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
+        """Random words that are sent: of each run its own, or of the first alone."""
+        return Sent(rng, runs, own_streams=shared, global_too=self.draws_globally)
+
+    def _run_sides(self, sides: Sequence[Side], start: int, order: Order | None) -> int:
+        """Make all runs of all sides in one message."""
+        runs = len(sides[0].rows)
+        call = Call(
+            data=tuple(packed(self.handing.of(side.data)()) for side in sides),
+            parameters=self._parameters,
+            names=(self.signature.data, self.signature.generator),
+            order=bytes(runs) if order is None else order.tobytes(),
+            words=tuple(side.draws.words for side in sides if isinstance(side.draws, Sent)),
+            outcome=self._read,
+            errors=self.errors == "outcome",
+            seed_globals=self.draws_globally,
+        )
+        releases = self._releases
+        try:
+            with self._remote.connection() as connection:
+                outputs = self._asked(connection, call, releases)
+        except RemoteException as error:
+            raise raised(self.name, error, start + error.run, sides[error.side].data) from error
+        except (MechanismCrashed, MechanismTimeout) as error:
+            raise type(error)(f"{self.name} on runs from {start} on: {error}") from error
+        if isinstance(outputs, np.ndarray) and self._summary() is not None:
+            outputs = outputs.tolist()
+        return max(self._written(side, outputs[k * runs : (k + 1) * runs], start) for k, side in enumerate(sides))
+
+    def _written(self, side: Side, outputs: Any, start: int) -> int:
+        """The outputs of one side as rows."""
+        rows = side.rows
+        if isinstance(outputs, np.ndarray):
+            if not self.keyed:
+                self._note_kind(float(outputs[0]), outputs[0], Row(), start)
+            values = array_rows(outputs.reshape(-1, 1))
+            assert values is not None  # floats
+            rows[:, :1], rows[:, 1:] = values, np.nan
+            return 1
+        if not self.reproducible:
+            self._kept.keep(side.data, start, outputs)
+        return self.check_length(max(self._placed(value, rows[i], start + i) for i, value in enumerate(outputs)), start)
+
+    def _asked(self, connection: Connection, call: Call, releases: int) -> Any:
+        """What the other interpreter returns; meanwhile it can be ended by `release`."""
+        self._busy.add(connection)
+        try:
+            if self._releases != releases:  # while the interpreter was started: nobody waits for these runs any more
+                raise MechanismTimeout("the time was over before they began")
+            return self._remote.asked(connection, call)
+        finally:
+            self._busy.discard(connection)
+
+    def _placed(self, value: Any, row: Rows, run: int) -> int:
+        """One outcome as a row of numbers."""
+        if type(value) is Tagged and value.kind == RAISES:
+            return self._write_exception(str(value.content), row)
+        return self._write(value, row, run)
+
+    def _summary(self) -> Callable[[Any], Any] | None:
+        return None if self._read else self._outcome
+
+    def release(self) -> None:
+        """End what still runs, as after a deadline."""
+        self._releases += 1
+        for connection in tuple(self._busy):
+            connection.end()
+
+
+@append.register
+def _(value: Tagged, row: Row, place: Place) -> None:
+    if row.keyed and value.kind == "pandas Series":
+        labels, values = value.content
+        put_series(values, None if labels == list(range(len(values))) else labels, row, place)
+        row.put(symbol("series", repr(labels)), row.at(place, "order of", "labels"), listed(labels))
+        return
+    row.put(symbol("tagged", value.kind), place, value.kind)
+    row.add(value.content, place)

@@ -1,0 +1,536 @@
+"""A pair of datasets as what it is: records that both hold, and one that is added or replaced.
+
+The neighbours that break real code, kinds interleaved: a slow mechanism sees the first few of them only.
+
+From a good change to others like it, and to simpler ones.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice, product
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from dpwitness.neighbours.domains import Domain, Fields, Record, key_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Records that both datasets hold, and at `place` the record `after`, in the other dataset `before` or nothing."""
+
+    others: tuple[Record, ...]
+    after: Record
+    before: Record | None = None
+    place: int | None = None  # None: the end
+    label: str = "given"
+
+    @property
+    def position(self) -> int:
+        """Where `after` stands among the others."""
+        return len(self.others) if self.place is None else min(self.place, len(self.others))
+
+    @property
+    def datasets(self) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
+        """The two datasets, the one without `after` first."""
+        place = self.position
+        head, tail = self.others[:place], self.others[place:]
+        first = head + tail if self.before is None else (*head, self.before, *tail)
+        return first, (*head, self.after, *tail)
+
+
+def change_between(first: Sequence[Record], second: Sequence[Record]) -> Change | None:
+    """What was added or replaced between two datasets, the order of the other records unchanged.
+
+    None where they are equal, or where more than one record differs. Order counts, since mechanisms see it: the same
+    records in another order are another dataset.
+    """
+    if len(first) > len(second):
+        first, second = second, first
+    if len(second) - len(first) > 1:
+        return None
+    pairs = enumerate(zip(first, second, strict=False))
+    place = next((k for k, (a, b) in pairs if not same_record(a, b)), len(first))
+    replaced = len(first) == len(second)
+    if replaced and place == len(first):
+        return None
+    if not all(map(same_record, first[place + replaced :], second[place + 1 :])):
+        return None
+    return Change(
+        others=(*first[:place], *first[place + replaced :]),
+        before=first[place] if replaced else None,
+        after=second[place],
+        place=place,
+    )
+
+
+def same_record(first: Record, second: Record) -> bool:
+    """Whether two records hold the same values. A domain reads equal values, NaN included, as one object."""
+    try:
+        return first == second
+    except ValueError:  # arrays inside, which are compared entry by entry
+        return all(a is b for a, b in zip(first, second, strict=True))
+
+
+def rank_of(record: Record) -> tuple[tuple[int, Any], ...]:
+    """By what records are put in order: numbers, then texts, then all else, where NaN and None are."""
+    return tuple(
+        (0, value) if isinstance(value, int | float) and value == value
+        else (1, value) if isinstance(value, str)
+        else (2, repr(value))
+        for value in record
+    )  # fmt: skip
+
+
+#: Candidates in total: few enough that each gets runs.
+MOST: Final = 64
+#: Fields that are changed one by one, and values that are tried one by one.
+FIELDS: Final = 8
+VALUES: Final = 24
+#: How many named records are tried at one size before the first of them is tried at the next.
+CORNERS_A_SIZE: Final = 1
+VALUES_A_SIZE: Final = 6
+#: Values of a field that are combined with those of every other field.
+COMBINED: Final = 5
+#: Of the records that fill a dataset; any fixed number will do.
+SEED: Final = 20_060_101
+
+Named = tuple[str, Record]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposals:
+    """Changes to try of datasets of such records; of `base` alone where it is `pinned`.
+
+    `none_is_nan`: the form of the datasets holds None as NaN where a field may be either.
+    """
+
+    fields: Fields
+    replace: bool
+    sizes: tuple[int, ...]
+    none_is_nan: bool = True
+    base: tuple[Record, ...] | None = None
+    pinned: bool = False
+
+    def __iter__(self) -> Iterator[Change]:
+        """The changes, the most promising kinds first, each kind in turn, none twice.
+
+        The first is an ordinary dataset: what a run costs is measured on it. The first four are all that a very slow
+        mechanism sees, the first twelve all that a slow one does.
+        """
+        made = (
+            self._among_drawn(), self._near_outliers(), self._odd_values(), self._alone(), self._among_odd(),
+            self._lone_values(), self._outliers(), self._among_ordinary(), self._in_order(),
+            self._among_equal(), self._exchanged(), self._two_alike(), self._single_fields(),
+        )  # fmt: skip
+        kinds = () if self.base is None else (self._of_base(), self._out_of_base())
+        seen: set[object] = set()
+        for change in in_turn(kinds if self.pinned else (*kinds, *made)):
+            if change.before is not None and same_record(change.before, change.after):
+                continue
+            key = frozenset(tuple(tuple(map(key_of, r)) for r in side) for side in change.datasets)
+            if key not in seen:
+                seen.add(key)
+                yield change
+
+    def plain(self) -> Iterator[Change]:
+        """Two changes of the first size that need no other record to be drawn: an outlier, and one of equal records."""
+        yield next(self._near_outliers())
+        yield next(self._among_equal())
+
+    def _corners(self) -> list[Named]:
+        """Records of which every field is at an end: high, low, and both in turn; far apart from each other."""
+        ends = [domain.ends() for domain in self.fields.domains]
+        found = [("high", tuple(e[0] for e in ends)), ("low", tuple(e[1] for e in ends))]
+        if len(ends) > 1:
+            found += [
+                ("high and low", tuple(e[k % 2] for k, e in enumerate(ends))),
+                ("low and high", tuple(e[1 - k % 2] for k, e in enumerate(ends))),
+            ]
+        return found
+
+    def _single(self, values: Sequence[Sequence[Any]]) -> list[Named]:
+        """Ordinary records with one value of one field, the first of each field before the second of any."""
+        middle, paths = self.fields.middle(), self.fields.paths
+        ranks = range(max(map(len, values)))
+        places = [(k, values[k][rank]) for rank in ranks for k in range(len(values)) if rank < len(values[k])]
+        return [(f"{paths[k]}={value!r:.20}", _with(middle, k, value)) for k, value in places[:VALUES]]
+
+    def _odd_of(self, domain: Domain) -> tuple[Any, ...]:
+        values = domain.odd()
+        both = self.none_is_nan and "NaN" in map(key_of, values)
+        return tuple(value for value in values if not (both and value is None))
+
+    def _odd(self) -> list[Named]:
+        return self._single([self._odd_of(domain) for domain in self.fields.domains])
+
+    def _notable(self, part: int) -> list[Named]:
+        """Corners and odd values, then combinations and single values, of which one third comes first.
+
+        So three kinds that begin with different thirds try each early, among one kind of others at least.
+        """
+        odd = self._odd()
+        odd[1:] = _from_third(odd[1:], part)  # the first one matters most: it is missing, or new
+        corners = self._corners()[:2]
+        combined = [named for named in self._combined() if named[1] not in (corner for _, corner in corners)]
+        single = self._single([domain.ends()[2:] for domain in self.fields.domains])
+        return [*in_turn((iter(corners), iter(odd))), *_from_third(combined, part), *_from_third(single, part)]
+
+    def _combined(self) -> list[Named]:
+        """Records in which every two values of two fields come together at least once."""
+        middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
+        places = list(range(len(domains)))[-FIELDS:]
+        if len(places) < 2:
+            return []
+        values = [(*domains[k].ends()[:COMBINED], *self._odd_of(domains[k])[:1]) for k in places]
+        named = []
+        for combination in covering(values):
+            record = middle
+            for k, value in zip(places, combination, strict=True):
+                record = _with(record, k, value)
+            text = ", ".join(f"{paths[k]}={record[k]!r:.20}" for k in places)
+            named.append((f"{text:.60}", record))
+        return named
+
+    def _opposite(self, record: Record) -> Record:
+        """Every field at its other end."""
+        ends = [domain.ends() for domain in self.fields.domains]
+        return tuple(e[1] if value == e[0] else e[0] for value, e in zip(record, ends, strict=True))
+
+    def _change(
+        self, others: Sequence[Record], before: Record, named: Named, rest: str, place: int | None = None
+    ) -> Change:
+        """A record added, or put in the place of `before`."""
+        name, after = named
+        where = "" if place is None else ", first" if place == 0 else ", in the middle"
+        what = "replaces another" if self.replace else "added"
+        label = f"{name} record {what}{where}, {len(others)} others {rest}"
+        return Change(
+            others=tuple(others), before=before if self.replace else None, after=after, place=place, label=label
+        )
+
+    def _sized(
+        self, tried: Sequence[T], a_size: int, *, least: int = 1, large: bool = False
+    ) -> Iterator[tuple[int, T, int | None]]:
+        """Each with every size, and a place: the last one and the first one by turns.
+
+        A size begins once `a_size` of them were tried at the size before: one by one, all sizes would come too late.
+        `least`: of a size; `large`: the largest size second, so that a mechanism of few pairs has large ones, too.
+        """
+        sizes = [size for size in self.sizes if size >= least]
+        if large:
+            sizes[1:] = sorted(sizes[1:], reverse=True)
+        both = [(rank, k) for rank in range(len(tried)) for k in range(len(sizes))]
+        for rank, k in sorted(both, key=lambda one: (one[0] + a_size * one[1], one[1])):
+            yield sizes[k], tried[rank], 0 if (rank + k) % 2 else None
+
+    def _near_outliers(self) -> Iterator[Change]:
+        """A record at one end, all others near the opposite end; at it many computations are degenerate, and slow."""
+        domains = self.fields.domains
+        for size, named, place in self._sized(self._corners(), CORNERS_A_SIZE):
+            ends = self._opposite(named[1])
+            other = tuple(domain.inside(end) for domain, end in zip(domains, ends, strict=True))
+            yield self._change([other] * (size - 1), other, named, "nearly opposite", place)
+
+    def _outliers(self) -> Iterator[Change]:
+        """A record at one end, all others at the opposite end."""
+        for size, named, place in self._sized(self._corners(), CORNERS_A_SIZE):
+            other = self._opposite(named[1])
+            yield self._change([other] * (size - 1), other, named, "opposite", place)
+
+    def _odd_values(self) -> Iterator[Change]:
+        """A value that code stumbles over, all other records ordinary."""
+        middle = self.fields.middle()
+        for size, named, place in self._sized(self._odd(), VALUES_A_SIZE):
+            yield self._change([middle] * (size - 1), middle, named, "ordinary", place)
+
+    def _among_odd(self) -> Iterator[Change]:
+        """A record at an end, all others missing, outside of the range, or new: what is left of them is one record."""
+        odd = [self._odd_of(domain) for domain in self.fields.domains]
+        first = tuple(v[0] if v else m for v, m in zip(odd, self.fields.middle(), strict=True))
+        fills = [("all odd", first)] if sum(map(bool, odd)) > 1 else []
+        fills += [(f"with {name}", record) for name, record in (self._odd() if any(odd) else [])]
+        corners = self._corners()
+        tried = [(fill, corners[(rank + turn) % 2]) for turn in range(2) for rank, fill in enumerate(fills)]
+        for size, ((rest, other), named), place in self._sized(tried, VALUES_A_SIZE, least=2):
+            yield self._change([other] * (size - 1), self._opposite(named[1]), named, rest, place)
+            if place is None:
+                mixed = [other if k % 2 else record for k, record in enumerate(self._drawn(size - 1))]
+                yield self._change(mixed, self._opposite(named[1]), named, f"drawn at random, half {rest}")
+
+    def _among_drawn(self) -> Iterator[Change]:
+        """A record at an end, or odd, all others drawn at random."""
+        for size, named, _ in self._sized(self._notable(1), VALUES_A_SIZE):
+            *others, last = self._drawn(size)
+            yield self._change(others, last, named, "drawn at random")
+
+    def _alone(self) -> Iterator[Change]:
+        """One record, or none."""
+        for named in self._notable(2):
+            yield self._change([], self._opposite(named[1]), named, "")
+
+    def _lone_values(self) -> Iterator[Change]:
+        """A category or a value that no other record has: without the record its class is empty."""
+        domains = self.fields.domains
+        for size in self.sizes if len(domains) > 1 else ():
+            *drawn, last = self._drawn(size)
+            for k in list(range(len(domains)))[-FIELDS:][::-1]:  # a label usually comes last
+                value, other = domains[k].ends()[:2]
+                named = (f"the only {self.fields.paths[k]}={value!r:.20}", _with(last, k, value))
+                yield self._change([_with(r, k, other) for r in drawn], _with(last, k, other), named, "without it")
+
+    def _exchanged(self) -> Iterator[Change]:
+        """Each of a few values of a field in the place of each other one."""
+        middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
+        pairs = [list(combinations(domain.ends()[:COMBINED], 2)) for domain in domains] if self.replace else [[]]
+        for rank in range(max(map(len, pairs))):
+            for k in range(len(pairs)):
+                if rank < len(pairs[k]):
+                    value, other = pairs[k][rank]
+                    named = (f"{paths[k]}={value!r:.20}", _with(middle, k, value))
+                    others = [middle] * (self.sizes[0] - 1)
+                    yield self._change(others, _with(middle, k, other), named, "ordinary")
+
+    def _among_ordinary(self) -> Iterator[Change]:
+        """A record at an end, or of a value to try, all others in the middle."""
+        middle = self.fields.middle()
+        for size, named, _ in self._sized(self._notable(0), VALUES_A_SIZE):
+            yield self._change([middle] * (size - 1), middle, named, "ordinary")
+
+    def _in_order(self) -> Iterator[Change]:
+        """Records in rising or falling order, those of the base first, one at an end in the middle of them."""
+        high, low = self._corners()[:2]
+        tried = [(high, False), (low, True), (high, True), (low, False)]
+        base = self.base or ()
+        for named, falling in tried if len(base) > 1 else ():
+            yield self._ordered(base, named, falling)
+        for size, (named, falling), _ in self._sized(tried, CORNERS_A_SIZE, least=3, large=True):
+            yield self._ordered(self._drawn(size), named, falling)
+
+    def _ordered(self, records: Sequence[Record], named: Named, falling: bool) -> Change:
+        ordered = sorted(records, key=rank_of, reverse=falling)
+        place = len(ordered) // 2
+        others = ordered[:place] + ordered[place + 1 :]
+        return self._change(others, ordered[place], named, f"in {'falling' if falling else 'rising'} order", place)
+
+    def _among_equal(self) -> Iterator[Change]:
+        """All records equal, with one more or fewer, or one that is ordinary."""
+        for size, named, _ in self._sized(self._corners(), CORNERS_A_SIZE, large=True):
+            yield self._change([named[1]] * (size - 1), self.fields.middle(), named, "equal to it")
+
+    def _two_alike(self) -> Iterator[Change]:
+        """All records equal but one, behind or before them; another one like that, or another one like the rest."""
+        for size, ((name, one), behind), _ in self._sized(
+            [(named, behind) for behind in (True, False) for named in self._corners()], CORNERS_A_SIZE, least=3
+        ):
+            rest = self._opposite(one)
+            equal = [rest] * (size - 2)
+            others = [*equal, one] if behind else [one, *equal]
+            where = "behind" if behind else "before"
+            yield self._change(others, rest, (name, one), f"opposite but one like it {where} them")
+            named = ("opposite", rest)
+            yield self._change(others, self.fields.middle(), named, f"equal to it but one {where} them", 0)
+
+    def _single_fields(self) -> Iterator[Change]:
+        """One field at an end; a flipped label among them."""
+        for size in self.sizes if len(self.fields.domains) > 1 else ():
+            *others, last = self._drawn(size)
+            for k, domain in list(enumerate(self.fields.domains))[-FIELDS:][::-1]:
+                for end in domain.ends()[:2]:
+                    named = (f"{self.fields.paths[k]}={end!r:.20}", _with(last, k, end))
+                    yield self._change(others, last, named, "drawn at random")
+
+    def _of_base(self) -> Iterator[Change]:
+        """The base with a notable record more, or in the place of its last one."""
+        base = self.base or ()
+        if self.replace and not base:
+            return
+        others, last = (base[:-1], base[-1]) if self.replace else (base, ())
+        for named in self._notable(0):
+            yield self._change(others, last, named, "of the base")
+
+    def _out_of_base(self) -> Iterator[Change]:
+        """The base without one of its records, or with one moved to the other end; the outermost ones first."""
+        base = self.base or ()
+        for k in _outermost(base):
+            others, record = (*base[:k], *base[k + 1 :]), base[k]
+            if self.replace:
+                label = f"record {k + 1} of the base at the opposite end"
+                yield Change(others=others, before=record, after=self._opposite(record), place=k, label=label)
+            else:
+                yield Change(others=others, after=record, place=k, label=f"record {k + 1} of the base removed")
+
+    def _drawn(self, n: int) -> list[Record]:
+        """So many records as real data may hold them, the same ones every time; of the base where there is one."""
+        rng = np.random.default_rng(SEED)
+        if self.base:
+            return [self.base[int(k)] for k in rng.integers(len(self.base), size=n)]
+        return self.fields.draw(rng, n)
+
+
+def _with(record: Record, k: int, value: object) -> Record:
+    return (*record[:k], value, *record[k + 1 :])
+
+
+def _from_third(values: list[T], part: int) -> list[T]:
+    """The same from that third on, then those before it."""
+    first = len(values) * part // 3
+    return values[first:] + values[:first]
+
+
+def covering(values: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
+    """Combinations, one value of each of two or more lists, that hold every pair of values of two lists.
+
+    Greedy: a combination begins with a pair that is still to come, and takes of each other list the value that brings
+    most of these. Its number is not the least, but near the product of the two longest lists.
+    """
+    lists = range(len(values))
+    pairs = [
+        (i, a, j, b)
+        for i, j in combinations(lists, 2)
+        for a, b in product(range(len(values[i])), range(len(values[j])))
+    ]
+    # The first values of all lists first. A dict is a set that keeps its order.
+    missing = dict.fromkeys(sorted(pairs, key=lambda pair: pair[1] + pair[3]))
+    while missing:
+        i, a, j, b = next(iter(missing))
+        chosen = {i: a, j: b}
+        for k in lists:
+            if k not in chosen:
+                gains = [
+                    sum(_joint(k, c, one, d) in missing for one, d in chosen.items()) for c in range(len(values[k]))
+                ]
+                chosen[k] = gains.index(max(gains))
+        for i, j in combinations(lists, 2):
+            missing.pop((i, chosen[i], j, chosen[j]), None)
+        yield tuple(values[k][chosen[k]] for k in lists)
+
+
+def _joint(i: int, a: int, j: int, b: int) -> tuple[int, int, int, int]:
+    return (i, a, j, b) if i < j else (j, b, i, a)
+
+
+def _outermost(base: Sequence[Record]) -> list[int]:
+    """Places of the greatest and the least value of each field, and of the last, first and middle record."""
+    found = []
+    for k in range(min(len(base[0]), FIELDS) if base else 0):
+        numbers = [(r[k], place) for place, r in enumerate(base) if isinstance(r[k], int | float) and r[k] == r[k]]
+        found += [max(numbers)[1], min(numbers)[1]] if numbers else []
+    return list(dict.fromkeys([*found, *([len(base) - 1, 0, len(base) // 2] if base else [])]))
+
+
+def in_turn(kinds: Sequence[Iterator[T]]) -> Iterator[T]:
+    """One of each, then the second of each, and so on."""
+    waiting = list(kinds)
+    while waiting:
+        for kind in list(waiting):
+            try:
+                yield next(kind)
+            except StopIteration:
+                waiting.remove(kind)
+
+
+#: Fields that are changed one by one.
+#: Values that are tried for a field.
+NEAR_VALUES: Final = 4
+#: Records that are left out one by one.
+SINGLES: Final = 16
+#: Records that variations go up to.
+LARGEST: Final = 1000
+
+
+def varied_changes(fields: Fields, change: Change) -> Iterator[Change]:
+    """Other records beside it, other numbers of them, another place, other values of the record that differs."""
+    middle = fields.middle()
+    n = len(change.others)
+    for size in (2 * n + 1, n // 2, 10 * n, n + 1, 1):
+        if size <= max(LARGEST, n) and size != n:
+            yield replace(
+                change, others=_resized(change.others, size, middle), place=None, label=f"{size} other records"
+            )
+    yield replace(change, place=0, label="as the first record")
+    yield replace(change, place=n // 2, label="as the middle record")
+    for name, record in (("ordinary", middle), ("equal", change.after), ("equal", change.before)):
+        if record is not None:
+            yield replace(change, others=(record,) * n, label=f"all others {name}")
+    for name, falling in (("rising", False), ("falling", True)):
+        others = tuple(sorted(change.others, key=rank_of, reverse=falling))
+        yield replace(change, others=others, place=n // 2, label=f"others in {name} order")
+    for k, domain in _some(fields.domains):
+        for value in islice(domain.odd(), 1):
+            others = tuple(_with(record, k, value) for record in change.others)
+            yield replace(change, others=others, label=f"{fields.paths[k]}={value!r:.20} in all others")
+        for value in islice(domain.near(change.after[k]), NEAR_VALUES):
+            yield replace(change, after=_with(change.after, k, value), label=f"{fields.paths[k]}={value!r:.20}")
+        for value in islice(domain.near(change.before[k]), NEAR_VALUES) if change.before is not None else ():
+            yield replace(change, before=_with(change.before or (), k, value), label=f"{fields.paths[k]}={value!r:.20}")
+        for end in domain.ends()[:2]:
+            others = tuple(_with(record, k, end) for record in change.others)
+            yield replace(change, others=others, label=f"{fields.paths[k]}={end!r:.20} in all others")
+
+
+def simpler_changes(fields: Fields, change: Change) -> Iterator[Change]:
+    """Fewer records, fewer fields that differ, fewer kinds of records, rounder values; the largest steps first."""
+    before = _length(change)
+    for step in _steps(fields, change):
+        if _length(step) < before:
+            yield replace(step, label="shrunk")
+
+
+def _steps(fields: Fields, change: Change) -> Iterator[Change]:
+    others = change.others
+    place = len(others) if change.place is None else change.place
+    for keep in _fewer(len(others)):
+        kept = tuple(others[k] for k in keep)
+        yield replace(change, others=kept, place=sum(k < place for k in keep))
+    if change.before is not None:
+        for k in range(len(change.after)):
+            yield replace(change, after=_with(change.after, k, change.before[k]))
+            yield replace(change, before=_with(change.before, k, change.after[k]))
+    for record in (fields.middle(), *others[:1], change.after, change.before):
+        if record is not None:
+            yield replace(change, others=(record,) * len(others))
+    for k, domain in enumerate(fields.domains):
+        yield from _rounder(change, k, domain)
+
+
+def _rounder(change: Change, k: int, domain: Domain) -> Iterator[Change]:
+    """One field of the record that differs, then of all others, with simpler values."""
+    for value in islice(domain.simpler(change.after[k]), NEAR_VALUES):
+        yield replace(change, after=_with(change.after, k, value))
+    if change.before is not None:
+        for value in islice(domain.simpler(change.before[k]), NEAR_VALUES):
+            yield replace(change, before=_with(change.before, k, value))
+    simplest: Callable[[Record], Record] = lambda r: _with(r, k, next(iter(domain.simpler(r[k])), r[k]))  # noqa: E731
+    yield replace(change, others=tuple(map(simplest, change.others)))
+
+
+def _fewer(n: int) -> Iterator[Sequence[int]]:
+    """Places to keep: none, without halves, quarters, … and single ones."""
+    if n:
+        yield ()
+    chunk = n // 2
+    while chunk and n // chunk <= SINGLES:
+        for start in range(0, n, chunk):
+            yield [k for k in range(n) if not start <= k < start + chunk]
+        chunk //= 2
+
+
+def _resized(others: Sequence[Record], size: int, filler: Record) -> tuple[Record, ...]:
+    """So many of the records, repeated in their order."""
+    source = others or (filler,)
+    return tuple(source[k % len(source)] for k in range(size))
+
+
+def _some(domains: Sequence[Domain]) -> list[tuple[int, Domain]]:
+    """The last few fields, of which a label usually is the last."""
+    return list(enumerate(domains))[::-1][:FIELDS]
+
+
+def _length(change: Change) -> tuple[int, int, int, int]:
+    """How many records, fields that differ, kinds of records, and characters; less is simpler."""
+    kinds = {tuple(map(key_of, record)): record for record in (*change.others, change.after, change.before or ())}
+    pairs = zip(change.after, change.before or change.after, strict=True)
+    differing = len(change.after) if change.before is None else sum(a != b for a, b in pairs)
+    return len(change.others), differing, len(kinds), sum(len(repr(v)) for record in kinds.values() for v in record)

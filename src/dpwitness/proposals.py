@@ -1,0 +1,176 @@
+"""What an attack proposes: neighbours and, often, the event that gives them away.
+
+What a family of attacks says of itself: all that `check` and the command line know of it.
+
+Attacks by name: the families of the entry-point group `dpwitness.attacks`, ours and those of others alike.
+
+[project.entry-points."dpwitness.attacks"]
+my_family = "my_package.my_attacks:FAMILY"
+"""
+
+import argparse
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.candidate import Candidate as Candidate
+from dpwitness.checks import brief
+from dpwitness.claims import Claim
+from dpwitness.errors import InvalidParameter, UnknownAttack
+from dpwitness.neighbours import Data, Relation
+
+#: A generator of candidates: from the mechanism's parameters, D if the user gave one, the claim and the planned paired
+#: runs. It draws nothing at random and runs nothing; what it proposes is tried beside what the search finds.
+Attack = Callable[[Mapping[str, Any], Data | None, Claim, int], Iterable[Candidate]]
+
+
+def as_numbers(data: object) -> NDArray[Any] | None:
+    """The data as an array of finite numbers; None where they are something else, such as records of text."""
+    try:
+        array = np.asarray(data)
+    except ValueError:  # lists of several lengths
+        return None
+    return array if array.dtype.kind in "biuf" and np.isfinite(array).all() else None
+
+
+def is_histogram(values: NDArray[Any]) -> bool:
+    """Whether these are whole numbers of people, of shape (cells,)."""
+    return values.ndim == 1 and not np.any(values < 0) and not np.any(values != np.floor(values))
+
+
+#: Where commands are declared: what `add_subparsers` of a parser returns, whatever its class of parsers.
+Commands: TypeAlias = "argparse._SubParsersAction[Any]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackFamily:
+    """Attacks of one origin, registered under their name in the entry-point group `dpwitness.attacks`.
+
+    Parameters
+    ----------
+    name
+        The entry point's name: of the command, and of the family in a target's `attack=`.
+    summary
+        One line for the help.
+    generators
+        Generators of candidates by name. A target asks for one as `attack="family.generator"`, or as `attack="family"`
+        where the family has no other.
+    add_command
+        Declares `dpwitness attack NAME` on what it is given, the subparsers of `dpwitness attack`: it adds a parser of
+        the family's name whose default `run` takes the parsed arguments and returns the exit code. None: no command.
+    default
+        The name of the generator that is meant where the family alone is named, as by `check(…, attack="family")`.
+    relation
+        Which inputs are neighbours for mechanisms of the kind that the family attacks, where nobody says so.
+    """
+
+    name: str
+    summary: str
+    generators: Mapping[str, Attack] = field(default_factory=lambda: MappingProxyType({}))
+    add_command: Callable[[Commands], None] | None = None
+    default: str | None = None
+    relation: Relation | None = None
+
+    def generator(self, name: str) -> Attack:
+        """The generator of that name; for "" the default, or the only one. Raises `UnknownAttack`."""
+        name = name or self.default or ""
+        if not name and len(self.generators) == 1:
+            return next(iter(self.generators.values()))
+        if name not in self.generators:
+            names = " or ".join(f"{self.name}.{known}" for known in sorted(self.generators))
+            what = f"has no generator of candidates {name!r}" if name else "does not say which generator of candidates"
+            raise UnknownAttack(
+                f"attack family {self.name!r} {what}: "
+                + (f"name {names}" if names else "it has a command alone, so no target can name it")
+            )
+        return self.generators[name]
+
+
+GROUP: Final = "dpwitness.attacks"
+
+
+def registered() -> dict[str, EntryPoint]:
+    """All registered families by name, not loaded: ours, and those of other installed packages."""
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def family_named(name: str) -> AttackFamily:
+    """Load the registered family of that name.
+
+    Raises `UnknownAttack` where there is none, where its package cannot be imported, and where what it names is no
+    `AttackFamily` of that name.
+    """
+    points = registered()
+    if name not in points:
+        near = difflib.get_close_matches(name, points, n=3, cutoff=0.5) or list(points)
+        raise UnknownAttack(f"unknown attack family {name!r}: the group {GROUP!r} has {' and '.join(near) or 'none'}")
+    point = points[name]
+    whose = f"attack family {name!r} ({point.value}{f' of {point.dist.name}' if point.dist else ''})"
+    try:
+        found = point.load()
+    except Exception as error:  # another package's code: it may raise anything
+        raise UnknownAttack(f"{whose} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(found, AttackFamily):
+        raise UnknownAttack(f"{whose} is {type(found).__name__}: register an AttackFamily")
+    if found.name != name:
+        raise UnknownAttack(f"{whose} calls itself {found.name!r}: give the entry point and the family one name")
+    return found
+
+
+def attack_named(name: str) -> Attack:
+    """The generator of candidates that a target's `attack=` names.
+
+    Parameters
+    ----------
+    name
+        `"family.generator"`, or `"family"` where the family has one generator only.
+
+    Raises `UnknownAttack` where there is no such family or generator, or the family cannot be loaded.
+    """
+    family, _, generator = name.partition(".")
+    return family_named(family).generator(generator)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenAttack:
+    """What `attack=` of a check names: what proposes candidates, and the relation of its family, if it has one."""
+
+    propose: Attack | None = None
+    relation: Relation | None = None
+
+
+def chosen_attack(given: str | Attack | None) -> ChosenAttack:
+    """The attack that a user names as a target would, or brings; None: neither.
+
+    Raises `UnknownAttack`, and `InvalidParameter` for what is neither.
+    """
+    if isinstance(given, str):
+        return ChosenAttack(propose=attack_named(given), relation=family_named(given.partition(".")[0]).relation)
+    if given is not None and not callable(given):
+        raise InvalidParameter(f"attack={brief(given)} must be a name, such as 'threshold_testing', or a function")
+    return ChosenAttack(propose=given)
+
+
+def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
+    """Declare the command of every registered family on the subparsers of `dpwitness attack`.
+
+    A family that cannot be loaded, or whose command cannot be declared, hides no other: `warn` gets one line about it.
+    """
+    for name in registered():
+        try:
+            family = family_named(name)
+        except UnknownAttack as error:
+            warn(str(error))
+            continue
+        if family.add_command is None:
+            continue
+        try:
+            family.add_command(commands)
+        except Exception as error:  # another package's code: it may raise anything
+            warn(f"attack family {name!r} has a command that cannot be declared: {type(error).__name__}: {error}")

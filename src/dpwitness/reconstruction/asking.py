@@ -1,0 +1,550 @@
+"""The user's system: a callable, a factory that makes one, or an object that answers many questions at once.
+
+Asking a system within what is allowed: its answers checked, questions counted, budget, rate and time kept.
+
+What was answered is never lost: the answers so far come with whatever ends the asking.
+"""
+
+import inspect
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
+from dpwitness.machine import Deadline
+from dpwitness.mechanisms.catalog import load_object
+from dpwitness.mechanisms.signature import GENERATOR_NAMES
+from dpwitness.reconstruction.transcript import Form, Row, Transcript, shown_question
+
+Q = TypeVar("Q")
+
+#: Questions that an object with `ask_all` gets at once.
+AT_ONCE: Final = 4096
+#: Tells the generator of a factory from all others made of the same seed.
+STREAM: Final = 0x5F57
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System(Generic[Q]):
+    """What answers: `answers` takes at most `at_once` questions and gives as many answers, not yet looked at."""
+
+    name: str
+    answers: Callable[[Sequence[Q]], Sequence[object]]
+    at_once: int
+
+
+def load_system(name: str, form: Form[Q], seed: int) -> System[Q]:
+    """The system that --oracle names. Raises `UnknownTarget`, and as `system_of`."""
+    return system_of(load_object(name), form, seed=seed, name=name)
+
+
+def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
+    """What the user has, as a system.
+
+    Parameters
+    ----------
+    thing
+        A callable of one question; a callable without required parameters but `rng` (a `numpy.random.Generator`) or
+        `seed` (an int), which makes one; or an object with `ask_all`, a list of questions → as many answers.
+    seed
+        What `rng` and `seed` of a factory are made of.
+
+    Raises
+    ------
+    InvalidParameter
+        For what is none of these.
+    OracleFailed
+        Where a factory raises.
+    """
+    named = name or str(getattr(thing, "__name__", type(thing).__name__))
+    made = _made(thing, seed, named)
+    if callable(ask_all := getattr(made, "ask_all", None)):
+
+        def answers(some: Sequence[Q]) -> Sequence[object]:
+            return _many(ask_all, [form.handed(one) for one in some])
+
+        return System(name=named, answers=answers, at_once=AT_ONCE)
+    if not callable(made):
+        told = "" if made is thing else ": it takes no question, so it was called to make a system"
+        raise InvalidParameter(
+            f"oracle {named} {'is' if made is thing else 'returned'} {type(made).__name__}{told}; give a function of "
+            "one question, a function without parameters that returns one, or an object with ask_all(questions)"
+        )
+    return System(name=named, answers=lambda some: [made(form.handed(one)) for one in some], at_once=1)
+
+
+def _made(thing: Any, seed: int, name: str) -> Any:
+    """The thing itself, or what it makes where it is a factory."""
+    if not callable(thing) or (hasattr(thing, "ask_all") and not inspect.isclass(thing)):
+        return thing
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):  # of an extension: it says nothing of its parameters
+        return thing
+    generators = GENERATOR_NAMES | {"seed"}
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return thing
+    needed = (p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD)
+    if any(p.name not in generators for p in needed):
+        return thing
+    given = {
+        p.name: seed if p.name == "seed" else np.random.default_rng([seed, STREAM])
+        for p in parameters
+        if p.name in generators
+    }
+    try:
+        return thing(**given)
+    except Exception as error:  # the user's code: it may raise anything
+        raise OracleFailed(f"oracle {name} could not be made: {type(error).__name__}: {error}") from error
+
+
+def _many(ask_all: Callable[[list[Any]], Any], questions: list[Any]) -> Sequence[object]:
+    answers = ask_all(questions)
+    if not hasattr(answers, "__iter__"):
+        raise WrongNumber(f"{type(answers).__name__} from ask_all")
+    found = list(answers)
+    if len(found) != len(questions):
+        raise WrongNumber(f"{len(found)} answers from ask_all")
+    return found
+
+
+class WrongNumber(ValueError):
+    """Not one answer a question; what came instead."""
+
+
+#: Questions that wait in a file at most.
+MOST_WAITING: Final = 10_000_000
+#: Seconds between two writings of the answers so far, at least.
+SAVE_EVERY: Final = 3.0
+#: How often a call that failed is tried again, where nothing else is said.
+RETRIES: Final = 3
+#: Seconds before the first of these; before each further one twice as many, up to a limit.
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+#: After so many questions more that no further try has helped than that it has, further ones are tried once.
+IN_VAIN: Final = 3
+#: So many questions without an answer, one after another, are taken for the end of all answers.
+REFUSED: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """Seconds that pass, and waiting for them; tests bring their own."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What an attack may ask: `budget` questions in all, `rate` of them a second, until `deadline`; None: no limit.
+
+    `retries`: how often a call that raised is tried again, after pauses of 1, 2, 4, … seconds. Raises
+    `InvalidParameter` for a budget below 1, a rate that is not positive, or fewer retries than none.
+    """
+
+    budget: int | None = None
+    rate: float | None = None
+    deadline: Deadline | None = None
+    retries: int = RETRIES
+    clock: Clock = Clock()
+
+    def __post_init__(self) -> None:
+        if self.budget is not None and not self.budget >= 1:
+            raise InvalidParameter(f"--budget {self.budget} must be at least 1 question")
+        if self.rate is not None and not 0 < self.rate < float("inf"):
+            raise InvalidParameter(f"--rate {self.rate:g} must be a positive number of questions a second")
+        if not self.retries >= 0:
+            raise InvalidParameter(f"--retries {self.retries} must be at least 0")
+
+
+class Waiting(Exception):  # no error: the attack goes on in another run, once its questions are answered
+    """No system answers these questions here, `count` of them: they are in the transcript."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+class Asking(Generic[Q]):
+    """The only way from an attack on a user's system to its answers.
+
+    Answers come from the transcript where it has them, then from the system. An attack that is deterministic given its
+    seed and the answers asks the same questions again, so an interrupted one, or one whose questions a file carries,
+    goes on where it was.
+
+    **Answers that stay out.** A system refuses a question, is down for a moment, or meets a quota; a file is filled in
+    by half. A family chooses how it takes that:
+
+    - `ask_some` gives NaN for each question that has no answer, and goes on. Then `stopped` says why no more answers
+      come, None while they do, and `missing` how many did not. A family drops what is NaN, makes the best of the rest,
+      and reports `stopped`. Nothing is raised unless there is no answer at all.
+    - `ask` is for a family that can do nothing with a part: it raises `AttackStopped` at the first question without an
+      answer, whose `answers` are those before it. The family catches this where it has something to say of what it
+      knows by then. Where the asking is `partial`, it is `ask_some`.
+
+    Attributes
+    ----------
+    asked
+        Questions so far, those that the transcript answers included.
+    missing
+        How many of them got no answer.
+    stopped
+        Why no more answers come; None: they do.
+    progress
+        If set, called with the number of questions asked.
+
+    Parameters
+    ----------
+    form
+        Of the family's questions and answers.
+    system
+        None: only the transcript answers, and `Waiting` is raised where it lacks questions, or all answers of a batch.
+    limits
+        On all questions, those of the transcript included; but what was answered before is used in any case.
+    transcript
+        Gets all questions and answers; None: they are not kept.
+    save
+        Writes the transcript; called every few seconds, and by the caller at the end. None: it is not written.
+    partial
+        Whether `ask` is `ask_some`: for a family all of whose parts take NaN for an answer.
+    offer
+        Without a system: whether new questions can be written into the transcript, to be answered for another run.
+    """
+
+    def __init__(
+        self,
+        form: Form[Q],
+        system: System[Q] | None,
+        *,
+        limits: Limits | None = None,
+        transcript: Transcript | None = None,
+        save: Callable[[], None] | None = None,
+        partial: bool = False,
+        offer: bool = True,
+    ) -> None:
+        if system is None and transcript is None:
+            raise InvalidParameter("an attack needs a system, or a transcript that its questions are written to")
+        self.form, self.system, self.limits, self.transcript = form, system, limits or Limits(), transcript
+        self.progress: Callable[[int], None] | None = None
+        self.asked = self.missing = 0
+        self.stopped: str | None = None
+        self._partial, self._offer = partial, offer
+        self._next = -np.inf
+        self._save, self._saved, self._between = save, self.limits.clock.now(), SAVE_EVERY
+        self._unused = 0  # answers of the transcript that were not asked for
+        if transcript is not None:
+            transcript.begin()
+            self._unused = transcript.answered
+        self._answered = self._unused > 0  # whether there was any answer
+        self._refused: list[OracleFailed] = []  # of the questions since the last answer
+        self._vain = 0  # questions that no retry helped, less those that one did
+
+    @property
+    def left(self) -> float:
+        """How many questions the budget still has, those of the transcript counted; inf without one."""
+        return np.inf if self.limits.budget is None else self.limits.budget - self.asked - self._unused
+
+    @property
+    def paid(self) -> int:
+        """Up to which row the transcript has answers, also of questions that are not asked this time."""
+        rows = [] if self.transcript is None else self.transcript.rows
+        return max((place for place, row in enumerate(rows, 1) if row.answer is not None), default=0)
+
+    def one(self, question: Q) -> float:
+        """The answer to one question, as `ask` gives it."""
+        return float(self.ask([question])[0])
+
+    def ask(self, questions: Iterable[Q]) -> NDArray[np.float64]:
+        """The answers to questions that may all be asked at once, shape (questions,); ⊤ is 1 and ⊥ is 0.
+
+        Questions may be made as they are taken, from an iterator. Of a sequence that the budget has not enough for,
+        none is asked.
+
+        Raises
+        ------
+        AttackStopped
+            Where the budget or the time is used up, or a question gets no answer; its `answers` are those of this batch
+            up to there.
+        OracleFailed
+            Where the system raises, or gives what is no answer, and nothing was answered before.
+        Waiting
+            Where there is no system and the transcript answers none of these questions, or lacks some of them.
+        """
+        if self._partial:
+            return self.ask_some(questions)
+        if isinstance(questions, Sized):
+            self._allow(len(questions) - self._unused)
+        answers, stopped = self._collect(iter(questions), whole=True)
+        if stopped is not None:
+            stopped.answers = tuple(answers[: int(np.argmax(np.append(np.isnan(answers), True)))].tolist())
+            raise stopped
+        return answers
+
+    def ask_some(self, questions: Iterable[Q]) -> NDArray[np.float64]:
+        """As `ask`, but NaN for each question that gets no answer, shape (questions,); see `stopped` and `missing`.
+
+        Raises
+        ------
+        OracleFailed
+            Where the system raises, or gives what is no answer, and nothing was answered before.
+        Waiting
+            As `ask`.
+        """
+        answers, stopped = self._collect(iter(questions), whole=False)
+        if stopped is not None:
+            self.stopped = str(stopped)
+        elif not self._answered and self._refused:
+            raise self._refused[0]
+        self.missing += int(np.isnan(answers).sum())
+        return answers
+
+    def recorded(self, questions: Iterable[Q]) -> NDArray[np.float64]:
+        """The answers that the transcript has, NaN where it has none; nothing is asked."""
+        if self.transcript is None:
+            return np.array([np.nan for _ in questions])
+        rows = (self._found(self.form.written(question)) for question in questions)
+        return np.array([np.nan if row is None else _answer(row) for row in rows], np.float64)
+
+    def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[NDArray[np.float64], AttackStopped | None]:
+        """The answers, NaN where there is none, and what ended the asking; `whole`: there the answers end, too."""
+        if self.system is None:
+            rows, stopped = self._of_file(questions, whole=whole)
+            return np.array([_answer(row) for row in rows], np.float64), stopped
+        answers = array("d")  # of millions of questions rows would take much memory
+        stopped, size = None if self.stopped is None else AttackStopped(self.stopped), self._at_once(self.system)
+        while batch := list(islice(questions, size)):
+            asked = [(question, self._row(question)) for question in batch]
+            if stopped is None:
+                try:
+                    self._fill([one for one in asked if one[1].answer is None], self.system, whole)
+                except AttackStopped as error:
+                    stopped = error
+            answers.extend(_answer(row) for _, row in asked)
+            if stopped is not None and whole:
+                break
+            if stopped is not None and not self._unused:
+                answers.extend(np.nan for _ in questions)
+        return np.array(answers, np.float64), stopped
+
+    def _row(self, question: Q) -> Row:
+        """Where the answer to a question stands, or is to stand."""
+        if self.transcript is None:
+            return Row(0, None)
+        written = self.form.written(question)
+        return self._found(written) or Row(0, written)
+
+    def _found(self, written: object) -> Row | None:
+        """The row of the transcript that has this question, which then is counted if it has an answer, too."""
+        assert self.transcript is not None
+        row = self.transcript.find(written)
+        if row is not None and row.answer is not None:
+            self._unused -= 1
+            self.asked += 1
+        return row
+
+    def _of_file(self, questions: Iterator[Q], *, whole: bool) -> tuple[list[Row], AttackStopped | None]:
+        """The rows of questions that only the transcript answers. Raises `Waiting` where more have to be answered."""
+        assert self.transcript is not None
+        # Counted before they are written: that takes seconds where rows for all of them take minutes.
+        most = MOST_WAITING + len(self.transcript.rows)
+        first = list(islice(questions, most + 1))
+        if len(first) > most and self.left > MOST_WAITING:
+            raise InvalidParameter(
+                f"the attack asks more than {MOST_WAITING:,} questions at once, too many for a file: give "
+                "--budget, or a system by --oracle"
+            )
+        rows, unanswered, new = list[Row](), list[Row](), list[Row]()
+        stopped: AttackStopped | None = None
+        for question in chain(first, questions):
+            written = self.form.written(question)
+            rows.append(row := self._found(written) or Row(0, written))
+            if row.answer is not None:
+                continue
+            if len(unanswered) >= self.left:
+                stopped = stopped or self._over_budget(len(unanswered) + 1)
+                if whole:
+                    return rows, stopped
+                continue
+            unanswered.append(row)
+            if not row.id:
+                new.append(row)
+        if unanswered and (len(unanswered) == len(rows) or (new and self._offer)):
+            if new:
+                self.transcript.forget_unasked()
+            for row in new:
+                self.transcript.add(row)
+            raise Waiting(len(unanswered))
+        if unanswered:
+            number = f"{len(unanswered):,} of {len(rows):,} questions have" if len(unanswered) > 1 else "1 question has"
+            one = shown_question(unanswered[0].question)
+            stopped = AttackStopped(f"{number} no answer in the file, question {one} among them")
+        self.asked += len(unanswered)
+        return rows, stopped
+
+    def _fill(self, batch: list[tuple[Q, Row]], system: System[Q], whole: bool) -> None:
+        """Ask the system for answers, as far as the budget goes; where a call fails, in halves of it.
+
+        Raises as `ask`; but unless `whole`, `AttackStopped` where no more answers are to be expected alone.
+        """
+        allowed = int(min(len(batch), max(self.left, 0)))
+        parts = [batch[:allowed]] if allowed else []
+        while parts:
+            part = parts.pop()
+            given = self._given([question for question, _ in part], system, first=len(part) == allowed)
+            if isinstance(given, OracleFailed):
+                if len(part) > 1:
+                    middle = (len(part) + 1) // 2
+                    parts += [part[middle:], part[:middle]]
+                    continue
+                failed = [given]
+                self._refused.append(given)
+                self._count(part[0][1])
+            else:
+                failed = self._read(part, given, system)
+            self._keep()
+            if self.progress is not None:
+                self.progress(self.asked)
+            if not failed:
+                continue
+            if not self._answered and (whole or len(self._refused) >= REFUSED):
+                raise self._refused[0]
+            if whole:
+                raise AttackStopped(str(failed[0])) from failed[0]
+            if len(self._refused) >= REFUSED:
+                others = len(self._refused) - 1
+                raise AttackStopped(f"{self._refused[0]}; the {others} questions after it got no answer either")
+        if allowed < len(batch):
+            raise self._over_budget(len(batch) - allowed)
+
+    def _given(self, batch: list[Q], system: System[Q], *, first: bool) -> Sequence[object] | OracleFailed:
+        """What the system gives for some questions, or why it gives nothing, also where it is tried again.
+
+        It is tried again where it has answered lately and retries have not been in vain; `first`: the questions are not
+        half of those for which that was done already.
+        """
+        patient = first and self._answered and not self._refused and self._vain < IN_VAIN
+        tries, pause = 1 + self.limits.retries * patient, FIRST_PAUSE
+        for tried in range(1, tries + 1):
+            self._wait(len(batch))
+            try:
+                given = system.answers(batch)
+            except WrongNumber as error:
+                message = (
+                    f"oracle {system.name} gave {error} for {len(batch)} questions, from question {self.asked + 1} on: "
+                    f"give one answer a question{self._kept}"
+                )
+                raise (AttackStopped if self._answered else OracleFailed)(message) from error
+            except Exception as error:  # the user's code: it may raise anything
+                often = f" (tried {tried} times)" if tried > 1 else ""
+                failed = OracleFailed(
+                    f"oracle {system.name} raised {type(error).__name__}: {error} at question {self._told(batch)}"
+                    f"{often}{self._kept}"
+                )
+                failed.__cause__ = error
+                if tried == tries or not self._paused(pause):
+                    break
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                self._vain -= tried > 1
+                return given
+        self._vain += tries > 1
+        return failed
+
+    def _read(self, part: list[tuple[Q, Row]], given: Sequence[object], system: System[Q]) -> list[OracleFailed]:
+        """Keep the answers of a call; returns what is to be said of those that are none."""
+        failed = []
+        for (question, row), value in zip(part, given, strict=True):
+            row.answer = self.form.read(value)
+            if row.answer is None:
+                failed.append(
+                    OracleFailed(
+                        f"oracle {system.name} gave {_short(value)} for question {self._told([question])}: give "
+                        f"{self.form.answer}{self._kept}"
+                    )
+                )
+                self._refused.append(failed[-1])
+            else:
+                self._answered = True
+                self._refused.clear()
+            self._count(row)
+        return failed
+
+    def _count(self, row: Row) -> None:
+        """One question more was asked, which the transcript gets with its answer, if it has one."""
+        self.asked += 1
+        if self.transcript is not None and not row.id:
+            self.transcript.add(row)
+
+    @property
+    def _kept(self) -> str:
+        return "" if self._save is None else "; the answers so far are kept"
+
+    def _allow(self, number: int) -> None:
+        if number > self.left:
+            raise self._over_budget(number)
+
+    def _over_budget(self, number: int) -> AttackStopped:
+        asked = self.asked + self._unused
+        return AttackStopped(
+            f"--budget {self.limits.budget} is used up: {asked} questions were asked, and the next step asks "
+            f"{number} more; allow at least {asked + number}"
+        )
+
+    def _at_once(self, system: System[Q]) -> int:
+        rate = self.limits.rate
+        return system.at_once if rate is None else max(1, min(system.at_once, int(rate)))
+
+    def _keep(self) -> None:
+        """Write the answers where the last time is long ago, against a kill; a long file less often."""
+        now = self.limits.clock.now
+        if self._save is not None and now() - self._saved >= self._between:
+            started = now()
+            self._save()
+            self._saved = now()
+            self._between = max(SAVE_EVERY, 20 * (self._saved - started))
+
+    def _told(self, batch: Sequence[Q]) -> str:
+        """The next question for a message: its number, from 1, and its text."""
+        return f"{self.asked + 1}, {shown_question(self.form.written(batch[0]))}"
+
+    def _paused(self, seconds: float) -> bool:
+        """Wait before the next try; False where the time is over before."""
+        deadline = self.limits.deadline
+        if deadline is not None and deadline.left <= seconds:
+            return False
+        self.limits.clock.sleep(seconds)
+        return True
+
+    def _wait(self, number: int) -> None:
+        """Wait until `number` more questions may be asked. Raises `AttackStopped` where the time is over before."""
+        limits, clock = self.limits, self.limits.clock
+        now = clock.now()
+        pause = max(self._next - now, 0.0)
+        if limits.deadline is not None and limits.deadline.left <= pause:
+            raise AttackStopped(
+                f"--max-time is over after {self.asked} questions, and the attack asks more: allow more time"
+            )
+        if pause:
+            clock.sleep(pause)
+        if limits.rate is not None:
+            self._next = now + pause + number / limits.rate
+
+
+def _answer(row: Row) -> float:
+    return np.nan if row.answer is None else row.answer
+
+
+def _short(value: object) -> str:
+    """What came instead of an answer, for a message."""
+    try:
+        text = repr(value)
+    except Exception as error:  # an object of the user's, whose own conversion may fail
+        text = f"{type(value).__name__} whose text cannot be had ({type(error).__name__})"
+    return text if len(text) <= 80 else f"{text[:60]} … ({type(value).__name__})"

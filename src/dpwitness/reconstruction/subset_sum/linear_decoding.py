@@ -1,0 +1,517 @@
+"""Many subsets of people, a bit each: what both adversaries need of the matrix that has one row a subset.
+
+As numbers the matrix of n·ln²n subsets takes 2 GB for 2,048 people, as bits 30 MB; it is unpacked block by block.
+
+The linear program of Theorem 3, solved by an interior-point method on the constraints that bind.
+
+Dinur & Nissim, PODS 2003, Theorem 3. Mehrotra, On the implementation of a primal-dual interior point method, SIAM J.
+Optim. 2(4), 1992. With n people one step costs one matrix of n × n, whatever the number of constraints.
+
+The least-squares adversary: what each bit is, and how sure that is, behind errors of any law with a variance.
+
+A least-squares fit has normal errors of known size about each bit. That a bit is 0 or 1 and nothing in between turns
+the fit into a probability, and these probabilities sharpen the fit: expectation propagation (Minka, UAI 2001).
+
+Reconstruction from random subset sums with small errors, by a linear program or by least squares.
+
+Dinur & Nissim, Revealing information while preserving privacy, PODS 2003, Theorem 3. See nothing but answers.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import AttackStopped, InvalidParameter
+from dpwitness.machine import Deadline
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+#: Numbers of the matrix that are unpacked at once.
+BLOCK = 1 << 22
+
+
+class Subsets:
+    """Who is in which subset; as a matrix it is Q, of ones and zeros, shape (subsets, people).
+
+    Parameters
+    ----------
+    packed
+        Eight people a byte, the first in the lowest bit, shape (subsets, ⌈people/8⌉), uint8.
+    people
+        How many people there are.
+    """
+
+    def __init__(self, packed: NDArray[np.uint8], people: int) -> None:
+        self.packed, self.people = packed, people
+
+    @classmethod
+    def of(cls, subsets: "Subsets | NDArray[Any]") -> "Subsets":
+        """The same from flags, shape (subsets, people). Raises `InvalidParameter` for another shape or none at all."""
+        if isinstance(subsets, Subsets):
+            return subsets
+        if subsets.ndim != 2 or not subsets.size:
+            raise InvalidParameter(f"subsets {subsets.shape} do not fit: give flags of shape (subsets, people)")
+        return cls(np.packbits(subsets.astype(np.bool_), axis=1, bitorder="little"), subsets.shape[1])
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator, number: int, people: int) -> "Subsets":
+        """Random subsets: each person is in each with probability 1/2."""
+        return cls(rng.integers(0, 256, (number, -(-people // 8)), np.uint8), people)
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def __iter__(self) -> Iterator[Flags]:
+        return (self.rows(slice(place, place + 1))[0] for place in range(len(self)))
+
+    def part(self, rows: slice | NDArray[Any]) -> "Subsets":
+        """Some of the subsets."""
+        return Subsets(self.packed[rows], self.people)
+
+    def rows(self, chosen: slice | NDArray[Any]) -> Flags:
+        """Rows of the matrix, shape (chosen, people)."""
+        return np.unpackbits(self.packed[chosen], axis=1, count=self.people, bitorder="little").view(np.bool_)
+
+    def sums(self, values: Floats) -> Floats:
+        """Q·values: the sum of each subset, shape (subsets,)."""
+        return np.concatenate([block @ values for _, block in self._blocks(np.float64)])
+
+    def moments(self, answers: Floats) -> Floats:
+        """Qᵀ·answers, shape (people,)."""
+        found = np.zeros(self.people)
+        for rows, block in self._blocks(np.float64):
+            found += block.T @ answers[rows]
+        return found
+
+    def gram(self) -> Floats:
+        """QᵀQ: in how many subsets two people are together, shape (people, people)."""
+        found = np.zeros((self.people, self.people))
+        for _, block in self._blocks(np.float32):  # exact: a block has fewer than 2²⁴ rows
+            found += block.T @ block
+        return found
+
+    def _blocks(self, kind: type[np.floating[Any]]) -> Iterator[tuple[slice, NDArray[Any]]]:
+        step = max(BLOCK // self.people, 1)
+        for first in range(0, len(self), step):
+            rows = slice(first, min(first + step, len(self)))
+            yield rows, self.rows(rows).astype(kind)
+
+
+#: Relative gap between the program and its dual at which it is solved.
+GAP: Final = 1e-7
+REST: Final = 1e-5
+#: Steps at most; 12 to 20 are what it takes.
+PROGRAM_STEPS: Final = 100
+#: Added to the diagonal, in parts of its largest entry: near a solution weights differ by more than a float resolves.
+RIDGE: Final = 1e-13
+#: How much of the way to the border a step goes.
+STEP: Final = 0.995
+
+
+@dataclass(slots=True)
+class _Point:
+    """A solution inside: values x, the error E, slacks s ≥ 0 of all inequalities and their multipliers z ≥ 0.
+
+    The inequalities, in this order: E ≥ Qx − a and E ≥ a − Qx, one a row each; x ≥ 0 and 1 − x ≥ 0, one a person.
+    """
+
+    x: Floats
+    error: float
+    s: Floats
+    z: Floats
+
+
+def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
+    """Solve: the smallest E with |matrix·x − answers| ≤ E for an x in [0, 1]ⁿ.
+
+    Parameters
+    ----------
+    matrix
+        Who is in which subset, ones and zeros, shape (t, n).
+    answers
+        In counts, shape (t,).
+
+    Returns
+    -------
+    tuple
+        x, shape (n,), and E. Where many x have that E, this one is amid them.
+
+    Raises `InvalidParameter` where rounding errors keep the method from an end.
+    """
+    rows, people = matrix.shape
+    x = np.full(people, 0.5)
+    error = float(np.abs(matrix @ x - answers).max()) * 1.1 + 1.0
+    multipliers = np.concatenate([np.full(2 * rows, 0.5 / rows), np.full(2 * people, 1.0 / people)])
+    point = _Point(x, error, _slacks(matrix, answers, x, error), multipliers)
+    failure = InvalidParameter(
+        f"the linear program of {rows} answers was not solved: are they of a size with the sums?"
+    )
+    for _ in range(PROGRAM_STEPS):
+        try:
+            if _step(matrix, answers, point):
+                return np.clip(point.x, 0.0, 1.0), point.error
+        except np.linalg.LinAlgError as error:
+            raise failure from error
+    raise failure
+
+
+def _slacks(matrix: Floats, answers: Floats, x: Floats, error: float) -> Floats:
+    residual = matrix @ x - answers
+    return np.concatenate([error - residual, error + residual, x, 1 - x])
+
+
+def _step(matrix: Floats, answers: Floats, point: _Point) -> bool:
+    """One predictor and corrector step in place; or True, where the point is a solution."""
+    from scipy.linalg import cho_factor, cho_solve  # 0.3 s
+
+    rows, people = matrix.shape
+    s, z = point.s, point.z
+    above, below, low, high = np.split(z, [rows, 2 * rows, 2 * rows + people])
+    # What is left of the derivatives of E − z·s by x and by E, which vanish at a solution.
+    by_x, by_error = matrix.T @ (above - below) - low + high, 1 - above.sum() - below.sum()
+    gap = float(s @ z)
+    # No solution has a smaller error than this one by more than the gap and what x, in [0, 1], and E make of the rest,
+    # which rounding errors keep from 0, and which grows with every step that is too many.
+    rest, scale = float(np.abs(by_x).sum()) + abs(by_error) * point.error, max(1.0, point.error)
+    if gap <= GAP * scale and (rest <= REST * scale or gap <= 1e-3 * GAP * scale):
+        return True
+    weights = z / s
+    w_above, w_below, w_low, w_high = np.split(weights, [rows, 2 * rows, 2 * rows + people])
+    normal = (matrix.T * (w_above + w_below)) @ matrix
+    diagonal = np.diag_indices(people)
+    normal[diagonal] += w_low + w_high
+    normal[diagonal] += RIDGE * normal[diagonal].max()
+    factor = cho_factor(normal, check_finite=False)
+    column = -(matrix.T @ (w_above - w_below))  # of E beside the matrix of x
+    solved = cho_solve(factor, column, check_finite=False)
+    corner = (w_above + w_below).sum() - column @ solved
+
+    def towards(target: Floats) -> tuple[Floats, float, Floats, Floats]:
+        """The step after which s·z, to first order, has moved by `target`: of x, E, s and z."""
+        q = target / s
+        q_above, q_below, q_low, q_high = np.split(q, [rows, 2 * rows, 2 * rows + people])
+        right = -(matrix.T @ (q_above - q_below)) + q_low - q_high - by_x
+        first = cho_solve(factor, right, check_finite=False)
+        error = float((q_above.sum() + q_below.sum() - by_error - column @ first) / corner)
+        x = first - solved * error
+        moved = matrix @ x
+        slacks = np.concatenate([error - moved, error + moved, x, -x])
+        return x, error, slacks, q - weights * slacks
+
+    _, _, ds, dz = towards(-s * z)
+    reached = float((s + _longest(s, ds) * ds) @ (z + _longest(z, dz) * dz))
+    aim = (reached / gap) ** 3 * gap / len(s)
+    dx, d_error, ds, dz = towards(aim - s * z - ds * dz)
+    length = min(1.0, STEP * _longest(s, ds))
+    point.x = point.x + length * dx
+    point.error += length * d_error
+    point.s = _slacks(matrix, answers, point.x, point.error)  # afresh: rounding errors do not add up
+    point.z = z + min(1.0, STEP * _longest(z, dz)) * dz
+    return False
+
+
+def _longest(values: Floats, change: Floats) -> float:
+    """How far one may go, at most 1, until a value is 0."""
+    falling = change < 0
+    return min(1.0, float((-values[falling] / change[falling]).min())) if falling.any() else 1.0
+
+
+#: Steps at most; most take fewer than 10, and later ones change little.
+STEPS: Final = 30
+#: Probabilities that move by less are final.
+SETTLED: Final = 1e-4
+#: How much of a step is taken: whole ones may swing.
+DAMPING: Final = 0.7
+#: The least variance of errors that is told from none.
+SMALLEST: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """What least squares make of answers.
+
+    `values`: the probability that each bit is 1, shape (n,), if the answers are such as sums of bits with normal errors
+    are (`probable`); else the fitted values, cut off at 0 and 1, which are no probabilities. `variance`: of the errors.
+    `means`, `variances`: what the answers say of each bit, before it is taken for 0 or 1, and how far that may be off.
+    `offset`: what all answers have in common, in counts.
+    """
+
+    values: Floats
+    variance: float
+    probable: bool
+    means: Floats
+    variances: Floats
+    offset: float
+
+
+def fit(
+    subsets: Subsets,
+    answers: Floats,
+    *,
+    variance: float | None = None,
+    offset: bool = False,
+    deadline: Deadline | None = None,
+) -> Fit:
+    """Fit the bits to the answers.
+
+    Parameters
+    ----------
+    subsets, answers
+        Whose bits were summed; the noisy sums in counts, shape (t,).
+    variance
+        Of the errors, in counts². None: as the fit shows it, which takes more answers than people.
+    offset
+        Whether all answers may have an unknown count in common.
+
+    Raises `InvalidParameter` for answers too few to tell their errors, `AttackStopped` at the deadline.
+    """
+    gram, moments = subsets.gram(), subsets.moments(answers)
+    sizes = subsets.moments(np.ones(len(answers)))
+    centre = float(answers.mean()) if offset else 0.0
+    if offset:  # the normal equations with a column of ones, solved for it
+        gram = gram - np.outer(sizes, sizes) / len(answers)
+        moments = moments - sizes * centre
+
+    def common(values: Floats) -> float:
+        return centre - float(sizes @ values) / len(answers) if offset else 0.0
+
+    plain: Floats = np.linalg.lstsq(gram, moments, rcond=1e-10)[0].astype(np.float64)
+    if variance is None:
+        variance = _variance(subsets, answers - common(plain), plain, offset)
+    variance = max(variance, SMALLEST)
+    ones, means, variances = _probabilities(gram / variance, moments / variance, deadline)
+    missed = float(np.mean((subsets.sums(ones) + common(ones) - answers) ** 2))
+    # What is expected of bits misses answers by no more than the errors are, give or take six standard deviations.
+    if missed > variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * SMALLEST:
+        inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+        return Fit(
+            values=np.clip(plain, 0.0, 1.0),
+            variance=variance,
+            probable=False,
+            means=plain,
+            variances=variance * np.maximum(np.diag(inverse), 0.0),
+            offset=common(plain),
+        )
+    return Fit(values=ones, variance=variance, probable=True, means=means, variances=variances, offset=common(ones))
+
+
+def _probabilities(gram: Floats, moments: Floats, deadline: Deadline | None) -> tuple[Floats, Floats, Floats]:
+    """Of a 1 for each bit, by expectation propagation; both arguments in parts of the errors' variance.
+
+    And mean and variance of what the answers alone say of each bit, given what is known of all others.
+    """
+    # Precision and precision·mean of what stands for the knowledge that a bit is 0 or 1: at first mean 1/2, variance
+    # 1/4.
+    precision, shift = np.full(len(moments), 4.0), np.full(len(moments), 2.0)
+    ones = np.full(len(moments), 0.5)
+    for _ in range(STEPS):
+        if deadline is not None and not deadline.left:
+            raise AttackStopped("--max-time is over before the least-squares fit is: allow more, or a smaller --size")
+        covariance = np.linalg.inv(gram + np.diag(precision))
+        spread = np.diag(covariance)
+        own = np.maximum(1 / spread - precision, 1e-12)
+        mean = (covariance @ (moments + shift) / spread - shift) / own
+        before, ones = ones, 1 / (1 + np.exp(np.clip(-(mean - 0.5) * own, -700, 700)))
+        if np.abs(ones - before).max() < SETTLED:
+            break
+        sharper = np.maximum(1 / np.maximum(ones * (1 - ones), 1e-6) - own, 0.0)
+        aim = np.where(sharper > 0, (sharper + own) * ones - mean * own, 0.0)
+        precision = precision + DAMPING * (sharper - precision)
+        shift = shift + DAMPING * (aim - shift)
+    return ones, mean, 1 / own
+
+
+def _variance(subsets: Subsets, answers: Floats, plain: Floats, offset: bool) -> float:
+    """The variance of the errors, from what the fit misses; its parameters are taken into account."""
+    needed = subsets.people + offset
+    spare = len(answers) - needed
+    if spare < 1:
+        raise InvalidParameter(
+            f"{len(answers)} answers about {subsets.people} people do not tell how wrong they are: ask more than "
+            f"{needed}"
+        )
+    return float(np.sum((subsets.sums(plain) - answers) ** 2)) / spare
+
+
+Bits = NDArray[np.int64]
+
+#: By the names that the command line has for them.
+ADVERSARIES: Final = ("polynomial", "least-squares", "exponential")
+#: Laws of the errors whose likelihood is that of least squares, or nearly.
+NORMAL: Final = ("binomial", "gaussian")
+#: Laws behind which a least-squares fit recovers more than the program. Adversarial errors are not normal, but pull
+#: the fitted values evenly to 1/2, not past it.
+FITTED: Final = (*NORMAL, "adversarial")
+#: Residuals are compared up to this, in counts.
+TOLERANCE: Final = 1e-6
+#: Residuals within so much of the largest are expected to bind in the next program.
+NEAR: Final = 0.97
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconstruction:
+    """What an adversary made of the answers.
+
+    Attributes
+    ----------
+    bits
+        Shape (n,).
+    fractions
+        What was rounded, in [0, 1], shape (n,): the solution of the linear program, or the probabilities of a 1.
+    largest_residual
+        By how much the fractions miss an answer at most, in counts. Program (1) of Theorem 3 has a solution for an
+        error E exactly if that of the linear program is at most E, and then this is one.
+    expected_right
+        How many bits are right if the errors are normal, as least squares takes them; None where the answers are no
+        such, and of the linear program, which has no law of them.
+    spread
+        The standard deviation of the errors, in counts, as least squares estimates it, or was told; None otherwise.
+    offset
+        What all answers have in common, in counts; 0 where that is presumed.
+    means, variances
+        Of least squares: what the answers say of each bit before it is taken for 0 or 1, and how far that may be off;
+        None otherwise.
+    programs, constraints
+        How many linear programs were solved, the last of that many answers.
+    """
+
+    bits: Bits
+    fractions: Floats
+    largest_residual: float
+    expected_right: float | None = None
+    spread: float | None = None
+    offset: float = 0.0
+    means: Floats | None = None
+    variances: Floats | None = None
+    programs: int = 0
+    constraints: int = 0
+
+
+def suited(law: str) -> str:
+    """The adversary that recovers more behind errors of a law: "least-squares" or "polynomial"."""
+    return "least-squares" if law in FITTED else "polynomial"
+
+
+def least_squares_adversary(
+    subsets: Subsets | Flags,
+    answers: Floats,
+    *,
+    variance: float | None = None,
+    offset: bool = False,
+    deadline: Deadline | None = None,
+) -> Reconstruction:
+    """The more probable value of each bit, where errors are about normal; see `least_squares`.
+
+    Parameters
+    ----------
+    subsets
+        Who is in which query, shape (t, n).
+    answers
+        In counts, shape (t,).
+    variance
+        Of the errors, in counts²; None: estimated, from more answers than people.
+    offset
+        Whether all answers may have an unknown count in common.
+
+    Raises `InvalidParameter` for shapes that do not fit, answers that are not finite or too few.
+    """
+    asked = _checked(subsets, answers)
+    found = fit(asked, answers, variance=variance, offset=offset, deadline=deadline)
+    ones = found.values
+    return Reconstruction(
+        bits=(ones > 0.5).astype(np.int64),
+        fractions=ones,
+        largest_residual=float(np.abs(asked.sums(ones) + found.offset - answers).max()),
+        expected_right=float(np.maximum(ones, 1 - ones).sum()) if found.probable else None,
+        spread=float(np.sqrt(found.variance)),
+        offset=found.offset,
+        means=found.means,
+        variances=found.variances,
+    )
+
+
+def polynomial_adversary(
+    subsets: Subsets | Flags, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
+) -> Reconstruction:
+    """Solve the linear program of Theorem 3 and round.
+
+    Of all solutions of
+
+        a_j − E ≤ Σ_{i ∈ q_j} c_i ≤ a_j + E,  0 ≤ c_i ≤ 1
+
+    this takes one for the smallest E for which there is any. It lies in the middle of the solutions for the true E, so
+    it rounds better than a corner does, and E need not be known. Only some n of the t constraints bind: the program
+    starts from the worst of a least-squares fit and takes in what its solution violates until nothing is violated. That
+    solves the whole program, and no more than some 3n rows of it are ever in memory as numbers.
+
+    Parameters
+    ----------
+    subsets
+        Who is in which query, shape (t, n).
+    answers
+        In counts, shape (t,).
+    offset
+        Whether all answers may have an unknown count in common.
+
+    Raises `InvalidParameter` for shapes that do not fit and answers that are not finite, `AttackStopped` at the
+    deadline.
+    """
+    asked = _checked(subsets, answers)
+    queries, size = len(asked), asked.people
+    # The normal equations: 5 times as fast as lstsq, and the start need not be exact. A little ridge for few queries.
+    sizes = asked.moments(np.ones(queries))
+    gram, moments = asked.gram() + 1e-9 * queries * np.eye(size), asked.moments(answers)
+    if offset:
+        gram, moments = gram - np.outer(sizes, sizes) / queries, moments - sizes * answers.mean()
+    plain = np.linalg.solve(gram, moments)
+    fractions = np.clip(plain, 0.0, 1.0)
+    common = float(answers.mean() - sizes @ fractions / queries) if offset else 0.0
+    # The values of a program lie in [0, 1]: the offset, which no more than n below the smallest answer and no more than
+    # the largest one is of use, is scaled to that.
+    low = float(answers.min()) - size if offset else 0.0
+    width = np.full((1, 1), float(answers.max()) - low) if offset else np.zeros((1, 0))
+    chosen = np.zeros(queries, np.bool_)
+    bound, programs = 0.0, 0
+    while True:
+        residual = np.abs(asked.sums(fractions) + common - answers)
+        violated = (residual > bound + TOLERANCE) & ~chosen
+        if not violated.any():
+            break
+        if deadline is not None and not deadline.left:
+            raise AttackStopped(
+                f"--max-time is over after {programs} linear programs of {size} people: allow more, or a smaller "
+                "--queries or --size"
+            )
+        near = ~chosen & (residual > NEAR * bound)
+        worst = np.argsort(-np.where(near, residual, 0.0))[: size if programs else 2 * size]
+        chosen[worst[near[worst]]] = True
+        rows = asked.rows(chosen).astype(np.float64)
+        matrix = np.hstack([rows, np.repeat(width, len(rows), axis=0)])
+        solved, bound = smallest_error(matrix, answers[chosen] - low)
+        fractions, common = solved[:size], low + float((width @ solved[size:]).sum())
+        programs += 1
+    bits = (fractions > 0.5).astype(np.int64)
+    return Reconstruction(
+        bits=bits,
+        fractions=fractions,
+        largest_residual=float(residual.max()),
+        offset=common,
+        programs=programs,
+        constraints=int(chosen.sum()),
+    )
+
+
+def _checked(subsets: Subsets | NDArray[Any], answers: Floats) -> Subsets:
+    asked = Subsets.of(subsets)
+    if answers.shape != (len(asked),):
+        raise InvalidParameter(
+            f"subsets {(len(asked), asked.people)} and answers {answers.shape} do not fit: give (t, n) and (t,)"
+        )
+    if not np.isfinite(answers).all():
+        raise InvalidParameter("the answers must be finite numbers")
+    return asked

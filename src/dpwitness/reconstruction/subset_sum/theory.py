@@ -1,0 +1,212 @@
+"""An adversary's confidence in one bit behind binomial or normal errors: the random walk of Theorem 5 and its bound.
+
+Dinur & Nissim, PODS 2003, Theorem 5. An adversary who knows all other bits takes the answers one by one; the error of
+each is (sum of R fair bits) − R/2. If the bit is 1, an answer with k of these bits at 1 moves his confidence
+log(Pr[bit is 1 | answers] / Pr[bit is 0 | answers]), which starts at 0, by log((k + 1) / (R − k)). Only answers whose
+subset holds the bit move it; here all of them do. Normal errors of standard deviation σ move it by normal steps of mean
+1/(2σ²) and variance 1/σ².
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import InvalidParameter
+
+Floats = NDArray[np.float64]
+
+#: Numbers of queries beyond this are not told apart.
+MOST_QUERIES: Final = 1 << 40
+#: E of normal errors at most; of binomial ones, whose bound takes 800 sums over all E² fair bits, half a minute.
+MOST_ERROR: Final = 10**6
+MOST_BINOMIAL_ERROR: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidenceBound:
+    """A bound of the probability that the confidence reaches a threshold, and the width that gives it.
+
+    `probability`: at most this; `width`: errors beyond it are counted as lost, in counts; `largest_step` and
+    `mean_step`: of the walk within that width, in nats.
+    """
+
+    probability: float
+    width: float
+    largest_step: float
+    mean_step: float
+
+
+def steps(fair_bits: int) -> Floats:
+    """The step of the confidence for each k = 0 … R, in nats, shape (R + 1,); +∞ for k = R, which only a 1 can give."""
+    _check(fair_bits=fair_bits)
+    k = np.arange(fair_bits, dtype=np.float64)
+    return np.append(np.log((k + 1) / (fair_bits - k)), np.inf)
+
+
+def threshold(delta: float) -> float:
+    """The confidence δ′ = log((1/2 + δ)/(1/2 − δ)), in nats: there the bit is 1 with probability 1/2 + δ."""
+    if not 0 < delta < 0.5:
+        raise InvalidParameter(f"delta={delta!r} must lie between 0 and 0.5")
+    return math.log((0.5 + delta) / (0.5 - delta))
+
+
+def simulate_confidence(rng: np.random.Generator, fair_bits: int, answers: int, walks: int) -> Floats:
+    """Draw walks of the confidence in a bit that is 1, after 1 … `answers` answers: shape (walks, answers), nats."""
+    _check(fair_bits=fair_bits, answers=answers, walks=walks)
+    return np.cumsum(steps(fair_bits)[rng.binomial(fair_bits, 0.5, (walks, answers))], axis=1)
+
+
+def confidence_bound(fair_bits: int, answers: int, limit: float) -> ConfidenceBound:
+    """Bound the probability that |confidence| reaches `limit` (nats, δ′ of the lecture) within `answers` answers.
+
+    As in the proof: errors stay within a width but for a small probability; within it the steps are bounded, their
+    mean is small, and Hoeffding's inequality bounds their sum, for the largest of all partial sums as for the last.
+    Tails and mean are exact here. The proof's width of log²n·√R exceeds R/2, and so says nothing, unless R is in the
+    thousands; this takes, of 200 widths up to 8·√R, the one that gives the smallest bound.
+    """
+    from scipy.stats import binom  # 0.4 s
+
+    _check(fair_bits=fair_bits, answers=answers)
+    if not limit > 0:
+        raise InvalidParameter(f"limit={limit!r} must be positive")
+    weights = binom.pmf(np.arange(fair_bits + 1), fair_bits, 0.5)
+    size = steps(fair_bits)
+    best = ConfidenceBound(probability=1.0, width=fair_bits / 2, largest_step=math.inf, mean_step=math.inf)
+    first = max(math.floor(fair_bits / 2 - 8 * math.sqrt(fair_bits)), 0)
+    for lost in np.unique(np.linspace(first, (fair_bits - 1) // 2, 200).astype(np.int64)).tolist():
+        low, high = lost + 1, fair_bits - lost - 1  # these k and all between are within the width
+        if low > high:
+            break
+        inside = slice(low, high + 1)
+        tail = 2 * float(binom.cdf(lost, fair_bits, 0.5))
+        mean = float(weights[inside] @ size[inside]) / (1 - tail)
+        largest = float(np.abs(size[inside]).max())
+        variation = 2 * answers * largest**2
+        up, down = limit - answers * mean, limit + answers * mean
+        above = math.exp(-(up**2) / variation) if up > 0 else 1.0
+        below = math.exp(-(down**2) / variation) if down > 0 else 1.0
+        # Leaving the width once in t answers; else the walk has bounded steps.
+        probability = -math.expm1(answers * math.log1p(-tail)) + above + below if tail < 1 else 1.0
+        if probability < best.probability:
+            best = ConfidenceBound(
+                probability=probability, width=fair_bits / 2 - lost - 1, largest_step=largest, mean_step=mean
+            )
+    return best
+
+
+def simulate_normal_confidence(rng: np.random.Generator, deviation: float, answers: int, walks: int) -> Floats:
+    """`simulate_confidence` for normal errors of the standard deviation `deviation`, in counts."""
+    _check(answers=answers, walks=walks)
+    return np.cumsum(rng.normal(1 / (2 * deviation**2), 1 / deviation, (walks, answers)), axis=1)
+
+
+def normal_confidence_bound(deviation: float, answers: int, limit: float) -> float:
+    """Bound the probability that |confidence| reaches `limit` within `answers` answers with normal errors.
+
+    The walk is a Brownian motion with drift, looked at after every answer; that it ever reaches a limit is known
+    exactly for all times in between (Karatzas & Shreve 1991, 3.5.C).
+
+    Parameters
+    ----------
+    deviation
+        The errors' standard deviation, in counts.
+    answers
+        How many queries hold the bit.
+    limit
+        In nats, δ′ of the lecture.
+    """
+    from scipy.stats import norm
+
+    _check(answers=answers)
+    if not (deviation > 0 and limit > 0):
+        raise InvalidParameter(f"deviation={deviation!r} and limit={limit!r} must be positive")
+    drift, spread = answers / (2 * deviation**2), math.sqrt(answers) / deviation
+    near, far = (limit - drift) / spread, (limit + drift) / spread
+    # A drift of half the variance makes exp(±limit) of the reflected part.
+    up = norm.sf(near) + math.exp(limit + float(norm.logsf(far)))
+    down = norm.sf(far) + math.exp(-limit) * norm.sf(near)
+    return min(float(up + down), 1.0)
+
+
+def chernoff_bound(fair_bits: int, limit: float) -> Callable[[int], float]:
+    """The same as `confidence_bound`, by the exact moments of a step; much smaller. From a number of answers to it.
+
+    With M the moment of exp(θ·step), exp(θ·confidence)/M^k is a martingale, so that by Ville's inequality the
+    confidence ever reaches a limit with probability exp(−θ·limit)·max(M, 1)^answers at most, for every θ. Answers that
+    only a 1 can give, of probability 2^−R each, are counted apart.
+    """
+    from scipy.special import logsumexp
+    from scipy.stats import binom
+
+    _check(fair_bits=fair_bits)
+    if not limit > 0:
+        raise InvalidParameter(f"limit={limit!r} must be positive")
+    logs = binom.logpmf(np.arange(fair_bits), fair_bits, 0.5)
+    size = steps(fair_bits)[:-1]
+    # The best θ is about limit·R/(4·answers); whatever is tried, the bound holds. For θ = −1 the moment is 1.
+    up = np.geomspace(1e-3, 1e3 * max(limit, 1.0) * math.sqrt(fair_bits), 400)
+    down = np.append(-1.0, -1.0 - up)
+    of_up, of_down = (np.array([logsumexp(logs + theta * size) for theta in thetas]) for thetas in (up, down))
+
+    def bound(answers: int) -> float:
+        above = float(np.min(answers * np.maximum(of_up, 0.0) - up * limit))
+        below = float(np.min(answers * np.maximum(of_down, 0.0) + down * limit))
+        lost = -math.expm1(answers * math.log1p(-(0.5**fair_bits)))
+        return min(math.exp(min(above, 0.0)) + math.exp(min(below, 0.0)) + lost, 1.0)
+
+    return bound
+
+
+def allowed_queries(law: str, error: float, delta: float, failure: float) -> int:
+    """How many queries that hold one bit may be answered, so that it stays private (Theorem 5); 0: none.
+
+    An adversary who knows all other bits then takes the bit for 0 or 1 with a probability below 1/2 + δ after each of
+    the answers, but with probability `failure`, over the errors. The bound is proved; the walk itself may take longer.
+
+    Parameters
+    ----------
+    law
+        "binomial" errors of R = E² fair bits, or "gaussian" ones of standard deviation E/2.
+    error
+        E, in counts.
+    delta
+        δ, between 0 and 1/2.
+    failure
+        Between 0 and 1.
+    """
+    limit = threshold(delta)
+    if not 0 < failure < 1:
+        raise InvalidParameter(f"failure={failure!r} must lie between 0 and 1")
+    if law not in ("binomial", "gaussian"):
+        raise InvalidParameter(f"law={law!r} must be binomial or gaussian: bounded errors protect no number of queries")
+    most = MOST_ERROR if law == "gaussian" else MOST_BINOMIAL_ERROR
+    if not (0 < error <= most and round(error**2) >= 1):
+        more = "" if law == "gaussian" else "; gaussian errors of the same deviation may be larger"
+        raise InvalidParameter(f"error={error!r} must be at least 1 and at most {most}{more}")
+
+    if law == "gaussian":
+        return _last(lambda answers: normal_confidence_bound(error / 2, answers, limit) <= failure)
+    bound = chernoff_bound(round(error**2), limit)
+    return _last(lambda answers: bound(answers) <= failure)
+
+
+def _last(holds: Callable[[int], bool]) -> int:
+    """The largest whole number from 0 up to which something holds that ceases to once; it holds of 0."""
+    high = 1
+    while high < MOST_QUERIES and holds(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _check(**values: int) -> None:
+    for name, value in values.items():
+        if value < 1:
+            raise InvalidParameter(f"{name}={value!r} must be at least 1")

@@ -1,0 +1,88 @@
+"""The averaging attack as a source of witnesses: one person fewer, and "the attack returns the true count".
+
+Candidates against a mechanism of the user's that publishes counts with bounded noise.
+
+The entry point of the family `table_builder`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.claims import Claim
+from dpwitness.events import Interval
+from dpwitness.neighbours import Data, histogram, make_pair
+from dpwitness.neighbours.pair import ATTACK
+from dpwitness.proposals import AttackFamily, Candidate, Commands, as_numbers, is_histogram
+
+
+def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
+    """One candidate: D the table, D′ without one person of its fullest cell, S "the attack counts everybody right".
+
+    For the targets of `dpwitness.algorithms.table_builder`, whose runs end with the attack's count of everybody.
+    Their `suppression`, `base` and `partitions` are among `parameters`. D is the data, people with each value, or ten
+    times the suppression in each of `base` cells. No candidate for a table on which the attack cannot run.
+    """
+    suppression, base = int(parameters["suppression"]), int(parameters["base"])
+    given = np.full(base, 10 * suppression) if data is None else as_numbers(data)
+    if given is None:
+        return
+    table = given.astype(np.int64)
+    if table.ndim != 1 or np.count_nonzero(table > suppression) < 2:
+        return
+    fewer = table.copy()
+    fewer[np.argmax(table)] -= 1
+    people = float(table.sum())
+    place = len(table) + 2 * int(parameters["partitions"])
+    whose = "people with each value" + ("" if data is None else ", as in the data")
+    label = (
+        f"{ATTACK}D: {whose}; D′: one person fewer with value {int(np.argmax(table)) + 1}; count {place + 1} is the "
+        f"attack's total of everybody, and the event that it is {people:.0f}, as on D"
+    )
+    pair = make_pair(table, fewer, label)
+    yield Candidate(pair=pair, event=Interval(coordinate=place, low=people - 0.5, high=people + 0.5))
+
+
+#: People in each cell where no data are given, above any suppression; and cells.
+PEOPLE: Final = 100
+CELLS: Final = 7
+#: Parameters of a mechanism that answers the averaging attack's own questions.
+ASKED: Final = ("suppression", "base", "partitions")
+
+
+def own_mechanism(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
+    """One person fewer in the fullest cell: "its answer is as large as only one more person makes it".
+
+    For a mechanism from counts to noisy counts, the cells' own first; the search finds better events, as of sums of
+    them. Where its parameters are those of `dpwitness.algorithms.table_builder`, the averaging attack's event is
+    proposed as well. A `perturbation` among them is the bound of the noise, else 0. D is the data, or 100 people in
+    each cell. Nothing is proposed for what are no counts.
+    """
+    if all(name in parameters for name in ASKED):
+        yield from whole_count(parameters, data, claim, runs)
+    table = np.full(CELLS, PEOPLE) if data is None else as_numbers(data)
+    if table is None or not is_histogram(table) or not table.any():
+        return
+    bound = parameters.get("perturbation", 0)
+    place, fewer = int(np.argmax(table)), table.astype(np.int64)
+    fewer[place] -= 1
+    pair = make_pair(table.astype(np.int64), fewer, "one fewer in the fullest cell")
+    low = float(table[place]) + (float(bound) if isinstance(bound, int | float) else 0.0) - 0.5
+    yield Candidate(pair=pair, event=Interval(coordinate=place, low=low, high=np.inf))
+
+
+def _add_command(commands: Commands) -> None:
+    from dpwitness.reconstruction.table_builder.command import add_command  # `check` needs no command line
+
+    add_command(commands, FAMILY)
+
+
+FAMILY: Final = AttackFamily(
+    name="table_builder",
+    summary="counts behind bounded noise, or how large that noise is (TableBuilder; Asghar & Kaafar 2020)",
+    generators={"whole_count": whole_count, "own_mechanism": own_mechanism},
+    default="own_mechanism",
+    relation=histogram(7, any_length=True),
+    add_command=_add_command,
+)

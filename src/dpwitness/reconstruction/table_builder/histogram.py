@@ -1,0 +1,253 @@
+"""The averaging attack on a whole histogram: Asghar & Kaafar (2020), section 4.2.2. It sees nothing but answers.
+
+The answer to systems without a total query: sums over other attributes' values are fresh where totals are not.
+
+Asghar & Kaafar (2020), section 7: a system may answer a set of values by the sum of the answers for each, so that
+two-partitions show no noise at all. The people with one value can still be added up by every other attribute.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.table_builder.averaging import Removed, chosen_values, nearest, usable
+from dpwitness.reconstruction.table_builder.confidence import Wanted, examine, noise_variance, probability_right
+from dpwitness.reconstruction.table_builder.supply import PER_VARIANCE, PILOT, Plan, Supply
+from dpwitness.reconstruction.table_builder.systems import Block, System, Where
+
+Wholes = NDArray[np.int64]
+#: Called with how many values are done, of how many.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """A recovered histogram: for each value its count, and the noisy answer that the system gives directly.
+
+    Attributes
+    ----------
+    confidence
+        For each count the probability that it is right, as far as answers alone can tell (see `probability_right`).
+    base
+        Values of the base set; its count is `base_count`, right with probability `base_confidence`.
+    base_kinds, kinds
+        Numbers of partitions by how many parts they have, for the base set and for each value: ((2, 200),).
+    partitions
+        Two-partitions that were wanted for each value.
+    variance
+        Of one noise, estimated from the answers (people²); None where no two sums could be compared.
+    workarounds
+        What was done beside partitioning the attribute's values, in words.
+    failed_checks
+        What in the answers contradicts the attack's assumptions, in words (see `checks`). Unless this is empty the
+        counts are guesses, and `confidence` says nothing.
+    """
+
+    attribute: str
+    values: tuple[Any, ...]
+    counts: tuple[int, ...]
+    noisy: tuple[int, ...]
+    confidence: tuple[float, ...]
+    base: tuple[Any, ...]
+    base_count: int
+    base_confidence: float
+    base_kinds: tuple[tuple[int, int], ...]
+    kinds: tuple[tuple[tuple[int, int], ...], ...]
+    partitions: int
+    base_partitions: int
+    variance: float | None
+    workarounds: tuple[str, ...]
+    queries: int
+    failed_checks: tuple[str, ...] = ()
+
+
+def recover_histogram(
+    oracle: System,
+    rng: np.random.Generator,
+    attribute: str,
+    plan: Plan | None = None,
+    *,
+    where: Where | None = None,
+    progress: Progress | None = None,
+) -> Histogram:
+    """The counts of an attribute's values (section 4.2.2); negative ones become 0.
+
+    Parameters
+    ----------
+    oracle, rng
+        The system, and what draws the partitions.
+    plan
+        Which values, and how many questions.
+    where
+        Only these people.
+    progress
+        Called with how many values are done, of how many.
+
+    Raises `InvalidParameter` where no answer is above 0, and where the questions that are allowed are too few. Answers
+    may be `MISSING`, as of a system that stops answering: each count is made of those that came, its confidence is of
+    these, and a value of which none came has its published answer with confidence 0. A caller whose system stops
+    in the middle goes on by answering `MISSING` to all that is left; nothing more is needed.
+    """
+    plan = plan or Plan()
+    asked, known = oracle.asked, oracle.values(attribute)
+    targets = np.arange(len(known)) if plan.targets is None else chosen_values(oracle, attribute, plan.targets)
+    noisy = oracle.ask(attribute, np.eye(len(known), dtype=np.bool_), where)
+    noisy = np.where(usable(noisy), noisy, 0)
+    supply = Supply(oracle, rng, attribute, noisy, plan, where)
+    base, k, first = _base(supply, plan, len(targets))
+    base_k = plan.for_base(k, len(targets))
+    sets = [_compared(base, value, noisy) for value in targets.tolist()]
+
+    def done(share: float) -> None:
+        if progress is not None:
+            progress(round(share * len(sets)), len(sets))
+
+    if first is None or first.partitions < base_k:
+        more = supply.count([base], base_k, lambda share: done(0.0))[0]
+        # Where the system answers no more the pilot is what there is.
+        first = more if first is None or more.information >= first.information else first
+    if not first.information:
+        raise InvalidParameter(f"attribute {attribute!r}: no answer is above 0, so nothing can be averaged")
+    checked = (base, base[::2]) if plan.fitted else ()
+    counted = supply.count([one.values for one in sets], k, done, again=checked)
+    removed, again = counted[: len(sets)], list(zip(checked, counted[len(sets) :], strict=False))
+    variance = noise_variance([first, *removed])
+    examined = examine(attribute, where or {}, sets, removed, first, again, fitted=plan.fitted)
+    return Histogram(
+        attribute=attribute,
+        values=tuple(known[i] for i in targets),
+        counts=tuple(one.count for one in examined.counts),
+        noisy=tuple(noisy[targets].tolist()),
+        confidence=tuple(one.confidence for one in examined.counts),
+        base=tuple(known[i] for i in base),
+        base_count=first.count,
+        base_confidence=examined.base_confidence,
+        base_kinds=first.kinds,
+        kinds=tuple(one.kinds for one in removed),
+        partitions=k,
+        base_partitions=base_k,
+        variance=variance,
+        workarounds=supply.workarounds,
+        queries=oracle.asked - asked,
+        failed_checks=examined.failed,
+    )
+
+
+def _base(supply: Supply, plan: Plan, number: int) -> tuple[Wholes, int, Removed | None]:
+    """The base set, how many two-partitions each value gets, and the base set's count where it is known already."""
+    pilot = plan.pilot(supply.left)
+    base = supply.base(plan.base, plan.partitions or pilot)
+    first, variance = None, 0.0
+    if plan.partitions is None:
+        first = supply.count([base], pilot)[0]
+        # Of so few values that no two sums can be compared: as many as there are.
+        estimate = noise_variance([first])
+        variance = PILOT / PER_VARIANCE if estimate is None else estimate
+    spare = supply.overhead(base, plan.wanted(variance, number, supply.left)) * (number + 1)
+    k = plan.wanted(variance, number, supply.left - min(spare, supply.left / 2))
+    again = supply.base(plan.base, k)
+    return again, k, first if np.array_equal(base, again) else None
+
+
+def _compared(base: Wholes, value: int, noisy: Wholes) -> Wanted:
+    """What to count beside the base set to learn the people with one value: the set without it, or with it."""
+    published = int(noisy[value])
+    if value not in base:
+        return Wanted(value=value, values=np.append(base, value), sign=1, published=published)
+    rest = base[base != value]
+    if not np.any(noisy[rest] > 0):  # no answer would be above 0 for sure
+        return Wanted(value=value, values=np.array([value]), sign=0, published=published)
+    return Wanted(value=value, values=rest, sign=-1, published=published)
+
+
+#: Answers of one sum at most; each brings a noise.
+MOST_ANSWERS = 1024
+ADDED_UP = "totals show no noise of their own: counts were added up by other attributes instead (section 7)"
+NO_NOISE = "all sums agree: the answers are exact, or totals are sums of published answers, whose noise stays"
+
+
+def recover(
+    oracle: System,
+    rng: np.random.Generator,
+    attribute: str,
+    plan: Plan | None = None,
+    *,
+    where: Where | None = None,
+    progress: Progress | None = None,
+) -> Histogram:
+    """`recover_histogram`; and where all of its sums agree, as if there were no noise, `add_up` instead.
+
+    If those sums agree as well the counts are as published, and a note in `workarounds` says so.
+    """
+    found = recover_histogram(oracle, rng, attribute, plan, where=where, progress=progress)
+    if found.variance != 0:
+        return found
+    asked = oracle.asked
+    other = add_up(oracle, found, where=where)
+    more = found.queries + oracle.asked - asked
+    if not other.variance:
+        return replace(found, workarounds=(*found.workarounds, NO_NOISE), queries=more)
+    return replace(other, queries=more)
+
+
+def add_up(oracle: System, found: Histogram, *, where: Where | None = None) -> Histogram:
+    """Count each of the values of `found` by adding up its people by other attributes, alone and in pairs (section 7).
+
+    A sum with a suppressed answer is left out. Sums of p answers are weighted by 1/p; there are as many as there are
+    attributes and pairs of them, so that no number of questions makes the counts as exact as one likes.
+    """
+    fixed = dict(where or {})
+    others = [name for name in oracle.attributes if name not in {found.attribute, *fixed}]
+    ways = [(name,) for name in others] + list(combinations(others, 2))
+    ways = [way for way in ways if math.prod(len(oracle.values(name)) for name in way) <= MOST_ANSWERS]
+    asked = oracle.asked
+    sums = [
+        _sums(oracle, {**fixed, found.attribute: (value,)}, ways, published)
+        for value, published in zip(found.values, found.noisy, strict=True)
+    ]
+    means = [float(np.average(x, weights=1 / p)) if len(x) else 0.0 for x, p in sums]
+    squares = sum(float(np.sum((x - mean) ** 2 / p)) for (x, p), mean in zip(sums, means, strict=True))
+    freedom = sum(max(len(x) - 1, 0) for x, _ in sums)
+    variance = squares / freedom if freedom else None
+    errors = [math.sqrt((variance or 0.0) / float(np.sum(1 / p))) if len(p) else math.inf for _, p in sums]
+    counts = tuple(max(nearest(mean), 0) for mean in means)
+    return replace(
+        found,
+        counts=counts,
+        confidence=tuple(
+            probability_right(mean, count, error, 0) for mean, count, error in zip(means, counts, errors, strict=True)
+        ),
+        kinds=tuple(tuple((int(parts), int(np.sum(p == parts))) for parts in np.unique(p)) for _, p in sums),
+        variance=variance,
+        workarounds=(*found.workarounds, ADDED_UP),
+        queries=oracle.asked - asked,
+    )
+
+
+def _sums(
+    oracle: System, where: Where, ways: Sequence[tuple[str, ...]], published: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """All sums of the people in `where`, the published answer among them, and of how many answers each is."""
+    blocks: list[Block] = []
+    places: list[int] = []
+    for i, way in enumerate(ways):
+        size = len(oracle.values(way[0]))
+        # A pair: the values of the one attribute within each of the other's.
+        inner = [{way[1]: (value,)} for value in oracle.values(way[1])] if len(way) > 1 else [{}]
+        for more in inner:
+            blocks.append(Block(attribute=way[0], selections=np.eye(size, dtype=np.bool_), where={**where, **more}))
+            places.append(i)
+    answers = oracle.ask_all(blocks)
+    found, parts = ([float(published)], [1.0]) if published else ([], [])
+    for i in range(len(ways)):
+        mine = np.concatenate([one for one, place in zip(answers, places, strict=True) if place == i])
+        if usable(mine).all():
+            found.append(float(mine.sum()))
+            parts.append(float(len(mine)))
+    return np.array(found), np.array(parts)

@@ -1,0 +1,454 @@
+"""How much an averaging attack asks: what it counts, and from how many partitions.
+
+Questions in blocks, and what their answers add up to, count by count.
+
+Enough different questions for one count, from where the attribute itself allows too few: appendix C's workarounds.
+
+Asghar & Kaafar (2020), section 4.2.2 and appendix C. It sees nothing but answers.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.table_builder.averaging import (
+    MOST_PARTITIONS,
+    Removed,
+    Sums,
+    chosen_values,
+    combined,
+    halves,
+    how_many,
+    two_partitions,
+    usable,
+)
+from dpwitness.reconstruction.table_builder.confidence import Asked
+from dpwitness.reconstruction.table_builder.systems import MISSING, Block, System, Where
+
+#: Two-partitions for a noise of variance 1. The mean then has 0.14 people of standard error, and rounds wrong once in
+#: 2,400 times: what the paper's 200 two-partitions give at r = 2, variance 2.
+PER_VARIANCE: Final = 100
+#: How many times as many for the base set: all values are wrong where its count is, which it is once in 10⁷ times.
+BASE_FACTOR: Final = 2.5
+#: Two-partitions from which the variance of the noise is estimated, where the number of questions is to follow it.
+PILOT: Final = 200
+#: Values in the base set; 20 have 524,287 two-partitions.
+BASE_SIZE: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How many questions the attack asks, and about which values.
+
+    Attributes
+    ----------
+    targets
+        Positions of the values to be counted; None: all of them.
+    partitions
+        Two-partitions for each value; None: 100 for each person² of the noise's variance, which is estimated.
+    base_partitions
+        Once for the base set; None: 2.5 times as many, or for a single value as many.
+    base
+        Positions of the base set's values, all with answers above 0, or how many at most; they are those with the
+        largest answers then.
+    questions
+        At most in all; `partitions` is as large as they allow. None: no limit.
+    same_partitions
+        The same two-partitions for all values, so that the errors of values that nobody has are all the same.
+    fitted
+        Counts are taken from the least squares of all single answers where these tell them better than the sums of
+        partitions do, and nothing contradicts the assumptions; two sets are counted by another attribute as well, to
+        compare. False: from sums alone, as Algorithm 4 has it.
+    """
+
+    targets: tuple[int, ...] | None = None
+    partitions: int | None = None
+    base_partitions: int | None = None
+    base: int | tuple[int, ...] = BASE_SIZE
+    questions: int | None = None
+    same_partitions: bool = False
+    fitted: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("partitions", "base_partitions", "questions"):
+            value = getattr(self, name)
+            if value is not None and not value >= 1:
+                raise InvalidParameter(f"{name}={value!r} must be at least 1")
+        if isinstance(self.base, int) and not self.base >= 1:
+            raise InvalidParameter(f"base={self.base!r} must hold at least 1 value")
+
+    def pilot(self, left: float) -> int:
+        """How many two-partitions tell the variance, where `left` questions are left."""
+        return int(min(PILOT, max(2, left / 8)))
+
+    def wanted(self, variance: float, values: int, left: float) -> int:
+        """Two-partitions for each of so many values against noise of that variance (people²).
+
+        Raises `InvalidParameter` where the questions that are left do not suffice for one each.
+        """
+        k = self.partitions or max(1, min(math.ceil(PER_VARIANCE * variance), MOST_PARTITIONS // 4))
+        if left < math.inf:
+            each = 2 * values + (2 * self._factor(values) if self.base_partitions is None else 0)
+            once = 0 if self.base_partitions is None else 2 * self.base_partitions
+            k = min(k, int((left - once) / each))
+            if k < 1:
+                raise InvalidParameter(
+                    f"questions={self.questions} do not suffice: {values} values need {math.ceil(each + once)} more at "
+                    "least than the published answers"
+                )
+        return k
+
+    def for_base(self, k: int, values: int) -> int:
+        """Two-partitions of the base set, where each of so many values gets k."""
+        return self.base_partitions or min(math.ceil(self._factor(values) * k), MOST_PARTITIONS)
+
+    def _factor(self, values: int) -> float:
+        return BASE_FACTOR if values > 1 else 1.0
+
+
+Flags = NDArray[np.bool_]
+Wholes = NDArray[np.int64]
+#: Called after each share of the questions with the share that is done.
+Progress = Callable[[float], None]
+#: Flags of selections that are held at once; more questions are asked in turns.
+MOST_FLAGS = 1 << 25
+#: Bytes of selections that are kept of each count, for the checks that are made of single answers.
+MOST_KEPT = 1 << 20
+
+
+@dataclass(slots=True)
+class Tally:
+    """Of one count: the sums so far, how many questions they took, and what they showed."""
+
+    sums: list[Sums] = field(default_factory=list)
+    queries: int = 0
+    shown: dict[str, Flags] = field(default_factory=dict)  # which values of other attributes have answers above 0
+    asked: list[Asked] = field(default_factory=list)  # the partitions themselves, up to `MOST_KEPT`
+
+    def missing(self, k: int) -> int:
+        """How many two-partitions are missing to `k`; those into more parts count for less."""
+        return k - int(sum(2 * len(one.totals) / one.parts for one in self.sums))
+
+    def add(self, answers: Wholes) -> None:
+        """Answers of partitions, shape (parts, partitions)."""
+        self.sums.append(Sums.of(answers))
+
+    def keep(self, block: Block, answers: Wholes) -> None:
+        """Keep two-partitions and their answers, shape (2·partitions,), as of `halves`; both sides or none."""
+        half, width = len(answers) // 2, -(-block.selections.shape[1] // 8)
+        left = MOST_KEPT - sum(one.bits.nbytes for one in self.asked)
+        rows = np.arange(min(half, left // (2 * width)))
+        rows = np.concatenate([rows, rows + half])
+        bits = np.packbits(block.selections[rows], axis=1)
+        self.asked.append(
+            Asked(
+                attribute=block.attribute,
+                where=block.where,
+                bits=bits,
+                width=block.selections.shape[1],
+                answers=answers[rows],
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """Values of an attribute to be partitioned within a sub-population, and the others, which stay on one side."""
+
+    attribute: str
+    base: Wholes
+    beside: Wholes
+    where: Where
+
+
+def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[Flags]:
+    """For each attribute and sub-population: which of its values have answers above 0."""
+    blocks = [
+        Block(attribute=name, selections=np.eye(len(oracle.values(name)), dtype=np.bool_), where=where)
+        for name, where in places
+    ]
+    return [answers > 0 for answers in oracle.ask_all(blocks)]
+
+
+def ask_partitions(oracle: System, plans: Sequence[tuple[Tally, Within, Flags]], progress: Progress) -> None:
+    """Ask for two-partitions (see `halves`) and add them to their tallies, in as few turns as memory allows."""
+    turns = [turn for plan in plans for turn in _turns(oracle, *plan)]
+    batch: list[tuple[Tally, Block]] = []
+    size = 0
+    for i, (tally, within, sides) in enumerate(turns):
+        rows = halves(len(oracle.values(within.attribute)), within.base, sides, within.beside)
+        batch.append((tally, Block(attribute=within.attribute, selections=rows, where=within.where)))
+        size += rows.size
+        if size >= MOST_FLAGS or i == len(turns) - 1:
+            for (owner, block), answers in zip(batch, oracle.ask_all([block for _, block in batch]), strict=True):
+                owner.add(answers.reshape(2, -1))
+                owner.keep(block, answers)
+                owner.queries += len(answers)
+            batch, size = [], 0
+            progress((i + 1) / len(turns))
+
+
+def _turns(oracle: System, tally: Tally, within: Within, sides: Flags) -> Iterator[tuple[Tally, Within, Flags]]:
+    """The same partitions in portions of which each fits into memory."""
+    portion = max(1, MOST_FLAGS // (2 * len(oracle.values(within.attribute))))
+    for start in range(0, len(sides), portion):
+        yield tally, within, sides[start : start + portion]
+
+
+#: Two-partitions to be asked for, and whose they are.
+Asking: TypeAlias = tuple[Tally, Within, Flags]
+#: Suppressed values that are tried whether they have people, and values of an attribute that is partitioned.
+MOST_TRIED, MOST_VALUES = 64, 1024
+SUPPRESSED = "suppressed values that have people were partitioned too (appendix C)"
+OTHERS = "other attributes were partitioned too (appendix C)"
+CROSSED = "two attributes were partitioned at once, four answers each (appendix C twice)"
+WHOLE = "what no partition reaches was taken as published"
+
+
+def _removed(tally: Tally) -> Removed:
+    """The average of a tally's sums; without `information` where it has none."""
+    if any(len(one.totals) for one in tally.sums):
+        return combined(tally.sums, tally.queries)
+    return Removed(mean=0.0, count=0, queries=tally.queries, kinds=(), information=0.0, squares=0.0, freedom=0)
+
+
+def _silent(share: float) -> None:
+    """Nobody watches the progress."""
+
+
+class Supply:
+    """Counts sets of values of one attribute, each by as many different questions as are wanted, if there are any.
+
+    Parameters
+    ----------
+    noisy
+        The published answers, shape (values,).
+    plan
+        Of it `same_partitions`, and `questions`, those for `noisy` included: near that limit other attributes are left
+        out, and pairs of them with any limit.
+
+    Attributes
+    ----------
+    sure
+        Which values certainly have people although their answers are 0; shape (values,).
+    """
+
+    def __init__(
+        self,
+        oracle: System,
+        rng: np.random.Generator,
+        attribute: str,
+        noisy: Wholes,
+        plan: Plan | None = None,
+        where: Where | None = None,
+    ) -> None:
+        self._used: dict[str, dict[str, None]] = {}
+        self.sure = np.zeros(len(noisy), np.bool_)
+        self._oracle, self._rng, self._attribute, self._noisy = oracle, rng, attribute, noisy
+        self._where = dict(where or {})
+        fixed = {attribute, *self._where}
+        self._others = [
+            name for name in oracle.attributes if name not in fixed and 2 <= len(oracle.values(name)) <= MOST_VALUES
+        ]
+        self._tried, plan = False, plan or Plan()
+        self._seed = int(rng.integers(1 << 63)) if plan.same_partitions else None
+        self._limit = math.inf if plan.questions is None else plan.questions + oracle.asked - len(noisy)
+
+    @property
+    def left(self) -> float:
+        """How many questions may still be asked."""
+        return self._limit - self._oracle.asked
+
+    def overhead(self, base: Wholes, k: int) -> int:
+        """Questions of a count beside its partitions: which values of other attributes have answers above 0."""
+        enough = how_many(int(np.count_nonzero(self._noisy[base])) - 1) >= k
+        return 0 if enough else sum(len(self._oracle.values(name)) for name in self._others)
+
+    @property
+    def workarounds(self) -> tuple[str, ...]:
+        """What had to be done beside partitioning the attribute's values, in words."""
+        return tuple(f"{text}: {', '.join(names)}" if names else text for text, names in self._used.items())
+
+    def base(self, given: int | tuple[int, ...], k: int) -> Wholes:
+        """Positions of a base set: those given, or at most so many of the largest answers.
+
+        Where without one of them fewer than `k` two-partitions are left, values join that are suppressed but certainly
+        have people. Raises `InvalidParameter` for given ones without an answer above 0, and where there is none.
+        """
+        if isinstance(given, tuple):
+            chosen = chosen_values(self._oracle, self._attribute, given)
+            if not len(chosen) or np.any(self._noisy[chosen] == 0):
+                raise InvalidParameter(
+                    f"attribute {self._attribute!r}: {np.count_nonzero(self._noisy[chosen])} of the {len(chosen)} base "
+                    "values have an answer above 0; all of them need one"
+                )
+            return chosen
+        order = np.argsort(-self._noisy, kind="stable")
+        shown = order[: np.count_nonzero(self._noisy)][:given]
+        if not len(shown):
+            raise InvalidParameter(f"attribute {self._attribute!r}: no answer is above 0, so nothing can be averaged")
+        if how_many(len(shown) - 1) < k and len(shown) < given:
+            self._certify()
+        return np.sort(np.concatenate([shown, np.flatnonzero(self.sure)]))
+
+    def _certify(self) -> None:
+        """Find suppressed values that have people: beside a helper, they change its answer (appendix C, section 9)."""
+        helpers = np.argsort(-self._noisy, kind="stable")[: min(2, np.count_nonzero(self._noisy))]
+        tried = np.flatnonzero(self._noisy == 0)[:MOST_TRIED]
+        if self._tried or not len(tried) or len(helpers) * len(tried) > self.left / 4:
+            return
+        self._tried = True
+        selections = np.zeros((len(helpers) * len(tried), len(self._noisy)), np.bool_)
+        for i, helper in enumerate(helpers):
+            rows = np.arange(i * len(tried), (i + 1) * len(tried))
+            selections[rows, tried] = True
+            selections[rows, helper] = True
+        answers = self._oracle.ask(self._attribute, selections, self._where).reshape(len(helpers), -1)
+        self.sure[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING), axis=0)
+
+    def count(
+        self, sets: Sequence[Wholes], k: int, progress: Progress | None = None, *, again: Sequence[Wholes] = ()
+    ) -> list[Removed]:
+        """Count the people with a value of each set (positions), by about `k` two-partitions or what is worth as much.
+
+        A set of which no answer is above 0, or came, has no `information`. `again`: sets that are counted by another
+        attribute as well, to compare, where there is one and no limit on questions; these come last, or not at all.
+        """
+        tallies, checks = [Tally() for _ in sets], [Tally() for _ in again]
+        self._own(tallies, sets, k, progress or _silent, self._again(checks, again, k))
+        for more in (self._partition_others, self._cross) if self.left == math.inf else (self._partition_others,):
+            short = [i for i, tally in enumerate(tallies) if tally.missing(k) > 0]
+            if short:
+                more([tallies[i] for i in short], [sets[i] for i in short], k)
+        for tally, values in zip(tallies, sets, strict=True):
+            if not any(len(one.totals) for one in tally.sums):
+                self._take_whole(tally, values)
+        tallies += [tally for tally in checks if tally.sums]
+        return [replace(_removed(tally), asked=tuple(tally.asked)) for tally in tallies]
+
+    def _again(self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int) -> list[Asking]:
+        """Partitions of the other attribute with the most values: in the same round of questions as all others."""
+        sizes = {name: len(self._oracle.values(name)) for name in self._others}
+        if not sizes or self.left < math.inf:
+            return []
+        name = max(sizes, key=lambda name: sizes[name])
+        base = np.arange(sizes[name])
+        withins = [Within(attribute=name, base=base, beside=base[:0], where=self._within(values)) for values in sets]
+        sides = [two_partitions(self._rng, len(base), min(k, PILOT)) for _ in sets]
+        return list(zip(tallies, withins, sides, strict=True))
+
+    def _own(
+        self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int, progress: Progress, more: list[Asking]
+    ) -> None:
+        """Partition the attribute's own values (section 4.2.2), and ask what else there is."""
+        plans = list(more)
+        for tally, values in zip(tallies, sets, strict=True):
+            shown = values[self._noisy[values] > 0]
+            extra = values[self.sure[values]]
+            if how_many(len(shown)) >= k or not len(extra):
+                extra = extra[:0]
+            beside = np.setdiff1d(values, np.concatenate([shown, extra]))
+            rng = self._rng if self._seed is None else np.random.default_rng(self._seed)
+            if len(shown) >= 2:
+                base, sides = np.append(shown, extra), two_partitions(rng, len(shown), k, len(extra))
+            elif len(extra) + len(shown) >= 2:  # either side may turn out to be suppressed, and is left out then
+                base, sides = np.append(extra, shown), two_partitions(rng, len(extra) + len(shown), 2 * k)
+            else:
+                continue
+            if len(extra):
+                self._used.setdefault(SUPPRESSED, {})
+            within = Within(attribute=self._attribute, base=base, beside=beside, where=self._where)
+            plans.append((tally, within, sides))
+        ask_partitions(self._oracle, plans, progress)
+
+    def _partition_others(self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int) -> None:
+        """Partition the values of other attributes within the set (appendix C, second workaround)."""
+        names = sorted(self._others, key=lambda name: len(self._oracle.values(name)))
+        while names and len(sets) * sum(len(self._oracle.values(name)) for name in names) > self.left / 2:
+            names.pop()
+        wheres = [self._within(values) for values in sets]
+        shown = shown_values(self._oracle, [(name, where) for where in wheres for name in names])
+        most = self.left / (2 * len(sets))
+        plans = []
+        for i, (tally, where) in enumerate(zip(tallies, wheres, strict=True)):
+            tally.queries += sum(len(self._oracle.values(name)) for name in names)
+            missing = int(min(tally.missing(k), most))
+            tally.shown = {name: shown[i * len(names) + j] for j, name in enumerate(names)}
+            for name, flags in sorted(tally.shown.items(), key=lambda item: -np.count_nonzero(item[1])):
+                base, beside = np.flatnonzero(flags), np.flatnonzero(~flags)
+                if missing <= 0 or len(base) < 2:
+                    break
+                within = Within(attribute=name, base=base, beside=beside, where=where)
+                sides = two_partitions(self._rng, len(base), missing)
+                plans.append((tally, within, sides))
+                missing -= len(sides)
+                self._used.setdefault(OTHERS, {})[name] = None
+        ask_partitions(self._oracle, plans, _silent)
+
+    def _cross(self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int) -> None:
+        """Partition two attributes at once: the people of a set fall into four parts."""
+        for tally, values in zip(tallies, sets, strict=True):
+            missing = tally.missing(k)
+            places: list[tuple[str, Where]] = []
+            for name, first, second in self._pairs(tally, values, missing):
+                rest = self._where if name == self._attribute else self._within(values)
+                places += [(name, {**rest, **first}), (name, {**rest, **second})]
+            shown = shown_values(self._oracle, places)
+            tally.queries += sum(len(flags) for flags in shown)
+            blocks: list[Block] = []
+            for i in range(0, len(places), 2):
+                name, both = places[i][0], shown[i] & shown[i + 1]
+                counted = np.isin(np.arange(len(both)), values) | (name != self._attribute)
+                base = np.flatnonzero(both & counted)
+                if missing <= 0 or len(base) < 2:
+                    continue
+                sides = two_partitions(self._rng, len(base), 2 * missing)
+                rows = halves(len(both), base, sides, np.flatnonzero(~both & counted))
+                blocks += [Block(attribute=name, selections=rows, where=places[i + j][1]) for j in (0, 1)]
+                missing -= len(sides) // 2
+            answers = self._oracle.ask_all(blocks)
+            for one, other in zip(answers[::2], answers[1::2], strict=True):
+                tally.add(np.vstack([one.reshape(2, -1), other.reshape(2, -1)]))
+                tally.queries += 2 * len(one)
+                self._used.setdefault(CROSSED, {})
+
+    def _pairs(self, tally: Tally, values: Wholes, missing: int) -> Iterator[tuple[str, Where, Where]]:
+        """An attribute to be partitioned and two halves by another one, until these are surely enough."""
+        sizes = {name: int(np.count_nonzero(flags)) for name, flags in tally.shown.items()}
+        sizes[self._attribute] = int(np.count_nonzero(self._noisy[values]))
+        usable = [name for name, size in sizes.items() if size >= 2]
+        usable.sort(key=lambda name: (name != self._attribute, -sizes[name]))
+        left = 1.5 * missing
+        for parted, halved in combinations(usable, 2):  # the other way round the four parts are the same
+            if left <= 0:
+                return
+            known, shown = self._oracle.values(halved), tally.shown[halved]
+            worth = how_many(min(sizes[parted], 20)) / 2
+            for side in two_partitions(self._rng, sizes[halved], max(1, math.ceil(left / worth))):
+                first = np.flatnonzero(shown)[side]
+                left -= worth
+                yield (
+                    parted,
+                    {halved: tuple(known[i] for i in first)},
+                    {halved: tuple(known[i] for i in np.setdiff1d(np.arange(len(known)), first))},
+                )
+
+    def _take_whole(self, tally: Tally, values: Wholes) -> None:
+        """The published answer itself, where nothing can be partitioned."""
+        row = np.zeros((1, len(self._noisy)), np.bool_)
+        row[0, values] = True
+        answer = self._oracle.ask(self._attribute, row, self._where)
+        tally.queries += 1
+        if usable(answer).all():
+            tally.add(answer[None])
+            self._used.setdefault(WHOLE, {})
+
+    def _within(self, values: Wholes) -> Where:
+        known = self._oracle.values(self._attribute)
+        return {**self._where, self._attribute: tuple(known[i] for i in values)}

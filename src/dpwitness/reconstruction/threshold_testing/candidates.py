@@ -1,0 +1,214 @@
+"""Candidates against private threshold testing: Theorem 4.7 of Chen & Machanavajjhala (2015), and reconstruction.
+
+Candidates against a mechanism of the user's that compares answers to queries with a noisy threshold.
+
+The entry point of the family `threshold_testing`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.claims import Claim
+from dpwitness.events import OutcomeSet
+from dpwitness.neighbours import Data, make_pair, queries
+from dpwitness.neighbours.pair import ATTACK
+from dpwitness.proposals import Attack, AttackFamily, Candidate, Commands, as_numbers, is_histogram
+from dpwitness.reconstruction.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
+
+#: Copies tried at most; the rarest event worth counting has about this many hits in the planned runs.
+MOST_COPIES: Final = 40
+FEWEST_HITS: Final = 20.0
+#: log(1/α) + log 2 for the bounds of confidence 0.999 that the number of copies is chosen by.
+LOG_LEVEL: Final = 7.6
+#: Reference cells of the reconstruction's event.
+MOST_REFERENCES: Final = 8
+
+
+def promising_copies(
+    epsilon1: float, epsilon2: float, *, threshold: float, base: float, claim: Claim, runs: int
+) -> list[int]:
+    """The t that promises most evidence against the claim in `runs` runs, and the one with the best lower bound.
+
+    Parameters
+    ----------
+    epsilon1, epsilon2
+        In nats per unit of sensitivity; ε₂ may be infinite, and then one copy is all that is needed.
+    threshold, base
+        As `mirrored_probabilities` takes them, in units of the sensitivity.
+    runs
+        Paired confirm runs that are planned.
+
+    Returns
+    -------
+    list of int
+        One or two numbers of copies, at most `MOST_COPIES`, in ascending order.
+    """
+    if epsilon2 == np.inf:
+        return [1]
+    evidence, bound, plane = [], [], claim.half_plane()
+    for t in range(1, MOST_COPIES + 1):
+        v, w = mirrored_probabilities(t, epsilon1, epsilon2, threshold=threshold, base=base)
+        if t > 1 and v * runs < FEWEST_HITS:
+            break
+        if not w > 0:  # too small for a double: the event is impossible on D′, as without query noise
+            return [t]
+        # The drift of X = 1[D] − slope·1[D′] − intercept in standard deviations, and log(V/V′) less its noise.
+        evidence.append((v - plane.slope * w - plane.intercept) / np.sqrt(v + plane.slope**2 * w))
+        bound.append(np.log(v / w) - np.sqrt(2 * LOG_LEVEL / runs * (1 / v + 1 / w)))
+    return sorted({int(np.argmax(evidence)) + 1, int(np.argmax(bound)) + 1})
+
+
+def _attack(budget: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack:
+    """The attack on an instance of private threshold testing that splits its parameters into ε₁ and ε₂ so."""
+
+    def propose(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
+        sensitivity = float(parameters["sensitivity"])
+        # In units of the sensitivity, so that one person moves a query by 1.
+        epsilon1, epsilon2 = budget(parameters)
+        threshold = float(parameters["threshold"]) / sensitivity
+        base = float(np.floor(threshold))
+        inputs = "D: the true answers to t copies of each of two queries, which change places on D′"
+        if data is not None:
+            people = as_numbers(data)
+            if sensitivity != 1 or people is None or not is_histogram(people):
+                return  # the data are no counts of people: nothing is known of what else may be asked about them
+            counts = people.astype(np.int64)
+            if epsilon2 == np.inf:
+                yield from _reconstructions(counts, threshold, epsilon1)
+                return
+            cell = _mirror(counts, int(base))
+            if cell is None:
+                return
+            inputs = (
+                f"D: the true answers to t copies of each of two differences to cell {cell + 1} of the data; D′: one "
+                "person fewer in it"
+            )
+        for t in promising_copies(epsilon1, epsilon2, threshold=threshold, base=base, claim=claim, runs=runs):
+            answers = np.repeat([0.0, 1.0], t)
+            first, second = (base + answers) * sensitivity, (base + 1 - answers) * sensitivity
+            told = f"{ATTACK}{inputs}; t = {t}" + _odds(t, epsilon1, epsilon2, threshold, base)
+            yield Candidate(pair=make_pair(first, second, told), event=OutcomeSet(answers[None]))
+
+    return propose
+
+
+def _odds(copies: int, epsilon1: float, epsilon2: float, threshold: float, base: float) -> str:
+    """κ of Theorem 4.7 and what it says; nothing without query noise, where the event is impossible on D′."""
+    if epsilon2 == np.inf:
+        return ", and without query noise the event is impossible on D′ (Theorem 4.7)"
+    _, w = mirrored_probabilities(copies, epsilon1, epsilon2, threshold=threshold, base=base)
+    if not w > 0:
+        return ", and the event is all but impossible on D′ (Theorem 4.7)"
+    kappa = least_odds_ratio(w, epsilon1, epsilon2, threshold=threshold - base)
+    return f", κ = {kappa:.6g}: the event is at least κᵗ/2 = {kappa**copies / 2:.4g} times as likely on D (Theorem 4.7)"
+
+
+gptt = _attack(lambda p: (float(p["epsilon1"]), float(p["epsilon2"])))
+gptt_lee_clifton = _attack(lambda p: (float(p["epsilon"]) / 4, 3 * float(p["epsilon"]) / 4))
+gptt_chen = _attack(lambda p: (float(p["epsilon"]) / 2, float(p["epsilon"]) / 2))
+gptt_stoddard = _attack(lambda p: (float(p["epsilon"]), np.inf))
+
+
+def _mirror(counts: NDArray[np.int64], base: int) -> int | None:
+    """A cell v for which x_a − x_v = base and x_v − x_b = base + 1 for some other cells a, b; None if there is none.
+
+    One person fewer in v, and the two differences change places: Theorem 4.7 on real data.
+    """
+    tally = dict(zip(*(part.tolist() for part in np.unique(counts, return_counts=True)), strict=True))
+    for v, count in enumerate(counts.tolist()):
+        others = tally | {count: tally[count] - 1}
+        if count > 0 and others.get(count + base, 0) and others.get(count - base - 1, 0):
+            return v
+    return None
+
+
+def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: float) -> Iterator[Candidate]:
+    """One cell with one person fewer, and the event that the ordered partition gives its true count.
+
+    The queries are the differences of the cell v, of another one of its count c, and of one of count c − 1 to a ladder
+    of reference cells. The event: v falls into one part with the cell of count c, and not into that of c − 1. On D′
+    the cell v is in the part of c − 1, always.
+    """
+    values, first, tally = np.unique(counts, return_index=True, return_counts=True)
+    place = dict(zip(values.tolist(), range(len(values)), strict=True))
+    best: tuple[float, int, NDArray[np.int64]] | None = None
+    for c in values.tolist():
+        if c == 0 or c - 1 not in place:
+            continue
+        # A reference of count r tells c from c − 1 if the noisy threshold lies in (c − 1 − r, c − r]; v, its twin and
+        # the cell of c − 1 are no references.
+        used = (values == c) * 2 + (values == c - 1)
+        ladder = values[tally > used]
+        ladder = ladder[np.argsort(np.abs(c - ladder - 0.5 - threshold), kind="stable")[:MOST_REFERENCES]]
+        low, high = (np.exp(-epsilon1 * np.abs(c - d - ladder - threshold)) / 2 for d in (1, 0))
+        promise = float(np.abs(high - low).sum()) if len(ladder) else 0.0
+        if best is None or promise > best[0] + 1e-9:
+            best = promise, c, np.sort(ladder)
+    if best is None or not best[0]:
+        return
+    _, c, ladder = best
+    # Where no other cell holds c, v is told by c − 1 alone.
+    asked = [c, c - 1] if tally[place[c]] < 2 else [c, c, c - 1]
+    answers = np.concatenate([count - ladder for count in asked])
+    neighbour = answers.copy()
+    neighbour[: len(ladder)] -= 1
+    rows = [answers >= c - reference for reference in ladder]  # ⌈z⌉ = c − r
+    cell = int(first[place[c]]) + 1
+    label = (
+        f"{ATTACK}D: the differences of cell {cell} of the data, count {c}, and of {len(asked) - 1} other cells, to "
+        f"{len(ladder)} reference cells each; D′: one person fewer in cell {cell}; the event: the ordered partition "
+        f"(Algorithm 3) gives its count as {c}"
+    )
+    pair = make_pair(answers, neighbour, label)
+    yield Candidate(pair=pair, event=OutcomeSet(np.array(rows, np.float64)))
+
+
+#: How a budget is split between threshold and queries: those of the published mechanisms.
+SPLITS: Final = ((0.5, 0.5), (0.25, 0.75), (1.0, np.inf))
+#: Names that a threshold goes by.
+THRESHOLDS: Final = ("threshold", "theta", "T", "t")
+
+
+def own_mechanism(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
+    """Theorem 4.7 of Chen & Machanavajjhala (2015) for every way to split ε that has been published.
+
+    For a mechanism from a list of query answers to one flag each, ⊤ or ⊥. Of its parameters `epsilon1`, `epsilon2`,
+    `epsilon`, `threshold` (or `theta`, `T`, `t`) and `sensitivity` are used, where it has them; else the claim's ε, 0
+    and 1.
+    """
+    numbers = {name: float(value) for name, value in parameters.items() if isinstance(value, int | float)}
+    epsilon = numbers.get("epsilon") or claim.parameter or 1.0
+    known = {
+        "sensitivity": numbers.get("sensitivity", 1.0),
+        "threshold": next((numbers[name] for name in THRESHOLDS if name in numbers), 0.0),
+    }
+    splits = [(first * epsilon, second * epsilon) for first, second in SPLITS]
+    if numbers.get("epsilon1") and numbers.get("epsilon2"):
+        splits = [(numbers["epsilon1"], numbers["epsilon2"])]
+    for epsilon1, epsilon2 in splits:
+        yield from gptt(known | {"epsilon1": epsilon1, "epsilon2": epsilon2}, data, claim, runs)
+
+
+def _add_command(commands: Commands) -> None:
+    from dpwitness.reconstruction.threshold_testing.command import add_command  # `check` needs no command line
+
+    add_command(commands, FAMILY)
+
+
+FAMILY: Final = AttackFamily(
+    name="threshold_testing",
+    summary="counts of a histogram through private threshold testing (Chen & Machanavajjhala 2015)",
+    generators={
+        "gptt": gptt,
+        "gptt_lee_clifton": gptt_lee_clifton,
+        "gptt_chen": gptt_chen,
+        "gptt_stoddard": gptt_stoddard,
+        "own_mechanism": own_mechanism,
+    },
+    default="own_mechanism",
+    relation=queries(10, any_length=True),
+    add_command=_add_command,
+)

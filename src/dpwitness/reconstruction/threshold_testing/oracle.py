@@ -1,0 +1,355 @@
+"""What is asked in private threshold testing: a signed sum of cells → whether it reaches the threshold.
+
+Private threshold testing as an attack sees it: signed sums of a histogram's cells go in, ⊤'s come out.
+
+One call of private threshold testing, simulated on a histogram whose counts are known.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.reconstruction.asking import Asking, Limits, system_of
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
+from dpwitness.reconstruction.transcript import Form, as_flag
+
+#: People a cell, shape (cells,).
+Counts = NDArray[np.int64]
+#: Numbers of cells, from 0.
+Cells = NDArray[np.int64]
+#: A question, shape (cells,): the coefficient of each cell, −1, 0 or 1, so that one person moves the sum by 1 at most.
+Signs = NDArray[np.int8]
+
+
+class Oracle(Protocol):
+    """A system under attack: one call of private threshold testing, the user's own behind `--oracle` or simulated.
+
+    All answers must be given under one noisy threshold. It may also be an object with `ask_all(questions)`, a list of
+    questions → as many answers; and it may have `totals(parts)`, which Algorithm 4 buys: from the number of each cell's
+    part, shape (cells,), to a noisy number of people for each part, shape (parts,).
+    """
+
+    def __call__(self, signs: Signs, /) -> bool:
+        """⊤ (True) where the sum of the counts with coefficients `signs`, shape (cells,), reaches the threshold."""
+
+
+def _written(signs: Signs) -> Any:
+    """The cells with +1 and with −1, from 0, as files have them."""
+    return {"plus": np.flatnonzero(signs > 0).tolist(), "minus": np.flatnonzero(signs < 0).tolist()}
+
+
+FORM: Final[Form[Signs]] = Form(
+    family="threshold_testing",
+    answer="⊤ or ⊥ (1 or 0)",
+    written=_written,
+    handed=np.copy,
+    read=as_flag,
+    of_system=("cells",),
+)
+
+
+#: Above this a count, or a sum of 10⁶ of them, would no longer be exact.
+LARGEST: Final = 1 << 40
+
+#: Questions in one: signs, and a change of the coefficient of one of these cells each.
+Change: TypeAlias = tuple[Signs, Cells, int]
+Totals: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+
+
+def check_histogram(counts: object) -> Counts:
+    """Counts per cell as an array. Raises `InvalidData` for fewer than two cells, negative or fractional counts."""
+    values = np.asarray(counts)
+    if values.ndim != 1 or values.dtype.kind not in "iuf":
+        raise InvalidData(f"a histogram is a list of counts, not an array of shape {values.shape}, kind {values.dtype}")
+    if len(values) < 2:
+        raise InvalidData(f"a histogram of {len(values)} cell(s) has nothing to compare: give at least 2 cells")
+    bad = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & (values <= LARGEST)))
+    if len(bad):
+        raise InvalidData(f"cell {bad[0] + 1} holds {values[bad[0]]:g}: a count must be a whole number of at least 0")
+    return values.astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """What is known of the noise of an `Oracle`; all in nats per unit of sensitivity.
+
+    Parameters
+    ----------
+    epsilon1
+        ε₁: the threshold's noise is Lap(1/ε₁); None: not known.
+    epsilon2
+        ε₂: each query's noise is Lap(1/ε₂); infinite: there is none.
+    threshold
+        θ.
+    epsilon_totals
+        Each total's noise is Lap(1/ε); None: not known.
+
+    Raises `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
+    """
+
+    epsilon1: float | None = None
+    epsilon2: float = np.inf
+    threshold: float = 0.0
+    epsilon_totals: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon1 is not None and not 0 < self.epsilon1 < np.inf:
+            raise InvalidParameter(f"epsilon1={self.epsilon1!r} must be positive and finite")
+        if not self.epsilon2 > 0:
+            raise InvalidParameter(f"epsilon2={self.epsilon2!r} must be positive (inf: no noise on the queries)")
+        if self.epsilon_totals is not None and not self.epsilon_totals > 0:
+            raise InvalidParameter(f"epsilon_totals={self.epsilon_totals!r} must be positive")
+
+
+class Queries:
+    """All that the attacks of this family may do: ask an `Oracle`, many questions at a time, and count what was asked.
+
+    Parameters
+    ----------
+    answers
+        From questions, each of shape (cells,), to as many answers, 1 for ⊤ and 0 for ⊥; all of them may be asked at
+        once. `Asking.ask` is one. None: a subclass answers `ask_all` and `ask_changes` itself.
+    cells
+        How many cells the histogram has; at least 2.
+    noise
+        What is known of its noise.
+    totals
+        From the number of each cell's part to noisy totals, as `Oracle` says; None: there are none to be had.
+
+    Raises `InvalidParameter` for fewer than two cells.
+    """
+
+    def __init__(
+        self,
+        answers: Callable[[Iterable[Signs]], NDArray[np.float64]] | None,
+        cells: int,
+        noise: Noise | None = None,
+        totals: Totals | None = None,
+    ) -> None:
+        if not cells >= 2:
+            raise InvalidParameter(f"cells={cells!r} must be at least 2: one cell has nothing to be compared with")
+        self.cells, self.noise, self.queries = cells, noise or Noise(), 0
+        #: Questions asked at once where each depends on the answers before: more of them, and fewer rounds.
+        self.together = 8
+        self._answers, self._totals = answers, totals
+
+    def ask(self, signs: Signs, copies: int = 1) -> int:
+        """How many of `copies` repetitions of one question are answered ⊤; `signs`: −1, 0 or 1 for each cell."""
+        return int(self.ask_all(signs[None], copies)[0])
+
+    def ask_all(self, questions: Signs, copies: int = 1) -> Cells:
+        """The same of several questions, shape (questions, cells); returns shape (questions,)."""
+        return self._hits(iter(questions), copies)
+
+    def ask_each(self, signs: Signs, cells: Cells, change: int, copies: int = 1) -> Cells:
+        """The same of `signs` with `change` added to the coefficient of one of `cells` each; shape of `cells`."""
+        return self.ask_changes([(signs, cells, change)], copies)[0]
+
+    def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
+        """Several such sets of questions, all asked at once."""
+        check_changes(changes)
+        if not changes:
+            return []
+        hits = self._hits(_each(changes), copies)
+        return np.split(hits, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
+
+    def larger(self, copies: int = 1) -> Cells:
+        """|larger(v)| of Algorithm 3: for how many cells u the majority of x_u − x_v's copies is ⊤; shape (cells,).
+
+        cells² questions, x_v − x_v included, those of one v at once.
+        """
+        sizes, all_cells = np.zeros(self.cells, np.int64), np.arange(self.cells)
+        for v in range(self.cells):
+            signs = np.zeros(self.cells, np.int8)
+            itself = self.ask(signs, copies)
+            signs[v] = -1
+            hits = np.append(self.ask_each(signs, np.delete(all_cells, v), 1, copies), itself)
+            sizes[v] = np.count_nonzero(2 * hits > copies)
+        return sizes
+
+    @property
+    def sells_totals(self) -> bool:
+        """Whether there are noisy totals to be had."""
+        return self._totals is not None
+
+    def totals(self, parts: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Noisy totals of parts, from the number of each cell's part, shape (cells,); None where there are none."""
+        return None if self._totals is None else np.asarray(self._totals(parts), np.float64)
+
+    def _hits(self, questions: Iterator[Signs], copies: int) -> Cells:
+        assert self._answers is not None
+        answers = self._answers(one for one in questions for _ in range(copies))
+        self.queries += len(answers)
+        return np.asarray(np.asarray(answers).astype(np.int64).reshape(-1, copies).sum(axis=1))
+
+
+def check_changes(changes: Sequence[Change]) -> None:
+    """Raise `ValueError` for coefficients other than −1, 0 and 1."""
+    for signs, cells, change in changes:
+        if len(cells) and np.max(np.abs(signs[cells] + change)) > 1:
+            raise ValueError("a coefficient outside −1, 0, 1 would raise the sensitivity above 1")
+
+
+def _each(changes: Sequence[Change]) -> Iterator[Signs]:
+    for signs, cells, change in changes:
+        for cell in cells:
+            question = signs.copy()
+            question[cell] += change
+            yield question
+
+
+def queries_of(
+    oracle: Oracle, cells: int, *, noise: Noise | None = None, limits: Limits | None = None, seed: int = 0
+) -> Queries:
+    """What an attack may ask of a system of yours.
+
+    Parameters
+    ----------
+    oracle
+        An `Oracle`, or what makes one, as `system_of` takes it.
+    cells
+        How many cells the histogram has.
+    noise
+        What is known of its noise; by default, that queries have none.
+    limits
+        Budget and rate; none by default.
+    seed
+        Of what makes an oracle.
+    """
+    asking = Asking(FORM, system_of(oracle, FORM, seed=seed), limits=limits)
+    return Queries(asking.ask, cells, noise, totals=getattr(oracle, "totals", None))
+
+
+class ThresholdOracle(Queries):
+    """One call of generalised private threshold testing (Chen & Machanavajjhala 2015, Alg. 2) on a histogram.
+
+    The noisy threshold z = threshold + Lap(1/epsilon1) is drawn once. A query is a sum of cells with coefficients
+    −1, 0, +1, so its sensitivity is 1; it is answered ⊤ where its value + Lap(1/epsilon2) ≥ z. `epsilon2` may be
+    infinite. An attack may use only what `Queries` has. Copies of a query are answered at once: given z they are
+    independent, so their number of ⊤'s is binomial.
+
+    Parameters
+    ----------
+    counts
+        The histogram, shape (cells,).
+    rng
+        Of all noise.
+    epsilon1, epsilon2
+        In nats per unit of sensitivity.
+    threshold
+        θ.
+    epsilon_totals
+        Of the noisy totals, each with noise Lap(1/epsilon_totals); None: none are sold.
+
+    Raises `InvalidData` for what is no histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
+    """
+
+    def __init__(
+        self,
+        counts: Counts,
+        rng: np.random.Generator,
+        *,
+        epsilon1: float,
+        epsilon2: float = np.inf,
+        threshold: float = 0.0,
+        epsilon_totals: float | None = None,
+    ) -> None:
+        self._counts = check_histogram(counts)
+        self._values = self._counts.astype(np.float64)  # exact below 2⁵³
+        noise = Noise(epsilon1=epsilon1, epsilon2=epsilon2, threshold=threshold, epsilon_totals=epsilon_totals)
+        sold = None if epsilon_totals is None else self._total_all
+        super().__init__(None, len(self._counts), noise, sold)
+        self._rng = rng
+        self._z = threshold + rng.laplace(0.0, 1 / epsilon1)
+
+    def __call__(self, signs: Signs, /) -> bool:
+        """One answer, as an `Oracle` gives it."""
+        return bool(self.ask(signs))
+
+    def ask_all(self, questions: Signs, copies: int = 1) -> Cells:
+        """As `Queries` says; copies at once."""
+        return self._answer(questions @ self._values, copies)
+
+    def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
+        """As `Queries` says; the sum of the signs is made once for all of its cells."""
+        check_changes(changes)
+        return [
+            self._answer(float(signs @ self._values) + change * self._values[cells], copies)
+            for signs, cells, change in changes
+        ]
+
+    def larger(self, copies: int = 1) -> Cells:
+        """As `Queries` says, with the same law: cells of one count have their probabilities in common.
+
+        Without query noise the sizes follow from the sorted counts. With it, each pair is ⊤ with the probability of its
+        majority (Theorem 3.5; a tie counts as ⊥), so how many are is binomial, and no pair need be stored.
+        """
+        from scipy.stats import binom
+
+        self.queries += copies * self.cells**2
+        values, cells = np.unique(self._counts, return_inverse=True)
+        number = np.bincount(cells)
+        if self.noise.epsilon2 == np.inf:
+            # x_u − x_v ≥ z, compared as differences: both sides are exact in integers.
+            behind = np.searchsorted(values, values + int(np.ceil(self._z)), side="left")
+            return np.asarray(np.concatenate([np.cumsum(number[::-1])[::-1], [0]])[behind][cells])
+        sizes = np.zeros(len(cells), np.int64)
+        for k, value in enumerate(values):
+            majority = binom.sf(copies // 2, copies, self._chance(values - value))
+            here = np.flatnonzero(cells == k)
+            sizes[here] = self._rng.binomial(number, majority, size=(len(here), len(values))).sum(axis=1)
+        return sizes
+
+    def _chance(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probability of ⊤ for queries of these values."""
+        x = self.noise.epsilon2 * (values - self._z)
+        tail = np.exp(-np.abs(x)) / 2
+        return np.where(x < 0, tail, 1 - tail)
+
+    def _answer(self, values: NDArray[np.float64], copies: int) -> Cells:
+        self.queries += copies * len(values)
+        if self.noise.epsilon2 == np.inf:
+            return copies * (values >= self._z)
+        return self._rng.binomial(copies, self._chance(values))
+
+    def _total_all(self, parts: NDArray[np.int64]) -> NDArray[np.float64]:
+        assert self.noise.epsilon_totals is not None
+        total = np.bincount(parts, weights=self._values)
+        return np.asarray(total + self._rng.laplace(0.0, 1 / self.noise.epsilon_totals, len(total)))
+
+
+def paper_oracle(
+    counts: Counts,
+    rng: np.random.Generator,
+    *,
+    epsilon: float,
+    epsilon2: float = np.inf,
+    share: float = 0.5,
+    threshold: float | None = None,
+) -> ThresholdOracle:
+    """What Algorithm 4 attacks: threshold testing with a share of ε, and noisy totals with the rest.
+
+    Parameters
+    ----------
+    epsilon
+        ε, in nats.
+    epsilon2
+        ε₂ of the threshold testing; infinite as in the paper.
+    share
+        The threshold's share of ε, between 0 and 1; the paper's is a half.
+    threshold
+        θ; by default that of Lemma 5.10 for δ = 0.05, `attack_threshold(share * epsilon, 0.05)`.
+
+    Raises `InvalidData` for what is no histogram, `InvalidParameter` for ε, ε₂ or the share out of range.
+    """
+    if not 0 < share < 1:
+        raise InvalidParameter(f"share={share!r} must lie between 0 and 1")
+    theta = attack_threshold(share * epsilon, 0.05) if threshold is None else threshold
+    return ThresholdOracle(
+        counts, rng, epsilon1=share * epsilon, epsilon2=epsilon2, threshold=theta,
+        epsilon_totals=(1 - share) * epsilon,
+    )  # fmt: skip

@@ -1,0 +1,381 @@
+"""What a family asks and what it takes for an answer, in memory and in a file.
+
+Files of questions and answers, read: CSV or JSON lines, told apart by their first character.
+
+The questions of an attack and their answers so far, with the seed that they follow from: memory, and a file.
+"""
+
+import csv
+import io
+import json
+import math
+import numbers
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+import numpy as np
+
+from dpwitness.errors import InvalidData
+from dpwitness.files import LARGEST, read_text, shown, write_atomically
+
+Q = TypeVar("Q")
+
+#: Texts that files have for ⊤ and ⊥.
+FLAGS: Final = {"⊤": 1.0, "true": 1.0, "yes": 1.0, "1": 1.0, "⊥": 0.0, "false": 0.0, "no": 0.0, "0": 0.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form(Generic[Q]):
+    """The questions and answers of one family of attacks.
+
+    Parameters
+    ----------
+    family
+        Its name.
+    answer
+        What an answer is, to follow "give ": "a finite number".
+    written
+        A question as JSON values, as files have it: lists, not tuples, and Python's own numbers. Equal questions give
+        equal values.
+    handed
+        A question as the user's system gets it: a copy, which the system may change.
+    read
+        An answer as a number, from what a system returned or a file holds; None for what is no answer.
+    of_system
+        Names of the settings that say which system is asked: with another value answers are of another one.
+    """
+
+    family: str
+    answer: str
+    written: Callable[[Q], Any]
+    handed: Callable[[Q], Any]
+    read: Callable[[object], float | None]
+    of_system: tuple[str, ...] = ()
+
+
+def as_number(value: object) -> float | None:
+    """A finite number, of any kind that Python, NumPy or a database has; None for anything else, flags included."""
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
+        return None
+    try:
+        found = float(value)
+    except (OverflowError, ValueError):  # an int beyond all floats, a signalling NaN
+        return None
+    return found if math.isfinite(found) else None
+
+
+def as_whole(value: object) -> float | None:
+    """A whole number, 12.0 included; None for anything else."""
+    found = as_number(value)
+    return None if found is None or not found.is_integer() else found
+
+
+def as_flag(value: object) -> float | None:
+    """1 for ⊤ and 0 for ⊥: a flag, a number (⊤ unless 0), or one of the texts that stand for them; None for others."""
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+        value = value.item()
+    if isinstance(value, str):
+        return FLAGS.get(value.strip().lower())
+    if isinstance(value, bool):
+        return float(value)
+    found = as_number(value)
+    return None if found is None else float(found != 0)
+
+
+#: The names that a CSV header or a JSON object may have; the first two are needed.
+NAMES: Final = ("id", "answer", "question", "attack")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One line: `id` counts from 1; `answer`, `question` and `attack` as JSON values, None where there is none."""
+
+    place: str
+    id: int
+    answer: Any
+    question: Any
+    attack: Any
+
+
+def read_records(path: str) -> list[Record]:
+    """The lines of a file with ids and answers, by id.
+
+    An answer is as JSON has it, or a text that is no JSON. Raises `InvalidData` for a file that is neither CSV with a
+    header nor JSON lines, for ids that are missing, no whole numbers of at least 1, or there twice.
+    """
+    text, name = read_text(path), shown(path)
+    lines = _json_lines(text, name) if text.lstrip()[:1] == "{" else _csv_lines(text, name)
+    found: dict[int, Record] = {}
+    for place, fields in lines:
+        identity = fields.get("id")
+        if type(identity) is not int or identity < 1:
+            raise InvalidData(f"{place}: id {identity!r:.60} must be the number of a question, from 1")
+        if identity in found:
+            raise InvalidData(f"{place}: question {identity} is there twice; leave one of them out")
+        found[identity] = Record(
+            place=place,
+            id=identity,
+            answer=fields.get("answer"),
+            question=fields.get("question"),
+            attack=fields.get("attack"),
+        )
+    return [found[identity] for identity in sorted(found)]
+
+
+def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        place = f"{name}, line {number}"
+        try:
+            fields = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InvalidData(f"{place} is not JSON: {error}") from error
+        if not isinstance(fields, dict):
+            raise InvalidData(f'{place} must be an object such as {{"id": 1, "answer": 0}}')
+        yield place, fields
+
+
+def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    first = text.partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)  # as spreadsheets of all countries write it
+    rows = iter(_csv_rows(text, name, delimiter))
+    header = [cell.strip().lower() for cell in next(rows, (1, []))[1]]
+    if missing := [column for column in NAMES[:2] if header.count(column) != 1]:
+        raise InvalidData(f"{name} needs one column {missing[0]!r} in its header line; it has: {', '.join(header)}")
+    for number, row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        place = f"{name}, line {number}"
+        if len(row) != len(header):
+            raise InvalidData(f"{place}: {len(row)} cells for {len(header)} columns")
+        yield place, {column: _value(cell.strip()) for column, cell in zip(header, row, strict=True)}
+
+
+def _csv_rows(text: str, name: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    """All rows with their lines: the limit on a cell is the whole program's, and is as before when this returns."""
+    before = csv.field_size_limit(LARGEST)
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        return [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise InvalidData(f"{name} is not CSV: {error}") from error
+    finally:
+        csv.field_size_limit(before)
+
+
+def _value(cell: str) -> Any:
+    """What a cell holds: JSON, a text that is none, or nothing."""
+    if not cell:
+        return None
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError):
+        return cell
+
+
+State: TypeAlias = Sequence[tuple[int, float | None]]
+
+#: Columns of the file, in their order; the first line alone says of which attack it is.
+COLUMNS: Final = ("id", "question", "answer", "attack")
+LONGEST: Final = 120  # characters of a question in a message
+
+
+@dataclass(slots=True)
+class Row:
+    """A question, its answer, None where it has none, and whether this run of the attack asked it.
+
+    `id`: its number in the transcript, from 1; 0: it stands in none yet. `place`: where the answer came from, for
+    messages.
+    """
+
+    id: int
+    question: Any
+    answer: float | None = None
+    place: str | None = None
+    asked: bool = False
+
+
+class Transcript:
+    """Questions and their answers, in the order in which they were asked first; some may have no answer.
+
+    An attack finds answers by the question, not by its place: one that goes on with another budget, or after a gap,
+    asks some other questions, and still uses every answer that it has. The same question asked twice is two rows, found
+    in their order.
+
+    Parameters
+    ----------
+    family, seed, settings
+        What the questions follow from: the family's name, the attack's seed and its options, as JSON values.
+    """
+
+    def __init__(self, family: str, seed: int, settings: Mapping[str, Any]) -> None:
+        self.family, self.seed = family, seed
+        self.settings = _as_read(settings)
+        self.rows: list[Row] = []
+        self._next = 0  # the place after the last row found: mostly the next one to be
+        self._last = 0  # the largest number of a row that there ever was
+        self._places: dict[str, deque[Row]] | None = None  # by the question; made where the next row is another one
+
+    @property
+    def answered(self) -> int:
+        """How many questions have answers."""
+        return sum(row.answer is not None for row in self.rows)
+
+    @property
+    def state(self) -> State:
+        """Numbers and answers of all rows: what has to be written if it changes."""
+        return [(row.id, row.answer) for row in self.rows]
+
+    def find(self, question: Any) -> Row | None:
+        """The first row of this question that was not found before in this run; None: there is none."""
+        place = self._next
+        if place >= len(self.rows) or self.rows[place].asked or self.rows[place].question != question:
+            if self._places is None:
+                self._places = {}
+                for row in self.rows:
+                    self._places.setdefault(_key(row.question), deque()).append(row)
+            same = self._places.get(_key(question), ())
+            while same and same[0].asked:
+                same.popleft()
+            if not same:
+                return None
+            place = bisect_left(self.rows, same[0].id, key=lambda row: row.id)
+        self.rows[place].asked, self._next = True, place + 1
+        return self.rows[place]
+
+    def add(self, row: Row) -> None:
+        """Append a row of this run; its number is new, that of no question that there ever was."""
+        row.id, row.asked = self._last + 1, True
+        self.put(row)
+
+    def put(self, row: Row) -> None:
+        """Append a row, whose number must be larger than all others."""
+        self.rows.append(row)
+        self._last = row.id
+        self._next = len(self.rows)
+
+    def begin(self) -> None:
+        """Begin a run of an attack, which has asked nothing."""
+        self._next, self._places = 0, None
+        for row in self.rows:
+            row.asked = False
+
+    def forget_unasked(self) -> None:
+        """Drop the questions that have no answer and that this run, which comes to no end without more, did not ask."""
+        self.rows = [row for row in self.rows if row.asked or row.answer is not None]
+        self._next, self._places = len(self.rows), None
+
+    def save(self, path: str) -> None:
+        """Write the file: CSV where its name ends so, else JSON lines. Raises `InvalidData`."""
+        write_atomically(path, self._csv() if path.lower().endswith(".csv") else self._json_lines())
+
+    def require(self, seed: int | None, settings: Mapping[str, Any], of_system: Sequence[str], path: str) -> None:
+        """Take over new settings; what is asked may change by them, answers keep their questions.
+
+        Raises `InvalidData` unless the seed (None: not given) and the settings `of_system` are those of the file.
+        """
+        asked = _as_read(settings)
+        for name, here in {"seed": seed, **{name: asked.get(name) for name in of_system}}.items():
+            there = self.seed if name == "seed" else self.settings.get(name)
+            if here != there and not (name == "seed" and here is None):
+                raise InvalidData(
+                    f"{shown(path)} is of an attack with {name} {there}, not {here}: give its options, or another file"
+                )
+        self.settings = asked
+
+    def _fields(self) -> Iterable[dict[str, Any]]:
+        attack = {"family": self.family, "seed": self.seed, **self.settings}
+        for place, row in enumerate(self.rows):
+            answer = row.answer
+            whole = int(answer) if answer is not None and answer.is_integer() else answer
+            yield {"id": row.id, "question": row.question, "answer": whole, "attack": None if place else attack}
+
+    def _json_lines(self) -> str:
+        rows = ({name: v for name, v in row.items() if v is not None or name != "attack"} for row in self._fields())
+        return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+
+    def _csv(self) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in self._fields():
+            cells = [None if row[name] is None else json.dumps(row[name], ensure_ascii=False) for name in COLUMNS]
+            writer.writerow(cells)
+        return text.getvalue()
+
+
+def read_transcript(path: str, form: Form[Q]) -> Transcript:
+    """The file that `save` wrote, with answers filled in or without; lines may be missing.
+
+    Raises `InvalidData` for a file of another family, without a seed, or with what is no answer.
+    """
+    records = read_records(path)
+    attack = next((record.attack for record in records if record.attack is not None), None)
+    if not (isinstance(attack, dict) and type(attack.get("seed")) is int and attack["seed"] >= 0):
+        raise InvalidData(
+            f"{shown(path)} does not say of which attack it is: give --ask FILE with the questions as well"
+            if records
+            else f"{shown(path)} holds no questions"
+        )
+    if attack.get("family") != form.family:
+        raise InvalidData(f"{shown(path)} is of the family {attack.get('family')!r:.60}, not {form.family!r}")
+    settings = {name: value for name, value in attack.items() if name not in ("family", "seed")}
+    found = Transcript(form.family, attack["seed"], settings)
+    for record in records:
+        found.put(Row(record.id, record.question, _read(record, form), record.place))
+    found.begin()
+    return found
+
+
+def add_answers(transcript: Transcript, path: str, form: Form[Q]) -> None:
+    """Take the answers of a file with ids and answers; raises `InvalidData` for ids and answers that cannot be used."""
+    rows = {row.id: row for row in transcript.rows}
+    for record in read_records(path):
+        answer = _read(record, form)
+        if record.id not in rows:
+            raise InvalidData(f"{record.place}: there is no question {record.id}, only {len(rows)} were asked")
+        row = rows[record.id]
+        if record.question is not None and record.question != row.question:
+            raise InvalidData(f"{record.place}: question {record.id} is another one than in the file of questions")
+        if answer is None:
+            continue
+        if row.answer is not None and row.answer != answer:
+            raise InvalidData(
+                f"{record.place}: question {record.id} is answered {answer:g}, and was answered {row.answer:g} before"
+            )
+        row.answer, row.place = answer, record.place
+
+
+def _read(record: Record, form: Form[Q]) -> float | None:
+    if record.answer is None:
+        return None
+    answer = form.read(record.answer)
+    if answer is None:
+        raise InvalidData(
+            f"{record.place}: {record.answer!r:.60} for question {record.id}: give {form.answer}, or leave it empty"
+        )
+    return answer
+
+
+def shown_question(question: Any) -> str:
+    """A question on a line, its middle left out where it is long."""
+    text = json.dumps(question, ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST * 2 // 3]} … {text[-LONGEST // 4 :]}"
+
+
+def _key(question: Any) -> str:
+    """The same text for equal questions."""
+    return json.dumps(question, sort_keys=True)
+
+
+def _as_read(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a file has them: lists for tuples."""
+    found: dict[str, Any] = json.loads(json.dumps(dict(settings)))
+    return found

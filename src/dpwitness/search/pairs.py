@@ -1,0 +1,599 @@
+"""How many search runs: as given, as usual for compiled code, or what fits in a share of the time.
+
+Pairs with events, ranked by search runs that did not choose them.
+
+The cut of a candidate placed anew, on as many runs as it takes: what no memory holds can still be counted.
+
+Where many more confirm runs are planned than the search had, the best event may be too rare for the search to have seen
+what it shows. Everything here is made of search runs and is never evidence.
+
+Datasets of 10,000 and 100,000 records, where nothing was found among fewer and a run among so many is still fast.
+
+Counters that overflow, samples that are taken of many records, limits of memory: some code breaks for its users alone.
+
+Which pair: spend runs where they promise most. Everything here is thrown away before evidence begins.
+
+The candidate of one problem: what its attack proposes and what the search finds, the best of both.
+"""
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count, islice
+from typing import Final, Protocol
+
+import numpy as np
+
+from dpwitness.candidate import Candidate, Estimate, Tally
+from dpwitness.claims import Claim
+from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
+from dpwitness.events import Nested, around, thresholds_of
+from dpwitness.events.encoding import NONE, NOT_A_NUMBER
+from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.neighbours import Pair, adjacent, large, require_adjacent
+from dpwitness.problem import Problem, plain_function
+from dpwitness.proposals import attack_named
+from dpwitness.runs import Role, Runner, Threads, generator, stack
+from dpwitness.search.learners import RatedEvent, learn, learn_events, tolerance
+from dpwitness.search.objectives import Objective, value_of
+from dpwitness.search.samples import Sample, counted, sample_of
+from dpwitness.targets import target_of
+
+SEARCH_RUNS: Final = 600_000
+FEWEST: Final = 64
+
+
+def usual_runs(claim: Claim) -> int:
+    """Search runs for a claim: a violation by a given share of ε is the harder to see, the smaller ε is."""
+    return int(SEARCH_RUNS * min(max(0.7 / max(claim.parameter, 1e-9), 1.0), 4.0))
+
+
+def search_budget(problem: Problem, runner: Runner, given: int | None, usual: int) -> int:
+    """Paired search runs: as given; as usual for compiled code; for slow code what fits in a part of the time."""
+    if given == 0:
+        raise BudgetTooSmall("search_runs=0 is for check alone, which can bet from the first run on: give at least 1")
+    if given is not None:
+        return given
+    cost = problem.mechanism.cost
+    if cost.compiled:
+        return usual
+    # Rounded to a power of ten, so that a small change of speed does not change the search.
+    share = 4 if cost.batched else 8  # plain Python slows down most when the machine is busy
+    fits = 10 ** math.floor(math.log10(max(runner.max_time / share / (2 * max(cost.seconds_per_run, 1e-9)), 1)))
+    return int(min(usual, max(fits, FEWEST)))
+
+
+#: By how many standard errors a value in the playoff is lowered: the largest of some 24 noisy values is partly noise.
+STANDARD_ERRORS: Final = 1.0
+#: How often a winner of the playoff that may owe it to luck is counted again.
+MOST_COUNTED_AGAIN: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A pair and an event in a playoff; `place` says which finalist it came from, −1 for an attack's."""
+
+    pair: Pair
+    found: RatedEvent
+    place: int = -1
+
+    @property
+    def directed(self) -> Pair:
+        """The pair with D first."""
+        return self.pair.swapped() if self.found.swapped else self.pair
+
+
+@dataclass(slots=True)
+class _Playoff:
+    """The entries with their latest estimates, what was counted of each, and the runs spent."""
+
+    runner: Runner
+    objective: Objective
+    latest: list[Entry]
+    tallies: list[Tally]
+    role: Role
+    spent: int = 0
+
+    def count(self, number: int, turn: int, n: int) -> None:
+        """Count an entry's event on n more runs, and value it anew."""
+        entry = self.latest[number]
+        self.tallies[number] += self.runner.tally(entry.directed, entry.found.event, n, self.role, number, turn)
+        self.spent += n
+        found = revalued(entry.found, self.tallies[number], self.objective)
+        self.latest[number] = replace(entry, found=found)
+
+    def value(self, number: int) -> float:
+        """What an entry promises by its latest estimate."""
+        return self.latest[number].found.value
+
+
+def playoff(
+    runner: Runner, entries: Sequence[Entry], objective: Objective, budget: int, role: Role = Role.PLAYOFF
+) -> tuple[Entry, int]:
+    """The best of several pairs with events, each counted on search runs of its own; halving again.
+
+    Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
+    estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good. A winner that
+    promises something, but not three standard errors lower, is counted once more; if that was luck, another one wins.
+    `role`: of streams that none of the entries was chosen by.
+    """
+    rounds = max(len(entries) - 1, 0).bit_length()
+    state = _Playoff(runner, objective, list(entries), [Tally() for _ in entries], role)
+    alive = list(range(len(entries)))
+    for turn in range(rounds):
+        n = max(budget // (rounds * len(alive)), 8)
+        for number in alive:
+            state.count(number, turn, n)
+        alive.sort(key=lambda number: -state.value(number))
+        if turn < rounds - 1:
+            alive = alive[: (len(alive) + 1) // 2]
+    counted_again: set[int] = set()
+    while True:
+        if state.value(alive[0]) <= 0:  # nothing promises anything: an event that happens
+            alive = [number for number in alive if state.latest[number].found.telling] or alive
+        best = state.value(alive[0])
+        good = [number for number in alive if state.value(number) >= best - tolerance(best)]
+        winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
+        uncertain = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in counted_again
+        if not uncertain or len(counted_again) == MOST_COUNTED_AGAIN:
+            return state.latest[winner], state.spent
+        counted_again.add(winner)
+        state.tallies[winner] = Tally()  # the runs by which it won
+        state.count(winner, rounds, max(budget // 5, 8))
+        alive = sorted(range(len(entries)), key=lambda number: -state.value(number))
+
+
+def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEvent:
+    """An event with the estimate and the value of a tally."""
+    estimate = tally.estimate
+    value, lower = (value_of(estimate, objective, tally.runs, errors) for errors in (STANDARD_ERRORS, 3.0))
+    return replace(found, estimate=estimate, value=value, lower_value=lower)
+
+
+#: Confirm runs for each search run from which on the cut is placed anew, what part of them it takes, and at most.
+MANY: Final = 20
+SHARE: Final = 10
+MOST_RUNS: Final = 20_000_000
+#: Runs whose outcomes are held to find the places of cuts.
+SEEN: Final = 1_000_000
+#: How much rarer and more frequent events are tried.
+FACTORS: Final = tuple(float(factor) for factor in np.geomspace(1 / 24, 6, 24))
+
+
+def refined(
+    runner: Runner, candidate: Candidate, objective: Objective, *, planned: int, budget: int
+) -> tuple[Candidate, int]:
+    """The candidate with the cut that promises most, of rarer and more frequent ones, and the paired runs spent.
+
+    `planned`: confirm runs; `budget`: search runs so far. Nothing is tried where these are not many fewer, where runs
+    are not cheap, or where the candidate is good enough.
+    """
+    estimate, event = candidate.estimate, candidate.event
+    assert estimate is not None  # of a search
+    if planned < MANY * budget or not runner.mechanism.cost.compiled or not thresholds_of(event):
+        return candidate, 0
+    if value_of(estimate, objective, budget) >= objective.stop_value:
+        return candidate, 0
+    runs, spent = min(planned // SHARE, MOST_RUNS), 0
+    try:
+        rows, _ = runner.sample(candidate.pair, SEEN, Role.REFINEMENT, 0)
+        spent = SEEN
+        nested = Nested(tuple(around(event, rows, FACTORS)))
+        if not nested.events:
+            return candidate, spent
+        tally = runner.tally(candidate.pair, nested, runs, Role.REFINEMENT, 1)
+    except MechanismTimeout:
+        return candidate, spent
+    estimates = _estimates(tally, len(nested.events))
+    values = [value_of(found, objective, runs) for found in estimates]
+    best = int(np.argmax(values))
+    if values[best] <= value_of(estimate, objective, budget):
+        return candidate, SEEN + runs
+    return replace(candidate, event=nested.events[best], estimate=estimates[best]), SEEN + runs
+
+
+def _estimates(tally: Tally, events: int) -> list[Estimate]:
+    """The rates of each of the nested events, by the table of how many of them hold the outcome."""
+    k = math.isqrt(len(tally.cells))
+    table = np.array(tally.cells, np.float64).reshape(k, k) / tally.runs
+    found = []
+    for number in range(events):
+        least = events - number  # what lies in the smallest event lies in all of them
+        p, q, both = table[least:].sum(), table[:, least:].sum(), table[least:, least:].sum()
+        found.append(Estimate(p=min(float(p), 1.0), q=min(float(q), 1.0), both=min(float(both), float(p), float(q))))
+    return found
+
+
+#: Numbers of records; how long a run takes among the first is measured only.
+SIZES: Final = (1_000, 10_000, 100_000)
+#: Seconds of a run from which on ten times as many records are not tried: 100 times longer where time or memory grow
+#: with the square of their number.
+FAST: Final = 500e-6
+#: Paired runs of each pair: to learn an event from, and to see it again.
+RUNS: Final = 32
+AGAIN: Final = 128
+
+
+def among_many_records(problem: Problem, runner: Runner, objective: Objective) -> tuple[Entry | None, int]:
+    """A pair of many records with an event that promises evidence on runs of its own, and the paired runs spent.
+
+    None where there is none, the mechanism is too slow, or the relation has no such datasets. Raises `MechanismRaised`
+    where it raises on one of two neighbours alone.
+    """
+    spent = 0
+    try:
+        for level, size in enumerate(SIZES):
+            pair = None
+            # The first is to time a run on; and to make 100,000 records takes longer than to run most mechanisms.
+            most = 1 if size in (SIZES[0], SIZES[-1]) else None
+            for number, pair in enumerate(islice(large(problem.relation, size, problem.data), most)):
+                if level == 0:
+                    break
+                key = level * 10 + number
+                x, y = runner.sample(pair, RUNS, Role.MANY_RECORDS, 0, key)
+                spent += RUNS
+                found = learn_events(x, y, objective, thorough=False, most=1)[0]
+                if found.value <= 0:
+                    continue
+                directed = pair.swapped() if found.swapped else pair
+                again = revalued(
+                    found, runner.tally(directed, found.event, AGAIN, Role.MANY_RECORDS, 1, key), objective
+                )
+                spent += AGAIN
+                if again.lower_value > 0:
+                    require_adjacent(problem.relation, pair)
+                    return Entry(pair, again), spent
+            if pair is None or (size != SIZES[-1] and not _fast(runner, pair)):
+                break
+    except MechanismRaised as error:
+        runner.leave_out(error)
+    except (InvalidOutcome, MechanismTimeout):
+        pass  # an output for each record, of which no row holds so many; or too slow after all
+    return None, spent
+
+
+def _fast(runner: Runner, pair: Pair) -> bool:
+    """Whether a run takes less than `FAST`: the faster one of two, since in the first code may be compiled."""
+
+    def seconds() -> tuple[float]:
+        began = time.perf_counter()
+        runner.mechanism.pair_outcomes(pair, generator(runner.seed, Role.MANY_RECORDS, 2), 1, coupled=False)
+        return ((time.perf_counter() - began) / 2,)
+
+    times = [one[0] for one in Threads(1).ordered([seconds, seconds], runner.deadline) if one is not None]
+    return len(times) == 2 and min(times) < FAST
+
+
+#: Numbers that the outcomes of one pair may hold in memory, both sides together.
+ROOM: Final = 1 << 22
+#: Paired runs that are drawn at a time to be counted.
+PART: Final = 1 << 17
+#: How many pairs go on to the playoff; twice as many in a thorough search: a bound has the runs for it.
+FINALISTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finalist:
+    """A pair that promised much, and what was seen of it."""
+
+    pair: Pair
+    sample: Sample
+    certain: RatedEvent | None = None  # an event that reached the stop value on runs of its own
+
+
+@dataclass(slots=True)
+class Arm:
+    """A pair in the search: the outcomes of both sides so far, the best event in them, how often it was drawn from."""
+
+    pair: Pair
+    index: int
+    x: Rows = field(default_factory=lambda: np.empty((0, 1)))
+    y: Rows = field(default_factory=lambda: np.empty((0, 1)))
+    found: RatedEvent | None = None
+    certain: bool = False
+    turns: int = 0
+    refused: MechanismRaised | None = None  # it takes neither of the two inputs
+
+    @property
+    def value(self) -> float:
+        """What its best event promises."""
+        return -np.inf if self.found is None else self.found.value
+
+
+class Drawn(Protocol):
+    """Something that holds outcomes of D and of D′."""
+
+    x: Rows
+    y: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What one more share of runs gave an arm: runs asked for, runs drawn, all rows, the best event in them.
+
+    `refused`: what a mechanism raised that takes neither input.
+    """
+
+    asked: int
+    drawn: int
+    x: Rows
+    y: Rows
+    found: RatedEvent | None
+    refused: MechanismRaised | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """One search by successive halving: its setting, the paired runs spent, and whether the time is over."""
+
+    runner: Runner
+    objective: Objective
+    budget: int
+    spent: int = 0
+    late: bool = False
+
+    @property
+    def thorough(self) -> bool:
+        """Whether nothing ends it early, and runs are cheap."""
+        return bool(np.isinf(self.objective.stop_value)) and self.runner.mechanism.threads
+
+    def halve(self, arms: list[Arm], budget: int, keep: int) -> list[Arm]:
+        """Few runs for all, twice the runs for the better half, and so on; the same total in every round.
+
+        Returns at most `keep` arms, best first. Raises `MechanismTimeout` where no run was done in time.
+        """
+        rounds = max((len(arms) - 1) // keep, 0).bit_length() + 1
+        for _ in range(rounds):
+            self._grow(arms, max(budget // (rounds * len(arms)), 8))
+            arms = self._taken(arms)
+            if self.late:
+                seen = sorted((arm for arm in arms if len(arm.x)), key=lambda arm: -arm.value)
+                if not seen:
+                    name = self.runner.mechanism.name
+                    raise MechanismTimeout(f"{name} did not finish one run of the search in time: give more time")
+                return seen[:keep]
+            arms = sorted(arms, key=lambda arm: -arm.value)[: max((len(arms) + 1) // 2, keep)]
+            self._check(arms[0])
+            if arms[0].certain:
+                return arms[:1]
+        return arms[:keep]
+
+    def _taken(self, arms: list[Arm]) -> list[Arm]:
+        """The arms without those whose inputs the mechanism does not take. Raises what it raised where all are such."""
+        refused = [arm.refused for arm in arms if arm.refused is not None]
+        if len(refused) == len(arms):
+            raise refused[0]
+        for error in refused:
+            self.runner.leave_out(error)
+        return [arm for arm in arms if arm.refused is None]
+
+    def _grow(self, arms: Sequence[Arm], share: int) -> None:
+        """Draw `share` more runs for each arm: arms beside each other, or the shards of one arm."""
+        runner = self.runner
+        spread = len(arms) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
+        spread &= runner.mechanism.layout is None  # which grows by what is drawn, in the order of the arms
+        drawing = runner.alone() if spread else runner
+        tasks = [partial(_grown, self, drawing, arm, share, len(arms) > 1) for arm in arms]
+        results: Iterable[Growth | None] = (
+            runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
+        )
+        try:
+            for arm, growth in zip(arms, results, strict=False):
+                if growth is None:
+                    self.late = True
+                    break
+                # Nothing is written to an arm by a task: one left behind at the deadline must change nothing.
+                arm.x, arm.y, arm.found, arm.refused = growth.x, growth.y, growth.found, growth.refused
+                if arm.refused is not None:
+                    continue
+                arm.turns += growth.asked > 0
+                self.spent += growth.drawn
+                runner.report("search", self.spent, self.budget)
+                if growth.drawn < growth.asked:
+                    self.late = True
+                    break
+        except MechanismTimeout:
+            self.late = True
+
+    def _check(self, arm: Arm) -> None:
+        """Try an event that reaches the stop value on fresh runs: the best of so many looks may be luck."""
+        if arm.found is None or arm.found.lower_value < self.objective.stop_value:
+            return
+        pair = arm.pair.swapped() if arm.found.swapped else arm.pair
+        n = max(self.budget // 10, 64)
+        try:
+            tally = self.runner.tally(pair, arm.found.event, n, Role.CHECK_OF_SEARCH, arm.index, arm.turns)
+        except MechanismTimeout:
+            self.late = True
+            return
+        self.spent += n
+        arm.found = revalued(arm.found, tally, self.objective)
+        arm.certain = arm.found.lower_value >= self.objective.stop_value
+
+    def more(self, arm: Arm, n: int) -> Sample:
+        """What was seen of a pair; n fresh runs, which need no room in memory, where outcomes repeat."""
+        rows = sample_of(arm.x, arm.y)
+        if self.late or not rows.repeats or n <= len(arm.x):
+            return rows
+        parts = 2 * -(-n // (2 * PART))
+        each = -(-n // parts)
+        draw = partial(self.runner.sample, arm.pair, each, Role.SEARCH, arm.index)
+        try:
+            table = counted((draw(arm.turns + turn) for turn in range(parts)), rows.width, n)
+        except MechanismTimeout:
+            return rows
+        self.spent += parts * each
+        return table or rows
+
+
+def search(problem: Problem, runner: Runner, objective: Objective, budget: int) -> tuple[list[Finalist], int]:
+    """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
+
+    Returns the finalists, best first, and the paired runs spent, in total about `budget`. A pair whose value reaches
+    the objective's stop value on fresh runs ends the search at once; where there is none and outcomes repeat, as many
+    runs again are spent on the finalists. At the deadline it ends with what was drawn until then. Raises
+    `InvalidOutcome` if every run of every pair returned the same, and `MechanismTimeout` if no run was done in time.
+    """
+    state = Search(runner=runner, objective=objective, budget=budget)
+    keep = 2 * FINALISTS if state.thorough else FINALISTS
+    numbers = count()
+    arms = [Arm(pair, next(numbers)) for pair in _in_time(problem.candidates(), runner)]
+    first = list(arms)
+    if len(arms) > 1:
+        arms = state.halve(arms, budget // 2, keep)
+        refuse_constant(problem.mechanism, first, state.late)
+        if not arms[0].certain and not state.late:
+            varied = [pair for arm in arms[:2] for pair in problem.variations(arm.pair)]
+            arms += [Arm(pair, next(numbers)) for pair in varied]
+            arms = state.halve(arms, budget - state.spent, keep)
+    else:
+        arms = state.halve(arms, budget, 1)
+        refuse_constant(problem.mechanism, first, state.late)
+    more = budget // len(arms) if state.thorough else 0
+    found = [
+        Finalist(pair=arm.pair, sample=state.more(arm, more), certain=arm.found if arm.certain else None)
+        for arm in arms
+    ]
+    return found, state.spent
+
+
+def _in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
+    """Pairs as long as there is time to make them, at least one: those of long inputs take a while."""
+    for pair in pairs:
+        yield pair
+        if runner.deadline is not None and runner.deadline.left <= 0:
+            return
+
+
+def _grown(state: Search, runner: Runner, arm: Arm, share: int, ranked: bool) -> Growth:
+    """More runs for one arm, as many as memory has room for; the best event where arms are `ranked`."""
+    width = max(arm.x.shape[1], arm.y.shape[1], runner.mechanism.cost.width)  # of the outcomes, not of the input
+    n = max(min(share, ROOM // (2 * width) - len(arm.x)), 0)
+    x, y, drawn = arm.x, arm.y, 0
+    if n:
+        try:
+            new = runner.sample(arm.pair, n, Role.SEARCH, arm.index, arm.turns, partial_too=True)
+        except MechanismRaised as error:
+            if not error.on_both_inputs:
+                raise
+            return Growth(0, 0, x, y, None, refused=error)
+        x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
+    found = learn_events(x, y, state.objective, thorough=False, most=1)[0] if ranked else arm.found
+    return Growth(n, drawn, x, y, found)
+
+
+def refuse_constant(mechanism: Mechanism, arms: Sequence[Drawn], late: bool) -> None:
+    """Raise `InvalidOutcome` for a mechanism that returns nothing but NaN, or always the same.
+
+    Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance.
+    """
+    parts = [part for arm in arms for part in (arm.x, arm.y) if len(part)]
+    total = sum(map(len, parts))
+    first = parts[0][:1]
+    if late or not all(
+        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
+    ):
+        return
+    if np.all(np.isnan(first) | (first == NOT_A_NUMBER) | (first == NONE)):
+        raise InvalidOutcome(
+            f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
+        )
+    shown = [mechanism.label(entry) or entry for entry in first[0].tolist()]
+    raise InvalidOutcome(
+        f"{mechanism.name} returned {shown} on each of its first {total} runs, on every input: there is nothing to test"
+    )
+
+
+def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int) -> tuple[Candidate, int]:
+    """The most promising candidate of attacks and search, D first, and the paired search runs spent.
+
+    `planned`: the paired confirm runs that will follow; `budget`: paired search runs. Raises as `search`.
+    """
+    runner = runner.searching()
+    entries, spent = [], 0
+    for candidate in proposed(problem, planned):
+        found = RatedEvent(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
+        entries.append(Entry(candidate.pair, found))
+    if entries:  # at least two, so that all are counted
+        best, spent = playoff(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
+        if best.found.lower_value >= objective.stop_value:
+            return _candidate(best), spent
+        entries = [best]
+    try:
+        finalists, searched = search(problem, runner, objective, budget)
+    except MechanismTimeout:
+        if not entries:
+            raise
+        finalists, searched = [], 0  # too slow to search: what the attack proposes can still be confirmed
+    spent += searched
+    thorough = math.isinf(objective.stop_value)
+    certain = [Entry(arm.pair, arm.certain, place) for place, arm in enumerate(finalists) if arm.certain]
+    entries += certain + learned(runner, finalists, objective, 6 if thorough else 2)  # a bound tells many apart
+    best = certain[0] if certain else max(entries, key=_rank)
+    if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
+        cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
+        share = budget // 5 if certain else max(budget, planned // 2 if cheap else 0)
+        try:
+            best, more = playoff(runner, entries, objective, share)
+        except MechanismTimeout:
+            more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
+        spent += more
+    if not thorough and best.found.lower_value <= 0:
+        large, more = among_many_records(problem, runner, objective)
+        spent += more
+        if large is not None:
+            problem.mechanism.measure(large.pair)  # its runs take longer than those that the cost was measured on
+            best = large
+    return _candidate(best), spent
+
+
+def learned(runner: Runner, finalists: Sequence[Finalist], objective: Objective, most: int) -> list[Entry]:
+    """The events that the finalists' outcomes show, at most so many of each; each finalist on a thread."""
+    tasks = (partial(learn, arm.sample, objective, most=most) for arm in finalists)
+    results = replace(runner, deadline=None).each(tasks)
+    return [
+        Entry(arm.pair, found, place)
+        for place, (arm, events) in enumerate(zip(finalists, results, strict=True))
+        for found in events or ()
+    ]
+
+
+def reestimated(runner: Runner, pair: Pair, pool: Sequence[RatedEvent], runs: int) -> list[RatedEvent]:
+    """The same events with estimates from search runs that none of them was chosen by."""
+    return [
+        replace(
+            found,
+            estimate=runner.tally(
+                pair.swapped() if found.swapped else pair, found.event, runs, Role.ESTIMATE, number
+            ).estimate,
+        )
+        for number, found in enumerate(pool)
+    ]
+
+
+def proposed(problem: Problem, planned: int) -> list[Candidate]:
+    """What the attack that the user names proposes, else the target's own, which says nothing of other relations."""
+    if problem.attack is not None:
+        return problem.proposals(problem.attack, planned)
+    own = target_of(plain_function(problem.function))
+    if own is None or own.attack is None or not problem.own_relation:
+        return []
+    attack = attack_named(own.attack)
+    found = list(attack(dict(problem.mechanism.signature.parameters), problem.data, problem.claim, planned))
+    for candidate in found:
+        # About given data other questions may be asked, too.
+        if not adjacent(problem.relation, candidate.pair, problem.data):
+            require_adjacent(problem.relation, candidate.pair, what="the attack's candidate")
+    return found
+
+
+def _rank(entry: Entry) -> tuple[bool, bool, float]:
+    """By what an entry promises; where that is nothing, an event that some runs are in and some are not comes first."""
+    found = entry.found
+    return found.value > 0, found.telling, found.value
+
+
+def _candidate(entry: Entry) -> Candidate:
+    return Candidate(pair=entry.directed, event=entry.found.event, estimate=entry.found.estimate)
