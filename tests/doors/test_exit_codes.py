@@ -16,7 +16,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.cli import console, main
-from dpwitness.cli import console as results_of_commands
+from dpwitness.cli import output as results_of_commands
 from dpwitness.mechanisms.catalog import load
 from dpwitness.runs import processes
 
@@ -187,9 +187,7 @@ def test_a_closed_standard_error_changes_no_code(give, monkeypatch, capsys, kind
 def test_a_result_is_printed_before_its_file_fails(give, capsys, tmp_path, monkeypatch, kind):
     place = tmp_path / "result.json"
     arguments = give(kind)
-    monkeypatch.setattr(
-        "dpwitness.cli.console.check_writable", lambda path: place.mkdir()
-    )  # after the check, meanwhile
+    monkeypatch.setattr("dpwitness.cli.output.check_writable", lambda path: place.mkdir())  # after the check, meanwhile
     code, out, err = run(capsys, *arguments, "--save", place)
     assert code == (EXPECTED[kind] or 2)
     assert out
@@ -319,7 +317,7 @@ def test_ctrl_c_in_the_users_code_is_130(capsys, mine):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("step", ["show", "write_atomically"])
 def test_a_signal_while_a_result_is_written_waits_until_it_is(give, capsys, tmp_path, monkeypatch, number, step):
-    arguments, place = give("passed"), f"dpwitness.cli.console.{step}"
+    arguments, place = give("passed"), f"dpwitness.cli.output.{step}"
     made = getattr(results_of_commands, step)
 
     def signalled(*given, **more):

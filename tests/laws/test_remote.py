@@ -145,7 +145,7 @@ DATA = np.array([1, 2])
 
 
 def rows_of(function, data=DATA, n=4, seed=0, **more):
-    mechanism = as_mechanism(client, data, **more)
+    mechanism = as_mechanism(function, data, **more)
     assert isinstance(mechanism, RemoteMechanism)
     rows = np.empty((n, 16))
     length = mechanism.fill(data, np.random.default_rng(seed), rows, 0)
@@ -231,10 +231,10 @@ def test_tables_have_the_same_types_there_for_any_number_of_rows(at):
     })  # fmt: skip
     frame.columns.name = "fields"
     types = [str(dtype) for dtype in frame.dtypes]
-    client = at("types_of", sys.executable)
+    function = at("types_of", sys.executable)
     for index in (pd.RangeIndex(3), pd.RangeIndex(2, 8, 2, name="r"), pd.DatetimeIndex(frame["when"], name="day")):
         for rows in (3, 1, 0):
-            told = client(frame.set_axis(index).iloc[:rows])
+            told = function(frame.set_axis(index).iloc[:rows])
             named = index.name
             assert told == [types, type(index).__name__, str(index.dtype), named, "fields", [["c", "b", "a"]]]
     same = at("given", sys.executable)(frame)
@@ -265,10 +265,10 @@ VALUES = {
 
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_inputs_and_outcomes_of_any_kind_pass_unchanged(at, value):
-    client = at("given")
-    assert row(client(value)) == row(value)
-    assert type(client(value)) is type(value)
-    assert row(client(0, which=value)) == row(0)
+    function = at("given")
+    assert row(function(value)) == row(value)
+    assert type(function(value)) is type(value)
+    assert row(function(0, which=value)) == row(0)
 
 
 @pytest.mark.parametrize("bare", [False, True])
@@ -292,12 +292,12 @@ def test_tables_pass(at):
 
 
 def test_each_run_has_an_input_of_its_own(at):
-    client = at("spoils")
+    function = at("spoils")
     call = Call(
         data=(wire.packed([5]),), parameters=wire.packed({}), names=("data", None), order=bytes(3), words=(bytes(32),)
     )
-    with client.connection() as client:
-        assert client.asked(client, call) == [[5, 1]] * 3
+    with function.connection() as connection:
+        assert function.asked(connection, call) == [[5, 1]] * 3
 
 
 def test_what_is_printed_is_no_outcome(at):
@@ -330,19 +330,19 @@ def test_a_function_that_ends_its_interpreter_is_named(at):
 
 
 def test_what_takes_too_long_is_ended(at):
-    client = at("hangs", max_time=0.2)
+    function = at("hangs", max_time=0.2)
     with pytest.raises(
         MechanismTimeout, match=r"hangs on runs from 0 on: .* did not answer within 0\.4 s and was ended"
     ):
-        rows_of(client)
-    assert rows_of(client, np.array([0])).shape == (4, 1)  # in a new one
+        rows_of(function)
+    assert rows_of(function, np.array([0])).shape == (4, 1)  # in a new one
 
 
 def test_at_the_deadline_of_a_check_the_interpreter_is_ended(at):
-    client = at("hangs")
-    mechanism = as_mechanism(client, np.array([0]))
-    with client.connection() as client:
-        ends = [client.end]
+    function = at("hangs")
+    mechanism = as_mechanism(function, np.array([0]))
+    with function.connection() as connection:
+        ends = [connection.end]
     with pytest.raises(MechanismTimeout, match="in time"):
         dpw.check(mechanism, claim=1.0, neighbours=dpw.pairs(([0], [1])), max_time=0.5, search_runs=64)
     assert not ends[0].alive

@@ -14,9 +14,8 @@ import remembered
 from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
 from dpwitness.events import Interval
 from dpwitness.evidence.counts import Counts
-from dpwitness.health import before_search, dependence, findings, new_process
+from dpwitness.health import before_search, dependence, findings, loading, new_process
 from dpwitness.health import before_search as first_runs
-from dpwitness.health import new_process as loading
 from dpwitness.health.dependence import FurtherCalls, Shards, refuse_dependent
 from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.catalog import load

@@ -48,8 +48,9 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check, print the verdict and the command that repeats it."""
     import dpwitness as dpw
-    from dpwitness.cli.console import check_places, exit_code, hand_over, live
-    from dpwitness.cli.options import given, loaded, stated_claim
+    from dpwitness.cli.console import live
+    from dpwitness.cli.inputs import given, loaded, stated_claim
+    from dpwitness.cli.output import check_places, exit_code, hand_over
 
     claimed = stated_claim(arguments)
     check_places(arguments)
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def repeating(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
-    from dpwitness.cli.options import given, repeated
+    from dpwitness.cli.inputs import given, repeated
 
     line = ["dpwitness", "check", arguments.target]
     names = ("epsilon", "claim", "delta", "alpha", "runs", "max_time")

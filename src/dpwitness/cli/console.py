@@ -26,16 +26,12 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dpwitness.errors import DPWitnessError
-from dpwitness.files import check_writable, write_atomically
-from dpwitness.report.plots import plot_format
-from dpwitness.results.bound import Bound
-from dpwitness.results.curve import Curve
-from dpwitness.results.profile import Profile
-from dpwitness.results.verdict import Verdict, Violation
-from dpwitness.runs import Progress
+
+if TYPE_CHECKING:
+    from dpwitness.runs import Progress as RunProgress
 
 OUT, ERR = 1, 2
 
@@ -382,7 +378,7 @@ def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:
 
 
 @contextmanager
-def live(arguments: argparse.Namespace) -> Iterator[Progress | None]:
+def live(arguments: argparse.Namespace) -> "Iterator[RunProgress | None]":
     """A callback that draws a bar a stage; None where stderr is no terminal or --quiet was given.
 
     Behind it there is a result: an interruption waits until that is handed over, and a bar that cannot be drawn any
@@ -399,7 +395,7 @@ def live(arguments: argparse.Namespace) -> Iterator[Progress | None]:
             drawn.close()
 
 
-def _bars(drawn: ExitStack) -> Progress:
+def _bars(drawn: ExitStack) -> "RunProgress":
     """A callback that draws, until the stack is closed."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -415,54 +411,3 @@ def _bars(drawn: ExitStack) -> Progress:
             bars.update(tasks[stage], completed=done, total=total, note=note)  # type: ignore[arg-type]  # rich's own id
 
     return report
-
-
-def check_places(arguments: argparse.Namespace) -> None:
-    """Raise `InvalidData` for a --save or --plot that cannot be written, `InvalidParameter` for an unknown format."""
-    if (path := getattr(arguments, "save", None)) is not None:
-        check_writable(path)
-    if (path := getattr(arguments, "plot", None)) is not None:
-        plot_format(path)
-        check_writable(path)
-
-
-def hand_over(
-    arguments: argparse.Namespace,
-    code: int,
-    value: Callable[[], dict[str, Any]],
-    report: Callable[[], str],
-    plot: Callable[[str], object] | None = None,
-) -> int:
-    """Print a result as --json asks, then write --save and --plot; return the exit code (see `deliver`).
-
-    `value` gives it as JSON values, `report` as text, `plot` draws it into a file.
-    """
-    steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
-    if (save := getattr(arguments, "save", None)) is not None:
-        steps.append(lambda: write_atomically(save, as_json(value()) + "\n"))
-    if plot is not None and arguments.plot is not None:
-        steps.append(lambda: plot(arguments.plot))
-    return deliver(code, *steps, trace=arguments.traceback)
-
-
-def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, Any]], report: Callable[[], str]) -> None:
-    if arguments.json:
-        show(as_json(value()))
-    else:
-        show(report(), wrap=True)
-
-
-def exit_code(result: Verdict | Bound | Curve | Profile) -> int:
-    """The exit code of a result: interrupted, violated, without what it needs, or none of these."""
-    if result.ended == "interrupted":
-        return INTERRUPTED
-    if isinstance(result, Violation) or (isinstance(result, Profile) and result.refuted):
-        return VIOLATED
-    if isinstance(result, Curve) and result.ended == "time":
-        return BAD_INPUT  # a line that was asked for is missing
-    return {"cluster lost": UNEXPECTED, "failed": BAD_INPUT}.get(result.ended, NOT_REFUTED)
-
-
-def as_json(value: Any) -> str:
-    """JSON as people read it; it has no infinities."""
-    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)

@@ -40,8 +40,9 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compute the p-values, print them as a table, and draw them."""
     import dpwitness as dpw
-    from dpwitness.cli.console import check_places, exit_code, hand_over, live
-    from dpwitness.cli.options import claim_of, given, loaded
+    from dpwitness.cli.console import live
+    from dpwitness.cli.inputs import claim_of, given, loaded
+    from dpwitness.cli.output import check_places, exit_code, hand_over
     from dpwitness.report.plots import plot_curve
 
     check_places(arguments)

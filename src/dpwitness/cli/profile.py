@@ -36,8 +36,9 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Find the band, print it and draw it."""
     import dpwitness as dpw
-    from dpwitness.cli.console import check_places, exit_code, hand_over, live
-    from dpwitness.cli.options import given, loaded, stated_claim
+    from dpwitness.cli.console import live
+    from dpwitness.cli.inputs import given, loaded, stated_claim
+    from dpwitness.cli.output import check_places, exit_code, hand_over
     from dpwitness.report.plots import plot_profile
 
     claim = stated_claim(arguments)

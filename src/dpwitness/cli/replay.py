@@ -45,8 +45,9 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replay, and print what the witness says above the verdict."""
     import dpwitness as dpw
-    from dpwitness.cli.console import check_places, exit_code, hand_over, live
-    from dpwitness.cli.options import claim_of, data_of, given, mechanism_of, outcome_of, places, relation
+    from dpwitness.cli.console import live
+    from dpwitness.cli.inputs import claim_of, data_of, given, mechanism_of, outcome_of, places, relation
+    from dpwitness.cli.output import check_places, exit_code, hand_over
     from dpwitness.results.verdict import replay_text
 
     check_places(arguments)

@@ -24,7 +24,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line for each target."""
-    from dpwitness.cli.console import as_json
+    from dpwitness.cli.output import as_json
     from dpwitness.results.text import table
 
     rows = _rows()

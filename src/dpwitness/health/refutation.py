@@ -29,7 +29,7 @@ from dpwitness.health.dependence import (
     refuse_series,
 )
 from dpwitness.health.findings import SECONDS, Outcomes, shown
-from dpwitness.health.new_process import may_remember
+from dpwitness.health.loading import CannotLoad, may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 
@@ -147,7 +147,7 @@ def _told(runner: Runner, pair: Pair, events: Sequence[Event]) -> Told | str:
 def _text(error: BaseException) -> str:
     """An error on one line."""
     text = " ".join(str(error).split())
-    return text if isinstance(error, DPWitnessError | new_process.CannotLoad) else f"{type(error).__name__}: {text}"
+    return text if isinstance(error, DPWitnessError | CannotLoad) else f"{type(error).__name__}: {text}"
 
 
 def _compared(runner: Runner, told: Told | str, seen: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:

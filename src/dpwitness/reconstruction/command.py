@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from dpwitness.cli.console import as_json, live, show
+from dpwitness.cli.console import live, show
+from dpwitness.cli.output import as_json
 from dpwitness.cli.parser import number, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import STDIN, STREAMS, check_writable

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.cli import options
-from dpwitness.cli.console import NOT_REFUTED, check_places, hand_over
+from dpwitness.cli.console import NOT_REFUTED
+from dpwitness.cli.output import check_places, hand_over
 from dpwitness.cli.parser import command, number, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown

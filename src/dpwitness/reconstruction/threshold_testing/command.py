@@ -16,7 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.cli import options
-from dpwitness.cli.console import NOT_REFUTED, check_places, hand_over, live
+from dpwitness.cli.console import NOT_REFUTED, live
+from dpwitness.cli.output import check_places, hand_over
 from dpwitness.cli.parser import command, number, whole
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column

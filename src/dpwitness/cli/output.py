@@ -1,0 +1,65 @@
+"""From a result to stdout and files: places checked before the work, and written after the result is printed."""
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, deliver, show
+from dpwitness.files import check_writable, write_atomically
+from dpwitness.report.plots import plot_format
+from dpwitness.results.bound import Bound
+from dpwitness.results.curve import Curve
+from dpwitness.results.profile import Profile
+from dpwitness.results.verdict import Verdict, Violation
+
+
+def check_places(arguments: argparse.Namespace) -> None:
+    """Raise `InvalidData` for a --save or --plot that cannot be written, `InvalidParameter` for an unknown format."""
+    if (path := getattr(arguments, "save", None)) is not None:
+        check_writable(path)
+    if (path := getattr(arguments, "plot", None)) is not None:
+        plot_format(path)
+        check_writable(path)
+
+
+def hand_over(
+    arguments: argparse.Namespace,
+    code: int,
+    value: Callable[[], dict[str, Any]],
+    report: Callable[[], str],
+    plot: Callable[[str], object] | None = None,
+) -> int:
+    """Print a result as --json asks, then write --save and --plot; return the exit code (see `deliver`).
+
+    `value` gives it as JSON values, `report` as text, `plot` draws it into a file.
+    """
+    steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
+    if (save := getattr(arguments, "save", None)) is not None:
+        steps.append(lambda: write_atomically(save, as_json(value()) + "\n"))
+    if plot is not None and arguments.plot is not None:
+        steps.append(lambda: plot(arguments.plot))
+    return deliver(code, *steps, trace=arguments.traceback)
+
+
+def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, Any]], report: Callable[[], str]) -> None:
+    if arguments.json:
+        show(as_json(value()))
+    else:
+        show(report(), wrap=True)
+
+
+def exit_code(result: Verdict | Bound | Curve | Profile) -> int:
+    """The exit code of a result: interrupted, violated, without what it needs, or none of these."""
+    if result.ended == "interrupted":
+        return INTERRUPTED
+    if isinstance(result, Violation) or (isinstance(result, Profile) and result.refuted):
+        return VIOLATED
+    if isinstance(result, Curve) and result.ended == "time":
+        return BAD_INPUT  # a line that was asked for is missing
+    return {"cluster lost": UNEXPECTED, "failed": BAD_INPUT}.get(result.ended, NOT_REFUTED)
+
+
+def as_json(value: Any) -> str:
+    """JSON as people read it; it has no infinities."""
+    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
