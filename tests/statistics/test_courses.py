@@ -7,8 +7,8 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.api.check import _different, in_epochs
-from dpwitness.evidence.bet import Epoch
 from dpwitness.evidence.counts import NO_COUNTS
+from dpwitness.evidence.portfolio import Epoch
 from dpwitness.health.dependence import calls_p_value, fisher_p_value
 from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.neighbours import Pair

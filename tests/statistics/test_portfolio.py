@@ -14,9 +14,9 @@ from scipy.stats import norm
 
 from dpwitness.claims import ApproxDP
 from dpwitness.events import Box, Interval, OutcomeSet, Outside, cells_of
-from dpwitness.evidence import Estimate, best_bet, growth_rate
-from dpwitness.evidence.bet import PARAMETERS, Epoch, Flags, Stakes, Wealth, log_e_values_of, lower_bound_of
+from dpwitness.evidence import Estimate, EventBet, best_bet, growth_rate, lower_bound
 from dpwitness.evidence.counts import Counts, CountsTable
+from dpwitness.evidence.portfolio import PARAMETERS, Epoch, Flags, Stakes, Wealth, log_e_values_of
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
     CELLS,
@@ -441,7 +441,7 @@ def wealth_of(counts, claim_estimate, shares=1.0, **more):
     stakes = Stakes(p=np.array([p]), q=np.array([q]), both=np.array([both]), log_shares=np.log([shares]))
     n10, n11, n01, n00 = counts
     epoch = Epoch(stakes=stakes, counts=CountsTable(np.array([[n10], [n11], [n01], [n00]])))
-    return Wealth(courses=((epoch,),), **more)
+    return Wealth(accounts=((epoch,),), **more)
 
 
 @pytest.mark.parametrize("claimed", [0.8, 1.0, 1.2])
@@ -461,9 +461,9 @@ def test_a_lower_bound_is_above_the_truth_with_probability_alpha_at_most(claimed
         wealth = wealth_of(nothing if last else counts, (0.85, 0.1, 0.08))
         if last:
             made = Counts(n10=counts[0], n11=counts[1], n01=counts[2], n00=counts[3])
-            wealth = wealth_of(nothing, (0.9, 0.1, 0.09), last=made, estimate=Estimate(p=0.85, q=0.1, both=0.08))
+            wealth = wealth_of(nothing, (0.9, 0.1, 0.09), last=EventBet(made, Estimate(p=0.85, q=0.1, both=0.08)))
         claim = ApproxDP(claimed)
-        bound = lower_bound_of(wealth, claim, alpha=alpha)
+        bound = lower_bound(wealth, claim, alpha=alpha)
         above += probability * (bound > 1.0 + ROUNDING)
         refuted = wealth.log_e_value(claim) >= math.log(1 / alpha)
         assert (bound >= claimed) if refuted else (bound <= claimed)
@@ -473,7 +473,7 @@ def test_a_lower_bound_is_above_the_truth_with_probability_alpha_at_most(claimed
 def test_a_lower_bound_falls_with_alpha_and_rises_with_the_counts():
     claim = ApproxDP(0.5)
     bounds = [
-        [lower_bound_of(wealth_of((n, 0, 1, n), (0.5, 0.02, 0.0)), claim, alpha=alpha) for n in (20, 30)]
+        [lower_bound(wealth_of((n, 0, 1, n), (0.5, 0.02, 0.0)), claim, alpha=alpha) for n in (20, 30)]
         for alpha in (0.01, 0.05)
     ]
     assert 0.5 < bounds[0][0] < bounds[0][1] < bounds[1][1]
@@ -487,7 +487,7 @@ def test_shares_that_nothing_was_bet_on_stay_in_the_mean():
     assert log_e > 2
     spread = wealth_of((20, 0, 0, 4), (0.9, 0.05, 0.0), unused=3)
     assert spread.log_e_value(claim) == pytest.approx(math.log((math.exp(log_e) + 3) / 4))
-    assert lower_bound_of(spread, claim, alpha=0.05) < lower_bound_of(one, claim, alpha=0.05)
+    assert lower_bound(spread, claim, alpha=0.05) < lower_bound(one, claim, alpha=0.05)
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.01])
@@ -501,12 +501,12 @@ def test_where_bets_are_fixed_evidence_falls_with_the_parameter_and_the_bound_is
     p, q = rng.uniform(0.5, 0.6, k), rng.uniform(0.1, 0.2, k)
     stakes = Stakes(p=p, q=q, both=np.full(k, 0.05), log_shares=np.full(k, -math.log(k)))
     epoch = Epoch(stakes=stakes, counts=CountsTable(cells))
-    wealth = Wealth(courses=((epoch, epoch), ()), unused=1)
+    wealth = Wealth(accounts=((epoch, epoch), ()), unused=1)
     points = PARAMETERS[PARAMETERS < 1.0]
     evidence = np.array([wealth.log_e_value(claim.at(float(x)), claim) for x in points])
     assert np.all(np.diff(evidence) <= 1e-9)
     assert wealth.log_e_value(claim) < -math.log(alpha) < evidence[0]
-    assert lower_bound_of(wealth, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]
+    assert lower_bound(wealth, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]
 
 
 def test_entries_that_the_inputs_move_have_half_of_the_prior_more():

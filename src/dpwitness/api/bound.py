@@ -11,7 +11,7 @@ from dpwitness.api.loop import believed, confirmed, made_whole, prepared, result
 from dpwitness.checks import seconds
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
-from dpwitness.evidence import lower_bound
+from dpwitness.evidence import bet_on, lower_bound
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.claims import Accountant
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -96,7 +96,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     events = (candidate.event,)
     done, shards = confirmed(runner, candidate.pair, events, runs)
     (counts,) = done.totals
-    lower = lower_bound(counts, problem.claim, alpha=alpha, estimate=candidate.estimate)
+    lower = lower_bound(bet_on(counts, problem.claim, candidate.estimate), problem.claim, alpha=alpha)
     done, said = believed(runner, candidate.pair, events, done, shards, against=lower > 0)
     return made_whole(
         lambda: Bound(

@@ -17,7 +17,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -39,8 +38,16 @@ from dpwitness.errors import (
     MechanismTimeout,
 )
 from dpwitness.events import Interval
-from dpwitness.evidence import detectable_parameter, growth_rate, log_e_value, lower_bound, runs_needed
-from dpwitness.evidence.bet import Wealth, lower_bound_of
+from dpwitness.evidence import (
+    Bet,
+    bet_on,
+    detectable_parameter,
+    growth_rate,
+    log_e_value,
+    lower_bound,
+    runs_needed,
+)
+from dpwitness.evidence.portfolio import Wealth
 from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Series, Shards, series_of
 from dpwitness.machine import Deadline
@@ -78,7 +85,7 @@ def require_budget(claim: Claim, effort: Effort) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
-    """A candidate, its counts, and the evidence; `lower_bound` and `detectable` are computed where they are said.
+    """A candidate, its counts, and all that was bet.
 
     `search_runs` and `epoch_runs`: what was spent before; `of_epochs`: whether the counts are of these; `pass_notes`:
     what to say of a pass alone.
@@ -87,9 +94,7 @@ class Tested:
     candidate: Candidate
     done: Confirmed
     shards: Shards
-    log_e_value: float
-    lower_bound: Callable[[], float]
-    detectable: Callable[[], float]
+    bet: Bet
     search_runs: int = 0
     epoch_runs: int = 0
     of_epochs: bool = False
@@ -115,7 +120,7 @@ def verdict_of(problem: Problem, runner: Runner, effort: Effort, tested: Tested,
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """
     candidate = tested.candidate
-    refuted = tested.log_e_value >= math.log(1 / effort.alpha)
+    refuted = tested.bet.log_e_value(problem.claim) >= math.log(1 / effort.alpha)
     done, said = believed(runner, candidate.pair, (candidate.event,), tested.done, tested.shards, against=refuted)
     tested = replace(tested, done=done)
     return made_whole(lambda: _made(problem, runner, effort, tested, (*notes, *said), refuted=refuted))
@@ -131,8 +136,8 @@ def _made(
         **result_fields(problem, runner, effort.alpha, tested.candidate, tested.done),
         "claim": problem.claim,
         "alpha": effort.alpha,
-        "log_e_value": tested.log_e_value,
-        "epsilon_lower_bound": tested.lower_bound(),
+        "log_e_value": tested.bet.log_e_value(problem.claim),
+        "epsilon_lower_bound": lower_bound(tested.bet, problem.claim, alpha=effort.alpha),
         "search_runs": tested.search_runs,
         "epoch_runs": tested.epoch_runs,
         "runs_made": tested.epoch_runs + (0 if tested.of_epochs else counts.runs),
@@ -140,7 +145,8 @@ def _made(
     if refuted:
         return Violation(**common, notes=notes, seconds=runner.seconds)
     notes += tested.pass_notes
-    verdict = NotRefuted(**common, notes=notes, detectable_epsilon=tested.detectable(), seconds=runner.seconds)
+    detectable = detectable_parameter(tested.bet, problem.claim, alpha=effort.alpha)
+    verdict = NotRefuted(**common, notes=notes, detectable_epsilon=detectable, seconds=runner.seconds)
     return replace(verdict, notes=(*notes, *findings.of_pass(verdict)))
 
 
@@ -182,8 +188,8 @@ class _Epochs:
     @property
     def wealth(self) -> Wealth:
         """What became of the wealth so far."""
-        courses = tuple(tuple(epochs) for course in self.courses for epochs in course.epochs)
-        return Wealth(courses=courses, unused=2 * (self.places - len(self.courses)))
+        accounts = tuple(tuple(epochs) for course in self.courses for epochs in course.epochs)
+        return Wealth(accounts=accounts, unused=2 * (self.places - len(self.courses)))
 
     @property
     def best(self) -> Course:
@@ -248,7 +254,7 @@ class _Epochs:
 
     def tested(self, candidate: Candidate, done: Confirmed, shards: Shards, wealth: Wealth) -> Tested:
         """What was tested in the end, with the evidence of all bets."""
-        claim, alpha, mechanism = self.problem.claim, self.effort.alpha, self.problem.mechanism
+        mechanism = self.problem.mechanism
         ignored: tuple[str, ...] = ()
         if mechanism.cost.slow:  # of others it is known before the search
             ignored = before_search.ignored_throughout(mechanism, ((c.x, c.y) for c in self.courses))
@@ -256,9 +262,7 @@ class _Epochs:
             candidate=candidate,
             done=done,
             shards=shards,
-            log_e_value=wealth.log_e_value(claim),
-            lower_bound=partial(lower_bound_of, wealth, claim, alpha=alpha),
-            detectable=partial(_detectable, wealth, claim, alpha),
+            bet=wealth,
             epoch_runs=self.runs,
             pass_notes=ignored,
         )
@@ -347,7 +351,7 @@ def _confirmed(
         epochs.ended = "time"
         return _ended(problem, runner, effort, epochs, candidate, notes)
     shards.series = epochs.series
-    wealth = replace(wealth, last=done.totals[0], estimate=tested.estimate)
+    wealth = replace(wealth, last=bet_on(done.totals[0], problem.claim, tested.estimate))
     return verdict_of(problem, runner, effort, epochs.tested(tested, done, shards, wealth), notes)
 
 
@@ -359,15 +363,6 @@ def _on_cells(claim: Claim, effort: Effort, course: Course, candidate: Candidate
     aim = Aim(claim=claim, planned=runs, log_threshold=threshold, of_bound=False)
     objective = GrowthAt(claim=claim, planned=runs, log_threshold=threshold)
     return better_by_rows(*course.outcomes_of(candidate), candidate, aim, objective)
-
-
-def _detectable(wealth: Wealth, claim: Claim, alpha: float) -> float:
-    """What the last event would have detected; infinite where no event was tested in the end."""
-    if wealth.last is None or wealth.estimate is None:
-        return math.inf
-    before = replace(wealth, last=None).log_e_value(claim)
-    left = min(math.exp(min(math.log(alpha) + before, 0.0)), 0.5)  # the level that the wealth leaves to this event
-    return detectable_parameter(wealth.last, claim, alpha=left, estimate=wealth.estimate)
 
 
 def _anything(course: Course) -> Candidate:
@@ -639,9 +634,7 @@ def confirm_candidate(
         candidate=candidate,
         done=done,
         shards=shards,
-        log_e_value=log_e_value(counts, claim, estimate),
-        lower_bound=partial(lower_bound, counts, claim, alpha=alpha, estimate=estimate),
-        detectable=partial(detectable_parameter, counts, claim, alpha=alpha, estimate=estimate),
+        bet=bet_on(counts, claim, estimate),
         search_runs=spent,
     )
     return verdict_of(problem, runner, effort, tested, notes)

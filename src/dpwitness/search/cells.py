@@ -15,7 +15,7 @@ from dpwitness.candidate import Candidate, CellsEstimate, Tally
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, ScoreThreshold, widen
-from dpwitness.evidence.bet import admissible, best_cell_bet, in_reach
+from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet
 from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import shrunken_log_ratio
@@ -113,11 +113,20 @@ def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, promised
     if bet is None and not aim.of_bound:
         # No evidence grows: what would show most of the parameter would have detected most.
         bet, shown = _best(tally, replace(aim, of_bound=True))
-        bet = bet and in_reach(replace(bet, against=aim.claim.parameter), aim.claim)
+        bet = replace(bet, against=aim.claim.parameter) if bet and _in_reach(bet, aim.claim) else None
         promise = min(shown - aim.claim.parameter, 0.0)
     if bet is None or promise <= max(promised * MARGIN, promised):
         return candidate
     return Candidate(pair=candidate.pair, event=event, estimate=replace(tally.estimate, cells=bet))
+
+
+def _in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
+    """Whether runs in cells that were seen can pay against the claim at all."""
+    plane = Hyperplane(order=bet.order, log_ratios=bet.log_ratios)
+    pays, costs = plane.sides()
+    seen = np.reshape(bet.joint, (len(pays), len(pays))) > 0
+    most = np.max((pays[:, None] - costs)[seen])
+    return bool(most > plane.allowed(claim.largest_divergence(bet.order, claim.parameter)))
 
 
 def _learned(x: Floats, y: Floats) -> Cells | None:
@@ -224,10 +233,10 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
         if lower <= allowed:
             return 0.0, claim.parameter
         shifted = values - (mean - lower)
-        bet = best_cell_bet(joint, shifted - allowed, 0.999 * admissible(pays, costs, allowed + mean - lower))
+        bet = best_cell_bet(joint, shifted - allowed, 0.999 * largest_cell_bet(pays, costs, allowed + mean - lower))
         return float(joint @ np.log1p(bet * (shifted - allowed))), claim.parameter
     threshold = aim.log_threshold + math.log(2)  # half of the wealth is bet so
-    bet = min(math.sqrt(2 * threshold / aim.planned) / spread, 0.5 * admissible(pays, costs, max(mean, 0.0)))
+    bet = min(math.sqrt(2 * threshold / aim.planned) / spread, 0.5 * largest_cell_bet(pays, costs, max(mean, 0.0)))
     shown = lower - threshold / (aim.planned * bet) - bet * spread**2 / 2
     parameter = _parameter_of(plane, claim, shown)
     return parameter, parameter

@@ -39,8 +39,8 @@ from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.events import LARGEST, Event, Interval, OutcomeSet, Outside, cells_of, members_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
-from dpwitness.evidence.bet import Epoch, Flags, Stakes, largest_bet, log_e_values_of
 from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable, Floats, best_bet, payoffs
+from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, largest_bet, log_e_values_of
 from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.pair import alike
