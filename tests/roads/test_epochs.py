@@ -21,7 +21,7 @@ from dpwitness.health import findings
 from dpwitness.mechanisms.catalog import load
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
-from dpwitness.search.epochs import Course
+from dpwitness.search.epochs import PairWealth
 from running import prepare
 
 ONE = dpw.pairs(([0.0], [1.0]))
@@ -283,7 +283,7 @@ def test_the_wealth_of_pairs_that_were_never_bet_on_counts(pairs):
 def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
     pair, event = dpw.pairs(([0.0], [1.0])).given[0], Interval(coordinate=0, low=0.5)
     seen = CountsTable(np.array([[7], [5], [3], [2]]))
-    course = Course(pair=pair, index=0, numbers={event: 0}, seen=seen)
+    course = PairWealth(pair=pair, index=0, numbers={event: 0}, seen=seen)
     estimate = Estimate(p=0.5, q=0.2, both=0.1)
     along = course.counts(Candidate(pair=pair, event=event, estimate=estimate))
     against = course.counts(Candidate(pair=pair.swapped(), event=event, estimate=estimate))

@@ -24,18 +24,17 @@ from dpwitness.search.epochs import (
     MOST,
     NOTHING,
     STEPS,
-    Course,
+    PairWealth,
     Portfolio,
     Ranges,
     cuts_of,
+    family_of,
     flags_of,
     graded,
     moved_entries,
-    next_course,
+    next_pair,
     portfolio,
-    proposed,
 )
-from dpwitness.search.learners import Proposal
 
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
 ROUNDING = 1e-9
@@ -231,7 +230,7 @@ def after(course, claim, *outcomes):
 
 def begun(claim, x, y):
     """A course that has seen outcomes, and has all of its wealth."""
-    course = Course(pair=PAIR, index=0)
+    course = PairWealth(pair=PAIR, index=0)
     return after(course, claim, *zip(x, y, strict=True))
 
 
@@ -260,7 +259,7 @@ def test_what_a_course_bets_is_an_e_value_at_the_boundary(cells, epochs, runs):
     first = begun(claim, [0, 0, 1], [1, 1, 1])
     assert expectation(first, claim, cells, epochs, runs) <= 1 + ROUNDING
     assert after(first, claim, (0, 1)).wealth > 0.05  # it bets
-    assert expectation(Course(pair=PAIR, index=0), claim, cells, 2 + (epochs > 2)) <= 1 + ROUNDING
+    assert expectation(PairWealth(pair=PAIR, index=0), claim, cells, 2 + (epochs > 2)) <= 1 + ROUNDING
 
 
 def test_a_course_that_has_asked_learners_bets_an_e_value_too():
@@ -282,7 +281,7 @@ def poorest(courses):
     return min(courses, key=lambda course: (course.wealth, course.runs))
 
 
-@pytest.mark.parametrize("rule", [next_course, poorest])
+@pytest.mark.parametrize("rule", [next_pair, poorest])
 def test_the_mean_of_courses_is_an_e_value_whoever_gets_the_next_epoch(rule):
     claim = ApproxDP(1.0)
     courses = [begun(claim, [0, 0], [1, 1]), begun(claim, [1, 0], [0, 0])]
@@ -421,7 +420,7 @@ def test_events_of_learners_and_of_any_kind_are_counted_together():
     assert cells_of(kinds, x, y).T.tolist() == [slowly(event, x, y) for event in kinds]
     assert cells_of([], x, y).shape == (4, 0)
     assert cells_of(kinds, x[:0], y[:0]).sum() == 0
-    family = proposed([Proposal(event=event) for event in (*kinds, kinds[0])], x, y)
+    family = family_of([*kinds, kinds[0]], x, y)
     assert family.cells.T.tolist() == [slowly(event, x, y) for event in kinds]
 
 

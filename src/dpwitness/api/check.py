@@ -17,7 +17,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 import numpy as np
@@ -60,9 +60,9 @@ from dpwitness.proposals import Attack
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Progress, Runner
 from dpwitness.search.cells import Aim, better, better_by_rows
-from dpwitness.search.epochs import Course, next_course, runs_of_next_epoch
+from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.pairs import find, refined, refuse_constant, search_budget, usual_runs
+from dpwitness.search.pairs import find, proposed, refined, refuse_constant, search_budget, usual_runs
 
 #: Runs that nobody makes.
 MOST: Final = 10**18
@@ -178,7 +178,7 @@ class _Epochs:
     problem: Problem
     runner: Runner
     effort: Effort
-    courses: list[Course]
+    courses: list[PairWealth]
     places: int  # pairs that have a share of the wealth, used or not
     runs: int = 0
     ended: str = "runs"
@@ -192,7 +192,7 @@ class _Epochs:
         return Wealth(accounts=accounts, unused=2 * (self.places - len(self.courses)))
 
     @property
-    def best(self) -> Course:
+    def best(self) -> PairWealth:
         """The course whose pair speaks most against the claim."""
         return max(self.courses, key=lambda course: (max(course.wealth, course.promise), course.runs))
 
@@ -205,7 +205,7 @@ class _Epochs:
             return found
         return next(filter(None, (course.ordinary() for course in self.courses)), found)
 
-    def course_of(self, candidate: Candidate) -> Course:
+    def course_of(self, candidate: Candidate) -> PairWealth:
         """The course of a candidate's pair."""
         return next(course for course in self.courses if course.pair.key == candidate.pair.key)
 
@@ -219,7 +219,7 @@ class _Epochs:
         claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.alpha), False
         slow = self.runner.mechanism.cost.slow
         while self.runs < most:
-            course = next_course(self.courses)
+            course = next_pair(self.courses)
             n = min(runs_of_next_epoch(course, 2 if slow else 1), most - self.runs)
             try:
                 made = course.advance(self.runner, claim, n, self.problem.mechanism.label)
@@ -240,9 +240,9 @@ class _Epochs:
                 room = min(self.places - len(self.courses), VARIATIONS)
                 pairs = islice(_different(self.problem.variations(self.best.pair), self.courses), room)
                 first = self.places - VARIATIONS  # no index comes twice, of courses that were left out neither
-                self.courses += [Course(pair=pair, index=first + k) for k, pair in enumerate(pairs)]
+                self.courses += [PairWealth(pair=pair, index=first + k) for k, pair in enumerate(pairs)]
 
-    def _leave_out(self, course: Course, error: MechanismRaised) -> None:
+    def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
         """Go on without a pair that cannot be run, of which nothing was bet: its place keeps its wealth.
 
         Raises the error where something was, and where no pair is left.
@@ -305,14 +305,16 @@ def _begun(problem: Problem, runner: Runner, effort: Effort) -> _Epochs:
     most = PAIRS
     if cost.slow:
         most = PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW else PAIRS_IF_SLOW
-    pairs = list(islice(_different(problem.candidates()), most))
+    attacked = proposed(problem, effort.max_runs)
+    pairs = list(islice(_different(chain((found.pair for found in attacked), problem.candidates())), most))
     if not pairs:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
-    courses = [Course(pair=pair, index=k) for k, pair in enumerate(pairs)]
+    events = [tuple(found.event for found in attacked if found.pair.key == pair.key) for pair in pairs]
+    courses = [PairWealth(pair=pair, index=k, proposals=events[k]) for k, pair in enumerate(pairs)]
     return _Epochs(problem, runner, effort, courses, len(pairs) + (VARIATIONS if len(pairs) > 1 else 0))
 
 
-def _different(pairs: Iterable[Pair], courses: Sequence[Course] = ()) -> Iterator[Pair]:
+def _different(pairs: Iterable[Pair], courses: Sequence[PairWealth] = ()) -> Iterator[Pair]:
     """The pairs, each once and none that a course has: events are tried in both directions anyway."""
     seen = {course.pair.key for course in courses}
     for pair in pairs:
@@ -355,7 +357,7 @@ def _confirmed(
     return verdict_of(problem, runner, effort, epochs.tested(tested, done, shards, wealth), notes)
 
 
-def _on_cells(claim: Claim, effort: Effort, course: Course, candidate: Candidate, runs: int) -> Candidate:
+def _on_cells(claim: Claim, effort: Effort, course: PairWealth, candidate: Candidate, runs: int) -> Candidate:
     """The candidate, or cells of the outcomes so far where they promise more."""
     if not bounds_divergences(claim):
         return candidate
@@ -365,7 +367,7 @@ def _on_cells(claim: Claim, effort: Effort, course: Course, candidate: Candidate
     return better_by_rows(*course.outcomes_of(candidate), candidate, aim, objective)
 
 
-def _anything(course: Course) -> Candidate:
+def _anything(course: PairWealth) -> Candidate:
     """An event for a verdict where none promised anything: that there is a first value."""
     return Candidate(pair=course.pair, event=Interval(coordinate=0), estimate=Estimate(p=0.5, q=0.5, both=0.5))
 

@@ -23,7 +23,7 @@ from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import SEVERAL, DeltaAt
-from dpwitness.search.pairs import Finalist, proposed, search
+from dpwitness.search.pairs import PromisingPair, proposed, search
 from dpwitness.search.samples import Sample, sample_of
 
 Floats = NDArray[np.float64]
@@ -195,9 +195,9 @@ def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, plann
     """
     searching = runner.searching()
     objective = DeltaAt(epsilons=SEVERAL, planned=planned, log_threshold=math.log(1 / alpha) + LOG_EVENTS)
-    finalists, spent = search(problem, searching, objective, budget)
+    promising, spent = search(problem, searching, objective, budget)
     attacked, more = _of_attack(problem, searching, planned, max(budget // 4, 16))
-    best = _best_pair(searching, [*attacked, *finalists], objective)
+    best = _best_pair(searching, [*attacked, *promising], objective)
     learned = _learned(searching, best, objective)
     again = max(budget, min(planned // 4, MOST_COUNTED)) if problem.mechanism.threads else max(budget // 2, 16)
     chains, counted = counted_chains(searching, best.pair, best.sample, learned, again)
@@ -206,34 +206,34 @@ def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, plann
     return ProfileEvents(pair=best.pair, events=events, lines=lines, search_runs=spent + more + counted)
 
 
-def _of_attack(problem: Problem, runner: Runner, planned: int, runs: int) -> tuple[list[Finalist], int]:
+def _of_attack(problem: Problem, runner: Runner, planned: int, runs: int) -> tuple[list[PromisingPair], int]:
     """Samples of the pairs that a target's attack proposes, and the runs spent."""
     found, spent = [], 0
     pairs = list({candidate.pair.key: candidate.pair for candidate in proposed(problem, planned)}.values())
     for number, pair in enumerate(pairs[:PROPOSED]):
         try:
-            x, y = runner.sample(pair, min(runs, 1 << 18), Role.PLAYOFF, number)
+            x, y = runner.sample(pair, min(runs, 1 << 18), Role.COMPARISON, number)
         except MechanismTimeout:
             break
-        found.append(Finalist(pair=pair, sample=sample_of(x, y)))
+        found.append(PromisingPair(pair=pair, sample=sample_of(x, y)))
         spent += len(x)
     return found, spent
 
 
-def _best_pair(runner: Runner, finalists: Sequence[Finalist], objective: DeltaAt) -> Finalist:
-    """The finalist with the event that shows most over all ε."""
-    if len(finalists) == 1:
-        return finalists[0]
-    results = runner.each([partial(learn, arm.sample, objective, most=1) for arm in finalists])
+def _best_pair(runner: Runner, promising: Sequence[PromisingPair], objective: DeltaAt) -> PromisingPair:
+    """The pair with the event that shows most over all ε."""
+    if len(promising) == 1:
+        return promising[0]
+    results = runner.each([partial(learn, one.sample, objective, most=1) for one in promising])
     # At the deadline those that were not looked at yet count as nothing.
     values = [-math.inf if found is None else found[0].value for found in results]
-    return finalists[int(np.argmax(values)) if values else 0]
+    return promising[int(np.argmax(values)) if values else 0]
 
 
-def _learned(runner: Runner, arm: Finalist, objective: DeltaAt) -> list[RatedEvent]:
+def _learned(runner: Runner, one: PromisingPair, objective: DeltaAt) -> list[RatedEvent]:
     """Events of a pair for several ε."""
     each = [replace(objective, epsilons=(epsilon,)) for epsilon in objective.epsilons]
-    results = replace(runner, deadline=None).each([partial(learn, arm.sample, alone, most=4) for alone in each])
+    results = replace(runner, deadline=None).each([partial(learn, one.sample, alone, most=4) for alone in each])
     return [event for found in results for event in found or ()]
 
 

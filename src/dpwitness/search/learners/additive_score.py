@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.events import ScoreThreshold
 from dpwitness.search.learners.intervals import SHARES
-from dpwitness.search.learners.learner import Proposal
+from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
@@ -20,11 +21,11 @@ BINS = 32
 STANDARD_ERRORS = 4
 
 
-class AdditiveScores:
-    """The best threshold of an additive score, and of its opposite; nothing where outcomes repeat."""
+class AdditiveScores(Learner):
+    """The best threshold of an additive score, and of its opposite; none where outcomes repeat, or in a quick look."""
 
+    @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        """As in `Learner`; nothing unless thorough."""
         learned = None if not thorough or sample.repeats or sample.width < 2 else sample.once(_learned)
         if learned is None:
             return
