@@ -1,4 +1,4 @@
-"""What is asked before a claim is called refuted: whether the runs are independent, and the noise drawn anew.
+"""Checks before a claim is called refuted: that the runs are independent of each other, and the noise drawn anew.
 
 Compiled code keeps nothing from run to run but the module-level values that were compiled into it: only these are
 compared.
@@ -17,7 +17,6 @@ from typing import Final, TypeAlias
 
 from dpwitness.errors import DependentRuns, DPWitnessError
 from dpwitness.events import Event
-from dpwitness.evidence import Counts
 from dpwitness.health import new_process
 from dpwitness.health.dependence import (
     LEVEL,
@@ -46,23 +45,11 @@ NAMES: Final = ("D", "D′")
 
 
 def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
-    """Ask whether what events showed on a pair in the confirm runs can be believed; notes for people.
+    """Check what events showed on a pair in the confirm runs, shard by shard; returns notes for people.
 
-    Parameters
-    ----------
-    runner
-        Of the mechanism that was checked.
-    pair, events
-        What the confirm runs were of.
-    shards
-        What they showed, shard by shard.
-
-    Raises
-    ------
-    DependentRuns
-        Where the runs of a call depend on each other, or where noise is remembered; of a mechanism of independent runs
-        with probability `LEVEL` at most for the one and for the other, of a number of runs that was fixed before: the
-        tests are exact for one look, and a stopping time may come of many.
+    Raises `DependentRuns` where the runs of a call depend on each other, or where noise is remembered; of a mechanism
+    of independent runs with probability `LEVEL` at most for the one and for the other, of a number of runs that was
+    fixed before: the tests are exact for one look, and a stopping time may come of many.
     """
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)
@@ -84,7 +71,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
 
 
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
-    """Ask whether the runs of a pass were independent: by those that were made, and by further ones in little time.
+    """Check that the runs of a pass were independent: those that were made, and further ones in little time.
 
     Of runs that depend on each other it is not known what they would have caught either. Raises `DependentRuns`.
     """
@@ -199,7 +186,8 @@ def _not_compared(runner: Runner, why: str, seen: Sequence[FurtherCalls], shards
 
 def _never_varies(calls: FurtherCalls, side: int, shards: Shards) -> bool:
     """Whether an input gave one outcome in all further calls, and each event in all of the confirm runs or in none."""
-    return calls.always is not None and all(_hits(totals, side) in (0, totals.runs) for totals in shards.totals)
+    hits = [((totals.hits, totals.neighbour_hits)[side], totals.runs) for totals in shards.totals]
+    return calls.always is not None and all(count in (0, runs) for count, runs in hits)
 
 
 def _same_by_chance(here: int, there: int) -> float:
@@ -214,7 +202,7 @@ def _same_by_chance(here: int, there: int) -> float:
 def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_process.Answer) -> None:
     """Raise `DependentRuns` where an event happened in another share of a new process's runs than of confirm runs."""
     for totals, others in zip(shards.totals, there.hits, strict=True):
-        hits, runs = _hits(totals, side), totals.runs
+        hits, runs = (totals.hits, totals.neighbour_hits)[side], totals.runs
         if fisher_p_value(hits, runs, others, there.runs) < LEVEL / (4 * len(shards.totals)):
             raise DependentRuns(
                 f"{name} remembers its noise or a setting: on {NAMES[side]} the event happened in {hits} of {runs} "
@@ -238,7 +226,3 @@ def _refuse_repeats(name: str, side: int, here: FurtherCalls, shards: Shards, th
             f"{name} remembers its noise or a setting: on {NAMES[side]} {hits} of {runs} runs returned an outcome that "
             f"had come twice before, and {others} of {len(there.outcomes)} in a new process; {ADVICE}"
         )
-
-
-def _hits(counts: Counts, side: int) -> int:
-    return counts.neighbour_hits if side else counts.hits

@@ -18,7 +18,7 @@ from dpwitness.events import Cells, ScoreThreshold, widen
 from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet
 from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import shrunken_log_ratio
+from dpwitness.search.samples import informative_bins
 
 Floats = NDArray[np.float64]
 
@@ -30,9 +30,7 @@ ROOM: Final = 1 << 22
 TAILS: Final = np.array([1e-5, 4e-5, 2e-4, 1e-3, 4e-3])
 SHARES: Final = np.unique(np.concatenate([TAILS, np.arange(1, 128) / 128, 1 - TAILS]))
 FEW: Final = 256
-#: An entry counts where one of its bins stands out by so many standard errors; where several entries count, its
-#: bins are no finer than so many.
-STANDARD_ERRORS: Final = 4
+#: Where several entries tell something, their bins are no finer than so many.
 COARSE: Final = 32
 #: Runs of either side that a cell at an end has at least, of those it was learned from.
 LEAST_HITS: Final = 30
@@ -151,25 +149,9 @@ def _learned(x: Floats, y: Floats) -> Cells | None:
 
 
 def _bins(x: Floats, y: Floats, shares: Floats) -> tuple[Floats, Floats] | None:
-    """Edges of the bins of an entry, and the log-ratio of each and of its absence; None where it tells nothing."""
-    both = [np.sort(side[~np.isnan(side)]) for side in (x, y)]
-    values = np.sort(np.concatenate(both), kind="stable")  # a merge
-    if not len(values):
-        return None
-    ends = values[(shares * len(values)).astype(np.int64)]
-    different = values[np.append(True, values[1:] != values[:-1])] if _few(values) else ends
-    edges = np.unique(different)
-    edges = edges[edges > values[0]]
-    places = [np.concatenate([[0], np.searchsorted(side, edges), [len(side), len(x)]]) for side in both]
-    hits, others = (np.diff(place) for place in places)
-    if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < STANDARD_ERRORS:
-        return None
-    return edges, shrunken_log_ratio(hits, others)
-
-
-def _few(values: Floats) -> bool:
-    """Whether sorted values repeat so that each of them can have a bin."""
-    return int(np.count_nonzero(values[1:] != values[:-1])) < FEW
+    """`informative_bins` of an entry."""
+    sides = [np.sort(side[~np.isnan(side)]) for side in (x, y)]
+    return informative_bins(sides, shares, len(x), few=FEW)
 
 
 def _cuts(first: Floats, second: Floats) -> Floats:

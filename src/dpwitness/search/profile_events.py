@@ -1,8 +1,8 @@
-"""How often each of many events happens in search runs that did not propose them: single ones, and nested ones.
+"""Which pair and which events for the band of a privacy profile: for every ε one that shows nearly the most there.
 
-Which pair and which events for the band of a privacy profile: for every ε one that shows nearly the most there.
-
-Never evidence: confirm runs count the events once they are fixed.
+The pair is that of `search.pairs`; learned events, and all nested ones that they belong to, are counted on search runs
+that did not propose them, and few that cover all ε are chosen. Never evidence: confirm runs count them once they are
+fixed.
 """
 
 import math
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event, Thresholds, cells_of, thresholds_of
 from dpwitness.evidence import Estimate
+from dpwitness.evidence.counts import cell_probabilities
 from dpwitness.evidence.profile_band import PlannedLine, expected_differences
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Problem
@@ -74,7 +75,7 @@ def counted_chains(
         return [_of_estimates(learned)], max(sample.test_runs, 1)
     chains = [Chain(events.__getitem__, totals[0].T / done, nested=False)]
     for (family, cuts), total in zip(families, totals[1:], strict=True):
-        chains.append(Chain(_maker(family, cuts), total.T / done, nested=True))
+        chains.append(Chain(partial(_above, family, cuts), total.T / done, nested=True))
     return chains, done
 
 
@@ -86,8 +87,9 @@ def _cells(
     return [cells_of(events, x, y), *nested]
 
 
-def _maker(family: Thresholds[Any], cuts: Floats) -> Callable[[int], Event]:
-    return lambda k: family.above(float(cuts[k]))
+def _above(family: Thresholds[Any], cuts: Floats, k: int) -> Event:
+    event: Event = family.above(float(cuts[k]))
+    return event
 
 
 def _families(events: Sequence[Event], outcomes: Rows) -> list[tuple[Thresholds[Any], Floats]]:
@@ -96,12 +98,13 @@ def _families(events: Sequence[Event], outcomes: Rows) -> list[tuple[Thresholds[
     for event in events:
         for family in thresholds_of(event):
             key = str(family.above(1.0).to_json())
-            if key not in found and len(found) < FAMILIES:
-                values = family.value(outcomes)
-                values = np.sort(values[np.isfinite(values)])
-                if len(values):
-                    spots = values[np.minimum((SHARES * len(values)).astype(np.int64), len(values) - 1)]
-                    found[key] = family, np.unique(spots)
+            if key in found or len(found) == FAMILIES:
+                continue
+            values = family.value(outcomes)
+            values = np.sort(values[np.isfinite(values)])
+            if len(values):
+                spots = values[np.minimum((SHARES * len(values)).astype(np.int64), len(values) - 1)]
+                found[key] = family, np.unique(spots)
     return list(found.values())
 
 
@@ -147,13 +150,10 @@ def _nested_cells(x: Floats, y: Floats, cuts: Floats) -> NDArray[np.int64]:
 
 def _of_estimates(learned: Sequence[RatedEvent]) -> Chain:
     """The learned events with the estimates that they have."""
-    cells = []
-    for found in learned:
-        p, q = found.estimate.p, found.estimate.q
-        both = p * q if found.estimate.both is None else found.estimate.both
-        row = [p - both, both, q - both, max(1 - p - q + both, 0.0)]
-        cells.append([row[2], row[1], row[0], row[3]] if found.swapped else row)
-    return Chain(lambda k: learned[k].event, np.maximum(np.array(cells), 0.0), nested=False)
+    rates = [(found.estimate.p, found.estimate.q, found.estimate.both) for found in learned]
+    cells = np.array([cell_probabilities(*rate) for rate in rates])
+    swapped = np.array([found.swapped for found in learned])
+    return Chain(lambda k: learned[k].event, np.where(swapped[:, None], cells[:, [2, 1, 0, 3]], cells), nested=False)
 
 
 #: ε between which events are chosen; beyond log(runs) there are too few runs for any.

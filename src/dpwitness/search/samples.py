@@ -5,7 +5,7 @@ with the runs. Else the rows themselves are kept.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -24,6 +24,8 @@ T = TypeVar("T")
 #: A table holds at most this many outcomes, and at most one in so many runs may be an outcome of its own.
 MOST = 1 << 16
 REPEAT = 4
+#: By how many standard errors a bin of an entry that tells anything stands out.
+STANDARD_ERRORS = 4
 
 
 class OutcomeCounter:
@@ -288,3 +290,26 @@ def shrunken_log_ratio(hits: Whole, others: Whole) -> Floats:
     weight = 1 / noise
     prior = max(float(np.sum(weight * (ratio**2 - noise)) / np.sum(weight)), 1e-6)
     return np.asarray(ratio * prior / (prior + noise))
+
+
+def informative_bins(
+    sides: Sequence[Floats], shares: Floats, runs: int, *, few: int = 0
+) -> tuple[Floats, Floats] | None:
+    """Edges of the bins of an entry, and the log-ratio of each and of its absence; None where it tells nothing.
+
+    `sides`: its values on D and on D′ in so many runs each, sorted. Bins end at `shares` of them; where there are fewer
+    than `few` different ones each has a bin. Entries that tell nothing only add noise, and time: a bin must stand out.
+    """
+    values = np.sort(np.concatenate(sides), kind="stable")  # a merge
+    if not len(values):
+        return None
+    starts = np.append(True, values[1:] != values[:-1])
+    single = np.count_nonzero(starts[1:]) < few
+    edges = np.unique(values[starts] if single else values[(shares * len(values)).astype(np.int64)])
+    edges = edges[edges > values[0]]
+    # The bins between the edges, and one more for the runs without this entry.
+    places = [np.concatenate([[0], np.searchsorted(side, edges), [len(side), runs]]) for side in sides]
+    hits, others = (np.diff(place) for place in places)
+    if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < STANDARD_ERRORS:
+        return None
+    return edges, shrunken_log_ratio(hits, others)
