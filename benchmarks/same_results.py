@@ -139,7 +139,8 @@ def differences(before: Any, after: Any, place: str = "") -> list[str]:
         keys = sorted({*before, *after})
         return [x for k in keys for x in differences(before.get(k), after.get(k), f"{place}.{k}")]
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        return [x for k, both in enumerate(zip(before, after, strict=True)) for x in differences(*both, f"{place}[{k}]")]
+        both = enumerate(zip(before, after, strict=True))
+        return [line for k, (x, y) in both for line in differences(x, y, f"{place}[{k}]")]
     return [] if before == after else [f"  {place}: {str(before)[:150]} → {str(after)[:150]}"]
 
 
