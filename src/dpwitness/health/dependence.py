@@ -105,18 +105,9 @@ def hits_by_parity(hits: Flags, places: Whole) -> tuple[int, int, int, int]:
 def lags_p_value(hits: Flags, places: Whole) -> tuple[float, int]:
     """Whether hits at some distance come together more, or less, often than by chance; and at which distance.
 
-    Parameters
-    ----------
-    hits
-        Which runs were hits.
-    places
-        The numbers of the runs in the order of time, increasing; between them may lie runs of other inputs.
-
-    Returns
-    -------
-    tuple[float, int]
-        The p-value over all distances up to half of the length, and the distance of the smallest. At each of them runs
-        are taken in disjoint pairs, in two ways.
+    `places` are the numbers of the runs in the order of time, increasing; between them may lie runs of other inputs.
+    The p-value is over all distances up to half of the length; at each of them runs are taken in disjoint pairs, in two
+    ways.
     """
     at = places - places[0]
     size, share = int(at[-1]) + 1, float(hits.mean())
@@ -128,7 +119,7 @@ def lags_p_value(hits: Flags, places: Whole) -> tuple[float, int]:
     together, pairs = _autocorrelation(centred)[1 : lags + 1], _autocorrelation(present)[1 : lags + 1]
     scores = np.abs(together) / (share * (1 - share) * np.sqrt(np.maximum(np.rint(pairs), 1)))
     likeliest = np.argsort(-scores)[:LAGS] + 1
-    found, flags = (1.0, 0), np.full(size, -1, np.int8)
+    least, flags = (1.0, 0), np.full(size, -1, np.int8)
     flags[at] = hits
     for lag in likeliest[scores[likeliest - 1] > STANDARD_ERRORS].tolist():
         a, b = flags[:-lag], flags[lag:]
@@ -138,8 +129,8 @@ def lags_p_value(hits: Flags, places: Whole) -> tuple[float, int]:
             first, second = a[chosen] == 1, b[chosen] == 1
             total = int(first.sum() + second.sum())
             p = pairs_p_value(int((first & second).sum()), total, int(chosen.sum()))
-            found = min(found, (min(1.0, 2 * lags * p), lag))
-    return found
+            least = min(least, (min(1.0, 2 * lags * p), lag))
+    return least
 
 
 def _autocorrelation(values: Floats) -> Floats:
@@ -156,12 +147,8 @@ def repeats_p_value(outcomes: Whole, places: Whole) -> float:
     outcome came again last, counted in places, or in runs of this input. What is bet is known before the run, so the
     ratio of the two has expectation 1, and so has the mean over several bets.
 
-    Parameters
-    ----------
-    outcomes
-        The outcomes of one input in the order of time, equal ones by one number, from 0 on.
-    places
-        The numbers of these runs among all, increasing.
+    `outcomes` are those of one input in the order of time, equal ones by one number, from 0 on; `places` the numbers of
+    these runs among all, increasing.
     """
     ratios = [*_repeat_ratios(outcomes, places), *_repeat_ratios(outcomes, np.arange(len(outcomes)))]
     top = max(ratios)
@@ -307,20 +294,20 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
 
     `runs`: of each pair the outcomes on D, those on D′, and the turns, of no runs where nothing is kept between them.
     """
-    found: dict[Any, list[Series]] = {}
+    by_input: dict[Any, list[Series]] = {}
     for pair, x, y, turns in runs:
         for data, rows, places in zip(pair.sides, (x, y), turns[1:], strict=True):
             for process in np.unique(turns[0]):
                 there = turns[0] == process
-                found.setdefault((input_key(data), process), []).append(Series(data, rows[there], places[there]))
-    longest = sorted(found.values(), key=lambda parts: -sum(len(part.rows) for part in parts))[:SERIES]
-    made = []
+                by_input.setdefault((input_key(data), process), []).append(Series(data, rows[there], places[there]))
+    longest = sorted(by_input.values(), key=lambda parts: -sum(len(part.rows) for part in parts))[:SERIES]
+    series = []
     for parts in longest:
         rows, places = stack([part.rows for part in parts]), np.concatenate([part.places for part in parts])
         order = np.argsort(places)[-RUNS_IN_ORDER:]
         if len(order) >= FEWEST:
-            made.append(Series(parts[0].data, rows[order], places[order]))
-    return tuple(made)
+            series.append(Series(parts[0].data, rows[order], places[order]))
+    return tuple(series)
 
 
 def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) -> None:
@@ -448,20 +435,20 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
     return FurtherCalls(hits=hits, always=outcomes.always, series=Series(data, kept, before + np.arange(len(kept))))
 
 
-def refuse_dependent(name: str, events: int, shards: Shards, seen: Sequence[FurtherCalls]) -> None:
+def refuse_dependent(name: str, events: int, shards: Shards, further: Sequence[FurtherCalls]) -> None:
     """Raise `DependentRuns` where hits of so many events cluster in calls, or in pairs of rows.
 
-    The calls are shards of the confirm runs, and further ones on D and on D′ where any were `seen`. Of a mechanism of
+    The calls are shards of the confirm runs, and `further` ones on D and on D′, if any. Of a mechanism of
     independent runs that happens with probability `LEVEL` at most, where the number of runs was fixed before.
     """
     tests = 2 * (1 + len(ORDERS)) * events
     for event, side in product(range(events), (0, 1)):
-        calls = seen[side].hits[event] if seen else []
-        drawn = [(shard[event][side], shard[event][2]) for shard in shards.kept]
-        drawn += [(int(flags.sum()), len(flags)) for flags in calls]
+        calls = further[side].hits[event] if further else []
+        counts = [(shard[event][side], shard[event][2]) for shard in shards.kept]
+        counts += [(int(flags.sum()), len(flags)) for flags in calls]
         on = ("D", "D′")[side]
-        if calls_p_value([h for h, _ in drawn], [n for _, n in drawn]) < LEVEL / tests:
-            shares = sorted(h / n for h, n in drawn)
+        if calls_p_value([h for h, _ in counts], [n for _, n in counts]) < LEVEL / tests:
+            shares = sorted(h / n for h, n in counts)
             raise _dependent(
                 name,
                 f"on {on} the event happened in {shares[0]:.3%} of one call's runs and in {shares[-1]:.3%} of "
