@@ -14,7 +14,7 @@ import dpwitness as dpw
 from dpwitness.api import check as epochs_module
 from dpwitness.candidate import Candidate
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
-from dpwitness.events import Interval
+from dpwitness.events import Feature, FeatureEvent, Interval
 from dpwitness.evidence import Estimate, runs_needed
 from dpwitness.evidence.counts import CountsTable
 from dpwitness.health import findings
@@ -291,3 +291,23 @@ def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
     assert (against.n10, against.n11, against.n01, against.n00) == (3, 5, 7, 2)
     other = course.counts(Candidate(pair=pair, event=Interval(coordinate=0), estimate=estimate))
     assert other.runs == 0
+
+
+def test_what_an_attack_proposes_is_bet_on_from_the_first_runs_on():
+    """Half of the answers on D are multiples of 7 of 9,990 numbers: no learner tries that modulus."""
+    sevens = FeatureEvent(
+        feature=Feature(name="residue", columns=(0,), number=7.0), within=Interval(coordinate=0, high=1.0)
+    )
+
+    def answer(rng, data):
+        number = int(rng.integers(0, 9_990))
+        return number - number % 7 if data[0] and rng.random() < 0.5 else number
+
+    def attack(parameters, data, claim, planned):
+        return [Candidate(pair=ONE.given[0].swapped(), event=sevens)]
+
+    settings = {"claim": 0.5, "neighbours": ONE, "runs": 600, **HERE}
+    verdict = dpw.check(answer, attack=attack, **settings)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.witness.event == sevens
+    assert isinstance(dpw.check(answer, **settings), dpw.NotRefuted)
