@@ -17,7 +17,7 @@ looks at each once or twice. Here no run is lost, which is what matters where a 
 portfolios are computed anew before every epoch, in milliseconds, in which compiled code makes 10⁴ runs. `isvt3` against
 ε = 0.7 is refuted by that one in 181,000 runs and 0.5 s, here in 8,000 runs and 12 to 17 s; `isvt4` by that one in 4 to
 6 s, here not in 40 s (one core, two seeds). Pairs, variations, what attacks propose (`search.pairs.proposed`) and what
-learners propose (`learners.learning.propose`) are the same in both.
+learners propose (`learners.propose`) are the same in both.
 """
 
 import math
@@ -41,8 +41,7 @@ from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.pair import alike
 from dpwitness.runs import Runner, stack
-from dpwitness.search.learners import Proposal
-from dpwitness.search.learners.learning import learn, propose
+from dpwitness.search.learners import Proposal, learn, propose
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.samples import sample_of
 
