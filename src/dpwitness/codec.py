@@ -28,9 +28,22 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
-from typing import Annotated, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 from typing import get_type_hints as hints_of
 
 from dpwitness.checks import brief, finite, text
@@ -88,11 +101,18 @@ def whole_below(limit: int, least: int = 0) -> Codec[int]:
     return checked(check, type="integer", minimum=least, exclusiveMaximum=limit)
 
 
+def real(name: str, value: Any) -> float:
+    """A finite number. Raises `ValueError`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name}={brief(value)} must be a finite number")
+    return finite(name, value)
+
+
 def or_infinite(infinity: float) -> Codec[float]:
     """Numbers and one infinity, which JSON lacks: null."""
     return Codec(
         lambda value: None if value == infinity else value,
-        lambda name, value: infinity if value is None else finite(name, value),
+        lambda name, value: infinity if value is None else real(name, value),
         lambda _: {"type": ["number", "null"]},
     )
 
@@ -128,7 +148,7 @@ _known: dict[Any, Codec[Any]] = {
     str: checked(_text, type="string"),
     bool: checked(_flag, type="boolean"),
     int: whole_below(1 << 63, -(1 << 63)),
-    float: checked(finite, type="number"),
+    float: checked(real, type="number"),
     dict: checked(mapping, type="object"),
     Any: Codec(lambda value: value, lambda _, value: value),
 }
@@ -256,12 +276,17 @@ def write_object(value: Any) -> dict[str, Any]:
     return dict(own() if callable(own) else write_fields(value))
 
 
-def _class(kind: Kind) -> Codec[Any]:
-    """A class with `to_json` and `from_json` of its own, or a dataclass by its fields."""
+def _derived(kind: Kind) -> bool:
+    """Whether a class has no reader of its own."""
     own = getattr(kind, "from_json", None)
-    if own is not None and getattr(own, "__func__", own) is not JsonFields.__dict__["from_json"].__func__:
-        return Codec(write_object, lambda _, value: own(value), lambda d: _schema(kind, d))
-    if not is_dataclass(kind):
+    return own is None or getattr(own, "__func__", own) is JsonFields.__dict__["from_json"].__func__
+
+
+def _class(kind: Kind) -> Codec[Any]:
+    """A class by `to_json` and `from_json` of its own, or by its fields."""
+    if not _derived(kind):
+        return Codec(write_object, lambda _, value: kind.from_json(value), lambda d: _schema(kind, d))
+    if not (is_dataclass(kind) or hasattr(kind, "json_keys")):
         raise TypeError(f"JSON has no form of the class {kind.__name__}")
     return Codec(write_fields, lambda name, value: read_fields(kind, name, value), lambda d: _schema(kind, d))
 
@@ -281,7 +306,7 @@ class Key:
 
 @cache
 def keys_of(kind: Kind) -> tuple[Key, ...]:
-    """The keys of the object that stands for a dataclass, in their order."""
+    """The keys of the object that stands for a value of a class, in their order."""
     own = {one.name: one for one in fields(kind) if one.init} if is_dataclass(kind) else {}
     maker = getattr(kind, "from_keys", None)
     asked = dict(inspect.signature(maker).parameters) if maker else {}
@@ -291,25 +316,19 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
     for said in getattr(kind, "json_keys", (*tag, *own)):
         name, _, attribute = said.partition(": ")
         attribute = attribute or name
-        value = inspect.getattr_static(kind, attribute, None)
-        if attribute in own:
-            default, mode = _default(own[attribute])
+        hint, value = hints.get(attribute), inspect.getattr_static(kind, attribute, None)
+        key = partial(Key, name=name, get=attrgetter(attribute))
+        if hint is not None and get_origin(hint) is not ClassVar:
+            default, mode = _default(own[attribute]) if attribute in own else (_REQUIRED, None)
             argument = name if maker else attribute
-            codec = codec_of(hints[attribute])
-            found.append(Key(
-                name=name, get=attrgetter(attribute), codec=codec, argument=argument, default=default, mode=mode
-            ))  # fmt: skip
+            found.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
         elif isinstance(value, str):
-            found.append(Key(
-                name=name, get=attrgetter(attribute), codec=_literal((value,)), constant=value, default=value
-            ))  # fmt: skip
+            found.append(key(codec=_literal((value,)), constant=value))
         else:
             codec = codec_of(hints_of(value.fget, include_extras=True)["return"])
             parameter = asked.get(name)
             default = _REQUIRED if parameter is None or parameter.default is parameter.empty else parameter.default
-            found.append(Key(
-                name=name, get=attrgetter(attribute), codec=codec, argument=name if parameter else None, default=default
-            ))  # fmt: skip
+            found.append(key(codec=codec, argument=name if parameter else None, default=default))
     return tuple(found)
 
 
@@ -356,19 +375,23 @@ def read_fields(kind: Kind, name: str, value: Any) -> Any:
 
 
 class Family:
-    """The classes of one protocol, told apart by their `kind`, those of other packages among them.
-
-    A class that has no `to_json` and `from_json` of its own is a dataclass, written and read by its fields.
-    """
+    """The classes of one protocol, told apart by their `kind`, those of other packages among them."""
 
     __slots__ = ("kinds",)
 
     def __init__(self, *kinds: Kind) -> None:
         self.kinds: dict[str, Kind] = {kind.kind: kind for kind in kinds}
 
-    def read(self, kind: str, name: str, value: Any) -> Any:
+    def register(self, kind: Kind) -> None:
+        """Know a class; one without `from_json` of its own is a dataclass, and gets the JSON of its fields."""
+        if not hasattr(kind, "from_json"):
+            kind.to_json, kind.from_json = JsonFields.to_json, JsonFields.__dict__["from_json"]
+        self.kinds[kind.kind] = kind
+
+    def read(self, kind: str, name: str, value: Mapping[str, Any]) -> Any:
         """A value of a registered kind. Raises `KeyError`, `ValueError`, and what a class of somebody else's raises."""
-        return codec_of(self.kinds[kind]).read(name, value)
+        found = self.kinds[kind]
+        return read_fields(found, name, {"kind": kind, **value}) if _derived(found) else found.from_json(value)
 
     def schema(self, definitions: Definitions) -> Schema:
         """Those of this package; of others it is known that they have a kind."""
