@@ -18,7 +18,8 @@ what is written only where it is not the default, ``"flat"`` for a dataclass who
 
 A class says more in two attributes. `json_keys` lists the keys in their order: fields, constants (a ``ClassVar[str]``),
 or properties, as ``"key"`` or as ``"key: attribute"``. `from_keys`, a class method, builds the object instead of the
-constructor, from the keys by name. A property that it does not ask for is written for people and never read.
+constructor, from the keys by name; files may lack those that have a default there. A property that it does not ask for
+is written for people and never read.
 
 What is read is data that nobody has checked. Each value is checked where it is read, and no code of a file is run:
 `Codec.read` raises `KeyError` for a missing key and `ValueError` for a wrong value, in one line that names it.
@@ -56,7 +57,7 @@ Schema = dict[str, Any]
 Definitions = dict[str, Schema]
 
 #: What a property returns whose key is not to be written.
-OMITTED: Final = object()
+OMITTED: Final[Any] = object()
 _REQUIRED: Final = object()
 
 
@@ -149,6 +150,7 @@ _known: dict[Any, Codec[Any]] = {
     bool: checked(_flag, type="boolean"),
     int: whole_below(1 << 63, -(1 << 63)),
     float: checked(real, type="number"),
+    type(None): Codec(lambda _: None, lambda *_: None, lambda _: {"type": "null"}),
     dict: checked(mapping, type="object"),
     Any: Codec(lambda value: value, lambda _, value: value),
 }
@@ -309,7 +311,8 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
     """The keys of the object that stands for a value of a class, in their order."""
     own = {one.name: one for one in fields(kind) if one.init} if is_dataclass(kind) else {}
     maker = getattr(kind, "from_keys", None)
-    asked = dict(inspect.signature(maker).parameters) if maker else {}
+    asked = inspect.signature(maker).parameters if maker else {}
+    unless_given = {name: one.default for name, one in asked.items() if one.default is not one.empty}
     tag = ("kind",) if isinstance(getattr(kind, "kind", None), str) else ()
     hints = hints_of(kind, include_extras=True)
     found = []
@@ -320,15 +323,15 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
         key = partial(Key, name=name, get=attrgetter(attribute))
         if hint is not None and get_origin(hint) is not ClassVar:
             default, mode = _default(own[attribute]) if attribute in own else (_REQUIRED, None)
+            default = unless_given.get(name, default)
             argument = name if maker else attribute
             found.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
         elif isinstance(value, str):
             found.append(key(codec=_literal((value,)), constant=value))
         else:
             codec = codec_of(hints_of(value.fget, include_extras=True)["return"])
-            parameter = asked.get(name)
-            default = _REQUIRED if parameter is None or parameter.default is parameter.empty else parameter.default
-            found.append(key(codec=codec, argument=name if parameter else None, default=default))
+            argument = name if name in asked else None
+            found.append(key(codec=codec, argument=argument, default=unless_given.get(name, _REQUIRED)))
     return tuple(found)
 
 
@@ -411,18 +414,13 @@ def _schema(kind: Kind, definitions: Definitions) -> Schema:
 
 
 def _object_schema(kind: Kind, definitions: Definitions) -> Schema:
-    properties: dict[str, Schema] = {}
-    required: list[str] = []
-    for key in keys_of(kind):
-        if key.mode == "flat":
-            inner = definitions[key.codec.schema(definitions)["$ref"].rpartition("/")[2]]
-            properties |= inner["properties"]
-            required += inner["required"]
-            continue
-        properties[key.name] = key.codec.schema(definitions)
-        if key.constant is not None or (key.argument is not None and key.default is _REQUIRED):
-            required.append(key.name)
-    return {"type": "object", "properties": properties, "required": required}
+    flat = [key.codec.schema(definitions) for key in keys_of(kind) if key.mode == "flat"]
+    keys = [key for key in keys_of(kind) if key.mode != "flat"]
+    properties = {key.name: key.codec.schema(definitions) for key in keys}
+    # What is written for people, files of earlier times may lack.
+    read = [key.name for key in keys if key.constant is not None or key.argument is not None]
+    required = [key.name for key in keys if key.name in read and key.default is _REQUIRED]
+    return {"type": "object", "properties": properties, "required": required, **({"allOf": flat} if flat else {})}
 
 
 def schema_of(kind: Kind, title: str) -> Schema:
