@@ -14,7 +14,8 @@ a dataclass                               an object of its fields
 The object of a dataclass begins with the class's `kind` where that is a text. Then come its fields; each is written,
 and has to be there when it is read, also where the constructor has a default: a file that lacks one is damaged.
 The metadata of a field say otherwise: ``{"json": "optional"}`` for what files of earlier times lack, ``"sparse"`` for
-what is written only where it is not the default, ``"flat"`` for a dataclass whose keys stand among the object's own.
+what is written only where it is not the default, ``"written"`` for what is not read back, ``"flat"`` for a dataclass
+whose keys stand among the object's own.
 
 A class says more in two attributes. `json_keys` lists the keys in their order: fields, constants (a ``ClassVar[str]``),
 or properties, as ``"key"`` or as ``"key: attribute"``. `from_keys`, a class method, builds the object instead of the
@@ -303,7 +304,7 @@ class Key:
     argument: str | None = None  # of what builds the object; None: it is not read back
     constant: str | None = None
     default: Any = _REQUIRED  # where the key may lack
-    mode: str | None = None  # "optional", "sparse" or "flat", from the metadata of the field
+    mode: str | None = None  # "optional", "sparse", "written" or "flat", from the metadata of the field
 
 
 @cache
@@ -324,7 +325,7 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
         if hint is not None and get_origin(hint) is not ClassVar:
             default, mode = _default(own[attribute]) if attribute in own else (_REQUIRED, None)
             default = unless_given.get(name, default)
-            argument = name if maker else attribute
+            argument = None if mode == "written" else name if maker else attribute
             found.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
         elif isinstance(value, str):
             found.append(key(codec=_literal((value,)), constant=value))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
 from dpwitness.evidence.counts import Counts
-from dpwitness.results.fields import Count, read_result
+from dpwitness.results.fields import RunCounts, read_result
 from dpwitness.results.text import notes, table
 from dpwitness.results.verdict import EARLY, Result
 
@@ -38,9 +38,9 @@ class PValueCurve:
     search_runs: int
 
     @property
-    def run_counts(self) -> dict[str, Count]:
+    def run_counts(self) -> RunCounts:
         """Paired runs by what they were made for."""
-        return {"search": self.search_runs, "confirm": self.counts[0].runs}
+        return RunCounts(search=self.search_runs, confirm=self.counts[0].runs)
 
     @property
     def tests(self) -> tuple[CurveTest, ...]:
@@ -53,7 +53,7 @@ class PValueCurve:
 
     @classmethod
     def from_keys(
-        cls, *, epsilon: float, neighbours: str, runs: dict[str, int], tests: tuple[CurveTest, ...]
+        cls, *, epsilon: float, neighbours: str, runs: RunCounts, tests: tuple[CurveTest, ...]
     ) -> "PValueCurve":
         """Build it from the keys of its object. Raises `ValueError` where there is no test."""
         if not tests:
@@ -66,7 +66,7 @@ class PValueCurve:
             events=tuple(test.event for test in tests),
             counts=tuple(test.counts for test in tests),
             pair_label=neighbours,
-            search_runs=runs["search"],
+            search_runs=runs.search,
         )
 
 

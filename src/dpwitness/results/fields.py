@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -101,3 +102,12 @@ Texts: TypeAlias = Annotated[
 register(
     Relation, Codec(_write_relation, lambda _, value: relation_from_json(value), lambda _: {"type": ["object", "null"]})
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCounts:
+    """Paired runs by what they were made for, as a result states them; those of `confirm` are read from its counts."""
+
+    search: Count
+    epochs: Count | None = field(default=None, metadata={"json": "sparse"})
+    confirm: Count = field(default=0, metadata={"json": "written"})

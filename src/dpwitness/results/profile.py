@@ -10,7 +10,7 @@ from dpwitness.events import Event
 from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.profile_band import BandLine, ProfileBand
 from dpwitness.neighbours import Pair
-from dpwitness.results.fields import Alpha, Count, read_result
+from dpwitness.results.fields import Alpha, RunCounts, read_result
 from dpwitness.results.text import confidence, inputs, label, notes, table
 from dpwitness.results.verdict import EARLY, Result
 from dpwitness.results.witness import DescribedEvent, Witness, versions
@@ -113,9 +113,9 @@ class Profile(Result):
         return float(epsilons[positive[-1]]) if len(positive) else 0.0
 
     @property
-    def run_counts(self) -> dict[str, Count]:
+    def run_counts(self) -> RunCounts:
         """Paired runs by what they were made for."""
-        return {"search": self.search_runs, "confirm": self.runs}
+        return RunCounts(search=self.search_runs, confirm=self.runs)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -145,9 +145,9 @@ class Profile(Result):
         ]
 
     @classmethod
-    def from_keys(cls, *, runs: dict[str, int], **fields: Any) -> "Profile":
+    def from_keys(cls, *, runs: RunCounts, **fields: Any) -> "Profile":
         """Build it from the keys of its object."""
-        return cls(search_runs=runs["search"], **fields)
+        return cls(search_runs=runs.search, **fields)
 
     @property
     def _said(self) -> str:

@@ -14,7 +14,7 @@ from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
-from dpwitness.results.fields import Count, Detectable, Seconds, Seed, read_result
+from dpwitness.results.fields import Count, Detectable, RunCounts, Seconds, Seed, read_result
 from dpwitness.results.text import confidence, label, named, notes, relation_text, short
 from dpwitness.results.witness import Witness
 
@@ -76,9 +76,9 @@ class WitnessedResult(Result):
         return self.witness.claim.symbol
 
     @property
-    def run_counts(self) -> dict[str, Count]:
+    def run_counts(self) -> RunCounts:
         """Paired runs by what they were made for."""
-        return {"search": self.search_runs, "epochs": self.epoch_runs, "confirm": self.counts.runs}
+        return RunCounts(search=self.search_runs, epochs=self.epoch_runs, confirm=self.counts.runs)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -86,9 +86,9 @@ class WitnessedResult(Result):
         return self.witness.versions
 
     @classmethod
-    def from_keys(cls, *, runs: dict[str, int], **fields: Any) -> Self:
+    def from_keys(cls, *, runs: RunCounts, **fields: Any) -> Self:
         """Build it from the keys of its object; the witness has the confirm runs."""
-        return cls(search_runs=runs.get("search", 0), epoch_runs=runs.get("epochs", 0), **fields)
+        return cls(search_runs=runs.search, epoch_runs=runs.epochs or 0, **fields)
 
     def spent(self) -> str:
         """The last line of a report: runs, time and seed."""
