@@ -39,7 +39,7 @@ def register_claim(kind: type[Any]) -> type[Any]:
 
     A dataclass needs a `kind` alone, others `to_json` and `from_json`, too, which takes the object without its kind.
     """
-    _FAMILY.kinds[kind.kind] = kind
+    _FAMILY.register(kind)
     return kind
 
 

@@ -1,7 +1,7 @@
 """What evidence is made of: four integers, of one event or of each of several; and how fast it grows at most."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +27,7 @@ class Counts:
     n11: int = 0
     n01: int = 0
     n00: int = 0
-    cells: tuple[int, ...] = ()
+    cells: tuple[int, ...] = field(default=(), metadata={"json": "sparse"})
 
     def __post_init__(self) -> None:
         if self.cells and (sum(self.cells) != self.runs or min(self.cells) < 0):

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpwitness.events.event import Rows
+from dpwitness.events.encoding import Rows
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners.additive_score import AdditiveScores
 from dpwitness.search.learners.boxes import Boxes
