@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpwitness.candidate import Candidate, CellsEstimate, Tally
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Cells, ScoreThreshold, widen
+from dpwitness.events import Cells, ScoreThreshold, cells_of, widen
 from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet
 from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import Objective, value_of
@@ -89,11 +89,9 @@ def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objecti
     event = _learned(x[:half], y[:half]) if half >= FEWEST else None
     if event is None:
         return candidate
-    width = max(event.width, x.shape[1], y.shape[1])
-    i, j = (event.cell_of(widen(rows[half:], width)) for rows in (x, y))
-    table = np.bincount(i * event.cells + j, minlength=event.cells**2)
-    a, b = event.inside[i], event.inside[j]
-    n10, n11, n01, n00 = (int(np.count_nonzero(flags)) for flags in (a & ~b, a & b, b & ~a, ~a & ~b))
+    x, y = (widen(rows[half:], event.width) for rows in (x, y))
+    table = np.bincount(event.cell_of(x) * event.cells + event.cell_of(y), minlength=event.cells**2)
+    n10, n11, n01, n00 = cells_of([event], x, y)[:, 0].tolist()
     tally = Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
     return _chosen(candidate, event, tally, aim, _promised(candidate, objective))
 
