@@ -149,7 +149,7 @@ def _flag(name: str, value: Any) -> bool:
 _known: dict[Any, Codec[Any]] = {
     str: checked(_text, type="string"),
     bool: checked(_flag, type="boolean"),
-    int: whole_below(1 << 63, -(1 << 63)),
+    int: Codec(lambda value: value, whole_below(1 << 63, -(1 << 63)).read, lambda _: {"type": "integer"}),
     float: checked(real, type="number"),
     type(None): Codec(lambda _: None, lambda *_: None, lambda _: {"type": "null"}),
     dict: checked(mapping, type="object"),
@@ -216,7 +216,7 @@ def _literal(values: tuple[Any, ...]) -> Codec[Any]:
             raise ValueError(f"{name}={brief(value)} must be {' or '.join(map(repr, values))}")
         return value
 
-    return checked(check, enum=list(values))
+    return checked(check, **({"const": values[0]} if len(values) == 1 else {"enum": list(values)}))
 
 
 def _list(codec: Codec[Any], make: Callable[[list[Any]], Any]) -> Codec[Any]:
@@ -428,7 +428,5 @@ def schema_of(kind: Kind, title: str) -> Schema:
     """The JSON Schema of a type, with all that it refers to."""
     definitions: Definitions = {}
     own = codec_of(kind).schema(definitions)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **own,
-        "$defs": dict(sorted(definitions.items())),
-    }  # fmt: skip
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return {**head, **own, "$defs": dict(sorted(definitions.items()))}
