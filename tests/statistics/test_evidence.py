@@ -557,3 +557,16 @@ def test_where_a_slope_is_huge_nothing_grows_and_nobody_is_warned(epsilon):
     steep = ApproxDP(epsilon=epsilon).half_plane()
     assert growth_rate(0.9, 0.5, steep) == 0.0
     assert best_bet(0.9, 0.0, steep) == pytest.approx(0.999 / steep.slope)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.01])
+@pytest.mark.parametrize("seed", range(4))
+def test_below_a_claim_that_stands_the_bound_is_the_last_point_of_the_grid_that_is_refuted(delta, seed):
+    rng, claim, alpha = np.random.default_rng(seed), ApproxDP(1.0, delta), 0.05
+    n10, n11, n01, n00 = rng.multinomial(3_000, [0.5, 0.05, 0.15, 0.3]).tolist()
+    bet = EventBet(Counts(n10=n10, n11=n11, n01=n01, n00=n00), Estimate(p=0.55, q=0.2, both=0.05))
+    points = bet.parameters(claim, above=False)
+    evidence = bet.log_e_values(claim, points, claim)
+    assert np.all(np.diff(evidence) <= 1e-9)
+    assert bet.log_e_value(claim) < -math.log(alpha) < evidence[0]
+    assert lower_bound(bet, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.candidate import Candidate, CellsEstimate, Tally
+from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Tally
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, ScoreThreshold, cells_of, widen
@@ -224,7 +224,7 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
 
 def _parameter_of(plane: Hyperplane, claim: DivergenceClaim, mean: float) -> float:
     """The parameter at which the hyperplane allows a mean; 0 where that is less than any allows."""
-    low, high = 0.0, 700.0
+    low, high = 0.0, MOST_NATS  # by halving: what is allowed overflows to infinity, which no interpolation follows
     for _ in range(50):
         middle = (low + high) / 2
         beyond = float(plane.allowed(claim.largest_divergence(plane.order, middle))) > mean
