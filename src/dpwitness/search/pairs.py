@@ -113,20 +113,20 @@ def best_entry(
     """
     rounds = max(len(entries) - 1, 0).bit_length()
     state = _Comparison(runner, objective, list(entries), [Tally() for _ in entries], role)
-    alive = list(range(len(entries)))
+    remaining = list(range(len(entries)))
     for turn in range(rounds):
-        n = max(budget // (rounds * len(alive)), 8)
-        for number in alive:
+        n = max(budget // (rounds * len(remaining)), 8)
+        for number in remaining:
             state.count(number, turn, n)
-        alive.sort(key=lambda number: -state.value(number))
+        remaining.sort(key=lambda number: -state.value(number))
         if turn < rounds - 1:
-            alive = alive[: (len(alive) + 1) // 2]
+            remaining = remaining[: (len(remaining) + 1) // 2]
     counted_again: set[int] = set()
     while True:
-        if state.value(alive[0]) <= 0:  # nothing promises anything: an event that happens
-            alive = [number for number in alive if state.latest[number].found.telling] or alive
-        best = state.value(alive[0])
-        good = [number for number in alive if state.value(number) >= best - tolerance(best)]
+        if state.value(remaining[0]) <= 0:  # nothing promises anything: an event that happens
+            remaining = [number for number in remaining if state.latest[number].found.telling] or remaining
+        best = state.value(remaining[0])
+        good = [number for number in remaining if state.value(number) >= best - tolerance(best)]
         winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
         uncertain = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in counted_again
         if not uncertain or len(counted_again) == MOST_COUNTED_AGAIN:
@@ -134,7 +134,7 @@ def best_entry(
         counted_again.add(winner)
         state.tallies[winner] = Tally()  # the runs by which it won
         state.count(winner, rounds, max(budget // 5, 8))
-        alive = sorted(range(len(entries)), key=lambda number: -state.value(number))
+        remaining = sorted(range(len(entries)), key=lambda number: -state.value(number))
 
 
 def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEvent:
