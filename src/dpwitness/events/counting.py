@@ -153,8 +153,9 @@ def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
     single: list[int] = []
     ends: list[tuple[int, float, float, bool]] = []
     for k, event in enumerate(events):
-        interval = event.interval if isinstance(event, Outside) else event
-        if isinstance(interval, Interval):
+        # By type: `isinstance` takes a microsecond where a class has a protocol, and this is asked of thousands of events.
+        interval = event.interval if type(event) is Outside else event
+        if type(interval) is Interval:
             single.append(k)
             ends.append((interval.coordinate, interval.low, interval.high, interval is not event))
         else:
