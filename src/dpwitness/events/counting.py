@@ -153,7 +153,7 @@ def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
     single: list[int] = []
     ends: list[tuple[int, float, float, bool]] = []
     for k, event in enumerate(events):
-        # By type: `isinstance` takes a microsecond where a class has a protocol, and this is asked of thousands of events.
+        # By type: `isinstance` takes a microsecond for a class with a protocol, and there are thousands of events.
         interval = event.interval if type(event) is Outside else event
         if type(interval) is Interval:
             single.append(k)
