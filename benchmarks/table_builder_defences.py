@@ -20,13 +20,13 @@ from typing_extensions import override
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import (
+    Average,
     Kinds,
-    Removed,
     Sums,
+    average,
     choose_base,
-    chosen_values,
-    combined,
     nearest,
+    value_positions,
 )
 from dpwitness.reconstruction.table_builder.histogram import add_up, recover_histogram
 from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, truncated_normal, uniform
@@ -146,7 +146,7 @@ def subtract(oracle: System, attribute: str, value: int, where: Where | None = N
     Exact against mere suppression; against noise within ±r the difference is off by up to 2r.
     """
     selections = np.ones((2, len(oracle.values(attribute))), np.bool_)
-    selections[1, chosen_values(oracle, attribute, [value])] = False
+    selections[1, value_positions(oracle, attribute, [value])] = False
     total, without = oracle.ask(attribute, selections, where)
     return int(total - without)
 
@@ -160,7 +160,7 @@ def shows_absence(oracle: System, attribute: str, value: int, where: Where) -> b
     """
     selections = np.ones((2, len(oracle.values(attribute))), np.bool_)
     selections[1] = False
-    selections[1, chosen_values(oracle, attribute, [value])] = True
+    selections[1, value_positions(oracle, attribute, [value])] = True
     group, with_value = oracle.ask(attribute, selections, where)
     return bool(group != with_value)
 
@@ -223,7 +223,7 @@ def remove_noise_in_parts(
     parts: int,
     *,
     beside: tuple[int, ...] = (),
-) -> Removed:
+) -> Average:
     """The noise remover with `k` partitions into `parts` sets (section 7.2), `parts` answers each.
 
     Two questions never cover the counted values, so that an audit of two-partitions sees none. The variance of the mean
@@ -235,14 +235,14 @@ def remove_noise_in_parts(
         selections[part][:, base] = labels == part
     selections[-1][:, list(beside)] = True
     answers = oracle.ask(attribute, selections.reshape(-1, selections.shape[-1]))
-    return combined([Sums.of(answers.reshape(parts, -1))], len(answers))
+    return average([Sums.of(answers.reshape(parts, -1))], len(answers))
 
 
 def recover_in_parts(
     oracle: System, rng: np.random.Generator, attribute: str, base: IntArray, targets: IntArray, k: int
 ) -> list[int]:
     """The histogram attack with three-partitions: k for each target, 2.5·k for the base set."""
-    base = chosen_values(oracle, attribute, base)
+    base = value_positions(oracle, attribute, base)
     eye = np.eye(len(oracle.values(attribute)), dtype=np.bool_)
     shown = oracle.ask(attribute, eye[targets]) > 0
     first = remove_noise_in_parts(oracle, rng, attribute, base, 5 * k // 2, 3).count
@@ -257,7 +257,7 @@ def recover_in_parts(
     return counts
 
 
-def recover_by_splitting(oracle: System, attribute: str, targets: IntArray) -> tuple[list[int], Removed]:
+def recover_by_splitting(oracle: System, attribute: str, targets: IntArray) -> tuple[list[int], Average]:
     """Split averaging (section 9): everybody is those with a value and those without it, for every value there is.
 
     Needs no "or", only "not": for each value b of each attribute, (b) + (not b); and for everybody but those with the
@@ -269,7 +269,7 @@ def recover_by_splitting(oracle: System, attribute: str, targets: IntArray) -> t
     return counts, everybody
 
 
-def _split(oracle: System, attribute: str, without: int | None) -> Removed:
+def _split(oracle: System, attribute: str, without: int | None) -> Average:
     """Count everybody, or all without one value, by splitting at each value of each attribute."""
     known = oracle.values(attribute)
     rest = tuple(value for i, value in enumerate(known) if i != without)
@@ -286,7 +286,7 @@ def _split(oracle: System, attribute: str, without: int | None) -> Removed:
             rows = np.vstack([eye[kept], (~eye & kept)[kept]])
         blocks.append(Block(attribute=name, selections=rows, where=where))
     answers = oracle.ask_all(blocks)
-    return combined([Sums.of(one.reshape(2, -1)) for one in answers], sum(len(one) for one in answers))
+    return average([Sums.of(one.reshape(2, -1)) for one in answers], sum(len(one) for one in answers))
 
 
 #: Counts of the targets, and how many of them theory expects to be right under a law, if it does.

@@ -38,7 +38,7 @@ TABLE_3 = {
 }  # fmt: skip
 TABLE_2 = {50: 104, 127: 106, 200: 107, 255: 107}
 #: No more two-partitions are tried.
-MOST_PARTITIONS = 1 << 22
+MAX_PARTITIONS = 1 << 22
 DATA = Path(__file__).resolve().parents[1] / "data"
 
 
@@ -74,8 +74,8 @@ def partitions_needed(noise: NoiseLaw | int, probability: float) -> int:
     law, high = as_law(noise), 2
     while noise_removed(law, high) < probability:
         high *= 2
-        if high > MOST_PARTITIONS:
-            raise InvalidParameter(f"probability={probability!r} needs more than {MOST_PARTITIONS} two-partitions")
+        if high > MAX_PARTITIONS:
+            raise InvalidParameter(f"probability={probability!r} needs more than {MAX_PARTITIONS} two-partitions")
     low = high // 2 - high // 2 % 2
     while high - low > 2:  # over even k, where success grows steadily
         middle = (low + high) // 4 * 2

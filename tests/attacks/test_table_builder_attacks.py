@@ -229,8 +229,8 @@ def test_suppressed_people_show_in_a_helpers_answer():
         oracle = BoundedNoisyCounts(table, noise=2, suppression=4, rng=np.random.default_rng(seed))
         supply = supply_of(oracle)
         supply.base(20, 200)
-        seen += supply.sure[2]
-        assert not supply.sure[3]
+        seen += supply.not_empty[2]
+        assert not supply.not_empty[3]
     # Equal answers: two uniform noises that differ by exactly one, 4 of 25 pairs, for both helpers.
     assert agrees(seen, 2000, 1 - (4 / 25) ** 2)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpwitness.reconstruction.table_builder.averaging import how_many, two_partitions
+from dpwitness.reconstruction.table_builder.averaging import number_of_partitions, two_partitions
 from dpwitness.reconstruction.table_builder.confidence import difference_right, probability_right
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.supply import Plan, Supply
@@ -80,7 +80,7 @@ def test_questions_that_do_not_fit_into_memory_are_asked_in_turns(monkeypatch):
 
     table = Table.from_counts([60 + i for i in range(12)] + [0, 1, 3])
     whole, true = attack(table, plan=Plan(partitions=200))
-    monkeypatch.setattr(supply, "MOST_FLAGS", 15 * 2 * 70)
+    monkeypatch.setattr(supply, "MAX_FLAGS", 15 * 2 * 70)
     parts, _ = attack(table, plan=Plan(partitions=200))
     assert parts.counts == whole.counts == tuple(true)
     assert parts.queries == whole.queries
@@ -127,7 +127,7 @@ def test_one_value_costs_two_noise_removals():
 def test_sizes_of_partitions_with_values_on_either_side():
     rng = np.random.default_rng(0)
     sides = two_partitions(rng, 3, None, 2)
-    assert len(sides) == how_many(3, 2) == 3 * 4
+    assert len(sides) == number_of_partitions(3, 2) == 3 * 4
     assert len(np.unique(sides, axis=0)) == 12
     assert not np.any(sides[:, :3].all(axis=1))
     assert np.all(sides[:, :3].any(axis=1))

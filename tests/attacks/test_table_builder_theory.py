@@ -25,7 +25,7 @@ from dpwitness.reconstruction.table_builder.noise_laws import (
     uniform,
 )
 from dpwitness.reconstruction.table_builder.perturbation import largest_sum
-from dpwitness.reconstruction.table_builder.report import predicted
+from dpwitness.reconstruction.table_builder.report import theory_of
 from dpwitness.reconstruction.table_builder.supply import Plan
 from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts
 from dpwitness.reconstruction.table_builder.tables import Table
@@ -239,6 +239,6 @@ def test_two_removals_are_paired_without_the_table_of_all_pairs():
 def test_a_count_without_a_sum_has_no_theory():
     oracle = BoundedNoisyCounts(Table.from_counts([60 + i for i in range(9)]), noise=2, rng=np.random.default_rng(1))
     found = recover_histogram(oracle, np.random.default_rng(2), "value", Plan(partitions=5))
-    assert None not in predicted(uniform(2), found, [60] * 9)
+    assert None not in theory_of(uniform(2), found, [60] * 9)
     none = replace(found, kinds=((), *found.kinds[1:]))
-    assert predicted(uniform(2), none, [60] * 9) == (None, None)
+    assert theory_of(uniform(2), none, [60] * 9) == (None, None)

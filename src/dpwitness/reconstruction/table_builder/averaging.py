@@ -16,7 +16,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.systems import MISSING, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, FloatArray, IntArray, Where
 
-MOST_PARTITIONS: Final = 1 << 20
+MAX_PARTITIONS: Final = 1 << 20
 #: Robust standard deviations from the median beyond which a value is no noise, and values from which on that is judged.
 #: Sums of bounded noises hardly come to 3 of them; a table lookup gone wrong, or a garbled answer, comes to hundreds.
 OUTLIER, FEWEST_JUDGED = 6.0, 20
@@ -28,7 +28,7 @@ Positions: TypeAlias = Sequence[int] | IntArray
 Kinds: TypeAlias = tuple[tuple[int, int], ...]
 
 
-def how_many(size: int, extra: int = 0) -> int:
+def number_of_partitions(size: int, extra: int = 0) -> int:
     """How many two-partitions `two_partitions` can give: (2^(size−1) − 1)·2^extra; 0 for fewer than two values."""
     return ((1 << (size - 1)) - 1) << extra if size >= 2 else 0
 
@@ -46,11 +46,11 @@ def two_partitions(rng: np.random.Generator, size: int, k: int | None = None, ex
         raise InvalidParameter(f"a set of {size} values has no two-partition: at least 2 are needed")
     if k is not None and k < 1:
         raise InvalidParameter(f"partitions={k!r} must be at least 1")
-    total = how_many(size, extra)
-    if min(total, math.inf if k is None else k) > MOST_PARTITIONS:
+    total = number_of_partitions(size, extra)
+    if min(total, math.inf if k is None else k) > MAX_PARTITIONS:
         raise InvalidParameter(
             f"{size + extra} values have 2^{(total + 1).bit_length() - 1} − 1 two-partitions or so: use at most "
-            f"{MOST_PARTITIONS} of them, not {'all' if k is None else k}"
+            f"{MAX_PARTITIONS} of them, not {'all' if k is None else k}"
         )
     k = total if k is None else min(k, total)
     if size + extra <= 62:
@@ -113,7 +113,7 @@ class AnsweredBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removed:
+class Average:
     """What the noise remover found: the mean of its sums, the count nearest to it, and what that cost.
 
     Attributes
@@ -178,7 +178,7 @@ def outliers(values: IntArray | FloatArray) -> BoolArray:
     return np.asarray(far)
 
 
-def combined(sums: Sequence[Sums], queries: int) -> Removed:
+def average(sums: Sequence[Sums], queries: int) -> Average:
     """Average sums of the same count, each weighted by the inverse of its variance: one over its number of parts.
 
     Sums that are `outliers` among those of as many parts are left out: of bounded noise there are none, and a garbled
@@ -203,7 +203,7 @@ def combined(sums: Sequence[Sums], queries: int) -> Removed:
     if not kinds:
         raise InvalidParameter("each partition has a side whose answer is 0: take values with larger answers")
     mean = weighted / information
-    return Removed(
+    return Average(
         mean=mean,
         count=nearest(mean),
         queries=queries,
@@ -215,13 +215,13 @@ def combined(sums: Sequence[Sums], queries: int) -> Removed:
     )
 
 
-def noise_variance(removed: Sequence[Removed]) -> float | None:
+def noise_variance(removed: Sequence[Average]) -> float | None:
     """The variance of one noise, from how far sums of the same count lie apart (people²)."""
     freedom = sum(one.freedom for one in removed)
     return sum(one.squares for one in removed) / freedom if freedom else None
 
 
-def chosen_values(oracle: System, attribute: str, positions: Positions) -> IntArray:
+def value_positions(oracle: System, attribute: str, positions: Positions) -> IntArray:
     """Positions of values as an array; raises `InvalidParameter` for repeated ones and those that are not there."""
     size = len(oracle.values(attribute))
     array = np.asarray(positions, np.int64)
@@ -239,7 +239,7 @@ def remove_noise(
     *,
     beside: Positions = (),
     where: Where | None = None,
-) -> Removed:
+) -> Average:
     """Algorithm 4: how many people (within `where`) have a value of the attribute that is in `base` or `beside`.
 
     Parameters
@@ -256,10 +256,10 @@ def remove_noise(
     where
         Only people who satisfy this.
     """
-    base, beside = chosen_values(oracle, attribute, base), chosen_values(oracle, attribute, beside)
+    base, beside = value_positions(oracle, attribute, base), value_positions(oracle, attribute, beside)
     selections = both_sides(len(oracle.values(attribute)), base, two_partitions(rng, len(base), k), beside)
     answers = oracle.ask(attribute, selections, where)
-    return combined([Sums.of(answers.reshape(2, -1))], len(answers))
+    return average([Sums.of(answers.reshape(2, -1))], len(answers))
 
 
 def both_sides(width: int, base: IntArray, sides: BoolArray, beside: IntArray) -> BoolArray:

@@ -37,7 +37,7 @@ from dpwitness.reconstruction.table_builder.perturbation import (
     Perturbation,
     recover_perturbation,
 )
-from dpwitness.reconstruction.table_builder.report import Attacked, HistogramResult, PerturbationResult, Truth
+from dpwitness.reconstruction.table_builder.report import HistogramResult, PerturbationResult, Setup, Truth
 from dpwitness.reconstruction.table_builder.supply import BASE_SIZE, Plan
 from dpwitness.reconstruction.table_builder.systems import INDEPENDENT, LAWS, SYSTEMS, Simulation, System
 from dpwitness.reconstruction.table_builder.tables import (
@@ -57,8 +57,8 @@ OF_SIMULATION: Final = ("perturbation", "suppression", "system", "noise", "scale
 OF_OWN: Final = ("values", "rate")
 #: A span of whole numbers, and how many it may hold.
 SPAN: Final = re.compile(r"(-?\d+):(-?\d+)")
-MOST_VALUES: Final = 1_000_000
-MOST_SUMS: Final = 100_000
+MAX_VALUES: Final = 1_000_000
+MAX_SUMS: Final = 100_000
 
 Values = Mapping[str, Sequence[Value]]
 
@@ -138,8 +138,8 @@ class Options(AttackOptions):
             self._refuse(OF_SIMULATION, "describes a simulated system")
         else:
             self._refuse(OF_OWN, "is of an attack on your own system, --oracle")
-        if self.sums is not None and not 1 <= self.sums <= MOST_SUMS:
-            raise InvalidParameter(f"--sums {self.sums} must lie between 1 and {MOST_SUMS}")
+        if self.sums is not None and not 1 <= self.sums <= MAX_SUMS:
+            raise InvalidParameter(f"--sums {self.sums} must lie between 1 and {MAX_SUMS}")
 
     def _refuse(self, names: tuple[str, ...], reason: str) -> None:
         for name in names:
@@ -162,7 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Goal:
     """Which counts are to be recovered: of these values of an attribute, of these people, by which plan."""
 
     attribute: str
@@ -171,7 +171,7 @@ class Wanted:
     plan: Plan
 
     @classmethod
-    def of(cls, options: Options, values: Values) -> "Wanted":
+    def of(cls, options: Options, values: Values) -> "Goal":
         """What the options say of a system with these attributes. Raises `InvalidParameter` for what it has not."""
         given = _pairs(options.where)
         attribute = options.column or next(iter(values))
@@ -212,7 +212,7 @@ class Wanted:
 def _attack(
     system: System,
     options: Options,
-    wanted: Wanted | None,
+    wanted: Goal | None,
     rng: np.random.Generator,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Histogram | Perturbation:
@@ -236,7 +236,7 @@ def _attack_simulated(options: Options) -> HistogramResult | PerturbationResult:
     started, simulation = time.monotonic(), settings_of(Simulation, options)
     law, table, seed = simulation.law(), _table(options), options.seed_or_fresh()
     noise, choices = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
-    wanted = Wanted.of(options, table.values) if options.recover == "histogram" else None
+    wanted = Goal.of(options, table.values) if options.recover == "histogram" else None
     known = law if simulation.system in INDEPENDENT else None
     if wanted is not None and known is not None and wanted.needs_no_other(table, simulation.suppressed):
         table = table.only([wanted.attribute, *wanted.where])  # few profiles make a quick system
@@ -244,7 +244,7 @@ def _attack_simulated(options: Options) -> HistogramResult | PerturbationResult:
     with live(options) as bar:
         progress = None if bar is None else functools.partial(bar, "recover")
         found = _attack(system, options, wanted, choices, progress)
-    about = Attacked(
+    about = Setup(
         attack=options.attack,
         data=options.data or EMBEDDED,
         system=simulation,
@@ -262,7 +262,7 @@ def _attack_own(options: Options) -> HistogramResult | PerturbationResult | None
     """Attack the user's system; None where its questions wait in a file."""
     table = _table(options) if options.data else None
     values = _own_values(options, table)
-    wanted = Wanted.of(options, values) if options.recover == "histogram" else None
+    wanted = Goal.of(options, values) if options.recover == "histogram" else None
     true = None if wanted is None or table is None else wanted.true_counts(table)
 
     def attack(asking: Asking[Condition], seed: int) -> tuple[Histogram | Perturbation, str | None]:
@@ -273,7 +273,7 @@ def _attack_own(options: Options) -> HistogramResult | PerturbationResult | None
     if ended is None:
         return None
     found, stopped = ended.found
-    about = Attacked(
+    about = Setup(
         attack=options.attack,
         data=options.data,
         system=ended.asked,
@@ -327,7 +327,7 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
             raise InvalidParameter(f"--values {item!r} must be NAME=A,B,C or NAME=LOW:HIGH or NAME=@FILE, once a name")
         if text.startswith("@"):
             values = read_text(text[1:]).splitlines()
-        elif (span := SPAN.fullmatch(text)) and int(span[1]) <= int(span[2]) < int(span[1]) + MOST_VALUES:
+        elif (span := SPAN.fullmatch(text)) and int(span[1]) <= int(span[2]) < int(span[1]) + MAX_VALUES:
             values = [str(value) for value in range(int(span[1]), int(span[2]) + 1)]
         else:
             values = text.split(",")

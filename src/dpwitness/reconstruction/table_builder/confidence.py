@@ -20,7 +20,7 @@ import numpy as np
 
 from dpwitness.reconstruction.table_builder.averaging import (
     AnsweredBlock,
-    Removed,
+    Average,
     Sums,
     nearest,
     noise_variance,
@@ -34,7 +34,7 @@ Estimate: TypeAlias = tuple[float, float]
 UNKNOWN: Final[Estimate] = (math.nan, math.inf)
 #: Standard errors beyond which another count is no rival.
 REACH: Final = 9.0
-MOST_RIVALS: Final = 1 << 10
+MAX_RIVALS: Final = 1 << 10
 
 
 def probability_right(mean: float, count: int, standard_error: float, least: int | None = None) -> float:
@@ -85,12 +85,12 @@ def difference_right(base: Estimate, other: Estimate, sign: int, count: int) -> 
 
 def _reach(standard_error: float) -> IntArray:
     """By how much rivals may differ from an estimate."""
-    reach = min(math.ceil(REACH * standard_error) + 2, MOST_RIVALS)
+    reach = min(math.ceil(REACH * standard_error) + 2, MAX_RIVALS)
     return np.arange(-reach, reach + 1)
 
 
 #: Fits until no more answers turn out to be outliers; and answers for each unknown, at least.
-MOST_FITS, ANSWERS_EACH = 30, 2
+MAX_FITS, ANSWERS_EACH = 30, 2
 #: Questions between two whose noises are compared.
 LAGS: Final = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 
@@ -131,7 +131,7 @@ def fit_counts(asked: Sequence[AnsweredBlock]) -> Fit | None:
     unknowns = len(known) + 1
     design = np.hstack([selections[:, known], np.ones((len(answers), 1))]).astype(np.float64)
     kept = np.ones(len(answers), np.bool_)
-    for _ in range(MOST_FITS):
+    for _ in range(MAX_FITS):
         left = design[kept]
         if len(left) < ANSWERS_EACH * unknowns:
             return None
@@ -243,7 +243,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
+class Examination:
     """The count of each value, and the probabilities that they, and the base set's count, are right.
 
     `failed`: what the answers contradict, in words; () where they agree with the assumptions.
@@ -304,12 +304,12 @@ def examine(
     attribute: str,
     where: Where,
     wanted: Sequence[Difference],
-    removed: Sequence[Removed],
-    first: Removed,
-    again: Sequence[tuple[IntArray, Removed]] = (),
+    removed: Sequence[Average],
+    first: Average,
+    again: Sequence[tuple[IntArray, Average]] = (),
     *,
     fitted: bool = True,
-) -> Examined:
+) -> Examination:
     """Compare all that answers say of the same counts; the counts, and what may be claimed of them.
 
     Parameters
@@ -338,7 +338,7 @@ def examine(
         fit = _with_counts(fit, base, whole)
         offset_error = fit.offset_error
 
-        def compare_with_fit(values: IntArray, other: Removed, fit: Fit) -> None:
+        def compare_with_fit(values: IntArray, other: Average, fit: Fit) -> None:
             expected = float(whole[values].sum()) + other.noises * fit.offset
             deviations.add(other.mean - expected, other.error(variance), other.noises)
 
@@ -384,7 +384,7 @@ def examine(
         count, right = _better_count(one, other, first, variance, ratio, usable_estimate)
         counts.append(count)
         confidence.append(held * (base_right if one.sign > 0 else 1.0) * right)
-    return Examined(
+    return Examination(
         counts=tuple(counts),
         confidence=tuple(confidence),
         base_confidence=held * probability_right(first.mean, first.count, ratio * first.error(variance), 0),
@@ -411,7 +411,7 @@ def _contradictions(
     chance: float,
     fits: Sequence[Fit],
     estimates: Sequence[Estimate],
-    removed: Sequence[Removed],
+    removed: Sequence[Average],
     variance: float | None,
 ) -> Iterator[str]:
     """What the answers contradict, in words."""
@@ -432,7 +432,7 @@ def _contradictions(
 
 
 def _better_count(
-    one: Difference, other: Removed, first: Removed, variance: float | None, ratio: float, estimate: Estimate
+    one: Difference, other: Average, first: Average, variance: float | None, ratio: float, estimate: Estimate
 ) -> tuple[int, float]:
     """The count of one value by the way with the smaller standard error, Algorithm 4 or the fit; and whether right."""
     mean, error = estimate
@@ -485,7 +485,7 @@ def _groups(asked: Sequence[AnsweredBlock]) -> list[list[AnsweredBlock]]:
     return [list(group) for _, group in groupby(ordered, key=lambda one: one.place)]
 
 
-def _between(one: Removed, variance: float | None) -> Iterator[Estimate]:
+def _between(one: Average, variance: float | None) -> Iterator[Estimate]:
     """How far the means of a set's sums by one attribute lie from those by the attributes before, with its error."""
     mean, information = 0.0, 0.0
     for group in _groups(one.asked):

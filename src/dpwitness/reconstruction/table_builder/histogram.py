@@ -14,12 +14,12 @@ import numpy as np
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import (
+    Average,
     Kinds,
-    Removed,
-    chosen_values,
     nearest,
     noise_variance,
     usable,
+    value_positions,
 )
 from dpwitness.reconstruction.table_builder.confidence import Difference, examine, probability_right
 from dpwitness.reconstruction.table_builder.supply import PER_VARIANCE, PILOT, Plan, Supply
@@ -125,7 +125,7 @@ def recover_histogram(
     """
     plan, where = plan or Plan(), where or {}
     asked, known = oracle.asked, oracle.values(attribute)
-    targets = np.arange(len(known)) if plan.targets is None else chosen_values(oracle, attribute, plan.targets)
+    targets = np.arange(len(known)) if plan.targets is None else value_positions(oracle, attribute, plan.targets)
     noisy = oracle.ask(attribute, np.eye(len(known), dtype=np.bool_), where)
     noisy = np.where(usable(noisy), noisy, 0)
     supply = Supply(oracle, rng, attribute, noisy, plan, where)
@@ -168,7 +168,7 @@ def recover_histogram(
     )
 
 
-def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[IntArray, int, Removed | None]:
+def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[IntArray, int, Average | None]:
     """The base set, how many two-partitions each value gets, and the base set's count where it is known already."""
     pilot = plan.pilot(supply.left)
     base = supply.base(plan.base, plan.partitions or pilot)
@@ -196,7 +196,7 @@ def _difference(base: IntArray, value: int, noisy: IntArray) -> Difference:
 
 
 #: Answers of one sum at most; each brings a noise.
-MOST_ANSWERS: Final = 1024
+MAX_ANSWERS: Final = 1024
 ADDED_UP: Final = "totals show no noise of their own: counts were added up by other attributes instead (section 7)"
 NO_NOISE: Final = "all sums agree: the answers are exact, or totals are sums of published answers, whose noise stays"
 
@@ -232,7 +232,7 @@ def add_up(oracle: System, found: Histogram) -> Histogram:
     """
     others = [name for name in oracle.attributes if name not in {found.attribute, *found.where}]
     ways = [(name,) for name in others] + list(combinations(others, 2))
-    ways = [way for way in ways if math.prod(len(oracle.values(name)) for name in way) <= MOST_ANSWERS]
+    ways = [way for way in ways if math.prod(len(oracle.values(name)) for name in way) <= MAX_ANSWERS]
     asked = oracle.asked
     sums = [
         _sums(oracle, {**found.where, found.attribute: (value,)}, ways, published)

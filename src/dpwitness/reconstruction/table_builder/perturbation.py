@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.averaging import Positions, choose_base, chosen_values, outliers, usable
+from dpwitness.reconstruction.table_builder.averaging import Positions, choose_base, outliers, usable, value_positions
 from dpwitness.reconstruction.table_builder.noise_laws import truncated_laplace, truncated_normal, uniform
 from dpwitness.reconstruction.table_builder.systems import Block, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
@@ -190,7 +190,7 @@ def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base:
     No set is asked for twice, so all noises are independent. `base`: positions of values with answers above 0. Asks for
     fewer pairs where the values allow no more; leaves out those with an answer that is 0 or `MISSING`.
     """
-    base = chosen_values(oracle, attribute, base)
+    base = value_positions(oracle, attribute, base)
     if len(base) < 2:
         raise InvalidParameter(f"attribute {attribute!r}: {len(base)} answers above 0; at least 2 are needed")
     used: set[bytes] = set()

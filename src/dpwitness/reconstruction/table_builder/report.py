@@ -17,11 +17,11 @@ from dpwitness.reconstruction.table_builder.theory import expected_right, histog
 #: Noises × bound, beyond which the exact law is not computed: its transform would take gigabytes.
 LARGEST_LAW: Final = 1 << 25
 #: Of a table in the text.
-MOST_ROWS: Final = 12
+MAX_ROWS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attacked:
+class Setup:
     """Which system was attacked, bundled or the user's, and how: what reports of both goals say of it.
 
     `data`: where the people, or the truth, are from. `stopped`: why the user's system gave no more answers, if so.
@@ -62,7 +62,7 @@ class Truth:
     """How much of a histogram is right.
 
     `suppressed`, `suppressed_right`: of counts that are shown as 0. `all_right_at_least`, `expected_right`: what the
-    theory says of such a run (see `predicted`).
+    theory says of such a run (see `theory_of`).
     """
 
     true: tuple[int, ...]
@@ -80,7 +80,7 @@ class Truth:
         hidden = [
             (t, c) for t, c, shown in triples if t > 0 and (not shown if suppression is None else t <= suppression)
         ]
-        at_least, expected = predicted(law, found, true)
+        at_least, expected = theory_of(law, found, true)
         return cls(
             true=tuple(true),
             right=sum(t == c for t, c, _ in triples),
@@ -92,7 +92,7 @@ class Truth:
         )
 
 
-def predicted(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> tuple[float | None, float | None]:
+def theory_of(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> tuple[float | None, float | None]:
     """The union bound for all counts, often 0, and how many are right on average by the exact law of such a run.
 
     None where the noise's law is not known, or a count has no sum at all.
@@ -114,7 +114,7 @@ class HistogramResult(Result):
     assumptions.
     """
 
-    about: Attacked
+    about: Setup
     found: Histogram
     truth: Truth | None
 
@@ -167,7 +167,7 @@ class HistogramResult(Result):
         confidence: Sequence[float | None] = found.claims or [None] * size
         wrong = set() if true is None else {i for i in range(size) if found.counts[i] != true[i]}
         order = sorted(range(size), key=lambda i: (i not in wrong, (confidence[i] or 0) if true is None else 0, i))
-        shown = [i for i in order if i in wrong or found.counts[i] > 0][:MOST_ROWS]
+        shown = [i for i in order if i in wrong or found.counts[i] > 0][:MAX_ROWS]
         if not shown:
             return
         last = "" if true is None else "  true"
@@ -206,7 +206,7 @@ class HistogramResult(Result):
 class PerturbationResult(Result):
     """`dpwitness attack table_builder --recover perturbation`: the guess for r, and how sure one may be of it."""
 
-    about: Attacked
+    about: Setup
     found: Perturbation
     law: NoiseLaw | None  # of the simulated system
 

@@ -15,16 +15,15 @@ import numpy as np
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import (
-    MOST_PARTITIONS,
+    MAX_PARTITIONS,
     AnsweredBlock,
-    Removed,
+    Average,
     Sums,
+    average,
     both_sides,
-    chosen_values,
-    combined,
-    how_many,
+    number_of_partitions,
     two_partitions,
-    usable,
+    value_positions,
 )
 from dpwitness.reconstruction.table_builder.systems import MISSING, Block, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Where
@@ -90,7 +89,7 @@ class Plan:
 
         Raises `InvalidParameter` where the questions that are left do not suffice for one each.
         """
-        k = self.partitions or max(1, min(math.ceil(PER_VARIANCE * variance), MOST_PARTITIONS // 4))
+        k = self.partitions or max(1, min(math.ceil(PER_VARIANCE * variance), MAX_PARTITIONS // 4))
         if left < math.inf:
             each = 2 * values + (2 * self._factor(values) if self.base_partitions is None else 0)
             once = 0 if self.base_partitions is None else 2 * self.base_partitions
@@ -104,7 +103,7 @@ class Plan:
 
     def for_base(self, k: int, values: int) -> int:
         """Two-partitions of the base set, where each of so many values gets k."""
-        return self.base_partitions or min(math.ceil(self._factor(values) * k), MOST_PARTITIONS)
+        return self.base_partitions or min(math.ceil(self._factor(values) * k), MAX_PARTITIONS)
 
     def _factor(self, values: int) -> float:
         return BASE_FACTOR if values > 1 else 1.0
@@ -113,30 +112,39 @@ class Plan:
 #: Called after each share of the questions with the share that is done.
 Progress: TypeAlias = Callable[[float], None]
 #: Flags of selections that are held at once; more questions are asked in turns.
-MOST_FLAGS = 1 << 25
+MAX_FLAGS = 1 << 25
 #: Bytes of selections that are kept of each count, for the checks that are made of single answers.
-MOST_KEPT: Final = 1 << 20
+MAX_KEPT: Final = 1 << 20
 
 
 @dataclass(slots=True)
-class Tally:
-    """Of one count: the sums so far, how many questions they took, and what they showed."""
+class SetCount:
+    """The count of a set of values, by their positions: the sums so far, and how many questions they took.
 
+    `shown`: which values of other attributes have answers above 0 within it; `asked`: single answers, for the checks
+    that are made of these, up to `MAX_KEPT`.
+    """
+
+    values: IntArray
     sums: list[Sums] = field(default_factory=list)
     queries: int = 0
-    shown: dict[str, BoolArray] = field(default_factory=dict)  # which values of other attributes have answers above 0
-    asked: list[AnsweredBlock] = field(default_factory=list)  # the partitions themselves, up to `MOST_KEPT`
+    shown: dict[str, BoolArray] = field(default_factory=dict)
+    asked: list[AnsweredBlock] = field(default_factory=list)
 
     def missing(self, k: int) -> int:
         """How many two-partitions are missing to `k`; those into more parts count for less."""
         return k - int(sum(2 * len(one.totals) / one.parts for one in self.sums))
 
-    def add(self, block: Block, answers: IntArray) -> None:
-        """Two-partitions and their answers, shape (2·partitions,), as of `both_sides`; kept are both sides or none."""
-        self.sums.append(Sums.of(answers.reshape(2, -1)))
-        self.queries += len(answers)
+    def add(self, answers: IntArray) -> None:
+        """Answers of partitions, shape (parts, partitions)."""
+        self.sums.append(Sums.of(answers))
+        self.queries += answers.size
+
+    def add_block(self, block: Block, answers: IntArray) -> None:
+        """Two-partitions, as of `both_sides`, and their answers; of each both sides are kept, or none."""
+        self.add(answers.reshape(2, -1))
         half, width = len(answers) // 2, -(-block.selections.shape[1] // 8)
-        left = MOST_KEPT - sum(one.bits.nbytes for one in self.asked)
+        left = MAX_KEPT - sum(one.bits.nbytes for one in self.asked)
         rows = np.arange(min(half, left // (2 * width)))
         rows = np.concatenate([rows, rows + half])
         self.asked.append(
@@ -149,19 +157,22 @@ class Tally:
             )
         )
 
-    def removed(self) -> Removed:
+    @property
+    def has_sums(self) -> bool:
+        """Whether there is a partition of which all answers are usable."""
+        return any(len(one.totals) for one in self.sums)
+
+    def average(self) -> Average:
         """The average of the sums; without `information` where there is none."""
-        if any(len(one.totals) for one in self.sums):
-            return replace(combined(self.sums, self.queries), asked=tuple(self.asked))
-        none = Removed(mean=0.0, count=0, queries=self.queries, kinds=(), information=0.0, squares=0.0, freedom=0)
-        return replace(none, asked=tuple(self.asked))
+        none = Average(mean=0.0, count=0, queries=self.queries, kinds=(), information=0.0, squares=0.0, freedom=0)
+        return replace(average(self.sums, self.queries) if self.has_sums else none, asked=tuple(self.asked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
-    """Two-partitions to be asked for (see `both_sides`), within a sub-population, and whose they are."""
+    """Two-partitions to be asked for (see `both_sides`), within a sub-population, and for which count."""
 
-    tally: Tally
+    count: SetCount
     attribute: str
     base: IntArray
     sides: BoolArray
@@ -179,30 +190,30 @@ def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[Bo
 
 
 def ask_partitions(oracle: System, wanted: Sequence[Partitions], progress: Progress) -> None:
-    """Ask for two-partitions and add them to their tallies, in as few turns as memory allows."""
+    """Ask for two-partitions and add them to their counts, in as few turns as memory allows."""
     turns = [turn for one in wanted for turn in _turns(oracle, one)]
-    batch: list[tuple[Tally, Block]] = []
+    batch: list[tuple[SetCount, Block]] = []
     size = 0
     for i, turn in enumerate(turns):
         rows = both_sides(len(oracle.values(turn.attribute)), turn.base, turn.sides, turn.beside)
-        batch.append((turn.tally, Block(attribute=turn.attribute, selections=rows, where=turn.where)))
+        batch.append((turn.count, Block(attribute=turn.attribute, selections=rows, where=turn.where)))
         size += rows.size
-        if size >= MOST_FLAGS or i == len(turns) - 1:
-            for (tally, block), answers in zip(batch, oracle.ask_all([block for _, block in batch]), strict=True):
-                tally.add(block, answers)
+        if size >= MAX_FLAGS or i == len(turns) - 1:
+            for (count, block), answers in zip(batch, oracle.ask_all([block for _, block in batch]), strict=True):
+                count.add_block(block, answers)
             batch, size = [], 0
             progress((i + 1) / len(turns))
 
 
 def _turns(oracle: System, wanted: Partitions) -> Iterator[Partitions]:
     """The same partitions in portions of which each fits into memory."""
-    portion = max(1, MOST_FLAGS // (2 * len(oracle.values(wanted.attribute))))
+    portion = max(1, MAX_FLAGS // (2 * len(oracle.values(wanted.attribute))))
     for start in range(0, len(wanted.sides), portion):
         yield replace(wanted, sides=wanted.sides[start : start + portion])
 
 
 #: Suppressed values that are tried whether they have people, and values of an attribute that is partitioned.
-MOST_TRIED, MOST_VALUES = 64, 1024
+MAX_TRIED, MAX_VALUES = 64, 1024
 SUPPRESSED: Final = "suppressed values that have people were partitioned too (appendix C)"
 OTHERS: Final = "other attributes were partitioned too (appendix C)"
 CROSSED: Final = "two attributes were partitioned at once, four answers each (appendix C twice)"
@@ -226,7 +237,7 @@ class Supply:
 
     Attributes
     ----------
-    sure
+    not_empty
         Which values certainly have people although their answers are 0; shape (values,).
     """
 
@@ -240,13 +251,13 @@ class Supply:
         where: Where | None = None,
     ) -> None:
         self._workarounds: dict[str, dict[str, None]] = {}
-        self.sure = np.zeros(len(noisy), np.bool_)
+        self.not_empty = np.zeros(len(noisy), np.bool_)
         self._oracle, self._rng, self._attribute, self._noisy = oracle, rng, attribute, noisy
         self._where = dict(where or {})
         self._sizes = {  # of other attributes that may be partitioned
             name: size
             for name in oracle.attributes
-            if name not in {attribute, *self._where} and 2 <= (size := len(oracle.values(name))) <= MOST_VALUES
+            if name not in {attribute, *self._where} and 2 <= (size := len(oracle.values(name))) <= MAX_VALUES
         }
         self._tried, plan = False, plan or Plan()
         self._seed = int(rng.integers(1 << 63)) if plan.same_partitions else None
@@ -259,7 +270,7 @@ class Supply:
 
     def overhead(self, base: IntArray, k: int) -> int:
         """Questions of a count beside its partitions: which values of other attributes have answers above 0."""
-        enough = how_many(int(np.count_nonzero(self._noisy[base])) - 1) >= k
+        enough = number_of_partitions(int(np.count_nonzero(self._noisy[base])) - 1) >= k
         return 0 if enough else sum(self._sizes.values())
 
     @property
@@ -274,7 +285,7 @@ class Supply:
         have people. Raises `InvalidParameter` for given ones without an answer above 0, and where there is none.
         """
         if isinstance(given, tuple):
-            chosen = chosen_values(self._oracle, self._attribute, given)
+            chosen = value_positions(self._oracle, self._attribute, given)
             if not len(chosen) or np.any(self._noisy[chosen] == 0):
                 raise InvalidParameter(
                     f"attribute {self._attribute!r}: {np.count_nonzero(self._noisy[chosen])} of the {len(chosen)} base "
@@ -285,9 +296,9 @@ class Supply:
         shown = order[: np.count_nonzero(self._noisy)][:given]
         if not len(shown):
             raise InvalidParameter(f"attribute {self._attribute!r}: no answer is above 0, so nothing can be averaged")
-        if how_many(len(shown) - 1) < k and len(shown) < given:
+        if number_of_partitions(len(shown) - 1) < k and len(shown) < given:
             self._certify()
-        return np.sort(np.concatenate([shown, np.flatnonzero(self.sure)]))
+        return np.sort(np.concatenate([shown, np.flatnonzero(self.not_empty)]))
 
     def _certify(self) -> None:
         """Find suppressed values that have people: beside a helper, they change its answer (appendix C, section 9).
@@ -295,7 +306,7 @@ class Supply:
         Under uniform noise a value with people is missed with probability up to 1/(2r+1) by each of the helpers.
         """
         helpers = np.argsort(-self._noisy, kind="stable")[: min(2, np.count_nonzero(self._noisy))]
-        tried = np.flatnonzero(self._noisy == 0)[:MOST_TRIED]
+        tried = np.flatnonzero(self._noisy == 0)[:MAX_TRIED]
         if self._tried or not len(tried) or len(helpers) * len(tried) > self.left / 4:
             return
         self._tried = True
@@ -305,150 +316,129 @@ class Supply:
             rows[:, helper] = True
         answers = self._oracle.ask(self._attribute, selections.reshape(-1, len(self._noisy)), self._where)
         answers = answers.reshape(len(helpers), -1)
-        self.sure[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING), axis=0)
+        self.not_empty[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING), axis=0)
 
     def count(
         self, sets: Sequence[IntArray], k: int, progress: Progress = _silent, *, again: Sequence[IntArray] = ()
-    ) -> list[Removed]:
+    ) -> list[Average]:
         """Count the people with a value of each set (positions), by about `k` two-partitions or what is worth as much.
 
         A set of which no answer is above 0, or came, has no `information`. `again`: sets that are counted by another
         attribute as well, to compare, where there is one and no limit on questions; these come last, or not at all.
         """
-        tallies, checks = [Tally() for _ in sets], [Tally() for _ in again]
-        compared = self._by_largest_other(checks, again, k)
-        own = self._by_own_values(tallies, sets, k)
+        counts, checks = [SetCount(values) for values in sets], [SetCount(values) for values in again]
+        compared = [self._by_largest_other(check, k) for check in checks if self._sizes and self.left == math.inf]
+        own = [one for count in counts if (one := self._by_own_values(count, k))]
         ask_partitions(self._oracle, [*compared, *own], progress)
         for workaround in (self._by_others, self._by_pairs) if self.left == math.inf else (self._by_others,):
-            short = [i for i, tally in enumerate(tallies) if tally.missing(k) > 0]
-            if short:
-                workaround([tallies[i] for i in short], [sets[i] for i in short], k)
-        for tally, values in zip(tallies, sets, strict=True):
-            if not any(len(one.totals) for one in tally.sums):
-                self._take_whole(tally, values)
-        return [tally.removed() for tally in (*tallies, *(one for one in checks if one.sums))]
+            if short := [count for count in counts if count.missing(k) > 0]:
+                workaround(short, k)
+        for count in counts:
+            if not count.has_sums:
+                self._take_whole(count)
+        return [count.average() for count in (*counts, *(check for check in checks if check.sums))]
 
-    def _by_largest_other(self, tallies: Sequence[Tally], sets: Sequence[IntArray], k: int) -> list[Partitions]:
+    def _by_largest_other(self, count: SetCount, k: int) -> Partitions:
         """Partitions of the other attribute with the most values: in the same round of questions as all others."""
-        if not self._sizes or self.left < math.inf:
-            return []
         name = max(self._sizes, key=lambda name: self._sizes[name])
         base = np.arange(self._sizes[name])
-        return [
-            Partitions(
-                tally=tally,
-                attribute=name,
-                base=base,
-                sides=two_partitions(self._rng, len(base), min(k, PILOT)),
-                beside=base[:0],
-                where=self._within(values),
-            )
-            for tally, values in zip(tallies, sets, strict=True)
-        ]
+        sides = two_partitions(self._rng, len(base), min(k, PILOT))
+        where = self._within(count.values)
+        return Partitions(count=count, attribute=name, base=base, sides=sides, beside=base[:0], where=where)
 
-    def _by_own_values(self, tallies: Sequence[Tally], sets: Sequence[IntArray], k: int) -> list[Partitions]:
-        """Partitions of the attribute's own values (section 4.2.2)."""
-        wanted = []
-        for tally, values in zip(tallies, sets, strict=True):
-            shown = values[self._noisy[values] > 0]
-            extra = values[self.sure[values]]
-            if how_many(len(shown)) >= k or not len(extra):
-                extra = extra[:0]
-            beside = np.setdiff1d(values, np.concatenate([shown, extra]))
-            rng = self._rng if self._seed is None else np.random.default_rng(self._seed)
-            if len(shown) >= 2:
-                base, sides = np.append(shown, extra), two_partitions(rng, len(shown), k, len(extra))
-            elif len(extra) + len(shown) >= 2:  # either side may turn out to be suppressed, and is left out then
-                base, sides = np.append(extra, shown), two_partitions(rng, len(extra) + len(shown), 2 * k)
-            else:
-                continue
-            if len(extra):
-                self._workarounds.setdefault(SUPPRESSED, {})
-            wanted.append(
-                Partitions(
-                    tally=tally, attribute=self._attribute, base=base, sides=sides, beside=beside, where=self._where
-                )
-            )
-        return wanted
+    def _by_own_values(self, count: SetCount, k: int) -> Partitions | None:
+        """Partitions of the attribute's own values (section 4.2.2); None where there are too few."""
+        shown = count.values[self._noisy[count.values] > 0]
+        extra = count.values[self.not_empty[count.values]]
+        if number_of_partitions(len(shown)) >= k or not len(extra):
+            extra = extra[:0]
+        beside = np.setdiff1d(count.values, np.concatenate([shown, extra]))
+        rng = self._rng if self._seed is None else np.random.default_rng(self._seed)
+        if len(shown) >= 2:
+            base, sides = np.append(shown, extra), two_partitions(rng, len(shown), k, len(extra))
+        elif len(extra) + len(shown) >= 2:  # either side may turn out to be suppressed, and is left out then
+            base, sides = np.append(extra, shown), two_partitions(rng, len(extra) + len(shown), 2 * k)
+        else:
+            return None
+        if len(extra):
+            self._workarounds.setdefault(SUPPRESSED, {})
+        return Partitions(
+            count=count, attribute=self._attribute, base=base, sides=sides, beside=beside, where=self._where
+        )
 
-    def _by_others(self, tallies: Sequence[Tally], sets: Sequence[IntArray], k: int) -> None:
+    def _by_others(self, counts: Sequence[SetCount], k: int) -> None:
         """Partition the values of other attributes within the set (appendix C, second workaround)."""
         names = sorted(self._sizes, key=lambda name: self._sizes[name])
-        while names and len(sets) * sum(self._sizes[name] for name in names) > self.left / 2:
+        while names and len(counts) * sum(self._sizes[name] for name in names) > self.left / 2:
             names.pop()
-        wheres = [self._within(values) for values in sets]
+        wheres = [self._within(count.values) for count in counts]
         shown = iter(shown_values(self._oracle, [(name, where) for where in wheres for name in names]))
-        most = self.left / (2 * len(sets))
+        most = self.left / (2 * len(counts))
         wanted = []
-        for tally, where in zip(tallies, wheres, strict=True):
-            tally.queries += sum(self._sizes[name] for name in names)
-            missing = int(min(tally.missing(k), most))
-            tally.shown = {name: next(shown) for name in names}
-            for name, flags in sorted(tally.shown.items(), key=lambda item: -np.count_nonzero(item[1])):
+        for count, where in zip(counts, wheres, strict=True):
+            count.queries += sum(self._sizes[name] for name in names)
+            missing = int(min(count.missing(k), most))
+            count.shown = {name: next(shown) for name in names}
+            for name, flags in sorted(count.shown.items(), key=lambda item: -np.count_nonzero(item[1])):
                 base, beside = np.flatnonzero(flags), np.flatnonzero(~flags)
                 if missing <= 0 or len(base) < 2:
                     break
                 sides = two_partitions(self._rng, len(base), missing)
-                wanted.append(
-                    Partitions(tally=tally, attribute=name, base=base, sides=sides, beside=beside, where=where)
-                )
                 missing -= len(sides)
+                wanted.append(
+                    Partitions(count=count, attribute=name, base=base, sides=sides, beside=beside, where=where)
+                )
                 self._workarounds.setdefault(OTHERS, {})[name] = None
         ask_partitions(self._oracle, wanted, _silent)
 
-    def _by_pairs(self, tallies: Sequence[Tally], sets: Sequence[IntArray], k: int) -> None:
+    def _by_pairs(self, counts: Sequence[SetCount], k: int) -> None:
         """Partition two attributes at once: the people of a set fall into four parts."""
-        for tally, values in zip(tallies, sets, strict=True):
-            missing = tally.missing(k)
-            places: list[tuple[str, Where]] = []
-            for name, first, second in self._pairs(tally, values, missing):
-                rest = self._where if name == self._attribute else self._within(values)
-                places += [(name, {**rest, **first}), (name, {**rest, **second})]
-            shown = shown_values(self._oracle, places)
-            tally.queries += sum(len(flags) for flags in shown)
+        for count in counts:
+            missing = count.missing(k)
+            pairs = list(self._pairs(count, missing))
+            shown = shown_values(self._oracle, [(name, where) for name, *both in pairs for where in both])
+            count.queries += sum(len(flags) for flags in shown)
             blocks: list[Block] = []
-            for i in range(0, len(places), 2):
-                name, both = places[i][0], shown[i] & shown[i + 1]
-                counted = np.isin(np.arange(len(both)), values) | (name != self._attribute)
-                base = np.flatnonzero(both & counted)
+            for (name, first, second), one, other in zip(pairs, shown[::2], shown[1::2], strict=True):
+                counted = np.isin(np.arange(len(one)), count.values) | (name != self._attribute)
+                base = np.flatnonzero(one & other & counted)
                 if missing <= 0 or len(base) < 2:
                     continue
                 sides = two_partitions(self._rng, len(base), 2 * missing)
-                rows = both_sides(len(both), base, sides, np.flatnonzero(~both & counted))
-                blocks += [Block(attribute=name, selections=rows, where=places[i + j][1]) for j in (0, 1)]
+                rows = both_sides(len(one), base, sides, np.flatnonzero(~(one & other) & counted))
+                blocks += [Block(attribute=name, selections=rows, where=where) for where in (first, second)]
                 missing -= len(sides) // 2
-            answers = self._oracle.ask_all(blocks)
-            for one, other in zip(answers[::2], answers[1::2], strict=True):
-                tally.sums.append(Sums.of(np.vstack([one.reshape(2, -1), other.reshape(2, -1)])))
-                tally.queries += 2 * len(one)
                 self._workarounds.setdefault(CROSSED, {})
+            answers = [some.reshape(2, -1) for some in self._oracle.ask_all(blocks)]
+            for both in zip(answers[::2], answers[1::2], strict=True):
+                count.add(np.vstack(both))
 
-    def _pairs(self, tally: Tally, values: IntArray, missing: int) -> Iterator[tuple[str, Where, Where]]:
-        """An attribute to be partitioned and two halves by another one, until these are surely enough."""
-        sizes = {name: int(np.count_nonzero(flags)) for name, flags in tally.shown.items()}
-        sizes[self._attribute] = int(np.count_nonzero(self._noisy[values]))
+    def _pairs(self, count: SetCount, missing: int) -> Iterator[tuple[str, Where, Where]]:
+        """An attribute to be partitioned and two halves by another one, until these surely make up what is missing."""
+        sizes = {name: int(np.count_nonzero(flags)) for name, flags in count.shown.items()}
+        sizes[self._attribute] = int(np.count_nonzero(self._noisy[count.values]))
         several = [name for name, size in sizes.items() if size >= 2]
         several.sort(key=lambda name: (name != self._attribute, -sizes[name]))
         left = 1.5 * missing
         for parted, halved in combinations(several, 2):  # the other way round the four parts are the same
             if left <= 0:
                 return
-            known, shown = self._oracle.values(halved), tally.shown[halved]
-            worth = how_many(min(sizes[parted], 20)) / 2
+            known, shown = self._oracle.values(halved), count.shown[halved]
+            rest = self._where if parted == self._attribute else self._within(count.values)
+            worth = number_of_partitions(min(sizes[parted], 20)) / 2
             for side in two_partitions(self._rng, sizes[halved], max(1, math.ceil(left / worth))):
-                first = np.flatnonzero(shown)[side]
-                rest = np.setdiff1d(np.arange(len(known)), first)
+                first = np.isin(np.arange(len(known)), np.flatnonzero(shown)[side])
                 left -= worth
-                yield parted, {halved: tuple(known[i] for i in first)}, {halved: tuple(known[i] for i in rest)}
+                one, other = (tuple(known[i] for i in np.flatnonzero(half)) for half in (first, ~first))
+                yield parted, {**rest, halved: one}, {**rest, halved: other}
 
-    def _take_whole(self, tally: Tally, values: IntArray) -> None:
+    def _take_whole(self, count: SetCount) -> None:
         """The published answer itself, where nothing can be partitioned."""
         row = np.zeros((1, len(self._noisy)), np.bool_)
-        row[0, values] = True
+        row[0, count.values] = True
         answer = self._oracle.ask(self._attribute, row, self._where)
-        tally.queries += 1
-        if usable(answer).all():
-            tally.sums.append(Sums.of(answer[None]))
+        count.add(answer[None])
+        if count.has_sums:
             self._workarounds.setdefault(WHOLE, {})
 
     def _within(self, values: IntArray) -> Where:

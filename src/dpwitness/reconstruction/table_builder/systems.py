@@ -33,7 +33,7 @@ Fixed: TypeAlias = Mapping[str, tuple[Value, ...]]
 #: Instead of an answer that was refused or never came. What int64 makes of NaN on most machines; no count is so small.
 MISSING: Final = -(1 << 63)
 #: Whose counts are kept; an attack comes back to few.
-MOST_SUB_POPULATIONS: Final = 4096
+MAX_SUB_POPULATIONS: Final = 4096
 #: Of the perturbation table of the deployed variant, which holds a noise law as exactly as that size allows.
 CELLS_BITS: Final = 16
 
@@ -147,7 +147,7 @@ class SimulatedSystem(System):
         """People and identity of each value of the attribute within the sub-population."""
         name = (attribute, tuple(sorted(where.items())))
         if name not in self._cells:
-            if len(self._cells) >= MOST_SUB_POPULATIONS:
+            if len(self._cells) >= MAX_SUB_POPULATIONS:
                 self._cells.clear()
             inside = self._table.profiles(where)
             code = self._table.codes[inside, self._table.column(attribute)]

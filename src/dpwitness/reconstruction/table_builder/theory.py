@@ -51,7 +51,7 @@ def perturbation_found(noise: NoiseLaw | int, m: int, *, plus: int = 2, minus: i
 def weighted_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, FloatArray, int]:
     """The law of the error of Algorithm 4's mean: smallest value, probabilities from there on, and what divides both.
 
-    Sums of p parts count for 1/p of their value, as in `dpwitness.reconstruction.table_builder.averaging.combined`.
+    Sums of p parts count for 1/p of their value, as in `dpwitness.reconstruction.table_builder.averaging.average`.
     """
     kinds, law = _kinds(k), as_law(noise)
     common = math.lcm(*(parts for parts, _ in kinds))
