@@ -215,10 +215,10 @@ def average(sums: Sequence[Sums], queries: int) -> Average:
     )
 
 
-def noise_variance(removed: Sequence[Average]) -> float | None:
+def noise_variance(averages: Sequence[Average]) -> float | None:
     """The variance of one noise, from how far sums of the same count lie apart (people²)."""
-    freedom = sum(one.freedom for one in removed)
-    return sum(one.squares for one in removed) / freedom if freedom else None
+    freedom = sum(one.freedom for one in averages)
+    return sum(one.squares for one in averages) / freedom if freedom else None
 
 
 def value_positions(oracle: System, attribute: str, positions: Positions) -> IntArray:
