@@ -244,14 +244,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """The count of each value, and the probabilities that they, and the base set's count, are right.
+    """The count of each value, and the probability that it is right.
 
     `failed`: what the answers contradict, in words; () where they agree with the assumptions.
     """
 
     counts: tuple[int, ...]
     confidence: tuple[float, ...]
-    base_confidence: float
     failed: tuple[str, ...]
 
 
@@ -377,12 +376,7 @@ def examine(
         count, right = _better_count(one, other, first, variance, ratio, by_fit)
         counts.append(count)
         confidence.append(held * (base_right if one.sign > 0 else 1.0) * right)
-    return Examination(
-        counts=tuple(counts),
-        confidence=tuple(confidence),
-        base_confidence=held * probability_right(first.mean, first.count, ratio * first.error(variance), 0),
-        failed=failed,
-    )
+    return Examination(counts=tuple(counts), confidence=tuple(confidence), failed=failed)
 
 
 def _decisive(fit: Fit, asked: Sequence[AnsweredBlock]) -> bool:

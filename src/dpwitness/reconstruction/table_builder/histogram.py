@@ -39,7 +39,7 @@ class Histogram:
     confidence
         For each count the probability that it is right, as far as answers alone can tell (see `probability_right`).
     base
-        Values of the base set; its count is `base_count`, right with probability `base_confidence`.
+        Values of the base set; all counts hang on its count.
     base_kinds, kinds
         Numbers of partitions by how many parts they have, for the base set and for each value: ((2, 200),).
     partitions
@@ -60,8 +60,6 @@ class Histogram:
     noisy: tuple[int, ...]
     confidence: tuple[float, ...]
     base: tuple[Value, ...]
-    base_count: int
-    base_confidence: float
     base_kinds: Kinds
     kinds: tuple[Kinds, ...]
     partitions: int
@@ -155,8 +153,6 @@ def recover_histogram(
         noisy=tuple(noisy[targets].tolist()),
         confidence=examined.confidence,
         base=tuple(known[i] for i in base),
-        base_count=first.count,
-        base_confidence=examined.base_confidence,
         base_kinds=first.kinds,
         kinds=tuple(one.kinds for one in averages),
         partitions=k,
