@@ -182,7 +182,7 @@ def _falling(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class StatedClaim:
     """The claim to test, and what goes to parameters of the mechanism that are named after ε and δ."""
 
     claim: Claim
@@ -197,7 +197,7 @@ def stated_claim(
     delta: float | None = None,
     claim: Claim | Accountant | float | str | None = None,
     d_in: Any = None,
-) -> Stated:
+) -> StatedClaim:
     """Return what is claimed of a mechanism: as given, else as the object carries it.
 
     Parameters
@@ -237,7 +237,7 @@ def stated_claim(
     if is_claim(claim):
         if delta is not None:
             raise InvalidClaim(f"claim={claim} says it all: leave delta={brief(delta)} out")
-        return Stated(claim=claim, epsilon=None if epsilon is None else float(epsilon), delta=None)
+        return StatedClaim(claim=claim, epsilon=None if epsilon is None else float(epsilon), delta=None)
     given = cast("float | None", epsilon if claim is None else claim)  # a number: it is no claim
     if given is None:
         carried = library.claim(thing, d_in)
@@ -250,7 +250,7 @@ def stated_claim(
         tested = carried if delta is None else ApproxDP(carried.parameter, delta)
     else:
         tested = _of_epsilon(thing, library, given, delta, d_in, own=claim is None)
-    return Stated(claim=tested, epsilon=None if epsilon is None else float(epsilon), delta=delta)
+    return StatedClaim(claim=tested, epsilon=None if epsilon is None else float(epsilon), delta=delta)
 
 
 def _of_epsilon(thing: Any, library: Library, epsilon: float, delta: float | None, d_in: Any, *, own: bool) -> Claim:

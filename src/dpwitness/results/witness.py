@@ -17,8 +17,9 @@ from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.evidence.bet import bet_on_cells, divergence_seen
 from dpwitness.files import shown, write_atomically
-from dpwitness.mechanisms.layout import Entry, RowLayout
-from dpwitness.mechanisms.layout import Path as EntryPath
+from dpwitness.mechanisms.layout import RowLayout
+from dpwitness.mechanisms.outcomes import Entry
+from dpwitness.mechanisms.outcomes import Path as EntryPath
 from dpwitness.neighbours import Data, Pair, Relation, adjacent
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.results import codec

@@ -1,12 +1,8 @@
-"""Work that is cut into shards: plain values, so that any executor can send them to where they are done.
+"""Seeded, sharded execution: the only place where search and confirm runs of mechanisms are made.
 
-A shard is a number of paired runs with a seed of its own. `work(k)` makes shard k, wherever and whenever it is called:
-what it draws follows from the seed, the role, the key and k alone.
-
-Seeded, sharded execution: the only place where search and confirm runs of mechanisms are made.
-
-A shard is a fixed number of paired runs with a seed of its own, so that the same seed gives the same counts whatever
-the number of workers. Results are handed out in the order of the shards; memory does not grow with their number.
+A shard is a fixed number of paired runs with a seed of its own: what it draws follows from the seed, the role, the key
+and its number alone. So the same seed gives the same counts whatever the number of workers, and any executor may make
+the shards, wherever it likes. Results are handed out in their order; memory does not grow with their number.
 """
 
 import threading
@@ -26,9 +22,9 @@ from dpwitness.events.encoding import is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.layout import RowLayout
-from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, Turns
 from dpwitness.neighbours import Pair
-from dpwitness.runs.elsewhere import Remote
+from dpwitness.runs.dispatcher import Dispatcher
 from dpwitness.runs.executor import Executor, Threads, default_workers
 from dpwitness.runs.streams import Role, generator, order
 
@@ -79,12 +75,13 @@ class ShardedRuns:
         """What a shard takes, by the measured cost of a run."""
         return 2 * self.size * self.mechanism.cost.seconds_per_run
 
-    def _of(self, shard: int) -> tuple[np.random.Generator, NDArray[np.uint8], int]:
-        """The generator of a shard, which side of each of its runs comes first, and the number of its first run."""
-        first = shard * self.size
-        key = (*self.key, shard)
+    def _shard(self, number: int) -> tuple[PairedRuns, np.random.Generator]:
+        """The runs of a shard, and their generator."""
+        first = number * self.size
+        key = (*self.key, number)
         turns = order(self.seed, self.role, *key, runs=min(self.size, self.runs - first))
-        return generator(self.seed, self.role, *key), turns, first
+        runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first)
+        return runs, generator(self.seed, self.role, *key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +90,10 @@ class OutcomeRows(ShardedRuns):
 
     def __call__(self, shard: int) -> tuple[int, Rows, Turns]:
         """Return the length of the longest outcome, rows of shape (2, runs, width), as wide at least, and the turns."""
-        rng, turns, first = self._of(shard)
+        runs, rng = self._shard(shard)
         with self.mechanism.laid_out(self.layout):
-            longest, rows = self.mechanism.pair_rows(
-                self.pair, rng, (len(turns), self.width), first, coupled=self.coupled, order=turns
-            )
-        return longest, rows, self.mechanism.turns(turns)
+            longest, rows = self.mechanism.pair_rows(runs, rng, self.width)
+        return longest, rows, self.mechanism.turns(runs.order)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,31 +108,25 @@ class EventCells(ShardedRuns):
         Behind them stands, for events that are made of k cells, the k·k table of cells on D and on D′.
         """
         with self.mechanism.laid_out(self.layout):
-            return self._counted(shard)
+            return self._counted(*self._shard(shard))
 
-    def _counted(self, shard: int) -> Cells:
-        rng, turns, first = self._of(shard)
-        n, width = len(turns), self.width
+    def _counted(self, runs: PairedRuns, rng: np.random.Generator) -> Cells:
+        n, width = len(runs), self.width
         tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)
         totals = np.zeros((len(self.events), 4 + tables), np.int64)
         blocks = -(-n * width // BLOCK) if self.mechanism.threads else 1
         height = max(-(-n // blocks), min(n, 64))
-        memory = _memory(2 * height * width)
-        for start in range(0, n, height):
-            rows = min(n - start, height)
+        for first in range(0, n, height):
+            part = runs.part(first, min(first + height, n))
             state = rng.bit_generator.state
-            block = memory[: 2 * rows * width].reshape(2, rows, width)
-            coming = turns[start : start + rows]
-            longest = self.mechanism.fill_pair(self.pair, rng, block, first + start, coupled=self.coupled, order=coming)
+            block = _block(len(part), width)
+            longest = self.mechanism.fill_pair(part, rng, block)
             while longest > width:  # an event may ask for the absence of what lies behind the row
                 rng.bit_generator.state = state
                 width = longest
-                memory = _memory(2 * height * width)
-                block = memory[: 2 * rows * width].reshape(2, rows, width)
+                block = _block(len(part), width)
                 with self.mechanism.again():
-                    longest = self.mechanism.fill_pair(
-                        self.pair, rng, block, first + start, coupled=self.coupled, order=coming
-                    )
+                    longest = self.mechanism.fill_pair(part, rng, block)
             _count(self.events, block, totals)
         return totals
 
@@ -145,15 +134,17 @@ class EventCells(ShardedRuns):
 _OF_THREAD: Final = threading.local()
 
 
-def _memory(numbers: int) -> NDArray[np.float64]:
-    """Memory for so many numbers, one for all blocks of a thread: fresh pages cost more than what is written there.
+def _block(runs: int, width: int) -> Rows:
+    """Memory for rows of shape (2, runs, width), one for all blocks of a thread.
 
-    Workers of Dask give freed memory back to the system at once, so that every block would have fresh ones.
+    Fresh pages cost more than what is written there; and workers of Dask give freed memory back to the system at once,
+    so that every block would have fresh ones.
     """
-    kept: NDArray[np.float64] | None = getattr(_OF_THREAD, "memory", None)
-    if kept is None or len(kept) < numbers:
-        kept = _OF_THREAD.memory = np.empty(numbers)
-    return kept
+    numbers = 2 * runs * width
+    memory: NDArray[np.float64] | None = getattr(_OF_THREAD, "memory", None)
+    if memory is None or len(memory) < numbers:
+        memory = _OF_THREAD.memory = np.empty(numbers)
+    return memory[:numbers].reshape(2, runs, width)
 
 
 def table_of(event: Counted, counted: Cells) -> tuple[int, ...]:
@@ -195,7 +186,7 @@ class Runner:
     max_time: float = 60.0  # seconds, from which the deadline was made
     began: float = field(default_factory=time.monotonic)  # when the preparation began
     progress: Progress | None = None
-    pool: Remote | None = None  # other processes than this one, where runs may be made
+    pool: Dispatcher | None = None  # other processes than this one, where runs may be made
     left_out: list[MechanismRaised] = field(default_factory=list)  # of each pair of inputs that cannot be run
 
     @property
