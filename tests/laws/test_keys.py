@@ -40,10 +40,10 @@ def laid(mechanism, sides, layout):
     """Rows of outcomes on both sides, by a layout that was there before them."""
     rows = np.empty((2, len(sides[0]), 256))
     longest = 1
-    with mechanism.laid_out(layout):
-        for side, outcomes in zip(rows, sides, strict=True):
-            for k, outcome in enumerate(outcomes):
-                longest = max(longest, mechanism._write(outcome, side[k], k))
+    mechanism.traits.keyed |= layout is not None
+    for side, outcomes in zip(rows, sides, strict=True):
+        for k, outcome in enumerate(outcomes):
+            longest = max(longest, mechanism._write(outcome, side[k], k, layout or ROOT))
     return rows[:, :, :longest]
 
 

@@ -101,8 +101,8 @@ def test_outputs_of_another_kind_than_before_are_an_error_as_on_one_core():
     for mechanism in mechanisms:
         mechanism.forget()  # how many runs were timed, and so what they returned, depends on the machine
     assert told(away(mechanisms[0])) == told(runner(mechanisms[1]))
-    assert not OutputTraits(bare=frozenset({False})).agree(OutputTraits(single=frozenset({False})))
-    assert OutputTraits(bare=frozenset({False})).agree(OutputTraits(single=frozenset({True})))
+    assert not OutputTraits(bare={False}).agree(OutputTraits(single={False}))
+    assert OutputTraits(bare={False}).agree(OutputTraits(single={True}))
 
 
 def test_a_process_that_ends_costs_no_counts(monkeypatch):
@@ -134,7 +134,7 @@ def test_a_mechanism_that_changes_while_it_runs_stays_here_and_says_so(name):
 
 
 def test_what_is_made_again_here_keeps_the_deadline(monkeypatch):
-    both, deadlines = OutputTraits(bare=frozenset({False}), single=frozenset({False})), []
+    both, deadlines = OutputTraits(bare={False}, single={False}), []
 
     def here(self, work, first, count, deadline):
         deadlines.append(deadline)

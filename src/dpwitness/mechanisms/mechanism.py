@@ -147,17 +147,21 @@ class PairedRuns:
         any. The sides are independent otherwise.
     start
         The number of the first run, for messages.
+    layout
+        Of the rows, where outcomes have keys; None: as of before there was one. It is fixed before the runs, so that a
+        row follows from the outcome alone.
     """
 
     pair: Pair
     order: Order
     coupled: bool = True
     start: int = 0
+    layout: RowLayout | None = None
 
     @classmethod
-    def d_first(cls, pair: Pair, runs: int, *, coupled: bool) -> "PairedRuns":
+    def d_first(cls, pair: Pair, runs: int, *, coupled: bool, layout: RowLayout | None = None) -> "PairedRuns":
         """So many runs with D before D′, where the order decides nothing."""
-        return cls(pair=pair, order=np.zeros(runs, np.uint8), coupled=coupled)
+        return cls(pair=pair, order=np.zeros(runs, np.uint8), coupled=coupled, layout=layout)
 
     def __len__(self) -> int:
         return len(self.order)
@@ -167,7 +171,7 @@ class PairedRuns:
         return replace(self, order=self.order[first:end], start=self.start + first)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class OutputTraits:
     """What a mechanism's outputs have shown so far, by which their rows are read.
 
@@ -179,14 +183,16 @@ class OutputTraits:
         Whether bare values were None; whether the only entries of sequences were.
     entries
         Entries behind the layout, by their codes.
-    keyed, positional
-        Whether outcomes have places; whether some were several entries without.
+    keyed
+        Whether rows are laid out by the places of entries: from the first output on that holds more than single values.
+    positional
+        Whether an outcome of several entries stood by position.
     """
 
-    labels: Mapping[float, str] = field(default_factory=dict)
-    bare: frozenset[bool] = frozenset()
-    single: frozenset[bool] = frozenset()
-    entries: Mapping[float, Entry] = field(default_factory=dict)
+    labels: dict[float, str] = field(default_factory=dict)
+    bare: set[bool] = field(default_factory=set)
+    single: set[bool] = field(default_factory=set)
+    entries: dict[float, Entry] = field(default_factory=dict)
     keyed: bool = False
     positional: bool = False
 
@@ -197,6 +203,16 @@ class OutputTraits:
         """
         mixed = (self.keyed or other.keyed) and (self.positional or other.positional)
         return not mixed and not (self.bare | other.bare) & (self.single | other.single)
+
+    def adopt(self, other: "OutputTraits") -> None:
+        """Add what others have shown; nothing of what does not agree."""
+        if self.agree(other):
+            self.labels.update(other.labels)
+            self.bare |= other.bare
+            self.single |= other.single
+            self.entries.update(other.entries)
+            self.keyed |= other.keyed
+            self.positional |= other.positional
 
 
 #: A longer output is taken for a list that grows without end.
@@ -222,6 +238,8 @@ class Mechanism(ABC):
         Runs so far, in this process, where the interpreter makes them.
     mixed
         Coordinates at which samples had more than numbers.
+    traits
+        What its outputs have shown so far; of machine code nothing.
     conversion
         How it gets its inputs.
     """
@@ -247,6 +265,7 @@ class Mechanism(ABC):
         self.width = 0
         self.run_count = 0
         self.mixed: set[int] = set()
+        self.traits = OutputTraits()
         self.conversion = InputConversion()
 
     def measure(self, pair: Pair) -> None:
@@ -256,14 +275,15 @@ class Mechanism(ABC):
         compile and build what the others use.
         """
         rng = np.random.Generator(np.random.SFC64(0))
-        first = PairedRuns.d_first(pair, 1, coupled=False)
+        first = PairedRuns.d_first(pair, 1, coupled=False, layout=self.layout)
         widest = self.fill_pair(first, rng, np.empty((2, 1, max(self.width, 8))))
         worth = TIMED_BATCHED if self.cost.batched else TIMED
         n = 1
         times: list[float] = []
         began = time.perf_counter()
         while not times or (len(times) < CALLS and time.perf_counter() - began < SECONDS):
-            runs, rows = PairedRuns.d_first(pair, n, coupled=False), np.empty((2, n, max(widest, 1)))
+            runs = PairedRuns.d_first(pair, n, coupled=False, layout=self.layout)
+            rows = np.empty((2, n, max(widest, 1)))
             started = time.perf_counter()
             try:
                 widest = max(widest, self.fill_pair(runs, rng, rows))
@@ -369,20 +389,13 @@ class Mechanism(ABC):
 
     def label(self, value: float) -> str | None:
         """Return the text that stands behind a number, for mechanisms that return text."""
-        return None
+        return self.traits.labels.get(value)
 
-    @property
-    def traits(self) -> OutputTraits:
-        """What its outputs showed so far, for another process to `adopt`."""
-        return OutputTraits()
-
-    def adopt(self, traits: OutputTraits) -> None:  # noqa: B027  # for most there is nothing to do
-        """Take over what it returned in another process; nothing of what does not agree with its own."""
-
-    def forget(self) -> None:  # noqa: B027  # as above
+    def forget(self) -> None:
         """Begin anew with `traits`."""
+        self.traits = OutputTraits()
 
-    def release(self) -> None:  # noqa: B027  # as above
+    def release(self) -> None:  # noqa: B027  # for most there is nothing to do
         """End runs that are still going on, as one that hangs after a deadline, where the mechanism can."""
 
     @property
@@ -392,10 +405,6 @@ class Mechanism(ABC):
 
     def begin(self, layout: RowLayout | None, *, keyed: bool, by_position: bool) -> None:  # noqa: B027  # as above
         """Lay rows out from the first run on: as a layout says, by the places of entries, or in any case without."""
-
-    def laid_out(self, layout: RowLayout | None) -> AbstractContextManager[None]:
-        """While this thread makes runs whose rows have an earlier layout; `None`: of before there was one."""
-        return nullcontext()
 
     def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:
         """Rows of shape (2, n, any width) of this earlier layout by a new one, with what stood behind it."""

@@ -1,7 +1,6 @@
 """A function that the interpreter runs, one run a call or many runs a call, and what it returns as rows of numbers."""
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
 from dpwitness.mechanisms.layout import ROOT, KeyedRow, RowLayout, flat_names, keyed_row, settled
 from dpwitness.mechanisms.mechanism import Mechanism, Order, OutputTraits, PairedRuns, Rows, Turns
-from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Entry, Row, is_sequence, row_of
+from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
 
@@ -107,11 +106,12 @@ class RecentOutputs:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Runs of one input: what they draw, and the rows that they fill."""
+    """Runs of one input: what they draw, and the rows that they fill, by which layout."""
 
     data: Data
     draws: Draws
     rows: Rows
+    layout: RowLayout
 
 
 #: Seconds a run from which on seeding the global generators for each run (40 µs) costs less than a tenth.
@@ -122,9 +122,6 @@ FLOATS: Final = (float, np.float64)
 ASKED: Final = 8
 #: The sides of a run where D′ comes first.
 BACKWARDS: Final = (1, 0)
-#: In `current`, the mechanism and the layout of the runs that this thread makes: a thread that is left behind at a
-#: deadline keeps its own.
-_LAYOUT: Final = threading.local()
 
 
 class PythonMechanism(Mechanism):
@@ -143,8 +140,6 @@ class PythonMechanism(Mechanism):
     ----------
     draws_globally
         Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
-    keyed
-        Whether rows are laid out by the places of entries: from the first output on that holds more than single values.
     by_position
         Keep to rows by position whatever it returns, as files without a layout have them.
     """
@@ -165,12 +160,7 @@ class PythonMechanism(Mechanism):
 
     @override
     def forget(self) -> None:
-        self._labels: dict[float, str] = {}
-        self._bare: set[bool] = set()  # whether bare values were None, and the same of sequences of one entry
-        self._single: set[bool] = set()
-        self._entries: dict[float, Entry] = {}  # behind the layout, by their codes
-        self.keyed = isinstance(self._outcome, Attributes)
-        self._positional = False  # whether an outcome of several entries stood by position
+        self.traits = OutputTraits(keyed=isinstance(self._outcome, Attributes))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs of it."""
@@ -181,63 +171,30 @@ class PythonMechanism(Mechanism):
     def outcome(self) -> Callable[[Any], Any] | None:
         return self._outcome
 
-    @override
-    def label(self, value: float) -> str | None:
-        return self._labels.get(value)
-
-    @property
-    @override
-    def traits(self) -> OutputTraits:
-        return OutputTraits(
-            labels=dict(self._labels), bare=frozenset(self._bare), single=frozenset(self._single),
-            entries=dict(self._entries), keyed=self.keyed, positional=self._positional,
-        )  # fmt: skip
-
-    @override
-    def adopt(self, traits: OutputTraits) -> None:
-        if self.traits.agree(traits):
-            self._labels.update(traits.labels)
-            self._bare.update(traits.bare)
-            self._single.update(traits.single)
-            self._entries.update(traits.entries)
-            self.keyed |= traits.keyed
-            self._positional |= traits.positional
-
     @property
     @override
     def layout(self) -> RowLayout | None:
-        return self._layout if self.keyed else None
+        return self._layout if self.traits.keyed else None
 
     @override
     def begin(self, layout: RowLayout | None, *, keyed: bool, by_position: bool) -> None:
         if layout is not None:
             self._layout, self.width = layout, max(self.width, layout.width)
         self.by_position = by_position
-        self.keyed = not by_position and (self.keyed or keyed or layout is not None)
-
-    @override
-    @contextmanager
-    def laid_out(self, layout: RowLayout | None) -> Iterator[None]:
-        self.keyed |= layout is not None
-        before = getattr(_LAYOUT, "current", None)
-        _LAYOUT.current = (self, layout or ROOT)
-        try:
-            yield
-        finally:
-            _LAYOUT.current = before
+        self.traits.keyed = not by_position and (self.traits.keyed or keyed or layout is not None)
 
     @override
     def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:
-        if not self.keyed:
+        if not self.traits.keyed:
             return rows
-        rows, self._layout = settled(rows, layout or ROOT, self._layout, self._entries)
+        rows, self._layout = settled(rows, layout or ROOT, self._layout, self.traits.entries)
         self.width = max(self.width, self._layout.width)  # else rows would be made twice
         return rows
 
     @property
     @override
     def places(self) -> dict[int, str]:
-        return self._layout.names if self.keyed else flat_names(self.width) if self.flat else {}
+        return self._layout.names if self.traits.keyed else flat_names(self.width) if self.flat else {}
 
     @property
     @override
@@ -248,7 +205,7 @@ class PythonMechanism(Mechanism):
     def repeats_if_seeded(self, pair: Pair) -> bool:
         """Whether runs that differ are the same again where the global generators are seeded for each."""
         before, self.draws_globally = self.draws_globally, True
-        runs = PairedRuns.d_first(pair, 2 if self.cost.slow else 4, coupled=False)
+        runs = PairedRuns.d_first(pair, 2 if self.cost.slow else 4, coupled=False, layout=self.layout)
         try:
             return repeats(lambda rng: self.pair_outcomes(runs, rng))
         finally:
@@ -256,7 +213,7 @@ class PythonMechanism(Mechanism):
 
     @override
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        side = Side(data, self._draws(rng, len(rows)), rows)
+        side = Side(data, self._draws(rng, len(rows)), rows, self._layout)
         return self._fill_sides((side,), np.zeros(len(rows), np.uint8), start)
 
     @override
@@ -265,7 +222,9 @@ class PythonMechanism(Mechanism):
         shared = runs.coupled and self.reproducible
         draws = self._draws(rng, len(runs), shared=shared)
         others = draws if shared else self._draws(rng, len(runs))
-        sides = Side(runs.pair.data, draws, rows[0]), Side(runs.pair.neighbour, others, rows[1])
+        self.traits.keyed |= runs.layout is not None
+        layout = runs.layout or ROOT
+        sides = Side(runs.pair.data, draws, rows[0], layout), Side(runs.pair.neighbour, others, rows[1], layout)
         try:
             return self._fill_sides(sides, runs.order, runs.start)
         except MechanismRaised as error:
@@ -289,7 +248,7 @@ class PythonMechanism(Mechanism):
         recent = [self._recent.find(side.data, start, len(side.rows)) for side in sides]
         if all(outputs is not None for outputs in recent):
             return max(
-                self._placed(output, side.rows[i], start + i)
+                self._placed(output, side, i, start + i)
                 for side, outputs in zip(sides, recent, strict=True)
                 for i, output in enumerate(outputs or ())
             )
@@ -308,7 +267,7 @@ class PythonMechanism(Mechanism):
             for k in BACKWARDS if turned else range(len(sides)):
                 side = sides[k]
                 output = self._run(side, inputs[k], i, start)
-                longest = max(longest, self._placed(output, side.rows[i], start + i))
+                longest = max(longest, self._placed(output, side, i, start + i))
                 if not repeated:
                     outputs[k].append(output)
         if not repeated:
@@ -341,23 +300,23 @@ class PythonMechanism(Mechanism):
 
         return always_raises(run, type(error))
 
-    def _placed(self, output: Any, row: Rows, run: int) -> int:
-        """Write one output, or what a run raised, as a row of numbers; return its length."""
+    def _placed(self, output: Any, side: Side, i: int, run: int) -> int:
+        """Write one output, or what a run raised, as row i of a side; return its length."""
         if isinstance(output, ExceptionOutcome):
-            return self._write_exception(output.name, row)
-        return self._write(output, row, run)
+            return self._write_exception(output.name, side.rows[i])
+        return self._write(output, side.rows[i], run, side.layout)
 
     def _write_exception(self, name: str, row: Rows) -> int:
         code = exception_code(name)
-        if len(self._labels) < LABELS:
-            self._labels[code] = f"raises {name}"
+        if len(self.traits.labels) < LABELS:
+            self.traits.labels[code] = f"raises {name}"
         row[0], row[1:] = code, np.nan
         return 1
 
-    def _write(self, output: Any, row: Rows, run: int) -> int:
+    def _write(self, output: Any, row: Rows, run: int, layout: RowLayout) -> int:
         value = output if self._summarise is None else self._summarised(self._summarise, output, run)
         # The common case by itself: a number after another one.
-        if type(value) in FLOATS and False in self._bare and not self.keyed:
+        if type(value) in FLOATS and False in self.traits.bare and not self.traits.keyed:
             number = float(value)
             if number < 0 or number > 0:
                 row[0], row[1:] = number, np.nan
@@ -365,7 +324,8 @@ class PythonMechanism(Mechanism):
         if is_sequence(value):
             self.check_length(len(value), run)
         try:
-            written = self._keyed(value, run) if self.keyed else self._by_position(value, output, run)
+            keyed = self.traits.keyed
+            written = self._keyed(value, run, layout) if keyed else self._by_position(value, output, run, layout)
         except TypeError as error:
             raise InvalidOutcome(
                 f"{self.name} returned {brief(output)} on run {run}: {_advice(value)}, or pass outcome= to turn "
@@ -390,9 +350,9 @@ class PythonMechanism(Mechanism):
                 f"run {run}: return a number, a flag, text or a list of such for every output"
             ) from error
 
-    def _by_position(self, value: Any, output: Any, run: int) -> list[float]:
+    def _by_position(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:
         """The entries one behind the other, for outcomes of single values; of the first with places, by these."""
-        row = Row(labels=self._labels)
+        row = Row(labels=self.traits.labels)
         row_of(value, row)
         if self.by_position:
             self.flat |= row.structured
@@ -401,18 +361,17 @@ class PythonMechanism(Mechanism):
         sequence = is_sequence(value)
         # A value of two entries would move those behind it.
         if row.structured or (sequence and len(row.entries) != len(value)):
-            if self._positional:
+            if self.traits.positional:
                 raise self._mixed(output, run, "sequences of single values")
-            self.keyed = True
-            return self._keyed(value, run)
-        self._positional |= sequence or len(row.entries) > 1
+            self.traits.keyed = True
+            return self._keyed(value, run, layout)
+        self.traits.positional |= sequence or len(row.entries) > 1
         self._note_kind(value, output, row, run)
         return row.entries
 
-    def _keyed(self, value: Any, run: int) -> list[float]:
+    def _keyed(self, value: Any, run: int, layout: RowLayout) -> list[float]:
         """The entries by their places."""
-        own, layout = getattr(_LAYOUT, "current", None) or (self, self._layout)
-        row = KeyedRow(layout if own is self else self._layout, self._labels, self._entries)
+        row = KeyedRow(layout, self.traits.labels, self.traits.entries)
         keyed_row(value, row, self._outcome.names if isinstance(self._outcome, Attributes) else ())
         self.check_length(row.count, run)
         return row.written()
@@ -427,8 +386,8 @@ class PythonMechanism(Mechanism):
                 row.put(SINGLE, None)
             return
         kind = (value[0] if sequence else value) is None
-        (self._single if sequence else self._bare).add(kind)
-        if kind in self._single and kind in self._bare:
+        (self.traits.single if sequence else self.traits.bare).add(kind)
+        if kind in self.traits.single and kind in self.traits.bare:
             raise self._mixed(output, run, "bare values as well as sequences of one entry")
 
     def _mixed(self, output: Any, run: int, others: str) -> MixedKinds:
@@ -472,15 +431,15 @@ class VectorisedMechanism(PythonMechanism):
                     f"{self.name} returned an array of shape {output.shape} for {n} runs from {start} on: "
                     "return one row for each run"
                 )
-            values = None if self.keyed and output.ndim == 2 else array_rows(output.reshape(n, -1))
+            values = None if self.traits.keyed and output.ndim == 2 else array_rows(output.reshape(n, -1))
             if values is not None:
-                self._positional |= output.ndim == 2
+                self.traits.positional |= output.ndim == 2
                 width = min(values.shape[1], rows.shape[1])
                 rows[:, :width] = values[:, :width]
                 rows[:, width:] = np.nan
                 return self.check_length(values.shape[1], start)
         self._require_each(output, n, start)
-        return self.check_length(max(self._write(output[i], rows[i], start + i) for i in range(n)), start)
+        return self.check_length(max(self._write(output[i], rows[i], start + i, side.layout) for i in range(n)), start)
 
     def _run_singly(self, side: Side, start: int) -> int:
         """One run a call, where exceptions are outcomes: one of several runs would end the others."""
@@ -498,7 +457,7 @@ class VectorisedMechanism(PythonMechanism):
         if not self.reproducible:
             self._recent.store(data, start, outputs)
         return self.check_length(
-            max(self._placed(output, side.rows[i], start + i) for i, output in enumerate(outputs)), start
+            max(self._placed(output, side, i, start + i) for i, output in enumerate(outputs)), start
         )
 
     def _require_each(self, output: Any, n: int, start: int) -> None:

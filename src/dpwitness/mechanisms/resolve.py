@@ -190,7 +190,7 @@ def _measured(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> M
 def _begun(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
     """The mechanism, which knows what its rows are like and what texts stand behind numbers."""
     mechanism.begin(requirements.layout, keyed=requirements.keyed, by_position=requirements.by_position)
-    mechanism.adopt(OutputTraits(labels=requirements.texts))
+    mechanism.traits.adopt(OutputTraits(labels=dict(requirements.texts)))
     return mechanism
 
 

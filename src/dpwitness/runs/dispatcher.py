@@ -329,7 +329,7 @@ class Dispatcher:
         with self._lock:
             agree = answer.traits is None or mechanism.traits.agree(answer.traits)
             if answer.traits is not None and agree:
-                mechanism.adopt(answer.traits)
+                mechanism.traits.adopt(answer.traits)
         if not agree:  # here it raises in the run that does not go with those before
             for result in self._do_here(work, portion.first, portion.end, deadline):
                 yield result

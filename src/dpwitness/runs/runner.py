@@ -80,7 +80,7 @@ class ShardedRuns:
         first = number * self.size
         key = (*self.key, number)
         turns = order(self.seed, self.role, *key, runs=min(self.size, self.runs - first))
-        runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first)
+        runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first, layout=self.layout)
         return runs, generator(self.seed, self.role, *key)
 
 
@@ -91,8 +91,7 @@ class OutcomeRows(ShardedRuns):
     def __call__(self, shard: int) -> tuple[int, Rows, Turns]:
         """Return the length of the longest outcome, rows of shape (2, runs, width), as wide at least, and the turns."""
         runs, rng = self._shard(shard)
-        with self.mechanism.laid_out(self.layout):
-            longest, rows = self.mechanism.pair_rows(runs, rng, self.width)
+        longest, rows = self.mechanism.pair_rows(runs, rng, self.width)
         return longest, rows, self.mechanism.turns(runs.order)
 
 
@@ -107,10 +106,7 @@ class EventCells(ShardedRuns):
 
         Behind them stands, for events that are made of k cells, the k·k table of cells on D and on D′.
         """
-        with self.mechanism.laid_out(self.layout):
-            return self._counted(*self._shard(shard))
-
-    def _counted(self, runs: PairedRuns, rng: np.random.Generator) -> Cells:
+        runs, rng = self._shard(shard)
         n, width = len(runs), self.width
         tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)
         totals = np.zeros((len(self.events), 4 + tables), np.int64)

@@ -203,8 +203,8 @@ class SentMechanism:
         """
         rng = generator(self.seed, Role.HEALTH_PROCESSES)
         try:
-            with self.mechanism.laid_out(None):  # whatever it has seen before
-                rows = self.mechanism.pair_outcomes(PairedRuns.d_first(self.pair, self.runs, coupled=False), rng)
+            # Without a layout, whatever it has seen before.
+            rows = self.mechanism.pair_outcomes(PairedRuns.d_first(self.pair, self.runs, coupled=False), rng)
         except MechanismError as error:
             return f"{type(error).__name__}: {error}"
         width = int(np.flatnonzero(np.append(True, ~np.isnan(rows).all(axis=(0, 1))))[-1])

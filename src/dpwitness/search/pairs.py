@@ -259,7 +259,7 @@ def _fast(runner: Runner, pair: Pair) -> bool:
 
     def seconds() -> tuple[float]:
         began = time.perf_counter()
-        run = PairedRuns.d_first(pair, 1, coupled=False)
+        run = PairedRuns.d_first(pair, 1, coupled=False, layout=runner.mechanism.layout)
         runner.mechanism.pair_outcomes(run, generator(runner.seed, Role.MANY_RECORDS, 2))
         return ((time.perf_counter() - began) / 2,)
 

@@ -31,7 +31,7 @@ from dpwitness.errors import (
 from dpwitness.events.encoding import array_rows, symbol
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
-from dpwitness.mechanisms.mechanism import Order, Rows
+from dpwitness.mechanisms.mechanism import Order
 from dpwitness.mechanisms.outcomes import Node, Row, append, listed, put_series
 from dpwitness.mechanisms.python import Attributes, Outcome, PythonMechanism, Side
 from dpwitness.mechanisms.remote import wire
@@ -489,7 +489,7 @@ class RemoteMechanism(PythonMechanism):
         """Write the outputs of one side as rows; return the longest length."""
         rows = side.rows
         if isinstance(outputs, np.ndarray):
-            if not self.keyed:
+            if not self.traits.keyed:
                 self._note_kind(float(outputs[0]), outputs[0], Row(), start)
             values = array_rows(outputs.reshape(-1, 1))
             assert values is not None  # floats
@@ -497,13 +497,13 @@ class RemoteMechanism(PythonMechanism):
             return 1
         if not self.reproducible:
             self._recent.store(side.data, start, outputs)
-        return self.check_length(max(self._placed(value, rows[i], start + i) for i, value in enumerate(outputs)), start)
+        return self.check_length(max(self._placed(value, side, i, start + i) for i, value in enumerate(outputs)), start)
 
     @override
-    def _placed(self, output: Any, row: Rows, run: int) -> int:
+    def _placed(self, output: Any, side: Side, i: int, run: int) -> int:
         if type(output) is Tagged and output.kind == RAISES:
-            return self._write_exception(str(output.content), row)
-        return self._write(output, row, run)
+            return self._write_exception(str(output.content), side.rows[i])
+        return self._write(output, side.rows[i], run, side.layout)
 
     @override
     def release(self) -> None:
