@@ -123,12 +123,12 @@ class KeyedRow(Row):
             self.label(entry, label)
 
     @override
-    def at(self, node: Node | None, word: str, name: Any) -> Node:
+    def at(self, node: Node | None, word: str, name: object) -> Node:
         node = node or self.layout.root
         known = node.children.get((word, type(name), name))
         return self._child(node, word, name) if known is None else known
 
-    def _child(self, node: Node, word: str, name: Any) -> Node:
+    def _child(self, node: Node, word: str, name: object) -> Node:
         path = (*node.path, (word, tuple(_EQUAL.get(code, code) for code in key_codes(name, self))))
         child = self.layout.node(path)
         if child is None:
@@ -144,7 +144,7 @@ class KeyedRow(Row):
         self.put(float(length), self.at(node, "number of", what))
 
     @override
-    def extend(self, values: Iterable[Any], node: Node | None, word: str = "value") -> None:
+    def extend(self, values: Iterable[object], node: Node | None, word: str = "value") -> None:
         for number, value in enumerate(values, 1):
             self.add(value, self.at(node, word, number))
 

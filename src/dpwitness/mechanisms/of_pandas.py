@@ -14,7 +14,7 @@ from dpwitness.mechanisms.outcomes import LISTED, Node, Row, append, key_codes, 
 
 
 @append.register(type(pd.NA))
-def _(value: Any, row: Row, node: Node | None) -> None:
+def _(value: object, row: Row, node: Node | None) -> None:
     row.put(symbol("missing", str(value)), node, str(value))
 
 
@@ -27,7 +27,7 @@ def _(value: Any, row: Row, node: Node | None) -> None:
 
 @append.register(pd.Interval)
 @append.register(pd.Period)
-def _(value: Any, row: Row, node: Node | None) -> None:
+def _(value: object, row: Row, node: Node | None) -> None:
     row.put(symbol(type(value).__name__, repr(value)), node, str(value))
 
 
@@ -75,6 +75,6 @@ def _(series: Any, row: Row, node: Node | None) -> None:
         row.add(values[number])
 
 
-def _counts(index: Any) -> bool:
+def _counts(index: object) -> bool:
     """Whether an index only counts the rows from 0 on."""
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None

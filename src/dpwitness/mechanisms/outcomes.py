@@ -76,7 +76,7 @@ class Node:
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
         self.coordinates: list[int] = []
-        self.children: dict[tuple[str, type, Any], Node] = {}
+        self.children: dict[tuple[str, type, object], Node] = {}
         self.blocks: dict[int, int] = {}
 
     def entry(self, part: int) -> Entry:
@@ -109,7 +109,7 @@ class Row:
         if len(self.labels) < LABELS or entry in self.labels:
             self.labels[entry] = text
 
-    def at(self, node: Node | None, word: str, name: Any) -> Node | None:
+    def at(self, node: Node | None, word: str, name: object) -> Node | None:
         """The node within another that a word and a name lead to, such as "key" and "a"."""
         self.structured = True
         return None
@@ -134,7 +134,7 @@ class Row:
         else:
             append(value, self, node)
 
-    def extend(self, values: Iterable[Any], node: Node | None, word: str = "value") -> None:
+    def extend(self, values: Iterable[object], node: Node | None, word: str = "value") -> None:
         """Append the entries of several values."""
         for value in values:
             # The common case by itself: −0, NaN and all other types take ten times as long.
@@ -144,7 +144,7 @@ class Row:
                 self.add(value)
 
 
-def row_of(value: Any, row: Row) -> None:
+def row_of(value: object, row: Row) -> None:
     """Write an outcome into an empty row: of a sequence the entries alone, without their number.
 
     Raises `TypeError` for an object of a type that is not known, and `RecursionError` for one that holds itself.
@@ -157,12 +157,12 @@ def row_of(value: Any, row: Row) -> None:
         row.add(value)
 
 
-def is_sequence(value: Any) -> bool:
+def is_sequence(value: object) -> bool:
     """Whether the row of an outcome is that of its entries."""
     return isinstance(value, SEQUENCES) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
-def node_name(outer: str, word: str, name: Any) -> str:
+def node_name(outer: str, word: str, name: object) -> str:
     """A node for people, such as "key 'a', value 2"; `outer` names the node that it lies in, empty at the top."""
     if isinstance(name, np.generic):
         name = name.item()
@@ -170,14 +170,14 @@ def node_name(outer: str, word: str, name: Any) -> str:
     return f"{outer}, {own}" if outer else own
 
 
-def listed(names: Sequence[Any]) -> str:
+def listed(names: Sequence[object]) -> str:
     """Names in their order, for people; of many the first."""
     shown = [repr(name.item() if isinstance(name, np.generic) else name) for name in names[:LISTED]]
     return ", ".join(shown) + (f", … ({len(names)})" if len(names) > LISTED else "") or "none"
 
 
 @singledispatch
-def append(value: Any, row: Row, node: Node | None) -> None:
+def append(value: object, row: Row, node: Node | None) -> None:
     """Append the entries of an object to a row; `append.register` adds a type.
 
     Raises `TypeError` for a type that is not known.
@@ -210,7 +210,7 @@ def _append_fields(value: Any, row: Row, node: Node | None) -> None:
         row.add(getattr(value, name), row.at(node, "field", name))
 
 
-def _append_converted(value: Any, row: Row, node: Node | None) -> None:
+def _append_converted(value: object, row: Row, node: Node | None) -> None:
     """What offers itself as an array: tensors, columns and the like of other libraries."""
     array = np.asarray(value.detach() if hasattr(value, "detach") else value)
     if array.ndim == 0 and array.dtype.kind == "O":
@@ -219,7 +219,7 @@ def _append_converted(value: Any, row: Row, node: Node | None) -> None:
     row.add(array, node)
 
 
-def key_codes(value: Any, row: Row) -> list[float]:
+def key_codes(value: object, row: Row) -> list[float]:
     """The entries of a key or an element, by which it is sorted; its labels go to the row's."""
     own = Row(labels=row.labels)
     own.add(value)
@@ -286,7 +286,7 @@ def _(value: numbers.Number, row: Row, node: Node | None) -> None:
 
 @append.register(np.bool_)
 @append.register(str)
-def _(value: Any, row: Row, node: Node | None) -> None:
+def _(value: object, row: Row, node: Node | None) -> None:
     if isinstance(value, enum.Enum):
         append.dispatch(enum.Enum)(value, row, node)
     else:
@@ -418,7 +418,7 @@ def _(value: np.void, row: Row, node: Node | None) -> None:
         row.add(value[name], row.at(node, "field", name))
 
 
-def put_series(values: Sequence[Any], labels: Sequence[Any] | None, row: Row, node: Node | None) -> None:
+def put_series(values: Sequence[object], labels: Sequence[object] | None, row: Row, node: Node | None) -> None:
     """Values by their labels, or by their numbers from 1 where there are none."""
     row.put(symbol("series"), node, "a Series")
     row.length(len(values), node, "rows")
@@ -427,13 +427,17 @@ def put_series(values: Sequence[Any], labels: Sequence[Any] | None, row: Row, no
 
 
 def put_columns(
-    names: Sequence[Any], columns: Sequence[Sequence[Any]], labels: Sequence[Any] | None, row: Row, node: Node | None
+    names: Sequence[object],
+    columns: Sequence[Sequence[object]],
+    labels: Sequence[object] | None,
+    row: Row,
+    node: Node | None,
 ) -> None:
     """The values of a table by column and label, row after row, so that a row more changes no entry before it."""
     row.put(symbol("table"), node, "a DataFrame")
     rows = len(columns[0]) if columns else len(labels or ())
     row.length(rows, node, "rows")
-    seen: dict[Any, int] = {}
+    seen: dict[object, int] = {}
     nodes = [_rows(labels, rows, row, _again(row, row.at(node, "column", name), name, seen)) for name in names]
     for number in range(rows):
         for values, own in zip(columns, nodes, strict=True):
@@ -443,15 +447,15 @@ def put_columns(
             row.put(symbol("row"), label, "present")
 
 
-def _rows(labels: Sequence[Any] | None, count: int, row: Row, node: Node | None) -> list[Node | None]:
+def _rows(labels: Sequence[object] | None, count: int, row: Row, node: Node | None) -> list[Node | None]:
     """The nodes of rows; where a label comes again, by how often it was there."""
     if labels is None:
         return [row.at(node, "row", number) for number in range(1, count + 1)]
-    seen: dict[Any, int] = {}
+    seen: dict[object, int] = {}
     return [_again(row, row.at(node, "index", label), label, seen) for label in labels]
 
 
-def _again(row: Row, node: Node | None, name: Any, seen: dict[Any, int]) -> Node | None:
+def _again(row: Row, node: Node | None, name: object, seen: dict[object, int]) -> Node | None:
     """The node itself where a name comes for the first time, then one for each further time."""
     seen[name] = seen.get(name, 0) + 1
     return node if seen[name] == 1 else row.at(node, "occurrence", seen[name])

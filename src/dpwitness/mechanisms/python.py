@@ -34,7 +34,7 @@ class Attributes:
 
     names: tuple[str, ...]
 
-    def __call__(self, output: Any) -> Any:
+    def __call__(self, output: object) -> object:
         """Return the values. Raises `AttributeError` for an output that lacks one."""
         return attrgetter(*self.names)(output)
 
@@ -53,7 +53,7 @@ def summary(given: Outcome | None) -> Callable[[Any], Any] | None:
     return Attributes(names=tuple(plain))
 
 
-def _advice(value: Any) -> str:
+def _advice(value: object) -> str:
     """What to do about an object of a type that is no kind of outcome."""
     own = vars(value) if hasattr(value, "__dict__") and not isinstance(value, type) else ()
     released = [name for name in own if name.endswith("_") and not name.startswith("_")]
@@ -80,7 +80,7 @@ class RecentOutputs:
     """
 
     requested: bool = False  # the same runs are asked for once more
-    _last: list[tuple[Data, int, Sequence[Any]]] = field(default_factory=list)
+    _last: list[tuple[Data, int, Sequence[object]]] = field(default_factory=list)
 
     @contextmanager
     def request(self) -> Iterator[None]:
@@ -91,11 +91,11 @@ class RecentOutputs:
         finally:
             self.requested = False
 
-    def store(self, data: Data, start: int, outputs: Sequence[Any]) -> None:
+    def store(self, data: Data, start: int, outputs: Sequence[object]) -> None:
         """Keep the outputs of runs from number `start` on, and those of the other input before."""
         self._last = [*self._last[-1:], (data, start, outputs)]
 
-    def find(self, data: Data, start: int, runs: int) -> Sequence[Any] | None:
+    def find(self, data: Data, start: int, runs: int) -> Sequence[object] | None:
         """The outputs of just these runs, where they are asked for again; None where they must be made."""
         if self.requested:
             for input_, first, outputs in self._last:
@@ -162,7 +162,7 @@ class PythonMechanism(Mechanism):
     def forget(self) -> None:
         self.traits = OutputTraits(keyed=isinstance(self._outcome, Attributes))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return what another process needs of it."""
         return {**vars(self), "_ran_well": None, "_recent": RecentOutputs()}
 
@@ -261,7 +261,7 @@ class PythonMechanism(Mechanism):
     def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
         """Make run after run, each on all sides in its order."""
         inputs = [self.conversion.source(side.data) for side in sides]
-        outputs: list[list[Any]] = [[] for _ in sides]
+        outputs: list[list[object]] = [[] for _ in sides]
         repeated, longest = self.reproducible, 0
         for i, turned in enumerate(order.tolist()):
             for k in BACKWARDS if turned else range(len(sides)):
@@ -275,7 +275,7 @@ class PythonMechanism(Mechanism):
                 self._recent.store(side.data, start, own)
         return self.check_length(longest, start)
 
-    def _run(self, side: Side, source: Callable[[], Data], i: int, start: int) -> Any:
+    def _run(self, side: Side, source: Callable[[], Data], i: int, start: int) -> object:
         """What one run returns, or what it raised where that is an outcome."""
         rng = side.draws.of_run(i)
         try:
@@ -300,7 +300,7 @@ class PythonMechanism(Mechanism):
 
         return always_raises(run, type(error))
 
-    def _placed(self, output: Any, side: Side, i: int, run: int) -> int:
+    def _placed(self, output: object, side: Side, i: int, run: int) -> int:
         """Write one output, or what a run raised, as row i of a side; return its length."""
         if isinstance(output, ExceptionOutcome):
             return self._write_exception(output.name, side.rows[i])
@@ -314,7 +314,7 @@ class PythonMechanism(Mechanism):
         return 1
 
     def _write(self, output: Any, row: Rows, run: int, layout: RowLayout) -> int:
-        value = output if self._summarise is None else self._summarised(self._summarise, output, run)
+        value: Any = output if self._summarise is None else self._summarised(self._summarise, output, run)
         # The common case by itself: a number after another one.
         if type(value) in FLOATS and False in self.traits.bare and not self.traits.keyed:
             number = float(value)
@@ -341,7 +341,7 @@ class PythonMechanism(Mechanism):
         row[length:] = np.nan
         return len(written)
 
-    def _summarised(self, summarise: Callable[[Any], Any], output: Any, run: int) -> Any:
+    def _summarised(self, summarise: Callable[[Any], Any], output: object, run: int) -> Any:
         try:
             return summarise(output)
         except Exception as error:
@@ -369,7 +369,7 @@ class PythonMechanism(Mechanism):
         self._note_kind(value, output, row, run)
         return row.entries
 
-    def _keyed(self, value: Any, run: int, layout: RowLayout) -> list[float]:
+    def _keyed(self, value: object, run: int, layout: RowLayout) -> list[float]:
         """The entries by their places."""
         row = KeyedRow(layout, self.traits.labels, self.traits.entries)
         keyed_row(value, row, self._outcome.names if isinstance(self._outcome, Attributes) else ())
@@ -390,7 +390,7 @@ class PythonMechanism(Mechanism):
         if kind in self.traits.single and kind in self.traits.bare:
             raise self._mixed(output, run, "bare values as well as sequences of one entry")
 
-    def _mixed(self, output: Any, run: int, others: str) -> MixedKinds:
+    def _mixed(self, output: object, run: int, others: str) -> MixedKinds:
         return MixedKinds(
             f"{self.name} returned {brief(output)} on run {run}, and {others}: they are told apart from the first run "
             "on"
@@ -420,7 +420,7 @@ class VectorisedMechanism(PythonMechanism):
         if self.errors == "outcome":
             return self._run_singly(side, start)
         try:
-            output = self.signature.call(self.conversion.source(data)(), side.draws.of_run(0), n)
+            output: Any = self.signature.call(self.conversion.source(data)(), side.draws.of_run(0), n)
         except Exception as error:
             raise raised(self.name, error, start, data) from error
         if not self.reproducible and hasattr(output, "__len__") and len(output) == n:
@@ -448,7 +448,7 @@ class VectorisedMechanism(PythonMechanism):
         for i in range(n):
             own = rng if n == 1 else self._draws(rng, 1).of_run(0)
             try:
-                output = self.signature.call(self.conversion.source(data)(), own, 1)
+                output: Any = self.signature.call(self.conversion.source(data)(), own, 1)
             except Exception as error:
                 outputs.append(ExceptionOutcome(type(error).__qualname__))
             else:
@@ -460,7 +460,7 @@ class VectorisedMechanism(PythonMechanism):
             max(self._placed(output, side, i, start + i) for i, output in enumerate(outputs)), start
         )
 
-    def _require_each(self, output: Any, n: int, start: int) -> None:
+    def _require_each(self, output: object, n: int, start: int) -> None:
         """Raise `InvalidOutcome` for what is not one outcome for each run."""
         if not hasattr(output, "__len__") or len(output) != n:
             raise InvalidOutcome(

@@ -52,10 +52,10 @@ NONE = Requirements()
 
 
 def as_mechanism(
-    function: Callable[..., Any] | Mechanism,
+    function: Callable[..., object] | Mechanism,
     data: Data,
     *,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     outcome: Outcome | None = None,
@@ -194,12 +194,12 @@ def _begun(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
     return mechanism
 
 
-def called(thing: Any) -> Callable[..., Any]:
+def called(thing: object) -> Callable[..., object]:
     """Return the function behind what is none. Raises `InvalidParameter`.
 
     Bound methods, partial functions and other callable objects stay what they are.
     """
-    function: Callable[..., Any] = library_of(thing).function(thing)
+    function: Callable[..., object] = library_of(thing).function(thing)
     if not callable(function):
         raise InvalidParameter(
             f"{brief(thing)} is not callable: give a function, an object with .randomise(x) or an OpenDP measurement"
@@ -210,7 +210,7 @@ def called(thing: Any) -> Callable[..., Any]:
     if itself and has_signature:
         return function
 
-    def wrapper(value: Any) -> Any:
+    def wrapper(value: object) -> object:
         return function(value)
 
     wrapper.__name__ = wrapper.__qualname__ = getattr(thing, "__name__", name)
@@ -227,7 +227,7 @@ class MechanismFactory:
         One that was made to see its parameters, and the claim that it carries. It is never run.
     """
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], object]) -> None:
         if not callable(make):
             raise InvalidParameter(f"make={brief(make)} must be a function without parameters that returns a mechanism")
         self.make = make
@@ -246,22 +246,22 @@ class MechanismFactory:
         with suppress(TypeError, ValueError):  # a builtin without a signature: what matches parameters will say so
             self.__signature__ = inspect.signature(function)
 
-    def __call__(self, *values: Any, **named: Any) -> Any:
+    def __call__(self, *values: object, **named: object) -> object:
         """Make one, and run it."""
         return called(self.make())(*values, **named)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """For another process, which needs no example: handles of C libraries cannot be sent."""
         return {name: value for name, value in vars(self).items() if name != "example"}
 
 
-def mechanism_or_factory(mechanism: Any, make: Callable[[], Any] | None) -> Any:
+def mechanism_or_factory(mechanism: Any, make: Callable[[], object] | None) -> Any:
     """Return the mechanism, or what makes one for each run. Raises `InvalidParameter` unless exactly one was given."""
     if (mechanism is None) == (make is None):
         raise InvalidParameter("give a mechanism, or make=, a function that returns a new one for each run, not both")
     return mechanism if make is None else MechanismFactory(make)
 
 
-def example_of(thing: Any) -> Any:
+def example_of(thing: object) -> object:
     """Return the object that carries a claim and a relation: one of those that are made, or the thing itself."""
     return thing.example if isinstance(thing, MechanismFactory) else thing

@@ -165,7 +165,7 @@ class Dispatcher:
                 return
         yield from self._do_there(work, first, count, deadline)
 
-    def _pays(self, work: Work[Any], parts: int, deadline: Deadline | None) -> bool:
+    def _pays(self, work: Work[object], parts: int, deadline: Deadline | None) -> bool:
         """Whether to send what is left to do."""
         if self._refused:
             return False
@@ -183,11 +183,11 @@ class Dispatcher:
             mechanism = self._published_mechanism(work, deadline)
         return mechanism is not None and self._pool.ready(mechanism)
 
-    def _do_here(self, work: Work[Any], first: int, count: int, deadline: Deadline | None) -> Iterator[Any]:
+    def _do_here(self, work: Work[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
         """Parts in this process, from `first` on; counts the seconds."""
         lock = self._running
 
-        def done(part: int) -> Any:
+        def done(part: int) -> T:
             if work.mechanism.threads:
                 return work(part)
             with lock:
@@ -201,7 +201,7 @@ class Dispatcher:
                 self._running = threading.Lock()  # a run that hangs keeps the old one for ever
             yield result
 
-    def _do_there(self, work: Work[Any], first: int, count: int, deadline: Deadline | None) -> Iterator[Any]:
+    def _do_there(self, work: Work[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
         """Parts in other processes; those that nobody there can do, here."""
         published = self._published(work, deadline)
         if published is None:
@@ -245,7 +245,7 @@ class Dispatcher:
             if note not in self._notes:
                 self._notes.append(note)
 
-    def _published(self, work: Work[Any], deadline: Deadline | None) -> tuple[Published, Published] | None:
+    def _published(self, work: Work[object], deadline: Deadline | None) -> tuple[Published, Published] | None:
         """The mechanism and the work as the pool takes them; None where they stay here."""
         with self._lock:
             mechanism = self._published_mechanism(work, deadline)
@@ -257,7 +257,7 @@ class Dispatcher:
                 self._stay(f"it cannot be sent to another process ({error})")
                 return None
 
-    def _published_mechanism(self, work: Work[Any], deadline: Deadline | None) -> Published | None:
+    def _published_mechanism(self, work: Work[object], deadline: Deadline | None) -> Published | None:
         """The mechanism as the pool takes it; None where it stays here, or is late."""
         if self._sent is None and not self._refused:
             try:
@@ -266,7 +266,7 @@ class Dispatcher:
                 self._stay(f"it cannot be sent to another process ({error})")
         return None if self._refused or self._sent is None else self._sent[1]
 
-    def _send(self, work: Work[Any], deadline: Deadline | None) -> None:
+    def _send(self, work: Work[object], deadline: Deadline | None) -> None:
         """Publish the mechanism, unless running changes it, or it does not end in time."""
         mechanism = self._mechanism
         package = SentMechanism.of(mechanism, work.pair, self._seed)
@@ -303,7 +303,7 @@ class Dispatcher:
             return not self._refused
 
     def _answer(
-        self, work: Work[Any], queue: PortionQueue, portion: Portion, deadline: Deadline | None
+        self, work: Work[object], queue: PortionQueue, portion: Portion, deadline: Deadline | None
     ) -> Answer | None:
         """The answer of the portion that is next; None at the deadline. Raises `MechanismCrashed`."""
         while True:

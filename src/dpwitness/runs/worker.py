@@ -88,7 +88,7 @@ class Answer:
     refused: str | None = None
 
 
-def dumped(content: Any, *, by_name: Mechanism | None = None) -> bytes:
+def dumped(content: object, *, by_name: Mechanism | None = None) -> bytes:
     """Write something for another process.
 
     `by_name`: a mechanism that the reader has already. Raises `CannotSend` for what cannot be written.
@@ -96,10 +96,10 @@ def dumped(content: Any, *, by_name: Mechanism | None = None) -> bytes:
     import cloudpickle  # type: ignore[import-untyped]  # it has no types
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
-        def persistent_id(self, value: Any) -> str | None:
+        def persistent_id(self, value: object) -> str | None:
             return "mechanism" if by_name is not None and value is by_name else None
 
-        def reducer_override(self, value: Any) -> Any:
+        def reducer_override(self, value: object) -> object:
             if type(value) is np.ndarray and not value.flags.writeable:
                 return read_only, (value.copy(order="K"),)  # what a mechanism must not write to stays so
             if type(value) is random.SystemRandom:  # it has no state: another one is as good
@@ -125,7 +125,7 @@ def loaded(content: bytes, mechanism: Mechanism | None = None) -> Any:
     """Read what `dumped` wrote; `mechanism` stands where one was written by name. Raises what its making raises."""
 
     class Unpickler(pickle.Unpickler):
-        def persistent_load(self, name: str) -> Any:
+        def persistent_load(self, name: str) -> object:
             return mechanism
 
     return Unpickler(io.BytesIO(content)).load()
@@ -228,7 +228,7 @@ class _Ready:
 
 WORKER: Final = uuid.uuid4().hex
 _MECHANISMS: "OrderedDict[str, _Ready]" = OrderedDict()
-_WORK: "OrderedDict[str, Work[Any]]" = OrderedDict()
+_WORK: "OrderedDict[str, Work[object]]" = OrderedDict()
 _LOADING = threading.RLock()
 
 

@@ -71,12 +71,12 @@ def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position
 '''
 
 #: Mechanisms on their way into a driver module that is just being imported, by fingerprint.
-WAITING: dict[str, Any] = {}
+WAITING: dict[str, object] = {}
 #: Drivers that were loaded in this process, by their files.
 LOADED: dict[Path, Callable[..., int]] = {}
 
 
-def load_driver(mechanism: Callable[..., Any], arguments: list[str], *, on_disk: bool = True) -> Callable[..., int]:
+def load_driver(mechanism: Callable[..., object], arguments: list[str], *, on_disk: bool = True) -> Callable[..., int]:
     """Return the `fill` of a mechanism (see `DRIVER`), from the cache where it is there.
 
     `arguments`: the expressions to call it with, in order. `on_disk`: whether machine code may be stored for other
@@ -139,7 +139,7 @@ def _own_code() -> tuple[bytes, ...]:
     return tuple(Path(file).read_bytes() for file in files)
 
 
-def fingerprint(mechanism: Callable[..., Any], call: str) -> tuple[str, bool]:
+def fingerprint(mechanism: Callable[..., object], call: str) -> tuple[str, bool]:
     """Hash a mechanism with all that it reaches; and whether machine code may be kept under that name."""
     code = hashlib.sha256()
     for part in (*_own_code(), call, sys.version, numba.__version__, np.__version__):

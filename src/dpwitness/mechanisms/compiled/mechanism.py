@@ -43,12 +43,12 @@ class CompiledMechanism(Mechanism):
         self._redirected = with_scratch(signature.function)
         self._load()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Everything but machine code and what the interpreter runs: another process compiles for itself."""
         own = {name: value for name, value in vars(self).items() if name not in ("_fill", "plain", "_redirected")}
         return {**own, "_redirected": self._redirected is not None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         self._redirected = with_scratch(self.signature.function) if state["_redirected"] else None
         self._load()
@@ -112,7 +112,7 @@ def _arrays(pair: Pair) -> list[NDArray[Any] | np.generic]:
     return [array[()] if array.ndim == 0 else array for array in (left, right)]
 
 
-def _list_as_array(name: str, value: list[Any]) -> Any:
+def _list_as_array(name: str, value: list[object]) -> object:
     """A list as an array of its own. Raises `Refused` for lists of different lengths, which no array holds."""
     try:
         return own_copy(np.asarray(value))

@@ -77,7 +77,7 @@ class Connection:
         self._count = 0
         self.end = weakref.finalize(self, _end, process, threads)
 
-    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def ask(self, request: dict[str, object], seconds: float) -> dict[str, Any]:
         """Send a message and return what is answered.
 
         Raises `MechanismCrashed` where the process has ended, `MechanismTimeout` where it does not answer in time, and
@@ -100,7 +100,7 @@ class Connection:
             raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer")
         return answer
 
-    def number_of(self, held: bytes, store: list[Any], forget: list[int]) -> int:
+    def number_of(self, held: bytes, store: list[object], forget: list[int]) -> int:
         """Return the number by which the other side knows an encoded value; what to send for it goes to the lists."""
         key = hashlib.blake2b(held, digest_size=16).digest()
         if key not in self._stored:
@@ -122,7 +122,7 @@ class Connection:
         return f"with {f'exit code {code}' if code >= 0 else f'signal {-code}'}{f' ({lines[-1]})' if lines else ''}"
 
 
-def unpacked(held: bytes) -> Any:
+def unpacked(held: bytes) -> object:
     """Return the value of a message from the other side: data alone. Raises `MechanismCrashed` for a damaged one."""
     try:
         return wire.Reader(held, _object_of, _array_of).value()
@@ -245,11 +245,11 @@ class RemoteFunction:
         self._described = answer
         return connection
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Everything but the processes."""
         return {**self.__dict__, "_idle": []}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         """In another process, or in this one as a copy."""
         self.__dict__.update(state, _pid=os.getpid())
 
@@ -284,7 +284,7 @@ class RemoteFunction:
         Raises what `raised_there` makes of an exception, with the number of the run in `run` and that of the input in
         `side`.
         """
-        store: list[Any] = []
+        store: list[object] = []
         forget: list[int] = []
         parameters = connection.number_of(call.parameters, store, forget)
         request = {
@@ -396,7 +396,7 @@ def words_from(rng: np.random.Generator, runs: int) -> bytes:
     return rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8").tobytes()
 
 
-def encoded_parameters(name: str, values: dict[str, Any]) -> bytes:
+def encoded_parameters(name: str, values: dict[str, object]) -> bytes:
     """Return parameters as they are sent. Raises `InvalidParameter` for one that is no data."""
     sent = {key: value for key, value in values.items() if type(value) is not Default}
     for key, value in sent.items():
@@ -410,7 +410,7 @@ def encoded_parameters(name: str, values: dict[str, Any]) -> bytes:
     return packed(sent)
 
 
-def _parameter(name: str, kind: str, has_default: bool, sent: bool, default: Any) -> inspect.Parameter:
+def _parameter(name: str, kind: str, has_default: bool, sent: bool, default: object) -> inspect.Parameter:
     value = inspect.Parameter.empty if not has_default else default if sent else Default()
     return inspect.Parameter(name, getattr(inspect._ParameterKind, kind), default=value)
 
@@ -441,7 +441,7 @@ class RemoteMechanism(PythonMechanism):
         self._releases = 0
 
     @override
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """For another process: everything but what runs in this one."""
         return {**super().__getstate__(), "_busy": set()}
 
@@ -500,7 +500,7 @@ class RemoteMechanism(PythonMechanism):
         return self.check_length(max(self._placed(value, side, i, start + i) for i, value in enumerate(outputs)), start)
 
     @override
-    def _placed(self, output: Any, side: Side, i: int, run: int) -> int:
+    def _placed(self, output: object, side: Side, i: int, run: int) -> int:
         if type(output) is Tagged and output.kind == RAISES:
             return self._write_exception(str(output.content), side.rows[i])
         return self._write(output, side.rows[i], run, side.layout)
