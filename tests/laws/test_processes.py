@@ -9,20 +9,24 @@ import sys
 import threading
 import time
 import uuid
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
+from loky.process_executor import ProcessPoolExecutor as LokyExecutor
 
 import elsewhere
-from dpwitness.errors import MechanismCrashed, MechanismRaised, MechanismTimeout, MixedKinds
+from dpwitness.errors import ClusterLost, MechanismCrashed, MechanismRaised, MechanismTimeout, MixedKinds
 from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.mechanism import OutputTraits
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import pairs
-from dpwitness.runs import Role
+from dpwitness.runs import Role, Runner, on_executor
 from dpwitness.runs import processes as processes_of_runs
 from dpwitness.runs.dispatcher import PAYS, START, TRIES, BreakEven, Dispatcher
 from dpwitness.runs.pool import WorkerDied
@@ -271,6 +275,18 @@ def test_real_processes_give_the_same_counts_and_repeat_nobody_s_stream(place):
         mechanism = python(function)
         x, y = away(mechanism, place).sample(PAIR, 2_000, Role.SEARCH)
         assert len(np.unique([x - 0.0, y - 1.0])) == 4_000  # of 53 bits: two are equal with probability 10⁻⁹
+
+
+@pytest.mark.parametrize("executor", [partial(ProcessPoolExecutor, mp_context=get_context("spawn")), LokyExecutor])
+def test_any_executor_of_concurrent_futures_gives_the_same_counts(executor):
+    mechanism = python(elsewhere.slow)
+    with executor(2) as started:
+        there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 1))
+        assert there.beside == 2
+        assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
+        assert there.notes == ()
+    with pytest.raises(ClusterLost, match="the executor does not take any more work"):
+        last(there.confirm(PAIR, EVENTS, 300))
 
 
 def killing(place):

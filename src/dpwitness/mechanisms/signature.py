@@ -173,10 +173,13 @@ def _values(
     missing = [key for key, value in values.items() if value is inspect.Parameter.empty]
     if missing:
         first = missing[0]
-        how = "epsilon=… (command line: --epsilon)" if first in EPSILON_NAMES else ""
-        how = "delta=… (command line: --delta)" if first in DELTA_NAMES else how
-        how = how or f"parameters={{{first!r}: …}} (command line: --set {first}=…)"
-        raise InvalidParameter(f"{name} needs a value for {first!r}: give {how}")
+        if first in EPSILON_NAMES:
+            setting = "epsilon=… (command line: --epsilon)"
+        elif first in DELTA_NAMES:
+            setting = "delta=… (command line: --delta)"
+        else:
+            setting = f"parameters={{{first!r}: …}} (command line: --set {first}=…)"
+        raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}")
     return values
 
 

@@ -166,7 +166,7 @@ def _is_installed(file: str) -> bool:
     if {"site-packages", "dist-packages"} & set(place.parts):
         return True
     # Where an interpreter is reached through links, its modules and `sysconfig` may name one folder by different paths.
-    standard = {Path(found).resolve() for found in (sysconfig.get_paths()["stdlib"], os.path.dirname(os.__file__))}
+    standard = {Path(folder).resolve() for folder in (sysconfig.get_paths()["stdlib"], os.path.dirname(os.__file__))}
     return any(place.resolve().is_relative_to(folder) for folder in standard)
 
 

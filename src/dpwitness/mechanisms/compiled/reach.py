@@ -32,8 +32,8 @@ def is_numba(value: object) -> bool:
 
 def _is_of(value: object, module: str, name: str) -> bool:
     """Whether a value is of a class of numba's, which takes 0.4 s to import: where nobody has, nothing is."""
-    found = sys.modules.get(module)
-    return found is not None and isinstance(value, getattr(found, name))
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(value, getattr(loaded, name))
 
 
 def root_of(value: object) -> str:
@@ -60,13 +60,13 @@ def names(code: pytypes.CodeType) -> Iterator[Path]:
 
 def variables(function: pytypes.FunctionType) -> dict[str, object]:
     """The globals and free variables of a function, by name; `EMPTY` for a variable that is not bound yet."""
-    found = dict(function.__globals__)
+    known = dict(function.__globals__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            found[name] = cell.cell_contents
+            known[name] = cell.cell_contents
         except ValueError:
-            found[name] = EMPTY
-    return found
+            known[name] = EMPTY
+    return known
 
 
 def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
@@ -74,14 +74,14 @@ def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
 
     Where it could not, machine code must not be kept: the same hash may stand for other code next time.
     """
-    found = hashlib.sha256()
+    reached = hashlib.sha256()
     complete = True
     for part in _function(function, set(), root=True):
         if part is None:
             complete = False
         else:
-            found.update(len(part).to_bytes(8, "little") + part)
-    return found.digest(), complete
+            reached.update(len(part).to_bytes(8, "little") + part)
+    return reached.digest(), complete
 
 
 def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[bytes | None]:
@@ -185,7 +185,7 @@ class _Rebuilder:
     def __init__(self, remake: Remake, keep: frozenset[str]) -> None:
         self._remake = remake
         self._keep = keep
-        self._made: dict[int, object] = {}
+        self._copies: dict[int, object] = {}
 
     def function(self, function: pytypes.FunctionType, options: dict[str, object] | None = None) -> object:
         space = dict(function.__globals__)
@@ -198,8 +198,8 @@ class _Rebuilder:
             function.__module__,
             function.__qualname__,
         )
-        made = copy if options is None else self._remake(copy, options)
-        self._made[id(function)] = made  # before what it calls: it may call itself
+        result = copy if options is None else self._remake(copy, options)
+        self._copies[id(function)] = result  # before what it calls: it may call itself
         known = variables(function)
         paths: dict[str, set[Path]] = {}
         for name, *attributes in set(names(function.__code__)):
@@ -211,13 +211,13 @@ class _Rebuilder:
                     cells[name].cell_contents = value
             else:
                 space[name] = value
-        return made
+        return result
 
     def _value(self, value: Any, attributes: set[Path]) -> Any:
         if is_numba(value) and value._can_compile and value.py_func.__module__ not in self._keep:
-            if id(value.py_func) not in self._made:
+            if id(value.py_func) not in self._copies:
                 self.function(value.py_func, value.targetoptions)
-            return self._made[id(value.py_func)]
+            return self._copies[id(value.py_func)]
         if isinstance(value, pytypes.ModuleType) and value.__name__.partition(".")[0] not in KNOWN:
             space = {}
             for name in {path[0] for path in attributes if path}:
@@ -239,7 +239,7 @@ def constants(function: Callable[..., object]) -> str | None:
     They are compiled into it. Unlike in `digest`, neither code nor names of modules count: it is the same in every
     process that loads the function. This package's own modules are left out: they draw nothing when they are imported.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     seen: set[int] = set()
 
     def visit(function: object) -> None:
@@ -257,11 +257,11 @@ def constants(function: Callable[..., object]) -> str | None:
                     break
                 value = getattr(value, attribute, None)
             if isinstance(value, np.ndarray):
-                found[f"{plain.__qualname__} {path}"] = f"{value.dtype} {value.shape} {value.tobytes()!r}"
+                values[f"{plain.__qualname__} {path}"] = f"{value.dtype} {value.shape} {value.tobytes()!r}"
             elif isinstance(value, numbers.Number):
-                found[f"{plain.__qualname__} {path}"] = repr(value)
+                values[f"{plain.__qualname__} {path}"] = repr(value)
             else:
                 visit(value)
 
     visit(function)
-    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest() if found else None
+    return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest() if values else None

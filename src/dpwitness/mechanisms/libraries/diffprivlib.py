@@ -37,8 +37,8 @@ class Diffprivlib(Library):
 
 def selection(thing: Any) -> Callable[..., Any]:
     """Return what makes a mechanism like the one given, with the utilities that are its input, and selects."""
-    taken = inspect.signature(type(thing)).parameters
-    settings = {name: getattr(thing, name) for name in taken if name not in ("utility", "random_state")}
+    names = inspect.signature(type(thing)).parameters
+    settings = {name: getattr(thing, name) for name in names if name not in ("utility", "random_state")}
 
     def select(utilities: Any) -> Any:
         return type(thing)(**settings, utility=np.atleast_1d(utilities).tolist()).randomise()

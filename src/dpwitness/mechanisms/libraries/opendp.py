@@ -46,8 +46,8 @@ class OpenDP(Library):
         try:
             loss = thing.map(as_distance(thing, d_in))
         except Exception as error:  # whatever OpenDP raises for a distance of the wrong type or sign
-            said = (str(error).splitlines() or [type(error).__name__])[0]
-            raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({said})") from error
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({reason})") from error
         if isinstance(loss, int | float) and is_pure(thing):
             return ApproxDP(float(loss))
         measure = str(thing.output_measure)

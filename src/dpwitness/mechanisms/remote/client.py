@@ -1,6 +1,7 @@
 """A function that another interpreter runs: the process and its messages, the function, the mechanism made of it."""
 
 import collections
+import copy
 import hashlib
 import inspect
 import os
@@ -255,9 +256,7 @@ class RemoteFunction:
 
     def anew(self) -> "RemoteFunction":
         """Return the same function for an interpreter that has run nothing yet."""
-        new = RemoteFunction.__new__(RemoteFunction)
-        new.__setstate__(self.__getstate__())
-        return new
+        return copy.copy(self)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -312,11 +311,11 @@ class RemoteFunction:
     def _read(self, answer: dict[str, Any], call: Call) -> Any:
         """What an answer says. Raises `KeyError`, `TypeError` or `ValueError` for what is none."""
         if "floats" in answer or "values" in answer:
-            found = np.frombuffer(answer["floats"], "<f8") if "floats" in answer else answer["values"]
+            outcomes = np.frombuffer(answer["floats"], "<f8") if "floats" in answer else answer["values"]
             runs = len(call.order) * len(call.data)
-            if len(found) != runs:
-                raise ValueError(f"{len(found)} outcomes of {runs} runs")
-            return found
+            if len(outcomes) != runs:
+                raise ValueError(f"{len(outcomes)} outcomes of {runs} runs")
+            return outcomes
         if "raised" in answer:
             raise raised_there(*answer["raised"])
         if "error" in answer:
@@ -370,8 +369,8 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
         Where there is no such file or function, or where it raises while it is imported.
     """
     named = os.fsdecode(kind("python", python, (str, os.PathLike), "the path of an interpreter", InvalidParameter))
-    found = shutil.which(named)
-    if found is None:
+    program = shutil.which(named)
+    if program is None:
         raise InvalidParameter(f"python={named!r} is no program: give the path of an interpreter, as env/bin/python")
     place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
     if not place or not name:
@@ -380,7 +379,7 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
         if not Path(place).is_file():
             raise UnknownTarget(f"there is no file {place}")
         place = str(Path(place).resolve())
-    return RemoteFunction(os.path.abspath(found), place, name, seconds("max_time", max_time))
+    return RemoteFunction(os.path.abspath(program), place, name, seconds("max_time", max_time))
 
 
 def raised_there(run: int, side: int, kind: str, text: str, trace: str) -> RemoteException:
