@@ -31,11 +31,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache, singledispatch
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.codec import whole_below
 from dpwitness.events.encoding import NOT_A_NUMBER, array_rows, entries, nested, symbol
 
 #: Labels that a mechanism keeps for people: random texts must not fill the memory.
@@ -58,8 +59,10 @@ Path = tuple[Step, ...]
 class Entry:
     """An entry of outcomes: the way to it, which of several numbers there it is, and its name for people."""
 
+    json_keys: ClassVar[tuple[str, ...]] = ("name", "at: path", "part")
+
     path: Path
-    part: int
+    part: Annotated[int, whole_below(1 << 16)]  # a text or a number takes three
     name: str = field(compare=False)
 
     @property
