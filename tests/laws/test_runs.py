@@ -22,8 +22,8 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
 from dpwitness.runs import Role, Runner, generator, stack
-from dpwitness.runs.executor import default_workers
-from dpwitness.runs.runner import BLOCK
+from dpwitness.runs.shards import BLOCK
+from dpwitness.runs.threads import default_workers
 from running import confirm, ordered, runner, sample
 
 PAIR = pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]
@@ -103,7 +103,7 @@ def test_each_role_and_shard_has_a_stream_of_its_own(monkeypatch):
         asked.append((seed, *key))
         return generator(seed, *key)
 
-    monkeypatch.setattr(dpwitness.runs.runner, "generator", recorded)
+    monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
     mechanism = as_mechanism(load("svt"), PAIR.data, epsilon=0.7)
     runs = 2 * mechanism.shard + 1
     sample(mechanism, PAIR, runs, seed=5, key=(0, 0))
@@ -123,7 +123,7 @@ def test_a_check_draws_no_stream_twice(monkeypatch):
         asked.append((seed, *key))
         return generator(seed, *key)
 
-    monkeypatch.setattr(dpwitness.runs.runner, "generator", recorded)
+    monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
     verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, seed=5, search_runs=40_000, runs=100_000)
     assert verdict.counts.runs > 0
     assert {Role.SEARCH, Role.PLAYOFF, Role.CONFIRM} <= {key[1] for key in asked}
@@ -142,7 +142,7 @@ def test_a_check_in_epochs_draws_no_stream_twice(monkeypatch):
     def noisy(rng, data, size):
         return data[0] + rng.laplace(0, 1, size)
 
-    monkeypatch.setattr(dpwitness.runs.runner, "generator", recorded)
+    monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
     few = {"neighbours": dpwitness.queries(1), "seed": 5, "search_runs": 0, "runs": 300}
     assert dpwitness.check(noisy, claim=1.0, **few).epoch_runs > 100
     asked = [(seed, *role.value, *key) for seed, role, *key in asked if role is Role.EPOCH]

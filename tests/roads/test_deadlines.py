@@ -183,7 +183,7 @@ def test_the_start_of_processes_is_not_the_mechanism_s_time(monkeypatch):
 
 def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("dpwitness.runs.executor.INTERRUPTED", 0.1)
+    monkeypatch.setattr("dpwitness.runs.threads.INTERRUPTED", 0.1)
 
     class Interrupted:
         """A deadline at which the user has had enough."""

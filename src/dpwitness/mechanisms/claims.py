@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeGuard, cast
 
-import numpy as np
-
 from dpwitness.checks import brief, near
 from dpwitness.claims import (
     ZCDP,
@@ -26,7 +24,7 @@ from dpwitness.claims import (
 from dpwitness.errors import BadInput, InvalidClaim, InvalidParameter
 from dpwitness.files import read_text, shown
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.libraries.library import Library
+from dpwitness.mechanisms.libraries.library import EPSILONS, Library
 from dpwitness.targets import target_of
 
 #: For help and messages.
@@ -89,8 +87,7 @@ def _of_file(kind: str, path: str) -> Claim:
     return FILES[kind](value)
 
 
-#: ε in nats at which δ is asked for, and δ at which ε is, where δ cannot be: some take a second for each.
-EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
+#: δ at which ε is asked for, where δ cannot be asked for at `EPSILONS`: some take a second for each.
 DELTAS: Final = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 #: The largest ε of a profile.
 LARGEST: Final = 700.0

@@ -2,14 +2,13 @@
 
 from dpwitness.runs.dask import on_cluster
 from dpwitness.runs.dispatcher import Dispatcher, on_executor
-from dpwitness.runs.executor import Executor, Threads, default_workers, in_time
 from dpwitness.runs.processes import on_all_cores
 from dpwitness.runs.runner import Progress, Runner, stack
 from dpwitness.runs.streams import Role, generator, order
+from dpwitness.runs.threads import Threads, default_workers, in_time
 
 __all__ = [
     "Dispatcher",
-    "Executor",
     "Progress",
     "Role",
     "Runner",

@@ -1,7 +1,7 @@
 """Work on its way to other processes: what may go there, in which portions, and what is believed of what comes back.
 
-The counts are those of one thread of this process, bit for bit: parts are seeded, results are taken in their order, and
-a mechanism that could give other outcomes elsewhere stays here, with a note that says why.
+The counts are those of one thread of this process, bit for bit: shards are seeded, results are taken in their order,
+and a mechanism that could give other outcomes elsewhere stays here, with a note that says why.
 """
 
 import concurrent.futures
@@ -17,8 +17,9 @@ from typing import Any, Final, TypeVar
 from dpwitness.errors import MechanismCrashed, MixedKinds
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.executor import Threads, Work, default_workers
 from dpwitness.runs.pool import Pool, Published, WorkerDied
+from dpwitness.runs.shards import ShardedRuns
+from dpwitness.runs.threads import Threads, default_workers
 from dpwitness.runs.worker import Answer, CannotSend, SentMechanism, dumped, loaded, parcel
 
 T = TypeVar("T")
@@ -86,8 +87,8 @@ class PortionQueue:
         """The next portion was done in so many seconds; others shall take as long as is `wanted`, but none too long."""
         portion = self._flying.popleft()
         self._alone = max(self._alone - 1, 0)
-        parts = portion.end - portion.first
-        self._size = max(min(int(wanted * parts / max(seconds, 1e-9)), 2 * max(parts, self._size)), 1)
+        shards = portion.end - portion.first
+        self._size = max(min(int(wanted * shards / max(seconds, 1e-9)), 2 * max(shards, self._size)), 1)
 
     def close(self, *, at_once: bool) -> None:
         """Nobody waits for what is on its way."""
@@ -110,17 +111,17 @@ class BreakEven:
         """So many seconds of runs will come at least, in whatever pieces."""
         self.expected = self.here + seconds
 
-    def to_start(self, parts: int, seconds: float, part_seconds: float) -> bool:
-        """Whether to start processes for parts of work that take so many seconds together, and one of them so many."""
+    def to_start(self, shards: int, seconds: float, shard_seconds: float) -> bool:
+        """Whether to start processes for shards of work that take so many seconds together, and one of them so many."""
         if self.expected - self.here >= PAYS:
             return True
         # In many small pieces: a few times what was done here may still come.
-        ahead = seconds + 3 * self.here if parts > 1 else seconds
-        return ahead >= PAYS and (self.here >= START or part_seconds >= START / 4)
+        ahead = seconds + 3 * self.here if shards > 1 else seconds
+        return ahead >= PAYS and (self.here >= START or shard_seconds >= START / 4)
 
 
 class Dispatcher:
-    """An executor that sends work on one mechanism to a pool of processes where that pays, and does it here else."""
+    """Sends work on one mechanism to a pool of processes where that pays, and does it here else: on `Threads`."""
 
     def __init__(self, mechanism: Mechanism, pool: Pool, *, seed: int, threads: int = 1) -> None:
         self.workers = pool.workers
@@ -150,9 +151,9 @@ class Dispatcher:
         """So many seconds of runs will come at least, in whatever pieces: where that is long, start at once."""
         self._break_even.expect(seconds)
 
-    def map(self, work: Work[T], count: int, deadline: Deadline | None = None) -> Iterator[T | None]:
-        """Yield the results in order; see `executor.Executor`."""
-        first = 0
+    def map(self, work: ShardedRuns[T], deadline: Deadline | None = None) -> Iterator[T | None]:
+        """Yield the results in order, as `Threads.map` does."""
+        first, count = 0, work.count
         while not self._pays(work, count - first, deadline):
             for result in self._do_here(work, first, count, deadline):
                 yield result
@@ -165,17 +166,17 @@ class Dispatcher:
                 return
         yield from self._do_there(work, first, count, deadline)
 
-    def _pays(self, work: Work[object], parts: int, deadline: Deadline | None) -> bool:
+    def _pays(self, work: ShardedRuns[object], shards: int, deadline: Deadline | None) -> bool:
         """Whether to send what is left to do."""
         if self._refused:
             return False
         if self._pool.eager:
             return True
-        seconds = min(parts * work.seconds, math.inf if deadline is None else deadline.left)
+        seconds = min(shards * work.seconds, math.inf if deadline is None else deadline.left)
         if self._pool.started and self._sent is not None:
-            pays = parts > 1 and seconds >= PAYS_STARTED
+            pays = shards > 1 and seconds >= PAYS_STARTED
         else:
-            pays = self._break_even.to_start(parts, seconds, work.seconds)
+            pays = self._break_even.to_start(shards, seconds, work.seconds)
         if not pays:
             return False
         # Until the processes can begin at once runs go on here, and starting costs no time.
@@ -183,25 +184,25 @@ class Dispatcher:
             mechanism = self._published_mechanism(work, deadline)
         return mechanism is not None and self._pool.ready(mechanism)
 
-    def _do_here(self, work: Work[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
+    def _do_here(self, work: ShardedRuns[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
         """Parts in this process, from `first` on; counts the seconds."""
         lock = self._running
 
-        def done(part: int) -> T:
+        def done(shard: int) -> T:
             if work.mechanism.threads:
-                return work(part)
+                return work(shard)
             with lock:
                 started = time.perf_counter()
-                result = work(part)
+                result = work(shard)
                 self._break_even.here += time.perf_counter() - started
                 return result
 
-        for result in self._here.ordered((partial(done, part) for part in range(first, count)), deadline):
+        for result in self._here.ordered((partial(done, shard) for shard in range(first, count)), deadline):
             if result is None:
                 self._running = threading.Lock()  # a run that hangs keeps the old one for ever
             yield result
 
-    def _do_there(self, work: Work[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
+    def _do_there(self, work: ShardedRuns[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
         """Parts in other processes; those that nobody there can do, here."""
         published = self._published(work, deadline)
         if published is None:
@@ -245,7 +246,7 @@ class Dispatcher:
             if note not in self._notes:
                 self._notes.append(note)
 
-    def _published(self, work: Work[object], deadline: Deadline | None) -> tuple[Published, Published] | None:
+    def _published(self, work: ShardedRuns[object], deadline: Deadline | None) -> tuple[Published, Published] | None:
         """The mechanism and the work as the pool takes them; None where they stay here."""
         with self._lock:
             mechanism = self._published_mechanism(work, deadline)
@@ -257,7 +258,7 @@ class Dispatcher:
                 self._stay(f"it cannot be sent to another process ({error})")
                 return None
 
-    def _published_mechanism(self, work: Work[object], deadline: Deadline | None) -> Published | None:
+    def _published_mechanism(self, work: ShardedRuns[object], deadline: Deadline | None) -> Published | None:
         """The mechanism as the pool takes it; None where it stays here, or is late."""
         if self._sent is None and not self._refused:
             try:
@@ -266,7 +267,7 @@ class Dispatcher:
                 self._stay(f"it cannot be sent to another process ({error})")
         return None if self._refused or self._sent is None else self._sent[1]
 
-    def _send(self, work: Work[object], deadline: Deadline | None) -> None:
+    def _send(self, work: ShardedRuns[object], deadline: Deadline | None) -> None:
         """Publish the mechanism, unless running changes it, or it does not end in time."""
         mechanism = self._mechanism
         package = SentMechanism.of(mechanism, work.pair, self._seed)
@@ -303,7 +304,7 @@ class Dispatcher:
             return not self._refused
 
     def _answer(
-        self, work: Work[object], queue: PortionQueue, portion: Portion, deadline: Deadline | None
+        self, work: ShardedRuns[object], queue: PortionQueue, portion: Portion, deadline: Deadline | None
     ) -> Answer | None:
         """The answer of the portion that is next; None at the deadline. Raises `MechanismCrashed`."""
         while True:
@@ -323,7 +324,9 @@ class Dispatcher:
             if answer is not None or (deadline is not None and deadline.left <= 0):
                 return answer
 
-    def _results(self, work: Work[Any], portion: Portion, answer: Answer, deadline: Deadline | None) -> Iterator[Any]:
+    def _results(
+        self, work: ShardedRuns[Any], portion: Portion, answer: Answer, deadline: Deadline | None
+    ) -> Iterator[Any]:
         """What a process found, as if it had been found here, None at the deadline; raises what was raised there."""
         mechanism = self._mechanism
         with self._lock:

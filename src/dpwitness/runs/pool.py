@@ -6,7 +6,7 @@ from typing import Any
 
 from dpwitness.errors import ClusterLost
 from dpwitness.machine import Deadline
-from dpwitness.runs.executor import default_workers
+from dpwitness.runs.threads import default_workers
 from dpwitness.runs.worker import Answer, Parcel, execute
 
 #: What `Pool.publish` makes of a parcel, and `execute` gets as a parcel again.
@@ -56,7 +56,7 @@ class Pool:
         return content
 
     def submit(self, mechanism: Published, work: Published, first: int, end: int) -> "Future[Answer]":
-        """Have a portion done: the parts from `first` to before `end`."""
+        """Have a portion done: the shards from `first` to before `end`."""
         return self._submit(execute, mechanism, work, first, end)
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":

@@ -31,7 +31,7 @@ from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.mechanism import Mechanism, OutputTraits, PairedRuns
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import read_only
-from dpwitness.runs.executor import Work
+from dpwitness.runs.shards import ShardedRuns
 from dpwitness.runs.streams import Role, generator
 
 T = TypeVar("T")
@@ -59,18 +59,18 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a process says to some parts of a piece of work.
+    """What a process says to some shards of a piece of work.
 
     Attributes
     ----------
     results
-        Those of the parts in order, up to the first that raised.
+        Those of the shards in order, up to the first that raised.
     error
         What that raised, written by `dumped`.
     traits
-        What the mechanism's outputs showed while it did these parts.
+        What the mechanism's outputs showed while it did these shards.
     seconds
-        How long the parts took.
+        How long the shards took.
     worker
         A name of the process.
     first_runs
@@ -228,7 +228,7 @@ class _Ready:
 
 WORKER: Final = uuid.uuid4().hex
 _MECHANISMS: "OrderedDict[str, _Ready]" = OrderedDict()
-_WORK: "OrderedDict[str, Work[object]]" = OrderedDict()
+_WORK: "OrderedDict[str, ShardedRuns[object]]" = OrderedDict()
 _LOADING = threading.RLock()
 
 
@@ -241,19 +241,19 @@ def preload(mechanism: Parcel) -> str:
 
 
 def execute(mechanism: Parcel, work: Parcel, first: int, end: int) -> Answer:
-    """Do the parts from `first` to before `end` of a piece of work, in a process that need not have it yet."""
+    """Do the shards from `first` to before `end` of a piece of work, in a process that need not have it yet."""
     try:
         with _LOADING:
             ready = _cached(_MECHANISMS, mechanism.digest, lambda: _started(mechanism))
-            parts: Work[Any] = _cached(
+            shards: ShardedRuns[Any] = _cached(
                 _WORK, f"{mechanism.digest} {work.digest}", lambda: loaded(work.read(), ready.mechanism)
             )
     except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
         return Answer(results=[], worker=WORKER, refused=f"{type(error).__name__}: {error}".splitlines()[0])
     if ready.mechanism.threads:
-        return _done(ready, parts, first, end)
+        return _done(ready, shards, first, end)
     with ready.lock:  # its own state, if it has any, may not be safe under threads
-        return _done(ready, parts, first, end)
+        return _done(ready, shards, first, end)
 
 
 def _cached(cache: "OrderedDict[str, T]", key: str, make: Callable[[], T]) -> T:
@@ -274,14 +274,14 @@ def _started(parcel: Parcel) -> _Ready:
     return _Ready(package.mechanism, package.first_runs(), threading.RLock())
 
 
-def _done(ready: _Ready, work: Work[Any], first: int, end: int) -> Answer:
+def _done(ready: _Ready, work: ShardedRuns[Any], first: int, end: int) -> Answer:
     results: list[Any] = []
     error = None
     ready.mechanism.forget()
     started = time.perf_counter()
     try:
-        for part in range(first, end):
-            results.append(work(part))  # noqa: PERF401  # what was done before an error counts
+        for shard in range(first, end):
+            results.append(work(shard))  # noqa: PERF401  # what was done before an error counts
     except BaseException as raised:  # handed to the caller, who raises it where it would have been raised there
         error = _dumped_error(raised)
     arrays = results and all(isinstance(result, np.ndarray) for result in results)

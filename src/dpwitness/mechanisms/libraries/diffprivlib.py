@@ -18,7 +18,7 @@ class Diffprivlib(Library):
 
     def recognises(self, thing: object) -> bool:
         """Whether it has the method."""
-        return hasattr(thing, "randomise") and not inspect.isroutine(thing)
+        return hasattr(thing, "randomise")
 
     def function(self, thing: Any) -> Callable[..., Any]:
         """Return its `.randomise`; for one that selects by utilities, that of the same mechanism with others."""
