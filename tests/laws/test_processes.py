@@ -270,7 +270,7 @@ def test_real_processes_give_the_same_counts_and_repeat_nobody_s_stream(place):
     mechanism = python(elsewhere.slow)
     there = away(mechanism, place)
     assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
-    assert len(there.pool._first_runs) == 2  # both have done something
+    assert there.pool.answered == 2  # both have done something
     for function in (elsewhere.global_numpy, elsewhere.global_random):
         mechanism = python(function)
         x, y = away(mechanism, place).sample(PAIR, 2_000, Role.SEARCH)

@@ -147,6 +147,11 @@ class Dispatcher:
         """Whether runs are made in other processes now."""
         return not self._refused and (self._pool.eager or self._sent is not None)
 
+    @property
+    def answered(self) -> int:
+        """How many processes have answered."""
+        return len(self._first_runs)
+
     def expect(self, seconds: float) -> None:
         """So many seconds of runs will come at least, in whatever pieces: where that is long, start at once."""
         self._break_even.expect(seconds)
