@@ -19,7 +19,7 @@ from dpwitness.reconstruction.threshold_testing.bisection import (
     in_largest_unit,
     prevailing_unit,
 )
-from dpwitness.reconstruction.threshold_testing.command import _up_to_factor
+from dpwitness.reconstruction.threshold_testing.command import right_up_to_factor
 from dpwitness.reconstruction.threshold_testing.comparison import (
     BaseSum,
     Comparison,
@@ -312,9 +312,9 @@ def test_cells_that_the_answers_do_not_tell_apart_are_one_total():
 def test_only_a_factor_that_is_claimed_makes_counts_right():
     guess, truth = np.array([10, 10, 20, 5]), np.array([16, 16, 32, 8])
     said = {"guess": guess, "known": np.ones(4, bool), "confidence": 0.9, "method": "weighing", "queries": 1}
-    assert _up_to_factor(Reconstruction(**said, factor=None), truth) == 0  # 1.6 is no whole number
-    assert _up_to_factor(Reconstruction(**said, factor=None), np.array([20, 20, 40, 11])) == 3
-    assert _up_to_factor(Reconstruction(**said, factor=None, factor_at_most=1.5), 2 * guess) == 0
+    assert right_up_to_factor(Reconstruction(**said, factor=None), truth) == 0  # 1.6 is no whole number
+    assert right_up_to_factor(Reconstruction(**said, factor=None), np.array([20, 20, 40, 11])) == 3
+    assert right_up_to_factor(Reconstruction(**said, factor=None, factor_at_most=1.5), 2 * guess) == 0
 
 
 def test_a_cell_that_outweighs_all_others_is_not_claimed():

@@ -5,9 +5,9 @@ the cells u whose difference to v is answered ⊤, shrinks as x_v grows, so the 
 their counts. Algorithm 4 buys one noisy total a part, which then gives each part's count; or, where it is known up to
 what count all counts occur, the parts' order does (Theorem 5.12).
 
-The adaptive attack asks signed sums of cells chosen from the answers so far: it measures counts where query noise allows
-that (`query_noise`), else finds them relative to each other (`relative_counts`), and claims them in people as far as
-noisy totals, or the noise of the threshold, tell their common factor.
+The adaptive attack asks signed sums of cells chosen from the answers so far: it measures counts where query noise
+allows that (`query_noise`), else finds them relative to each other (`relative_counts`), and claims them in people as
+far as noisy totals, or the noise of the threshold, tell their common factor.
 """
 
 from dataclasses import dataclass

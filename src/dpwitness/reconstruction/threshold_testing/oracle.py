@@ -28,6 +28,8 @@ Floats = NDArray[np.float64]
 #: Several questions: signs, and a change of the coefficient of one of these cells each.
 Change: TypeAlias = tuple[Signs, Cells, int]
 
+#: Questions asked at once where each depends on the answers before: more of them, and fewer rounds.
+TOGETHER: Final = 8
 #: Above this a count, or a sum of 10⁶ of them, would no longer be exact.
 LARGEST: Final = 1 << 40
 
@@ -108,7 +110,7 @@ class Queries:
     totals
         From the number of each cell's part to noisy totals, as `Oracle` says; None: there are none to be had.
     together
-        Questions asked at once where each depends on the answers before: more of them, and fewer rounds.
+        See `TOGETHER`.
 
     Raises `InvalidParameter` for fewer than two cells.
     """
@@ -119,7 +121,7 @@ class Queries:
         cells: int,
         noise: Noise | None = None,
         totals: Callable[[Cells], Floats] | None = None,
-        together: int = 8,
+        together: int = TOGETHER,
     ) -> None:
         if not cells >= 2:
             raise InvalidParameter(f"cells={cells!r} must be at least 2: one cell has nothing to be compared with")
