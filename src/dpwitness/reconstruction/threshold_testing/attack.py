@@ -42,34 +42,19 @@ FACTOR_CONFIDENCE: Final = 0.95
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Reconstruction:
-    """Guessed counts, and what the attack says of them without knowing the truth.
+    """Guessed counts, and what the attack says of them without knowing the truth; arrays of shape (cells,).
 
-    Parameters
-    ----------
-    guess
-        One count a cell, shape (cells,).
-    known
-        Which of them the attack claims to be right, shape (cells,); the others are guesses.
-    factor
-        1: counts as they are. None: the answers determine them up to a common whole factor only.
-    factor_at_most
-        Where the factor is unknown, its limit with confidence 0.95; None where there is none.
-    confidence
-        The expected fraction of right ones among the claimed counts. Where none is claimed: of all guesses, if all
-        cells of each part have the same count.
-    method
-        "weighing", "noisy weighing", "partition and totals" or "partition".
-    queries
-        Threshold queries asked.
+    `confidence` is the expected fraction of right ones among the claimed counts; where none is claimed, of all guesses,
+    if all cells of each part have the same count.
     """
 
     guess: Counts
-    known: Flags
-    factor: int | None = 1
-    factor_at_most: float | None = None
+    known: Flags  # which of them are claimed to be right
+    factor: int | None = 1  # 1: counts as they are; None: the answers determine them up to a whole factor only
+    factor_at_most: float | None = None  # with confidence 0.95, where the factor is unknown and has a limit
     confidence: float
-    method: str
-    queries: int
+    method: str  # "weighing", "noisy weighing", "partition and totals" or "partition"
+    queries: int  # threshold queries asked
 
 
 def ordered_partition(oracle: Queries, *, copies: int = 1) -> Cells:
@@ -90,16 +75,8 @@ def reconstruct(oracle: Queries, *, copies: int = 1) -> Reconstruction:
     """Algorithm 4: threshold testing orders the cells, and the noisy total of each part gives its count.
 
     Where the oracle sells no totals, the number of its part is all that is guessed of a cell: a lower limit of its
-    count if the noisy threshold is positive (Lemma 5.10).
-
-    Parameters
-    ----------
-    oracle
-        `paper_oracle` is one of the paper's.
-    copies
-        Of each query, whose majority counts.
-
-    Raises `InvalidParameter` for copies out of range.
+    count if the noisy threshold is positive (Lemma 5.10). `paper_oracle` makes an oracle of the paper's. Raises
+    `InvalidParameter` for copies out of range.
     """
     part = ordered_partition(oracle, copies=copies)
     nothing = np.zeros(len(part), np.bool_)
@@ -123,18 +100,7 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
     """Algorithm 3's own attack: where all counts from 0 to k occur, the smallest parts are those of 0, 1 and so on.
 
     Theorem 5.12: with θ = α = ⌈ln(1/δ)/ε₁⌉ and k > 2α, part i is the cells of count i for all i ≤ k − 2α, with
-    probability at least 1 − δ. The parts' numbers are guessed, and those up to k − 2α claimed.
-
-    Parameters
-    ----------
-    oracle
-        Of a known ε₁ and of that θ.
-    support
-        k: every count from 0 to k occurs in the histogram.
-    delta
-        Between 0 and 1.
-    copies
-        As `reconstruct` takes them.
+    probability at least 1 − δ. The parts' numbers are guessed, and those up to k − 2α (`support` is k) claimed.
 
     Raises `InvalidParameter` for an oracle of unknown ε₁ or another θ, for a δ out of range, and for k at most 2α.
     """

@@ -10,16 +10,18 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.reconstruction.threshold_testing.comparison import BaseSum, Comparison, ReferenceSums, random_sum
+from dpwitness.reconstruction.threshold_testing.comparison import (
+    FRESH_SUMS,
+    BaseSum,
+    Comparison,
+    ReferenceSums,
+    fresh_sums,
+)
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Flags, Floats, Signs
 from dpwitness.reconstruction.threshold_testing.reference_cells import ReferenceCells
 
 #: No upper limit known yet.
 OPEN: Final = np.iinfo(np.int64).max
-#: Fresh sums next to the threshold. A cell is in one with probability 1/2, on the side that shows an error with 1/2.
-FRESH_SUMS: Final = 64
-#: Fewer of them say too little.
-FEWEST_FRESH_SUMS: Final = 24
 #: Fresh sums that tell which cells are no multiples of the unit: so many of one value, on top of each of so many sums
 #: of at most so many cells that are not known.
 ALIKE: Final = 24
@@ -41,26 +43,13 @@ SAMPLED: Final = 2_000
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RelativeCounts:
-    """Counts up to a common factor.
-
-    Parameters
-    ----------
-    low, high
-        Limits of each cell in the common unit, shape (cells,); equal where the count was found.
-    likeliest
-        Each cell's count in the common unit, shape (cells,): of those that were not found the simplest that explains
-        the answers.
-    fresh_sums
-        Fresh sums of all cells next to the threshold that were as predicted; 0 where one was not, and nothing is known.
-    threshold
-        ⌈z⌉ in the common unit, where the base sum's cells are all known; else None.
-    """
+    """Counts up to a common factor, in a common unit; arrays of shape (cells,)."""
 
     low: Cells
-    high: Cells
-    likeliest: Floats
-    fresh_sums: int
-    threshold: int | None
+    high: Cells  # equal to `low` where the count was found
+    likeliest: Floats  # of a count that was not found the simplest one that explains the answers
+    fresh_sums: int  # that were as predicted; 0 where one was not, and nothing is known
+    threshold: int | None  # ⌈z⌉, where the base sum's cells are all known
 
     @property
     def known(self) -> Flags:
@@ -159,15 +148,10 @@ class Bisection:
 
     def test(self, cells: Cells, rng: np.random.Generator) -> int:
         """How many fresh random sums of the cells next to the threshold were as predicted; 0 where one was not."""
-        rows, expected = [], []
-        for k in range(FRESH_SUMS):
-            signs = random_sum(self.base.signs, self.known, self.low, cells, self.gap - k % 2, rng)
-            if signs is not None:
-                rows.append(signs)
-                expected.append(k % 2 == 0)
-        if len(rows) < FEWEST_FRESH_SUMS or not np.array_equal(self.comparison.above(np.array(rows)), expected):
-            return 0
-        return len(rows)
+        targets = self.gap - np.arange(FRESH_SUMS) % 2
+        signs, values = fresh_sums(self.base.signs, self.known, self.low, cells, targets, rng)
+        predicted = bool(len(signs)) and np.array_equal(self.comparison.above(signs), values == self.gap)
+        return len(signs) if predicted else 0
 
     def non_multiples(self, cells: Cells, rng: np.random.Generator) -> Cells:
         """Known cells that are no multiples of the unit, as far as sums show it; the most telling first.

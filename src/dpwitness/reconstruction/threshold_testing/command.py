@@ -65,8 +65,9 @@ ROUND: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(AttackOptions):
-    """The options of the command; None: not given."""
+    """The options of the command, and which of them were given."""
 
+    given: frozenset[str]
     data: str | None = None
     column: str | None = None
     plot: str | None = None
@@ -75,12 +76,12 @@ class Options(AttackOptions):
     adaptive: bool = False
     support: int | None = None
     copies: int | None = None
-    delta: float | None = None
+    delta: float = 0.05
     # Of the simulated system alone.
-    epsilon: float | None = None
-    share: float | None = None
+    epsilon: float = math.nan
+    share: float = 0.5
     beta: float | None = None
-    repeat: int | None = None
+    repeat: int = 10
     # Of the user's own alone.
     cells: int | None = None
     epsilon1: float | None = None
@@ -101,30 +102,30 @@ class Options(AttackOptions):
         if self.is_adaptive and self.copies is not None and math.isinf(self.epsilon2):
             raise InvalidParameter(
                 "--copies says nothing where queries have no noise: give --epsilon2, or leave it out"
-            )  # fmt: skip
-        if self.is_adaptive and self.delta is not None:
+            )
+        if self.is_adaptive and "delta" in self.given:
             raise InvalidParameter("--delta is of Algorithms 3 and 4, not of the adaptive attack: leave it out")
 
     def _check_simulated(self) -> None:
-        if self.epsilon is None:
+        if "epsilon" not in self.given:
             raise InvalidParameter("--epsilon is needed: the budget of the simulated system (or give --oracle)")
         for name in ("cells", "epsilon1"):
-            if getattr(self, name) is not None:
+            if name in self.given:
                 raise InvalidParameter(f"--{name} is of your own system: give --oracle, or --ask FILE, too")
         if not self.epsilon >= SMALLEST_EPSILON:
             raise InvalidParameter(f"--epsilon {self.epsilon:g} must be at least {SMALLEST_EPSILON:g}")
-        if self.repeat is not None and not 1 <= self.repeat <= MOST_ATTACKS:
+        if not 1 <= self.repeat <= MOST_ATTACKS:
             raise InvalidParameter(f"--repeat {self.repeat} must be from 1 to {MOST_ATTACKS}")
-        if self.share is not None and not 0 < self.share < 1:
+        if not 0 < self.share < 1:
             raise InvalidParameter(f"--share {self.share:g} must lie between 0 and 1")
-        if self.share is not None and self.support is not None:
+        if "share" in self.given and self.support is not None:
             raise InvalidParameter("--share has no meaning with --support, which buys no totals: leave it out")
         if self.adaptive and self.beta is not None:
             raise InvalidParameter("--beta is of Algorithms 3 and 4: the adaptive attack chooses its copies by ε₂")
 
     def _check_own(self) -> None:
         for name in ("epsilon", "share", "beta", "repeat"):
-            if getattr(self, name) is not None:
+            if name in self.given:
                 raise InvalidParameter(f"--{name} is of the simulated system: leave it out where you attack your own")
         if self.cells is not None and not 2 <= self.cells <= LARGEST_CELLS:
             raise InvalidParameter(f"--cells {self.cells} must be from 2 to {LARGEST_CELLS}")
@@ -134,25 +135,19 @@ class Options(AttackOptions):
         """Whether the adaptive attack is meant: always on the user's own system, but with --support."""
         return self.support is None if self.own_system else self.adaptive
 
-    @property
-    def delta_or_default(self) -> float:
-        """δ of θ = ⌈ln(1/δ)/ε₁⌉."""
-        return 0.05 if self.delta is None else self.delta
-
-    def attack_on(self, oracle: Queries, rng: np.random.Generator) -> Reconstruction:
+    def run_on(self, oracle: Queries, rng: np.random.Generator) -> Reconstruction:
         """The attack that the options name, on a simulated system as on the user's."""
         if self.is_adaptive:
             return adaptive_attack(oracle, rng, copies=self.copies)
         if self.support is not None:
-            return reconstruct_supported(
-                oracle, self.support, delta=self.delta_or_default, copies=self.copies or 1
-            )  # fmt: skip
+            return reconstruct_supported(oracle, self.support, delta=self.delta, copies=self.copies or 1)
         return reconstruct(oracle, copies=self.copies or 1)
 
 
 def run(arguments: Namespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
-    options = settings_of(Options, arguments)
+    given = frozenset(name for name, value in vars(arguments).items() if value is not None)
+    options = settings_of(Options, arguments, given=given)
     options.require_own_system()
     if options.column and not options.data:
         raise InvalidData("--column says which column of --data: give --data FILE.csv too")
@@ -169,14 +164,14 @@ def attack_own_system(options: Options) -> OwnSystemResult | None:
     assert cells is not None
     theta = 0.0  # Algorithm 3 alone needs it: that of Lemma 5.10
     if options.support is not None and options.epsilon1 is not None:
-        theta = float(attack_threshold(options.epsilon1, options.delta_or_default))
+        theta = float(attack_threshold(options.epsilon1, options.delta))
     noise = Noise(epsilon1=options.epsilon1, epsilon2=options.epsilon2, threshold=theta)
     carried = options.ask is not None or options.answers is not None  # the same questions with --oracle and without
 
     def attack(asking: Asking[Signs], seed: int) -> tuple[Reconstruction | None, str | None]:
         oracle = Queries(asking.ask, cells, noise, together=ROUND if carried else TOGETHER)
         try:
-            return options.attack_on(oracle, np.random.default_rng(seed)), None
+            return options.run_on(oracle, np.random.default_rng(seed)), None
         except AttackStopped as stopped:
             return None, str(stopped)
 
@@ -251,22 +246,19 @@ class _Scores(NamedTuple):
     right_small: float
     method: str
     claimed: float
-    wrong: int
+    claimed_wrong: int
     queries: int
 
 
 def attack_simulated(options: Options) -> SimulatedResult:
     """Attack the simulated system, as often as --repeat says and the time allows."""
-    epsilon = options.epsilon
-    assert epsilon is not None
     counts = check_histogram(read_column(options.data, options.column) if options.data else visits())
     cells, seed = len(counts), options.seed_or_fresh()
     if options.beta is not None:
         options = replace(options, copies=copies_for(options.beta, cells**2, epsilon2=options.epsilon2))
     started = time.monotonic()
-    share = 1.0 if options.support is not None else 0.5 if options.share is None else options.share
-    epsilon1 = share * epsilon
-    scores, last = _attacks(options, counts, seed, epsilon1, (1 - share) * epsilon or None)
+    share = options.share if options.support is None else 1.0
+    scores, last = _attacks(options, counts, seed, share * options.epsilon, (1 - share) * options.epsilon or None)
     methods = [one.method for one in scores]
     infinite = math.isinf(options.epsilon2)
     return SimulatedResult(
@@ -274,20 +266,20 @@ def attack_simulated(options: Options) -> SimulatedResult:
         data=options.data or "randhie mdvis",
         cells=cells,
         small_cells=int((counts <= SMALL).sum()),
-        epsilon=epsilon,
-        epsilon1=epsilon1,
+        epsilon=options.epsilon,
+        epsilon1=share * options.epsilon,
         epsilon2=None if infinite else options.epsilon2,
         epsilon2_infinite=infinite,
         adaptive=options.adaptive,
         support=options.support,
         copies=options.copies,
         repeat=len(scores),
-        out_of_time=len(scores) < _repeat(options),
+        out_of_time=len(scores) < options.repeat,
         methods={method: methods.count(method) for method in sorted(set(methods))},
         right=Average.of([one.right for one in scores]),
         right_small=Average.of([one.right_small for one in scores]),
         claimed=float(np.mean([one.claimed for one in scores])),
-        claimed_wrong=sum(one.wrong for one in scores),
+        claimed_wrong=sum(one.claimed_wrong for one in scores),
         confidence=last.confidence,
         queries_per_cell=sum(one.queries for one in scores) / len(scores) / cells,
         seed=seed,
@@ -297,10 +289,6 @@ def attack_simulated(options: Options) -> SimulatedResult:
     )
 
 
-def _repeat(options: Options) -> int:
-    return 10 if options.repeat is None else options.repeat
-
-
 def _attacks(
     options: Options, counts: Counts, seed: int, epsilon1: float, epsilon_totals: float | None
 ) -> tuple[list[_Scores], Reconstruction]:
@@ -308,30 +296,31 @@ def _attacks(
 
     Attack k draws from stream [seed, k], on whatever thread.
     """
-    theta = 0 if options.adaptive else attack_threshold(epsilon1, options.delta_or_default)
+    theta = 0 if options.adaptive else attack_threshold(epsilon1, options.delta)
 
-    def attack(k: int) -> Reconstruction:
+    def attack(k: int) -> tuple[_Scores, Reconstruction]:
         rng = np.random.default_rng([seed, k])
         oracle = ThresholdOracle(
             counts, rng, epsilon1=epsilon1, epsilon2=options.epsilon2, threshold=theta, epsilon_totals=epsilon_totals
         )  # fmt: skip
-        return options.attack_on(oracle, rng)
+        found = options.run_on(oracle, rng)
+        wrong = int(np.sum(found.known & (found.guess != counts)))
+        right, right_small = score(counts, found.guess, SMALL)
+        return _Scores(right, right_small, found.method, float(found.known.mean()), wrong, found.queries), found
 
     scores: list[_Scores] = []
-    repeat, deadline, workers = _repeat(options), options.deadline(), options.workers or os.cpu_count() or 1
+    deadline, workers = options.deadline(), options.workers or os.cpu_count() or 1
     with live(options) as progress, ThreadPoolExecutor(workers) as threads:
         # One attack a thread at a time: an interruption waits for no more than these.
-        for first in range(0, repeat, workers):
+        for first in range(0, options.repeat, workers):
             if first and not deadline.left:
                 break
-            for found in threads.map(attack, range(first, min(first + workers, repeat))):
-                right, right_small = score(counts, found.guess, SMALL)
-                wrong = int(np.sum(found.known & (found.guess != counts)))
-                claimed = float(found.known.mean())
-                scores.append(_Scores(right, right_small, found.method, claimed, wrong, found.queries))
+            done = list(threads.map(attack, range(first, min(first + workers, options.repeat))))
+            scores += [one for one, _ in done]
+            last = done[-1][1]
             if progress is not None:
-                progress("attack", len(scores), repeat, f"{scores[-1].right:.4f} right")
-    return scores, found
+                progress("attack", len(scores), options.repeat, f"{scores[-1].right:.4f} right")
+    return scores, last
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -356,7 +345,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     how.add_argument(
         "--adaptive",
         action="store_true",
-        help="weigh cells by sums chosen from the answers so far (always with --oracle)",
+        help="compare sums of cells chosen from the answers so far (always with --oracle)",
     )
     how.add_argument(
         "--support", type=whole, metavar="K", help="every count from 0 to K occurs: Algorithm 3 alone, all of ε for it"

@@ -26,6 +26,9 @@ TABULATED: Final = 9
 TRIES: Final = 24
 #: A wanted value in a wide range is moved by so much at most.
 LARGEST_MOVE: Final = 1 << 20
+#: Fresh sums that test what was found, fewer of which say too little.
+FRESH_SUMS: Final = 64
+FEWEST_FRESH_SUMS: Final = 24
 #: How often a random sum of a wanted value is looked for, with random signs for fewer and fewer cells.
 RANDOM_SHARES: Final = (0.5, 0.5, 0.2, 0.2, 0.05, 0.05)
 
@@ -33,16 +36,9 @@ RANDOM_SHARES: Final = (0.5, 0.5, 0.2, 0.2, 0.05, 0.05)
 class Comparison:
     """Whether a signed sum of cells reaches the noisy threshold z, in the sense in which the empty sum does not.
 
-    If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q > −z, so that −z stands for z.
-
-    Parameters
-    ----------
-    oracle
-        What may be asked.
-    copies, cut
-        A sum counts as reaching z where more than a share `cut` of so many copies say so (Theorem 3.5: the majority).
-    negated
-        The sense, where it is known already.
+    If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q > −z, so that −z stands for z. `negated` says so where
+    it is known already. A sum counts as reaching z where more than a share `cut` of its copies say so (Theorem 3.5: the
+    majority).
     """
 
     def __init__(self, oracle: Queries, *, copies: int = 1, cut: float = 0.5, negated: bool | None = None) -> None:
@@ -143,14 +139,7 @@ class ReferenceSums:
     """Signed sums of known cells on top of a base sum.
 
     The largest cells that fit make most of a sum, and a few small ones the rest: all signed sums of these are
-    tabulated, so that sums need no cell of one.
-
-    Parameters
-    ----------
-    base
-        Coefficients of the base sum, shape (cells,); no cell of it is used.
-    known, counts
-        Which cells are known, and their counts; shape (cells,).
+    tabulated, so that sums need no cell of one. No cell of the base sum is used.
     """
 
     def __init__(self, base: Signs, known: Flags, counts: Cells) -> None:
@@ -234,13 +223,21 @@ def _tabulated(ascending: Cells) -> Cells:
     return np.sort(np.concatenate([np.array(varied, np.int64), rest])[:TABULATED])
 
 
+def fresh_sums(
+    base: Signs, known: Flags, counts: Cells, cells: Cells, targets: Cells, rng: np.random.Generator
+) -> tuple[Signs, Cells]:
+    """Random sums for as many of the targets as can be, and what each adds to the base sum; none where they are few."""
+    found = [(random_sum(base, known, counts, cells, target, rng), target) for target in targets.tolist()]
+    some = [(signs, target) for signs, target in found if signs is not None]
+    if len(some) < FEWEST_FRESH_SUMS:
+        return np.zeros((0, len(base)), np.int8), targets[:0]
+    return np.array([signs for signs, _ in some]), np.array([target for _, target in some])
+
+
 def random_sum(
     base: Signs, known: Flags, counts: Cells, cells: Cells, target: int, rng: np.random.Generator
 ) -> Signs | None:
-    """Coefficients that add a given value to the base sum, random for about half of the known ones of the cells.
-
-    None where none were found.
-    """
+    """Coefficients that add a value to the base sum, random for about half of the known ones of the cells; or None."""
     mine = cells[known[cells]]
     for share in RANDOM_SHARES:
         signs, free = base.copy(), known & (base == 0)

@@ -195,20 +195,9 @@ def _questions(changes: Sequence[Change]) -> Iterator[Signs]:
 def queries_of(
     oracle: Oracle, cells: int, *, noise: Noise | None = None, limits: Limits | None = None, seed: int = 0
 ) -> Queries:
-    """What an attack may ask of a system of yours.
+    """What an attack may ask of a system of yours: an `Oracle`, or what makes one with `seed`, as `system_of` takes it.
 
-    Parameters
-    ----------
-    oracle
-        An `Oracle`, or what makes one, as `system_of` takes it.
-    cells
-        How many cells the histogram has.
-    noise
-        What is known of its noise; by default, that queries have none.
-    limits
-        Budget and rate; none by default.
-    seed
-        Of what makes an oracle.
+    By default queries have no noise, and there are no limits.
     """
     asking = Asking(FORM, system_of(oracle, FORM, seed=seed), limits=limits)
     return Queries(asking.ask, cells, noise, totals=getattr(oracle, "totals", None))
@@ -222,16 +211,8 @@ class ThresholdOracle(Queries):
     what `Queries` has. Copies of a query are answered at once: given z they are independent, so their number of ⊤'s is
     binomial.
 
-    Parameters
-    ----------
-    counts
-        The histogram, shape (cells,).
-    rng
-        Of all noise.
-    epsilon1, epsilon2, threshold, epsilon_totals
-        As `Noise` has them; without `epsilon_totals` none are sold.
-
-    Raises `InvalidData` for what is no histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
+    The ε's are as `Noise` has them; without `epsilon_totals` no totals are sold. Raises `InvalidData` for what is no
+    histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
     """
 
     def __init__(
@@ -314,14 +295,8 @@ def paper_oracle(
 ) -> ThresholdOracle:
     """What Algorithm 4 attacks: threshold testing with a share of ε (in nats), and noisy totals with the rest.
 
-    Parameters
-    ----------
-    share
-        The threshold's share of ε, between 0 and 1; the paper's is a half.
-    threshold
-        θ; by default that of Lemma 5.10 for δ = 0.05, `attack_threshold(share * epsilon, 0.05)`.
-
-    Raises `InvalidData` for what is no histogram, `InvalidParameter` for ε, ε₂ or the share out of range.
+    The paper's share is a half. θ is by default that of Lemma 5.10 for δ = 0.05. Raises `InvalidData` for what is no
+    histogram, `InvalidParameter` for ε, ε₂ or the share out of range.
     """
     if not 0 < share < 1:
         raise InvalidParameter(f"share={share!r} must lie between 0 and 1")

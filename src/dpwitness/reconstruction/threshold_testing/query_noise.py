@@ -19,10 +19,11 @@ import numpy as np
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.threshold_testing.comparison import (
+    FRESH_SUMS,
     Comparison,
     ReferenceSums,
     find_base_sum,
-    random_sum,
+    fresh_sums,
     smallest_cells,
 )
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Flags, Floats, Queries, Signs
@@ -51,9 +52,6 @@ ROUNDS: Final = 1000
 SUFFICIENT: Final = 64
 #: Cells that are compared with each other where none is small enough to be measured.
 REFERENCES: Final = 24
-#: Fresh sums that test what was found, fewer of which say too little.
-FRESH_SUMS: Final = 64
-FEWEST_FRESH_SUMS: Final = 24
 
 
 class DistanceEstimator:
@@ -180,35 +178,18 @@ class CountLikelihood:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MeasuredCounts:
-    """Counts in people, measured by query noise.
+    """Counts in people, measured by query noise; arrays of shape (cells,)."""
 
-    Parameters
-    ----------
-    guess
-        Of each cell, shape (cells,); of those that no sum of known cells brings near z the best lower limit.
-    known
-        Which stand out from the next best.
-    fresh_sums
-        Fresh sums of all known cells near the threshold that were measured as predicted; 0 where one was not.
-    """
-
-    guess: Cells
-    known: Flags
-    fresh_sums: int
+    guess: Cells  # of cells that no sum of known ones brings near z the best lower limit
+    known: Flags  # which stand out from the next best
+    fresh_sums: int  # that were measured as predicted; 0 where one was not
 
 
 def measure_counts(oracle: Queries, rng: np.random.Generator, copies: int | None = None) -> MeasuredCounts:
-    """Measure every cell's count through an oracle with query noise.
+    """Measure every cell's count through an oracle of ε₂ at most 1.5.
 
-    Parameters
-    ----------
-    oracle
-        Of ε₂ at most 1.5.
-    rng
-        For the order in which cells join the base sum, and for the sums that test what was found.
-    copies
-        Of each query at a time, more where they do not settle it; by default 25/ε₂², a standard error of about a fifth
-        of a count.
+    `copies` of each query at a time, more where they do not settle it; by default 25/ε₂², a standard error of about a
+    fifth of a count.
     """
     estimator = DistanceEstimator(oracle, rng)
     copies = copies or estimator.copies_for(CELL_ERROR) + 20
@@ -332,20 +313,14 @@ class _Measurement:
         """How many fresh random sums of all known cells, near z, are measured as predicted; 0 where one is not."""
         estimator, cells = self._estimator, np.arange(len(self._guess))
         unit = max(1, int(np.gcd.reduce(self._guess[self.known], initial=0)))
-        rows, expected = [], []
-        for k in range(FRESH_SUMS):
-            # Sums on both sides of z, so that a common factor is tested too.
-            target = unit * (math.floor(-self.offset / unit) + k % 2)
-            signs = random_sum(self._base, self.known, self._guess, cells, target, rng)
-            if signs is not None:
-                rows.append(signs)
-                expected.append(self.offset + target)
-        if len(rows) < FEWEST_FRESH_SUMS:
+        # Sums on both sides of z, so that a common factor is tested too.
+        targets = unit * (math.floor(-self.offset / unit) + np.arange(FRESH_SUMS) % 2)
+        signs, values = fresh_sums(self._base, self.known, self._guess, cells, targets, rng)
+        if not len(signs):
             return 0
         copies = estimator.copies_for(FRESH_ERROR)
-        negated = estimator.negated
-        positives = estimator.oracle.ask_all((-1 if negated else 1) * np.array(rows), copies)
-        measured = estimator.distance(copies - positives if negated else positives, copies)
+        positives = estimator.oracle.ask_all(-signs if estimator.negated else signs, copies)
+        measured = estimator.distance(copies - positives if estimator.negated else positives, copies)
         reach = FRESH_REACH * estimator.scale  # beyond it only the side is measured well
-        right = np.abs(np.clip(measured, -reach, reach) - np.clip(expected, -reach, reach)) < 0.5
-        return len(rows) if right.all() else 0
+        right = np.abs(np.clip(measured, -reach, reach) - np.clip(self.offset + values, -reach, reach)) < 0.5
+        return len(signs) if right.all() else 0

@@ -212,15 +212,8 @@ def rival_counts(
 
     One of the counts is a unit away at least.
 
-    Parameters
-    ----------
-    asked, above
-        Signed sums, shape (questions, cells), and which of them reached the gap.
-    counts, gap
-        What explains the answers already; the largest count is the scale, and stays: relative to a count of one all
-        others are known to within their own size at best.
-    rng
-        For the directions in which others are looked for.
+    `asked`, `above`: signed sums, shape (questions, cells), and which of them reached the gap. The largest count is the
+    scale, and stays: relative to a count of one all others are known to within their own size at best.
     """
     from scipy.optimize import linprog  # 0.2 s
 

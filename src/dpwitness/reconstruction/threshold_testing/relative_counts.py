@@ -36,14 +36,8 @@ EACH_COUNT: Final = (5, 2, 1)
 def find_relative_counts(comparison: Comparison, rng: np.random.Generator) -> RelativeCounts:
     """Find every cell's count, up to a common factor.
 
-    Cells that no sum of known cells reaches (one that outweighs all others together) keep their limits.
-
-    Parameters
-    ----------
-    comparison
-        Without query noise, or with enough copies against it.
-    rng
-        For the orders in which cells are tried.
+    `comparison` is without query noise, or with enough copies against it. Cells that no sum of known cells reaches (one
+    that outweighs all others together) keep their limits.
     """
     n = comparison.oracle.cells
     cells = rng.permutation(n)

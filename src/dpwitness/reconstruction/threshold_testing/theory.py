@@ -27,17 +27,10 @@ def laplace_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
 def mirrored_probabilities(
     copies: int, epsilon1: float, epsilon2: float, *, threshold: float = 0.0, base: float = 0.0
 ) -> tuple[float, float]:
-    """V and V′ of Theorem 4.7, by quadrature (relative error below 10⁻⁸); with ε₂ = ∞ V′ is 0.
+    """V and V′ of Theorem 4.7 for t copies, by quadrature (relative error below 10⁻⁸); with ε₂ = ∞ V′ is 0.
 
-    Parameters
-    ----------
-    copies
-        t, at least 1.
-    epsilon1, epsilon2
-        Of the threshold's noise Lap(1/ε₁) and the queries' noise Lap(1/ε₂), in nats per unit of sensitivity; ε₂ may be
-        infinite.
-    threshold, base
-        θ and b, in counts: D is bᵗ(b+1)ᵗ, D′ is (b+1)ᵗbᵗ.
+    The noise of the threshold is Lap(1/ε₁) and that of queries Lap(1/ε₂), in nats per unit of sensitivity; θ (the
+    `threshold`) and b (the `base`) are in counts: D is bᵗ(b+1)ᵗ, D′ is (b+1)ᵗbᵗ.
     """
     answers = np.repeat([0.0, 1.0], copies)
     scales = {"threshold": threshold, "threshold_scale": 1 / epsilon1, "query_scale": 1 / epsilon2}
@@ -86,20 +79,11 @@ def attack_threshold(epsilon: float, delta: float) -> int:
 def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 0.25) -> int:
     """T of Theorem 3.5, the least odd one: of so many copies of each query the majority is right for all queries.
 
-    Parameters
-    ----------
-    beta
-        β: with probability at least 1 − β all majorities say on which side of the noisy threshold their query is.
-    queries
-        |Q|: each majority may err with probability β/|Q| (the union bound; the paper's (1 − β/|Q|)^|Q|).
-    epsilon2
-        In nats per unit of sensitivity, finite.
-    distance
-        How far from the noisy threshold all queries are at least, in counts. The paper has no figure: t exists for
-        every distance above 0, and grows with 1/distance². Of a threshold drawn between two whole numbers, a quarter is
-        what half of all draws exceed.
-
-    Raises `InvalidParameter` for values out of range.
+    With probability at least 1 − β all majorities say on which side of the noisy threshold their query is: each may err
+    with probability β/|Q| (the union bound; the paper's (1 − β/|Q|)^|Q|). All queries are at least `distance` counts
+    from the threshold. The paper has no figure: t exists for every distance above 0, and grows with 1/distance². Of a
+    threshold drawn between two whole numbers, a quarter is what half of all draws exceed. ε₂ is in nats per unit of
+    sensitivity, finite. Raises `InvalidParameter` for values out of range.
     """
     if not 0 < beta < 1:
         raise InvalidParameter(f"beta={beta!r} must lie between 0 and 1")
