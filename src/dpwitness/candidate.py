@@ -1,6 +1,6 @@
 """What a search proposes: a directed pair and an event, and how often each side was seen in it. Never evidence."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpwitness.events import Event
@@ -21,7 +21,7 @@ class CellsEstimate:
     joint
         The probability of cell i on D and cell j on D′ in one paired run, at i·k + j; shape (k²,).
     order, log_ratios
-        Of the divergence that is tested, and of the hyperplane that touches it; see `claims.hyperplane`.
+        Of the divergence that is tested, and of the hyperplane that touches it; see `claims.renyi.Hyperplane`.
     against
         The parameter of the claim's family that the bet is best against.
 
@@ -56,8 +56,8 @@ class Estimate:
 
     p: float
     q: float
-    both: float | None = None
-    cells: CellsEstimate | None = None
+    both: float | None = field(default=None, metadata={"json": "optional"})
+    cells: CellsEstimate | None = field(default=None, metadata={"json": "sparse"})
 
     def __post_init__(self) -> None:
         for name in ("p", "q"):
