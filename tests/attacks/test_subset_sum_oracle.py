@@ -233,9 +233,9 @@ def test_an_unforeseen_quota_ends_in_the_result_of_the_answers_there_are():
     system = Quota(64, end=801)
     found = asked(system, 64)
     assert found.stopped.startswith("oracle Quota raised ConnectionError: quota at question 801, [")
-    assert found.fresh.number == 72
+    assert found.confidence.fresh_questions == 72
     assert np.sum(found.found.bits == system.bits) >= 62
-    assert 58 < found.expected_right <= np.sum(found.found.bits == system.bits)
+    assert 58 < found.confidence.expected_right <= np.sum(found.found.bits == system.bits)
 
 
 def test_failed_calls_and_refused_questions_among_many_answers():
