@@ -15,7 +15,8 @@ from dpwitness.cli.parser import number, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import STDIN, STREAMS, check_writable
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.asking import Asking, Limits, Waiting, load_system
+from dpwitness.mechanisms.catalog import load_object
+from dpwitness.reconstruction.asking import Asking, Limits, Waiting, system_of
 from dpwitness.reconstruction.report import Asked, Result
 from dpwitness.reconstruction.transcript import Form, State, Transcript, add_answers, read_transcript
 
@@ -165,11 +166,13 @@ def attack_own(
     if options.ask is not None:
         check_writable(options.ask)
     transcript, before = _transcript(options, form, settings)
-    seed = transcript.seed
+    seed, system = transcript.seed, None
+    if options.oracle is not None:
+        system = system_of(load_object(options.oracle), form, seed=seed, name=options.oracle)
     save = None if options.ask is None else functools.partial(transcript.save, options.ask)
     asking = Asking(
         form,
-        None if options.oracle is None else load_system(options.oracle, form, seed),
+        system,
         limits=limits,
         transcript=None if options.ask is None and options.answers is None else transcript,
         save=save if _replaceable(options.ask) else None,

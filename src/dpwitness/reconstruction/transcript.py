@@ -1,8 +1,7 @@
-"""What a family asks and what it takes for an answer, in memory and in a file.
+"""The questions of an attack and their answers, in memory and in a file: CSV or JSON lines.
 
-Files of questions and answers, read: CSV or JSON lines, told apart by their first character.
-
-The questions of an attack and their answers so far, with the seed that they follow from: memory, and a file.
+A `Form` says what a family asks and takes for an answer; a `Transcript` has the questions so far, with the seed that
+they follow from.
 """
 
 import csv
@@ -59,42 +58,38 @@ class Form(Generic[Q]):
 
 def as_number(value: object) -> float | None:
     """A finite number, of any kind that Python, NumPy or a database has; None for anything else, flags included."""
-    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
-        value = value.item()
+    value = _scalar(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         return None
     try:
-        found = float(value)
+        number = float(value)
     except (OverflowError, ValueError):  # an int beyond all floats, a signalling NaN
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def as_whole(value: object) -> float | None:
     """A whole number, 12.0 included; None for anything else."""
-    found = as_number(value)
-    return None if found is None or not found.is_integer() else found
+    number = as_number(value)
+    return number if number is not None and number.is_integer() else None
 
 
 def as_flag(value: object) -> float | None:
     """1 for ⊤ and 0 for ⊥: a flag, a number (⊤ unless 0), or one of the texts that stand for them; None for others."""
-    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
-        value = value.item()
+    value = _scalar(value)
     if isinstance(value, str):
         return FLAGS.get(value.strip().lower())
-    if isinstance(value, bool):
-        return float(value)
-    found = as_number(value)
-    return None if found is None else float(found != 0)
+    number = float(value) if isinstance(value, bool) else as_number(value)
+    return None if number is None else float(number != 0)
 
 
-#: The names that a CSV header or a JSON object may have; the first two are needed.
-NAMES: Final = ("id", "answer", "question", "attack")
+def _scalar(value: object) -> object:
+    return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One line: `id` counts from 1; `answer`, `question` and `attack` as JSON values, None where there is none."""
+    """One line of a file: `id` counts from 1; the others are JSON values, None where there is none."""
 
     place: str
     id: int
@@ -111,21 +106,16 @@ def read_records(path: str) -> list[Record]:
     """
     text, name = read_text(path), shown(path)
     lines = _json_lines(text, name) if text.lstrip()[:1] == "{" else _csv_lines(text, name)
-    found: dict[int, Record] = {}
+    records: dict[int, Record] = {}
     for place, fields in lines:
-        identity = fields.get("id")
-        if type(identity) is not int or identity < 1:
-            raise InvalidData(f"{place}: id {identity!r:.60} must be the number of a question, from 1")
-        if identity in found:
-            raise InvalidData(f"{place}: question {identity} is there twice; leave one of them out")
-        found[identity] = Record(
-            place=place,
-            id=identity,
-            answer=fields.get("answer"),
-            question=fields.get("question"),
-            attack=fields.get("attack"),
-        )
-    return [found[identity] for identity in sorted(found)]
+        number = fields.get("id")
+        if type(number) is not int or number < 1:
+            raise InvalidData(f"{place}: id {number!r:.60} must be the number of a question, from 1")
+        if number in records:
+            raise InvalidData(f"{place}: question {number} is there twice; leave one of them out")
+        values = {name: fields.get(name) for name in ("answer", "question", "attack")}
+        records[number] = Record(place=place, id=number, **values)
+    return [records[number] for number in sorted(records)]
 
 
 def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -147,7 +137,7 @@ def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     delimiter = max(",;\t", key=first.count)  # as spreadsheets of all countries write it
     rows = iter(_csv_rows(text, name, delimiter))
     header = [cell.strip().lower() for cell in next(rows, (1, []))[1]]
-    if missing := [column for column in NAMES[:2] if header.count(column) != 1]:
+    if missing := [column for column in ("id", "answer") if header.count(column) != 1]:
         raise InvalidData(f"{name} needs one column {missing[0]!r} in its header line; it has: {', '.join(header)}")
     for number, row in rows:
         if not any(cell.strip() for cell in row):

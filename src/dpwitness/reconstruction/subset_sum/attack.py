@@ -284,7 +284,7 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
     if plan.every:
         return _of_all_subsets(asking, plan)
     planned = plan.used + plan.fresh
-    subsets = Subsets.drawn(np.random.default_rng([seed, STREAM]), max(planned, asking.paid), plan.size)
+    subsets = Subsets.drawn(np.random.default_rng([seed, STREAM]), max(planned, asking.last_answered), plan.size)
     answers = asking.ask_some(iter(subsets.part(slice(0, planned))))
     stopped = _stopped(asking, int(np.isfinite(answers).sum()), planned)
     # What was answered before is used, also where more was to be asked then.
