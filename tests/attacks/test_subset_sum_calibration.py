@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking, system_of
-from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, plan, reconstruct
+from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.confidence import claims_of_fit, held_out_scale
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     Reconstruction,
@@ -29,7 +29,7 @@ def attacked(answers, seed):
     """The reconstruction from a system, whose answers are made of a subset, the bits and a generator; and the bits."""
     rng = np.random.default_rng([SIZE, seed])
     bits = rng.integers(0, 2, SIZE)
-    used, fresh = plan(SIZE, None, None)
+    used, fresh = question_counts(SIZE, None, None)
     asking = Asking(FORM, system_of(lambda subset: float(answers(subset, bits, rng)), FORM, seed=1))
     return reconstruct(asking, seed, Plan(size=SIZE, used=used, fresh=fresh), Deadline(math.inf)), bits
 

@@ -12,7 +12,7 @@ from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking, Clock, Limits, system_of
 from dpwitness.reconstruction.subset_sum import Oracle
-from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, plan, reconstruct
+from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, question_counts, reconstruct
 
 MINE = """
 import numpy as np
@@ -142,11 +142,11 @@ def test_too_few_answers_to_reconstruct_from_say_what_stopped_them():
 
 
 def test_a_plan_keeps_a_tenth_for_checking():
-    assert plan(40, None, None) == (545, 55)
-    assert plan(40, 100, None) == (100, 10)
-    assert plan(40, None, 220) == (200, 20)
+    assert question_counts(40, None, None) == (545, 55)
+    assert question_counts(40, 100, None) == (100, 10)
+    assert question_counts(40, None, 220) == (200, 20)
     with pytest.raises(InvalidParameter, match="--budget 50 is too small"):
-        plan(40, None, 50)
+        question_counts(40, None, 50)
 
 
 def test_a_callable_of_one_subset_is_an_oracle():
@@ -225,7 +225,7 @@ def asked(system, size, **limits):
     asking = Asking(
         FORM, system_of(system, FORM, seed=1), limits=Limits(clock=Clock(sleep=lambda pause: None), **limits)
     )
-    used, fresh = plan(size, None, limits.get("budget"))
+    used, fresh = question_counts(size, None, limits.get("budget"))
     return reconstruct(asking, 1, Plan(size=size, used=used, fresh=fresh), Deadline(math.inf))
 
 

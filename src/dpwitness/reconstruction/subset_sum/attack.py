@@ -6,7 +6,6 @@ checking, and two halves of the others are compared.
 
 import math
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -118,12 +117,9 @@ def simulate(simulation: Simulation, truth: Bits | None, options: AttackOptions)
     exponential = adversary == "exponential"
     oracle.check_error(error)
     if exponential:
-        oracle.check_exponential(size)
         if law in NORMAL:
             raise InvalidParameter("--adversary exponential needs a bound of the error: choose another --law")
-        if simulation.queries is not None:
-            raise InvalidParameter("--adversary exponential asks all subsets: leave out --queries")
-        queries = 1 << size
+        queries = oracle.all_subsets(size, simulation.queries)
     else:
         queries = oracle.query_count(size) if simulation.queries is None else simulation.queries
         oracle.check_queries(size, queries)
@@ -178,18 +174,15 @@ class OwnSystem:
         if error is not None:
             oracle.check_error(error)
         if self.adversary == "exponential":
-            oracle.check_exponential(self.size)
-            number = 1 << self.size
             if error is None:
                 raise InvalidParameter("--adversary exponential needs --error, by which no answer is wrong by more")
-            if self.queries is not None:
-                raise InvalidParameter("--adversary exponential asks all subsets: leave out --queries")
+            number = oracle.all_subsets(self.size, self.queries)
             if self.budget is not None and self.budget < number:
                 raise InvalidParameter(f"--budget {self.budget} is too small: all subsets are {number} questions")
-            return Plan(size=self.size, used=number, fresh=0, every=True, adversary=self.adversary, error=error)
+            return Plan(size=self.size, used=number, fresh=0, adversary=self.adversary, error=error)
         if error is not None and law is None:
             raise InvalidParameter("--error says nothing of errors of an unknown law: give --law too, or leave it out")
-        used, fresh = plan(self.size, self.queries, self.budget)
+        used, fresh = question_counts(self.size, self.queries, self.budget)
         variance = None
         if law is not None and law != "adversarial" and error is not None:
             variance = error**2 / (4 if law in NORMAL else 3)  # E²/3 of uniform errors, and about that of rounded ones
@@ -199,22 +192,26 @@ class OwnSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is asked: `used` random subsets for the reconstruction and `fresh` ones to check it; all, if `every`.
+    """What is asked: `used` random subsets for the reconstruction and `fresh` ones to check it, or all subsets.
 
     `adversary`: its name, None for the one whose reconstructions from two halves of the questions agree better.
-    `error`: E of answers to all subsets. `variance`: of the errors, None where it is not known.
+    `error`: E, for the exponential adversary. `variance`: of the errors, None where it is not known.
     """
 
     size: int
     used: int
     fresh: int
-    every: bool = False
     adversary: str | None = None
     error: float = 0.0
     variance: float | None = None
 
+    @property
+    def every(self) -> bool:
+        """Whether all subsets are asked."""
+        return self.adversary == "exponential"
 
-def plan(size: int, queries: int | None, budget: int | None) -> tuple[int, int]:
+
+def question_counts(size: int, queries: int | None, budget: int | None) -> tuple[int, int]:
     """How many questions are asked to reconstruct and to check: n·ln²n and a tenth of it, or as the budget allows.
 
     Raises `InvalidParameter` for numbers that cannot be asked, or that cannot do.
@@ -309,7 +306,10 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
         for name in names:
             one, other = halves[name] = [recover(name, used.part(rows)) for rows in HALVES]
             agree[name] = int(np.sum(one.bits == other.bits))
-    name = _better(names, agree, plan.size)
+    # Right bits agree, behind errors of any law: the adversary that agrees more with itself, the first unless clear.
+    name = names[0]
+    if len(names) > 1 and (agree[names[1]] or 0) > (agree[name] or 0) + math.sqrt(plan.size) / 2:
+        name = names[1]
     found = recover(name, used)
     # Either half predicts the answers of the other one.
     crosswise = [held_out_scale(*used.part(HALVES[1 - i]), one) for i, one in enumerate(halves[name])]
@@ -341,13 +341,6 @@ def _stopped(asking: Asking[Flags], answers: int, planned: int) -> str | None:
     if answers == planned:
         return None
     return asking.stopped or f"{planned - answers:,} of {planned:,} questions got no answer"
-
-
-def _better(names: Sequence[str], agree: Mapping[str, int | None], size: int) -> str:
-    """The adversary that agrees more with itself, as right bits do behind errors of any law; the first unless clear."""
-    first, *others = names
-    clear = [name for name in others if (agree[name] or 0) > (agree[first] or 0) + math.sqrt(size) / 2]
-    return max(clear, key=lambda name: agree[name] or 0, default=first)
 
 
 def _root_mean_square(errors: Floats) -> float:

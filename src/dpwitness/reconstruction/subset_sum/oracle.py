@@ -129,3 +129,11 @@ def check_exponential(size: int) -> None:
             f"size={size} is too large for the exponential adversary, which asks 2^{size} queries: at most "
             f"{EXPONENTIAL_LIMIT} people fit; use another one for more"
         )
+
+
+def all_subsets(size: int, queries: int | None) -> int:
+    """How many subsets the exponential adversary asks. Raises `InvalidParameter` for `queries` that are given."""
+    check_exponential(size)
+    if queries is not None:
+        raise InvalidParameter("--adversary exponential asks all subsets: leave out --queries")
+    return 1 << size
