@@ -162,7 +162,7 @@ class Waiting(Exception):  # no error: the attack goes on in another run, once i
 
 
 class Asking(Generic[Q]):
-    """The only way from an attack on a user's system to its answers.
+    """The only way from an attack on a system to its answers.
 
     Answers come from the transcript where it has them, then from the system. An attack that is deterministic given its
     seed and the answers asks the same questions again, so an interrupted one, or one whose questions a file carries,
@@ -171,19 +171,16 @@ class Asking(Generic[Q]):
     **Answers that stay out.** A system refuses a question, is down for a moment, or meets a quota; a file is filled in
     by half. A family chooses how it takes that:
 
-    - `ask_some` gives NaN for each question that has no answer, and goes on. Then `stopped` says why no more answers
-      come, None while they do, and `missing` how many did not. A family drops what is NaN, makes the best of the rest,
-      and reports `stopped`. Nothing is raised unless there is no answer at all.
+    - `ask_some` gives NaN for each question that has no answer, and goes on. A family drops what is NaN, makes the best
+      of the rest, and reports `stopped`. Nothing is raised unless there is no answer at all.
     - `ask` is for a family that can do nothing with a part: it raises `AttackStopped` at the first question without an
       answer, whose `answers` are those before it. The family catches this where it has something to say of what it
       knows by then. Where the asking is `partial`, it is `ask_some`.
 
     Attributes
     ----------
-    asked
-        Questions so far, those that the transcript answers included.
-    missing
-        How many of them got no answer.
+    asked, missing
+        Questions so far, those that the transcript answers included; how many of them got no answer.
     stopped
         Why no more answers come; None: they do.
     progress
@@ -191,8 +188,6 @@ class Asking(Generic[Q]):
 
     Parameters
     ----------
-    form
-        Of the family's questions and answers.
     system
         None: only the transcript answers, and `Waiting` is raised where it lacks questions, or all answers of a batch.
     limits
@@ -249,8 +244,7 @@ class Asking(Generic[Q]):
     def ask(self, questions: Iterable[Q]) -> NDArray[np.float64]:
         """The answers to questions that may all be asked at once, shape (questions,); ⊤ is 1 and ⊥ is 0.
 
-        Questions may be made as they are taken, from an iterator. Of a sequence that the budget has not enough for,
-        none is asked.
+        Of a sequence that the budget has not enough for, none is asked; of an iterator as many as it has.
 
         Raises
         ------
@@ -273,14 +267,9 @@ class Asking(Generic[Q]):
         return answers
 
     def ask_some(self, questions: Iterable[Q]) -> NDArray[np.float64]:
-        """As `ask`, but NaN for each question that gets no answer, shape (questions,); see `stopped` and `missing`.
+        """The answers, NaN for each question that gets none, shape (questions,); see `stopped` and `missing`.
 
-        Raises
-        ------
-        OracleFailed
-            Where the system raises, or gives what is no answer, and nothing was answered before.
-        Waiting
-            As `ask`.
+        Raises `OracleFailed` and `Waiting` where `ask` does.
         """
         answers, stopped = self._collect(iter(questions), whole=False)
         if stopped is not None:
@@ -295,13 +284,13 @@ class Asking(Generic[Q]):
         if self.transcript is None:
             return np.array([np.nan for _ in questions])
         rows = (self._find(self.form.written(question)) for question in questions)
-        return np.array([np.nan if row is None else _answer(row) for row in rows], np.float64)
+        return np.array([np.nan if row is None else row.value for row in rows], np.float64)
 
     def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[NDArray[np.float64], AttackStopped | None]:
         """The answers, NaN where there is none, and what ended the asking; `whole`: there the answers end, too."""
         if self.system is None:
             rows, stopped = self._of_file(questions, whole=whole)
-            return np.array([_answer(row) for row in rows], np.float64), stopped
+            return np.array([row.value for row in rows], np.float64), stopped
         answers = array("d")  # of millions of questions rows would take much memory
         stopped = None if self.stopped is None else AttackStopped(self.stopped)
         size, rate = self.system.at_once, self.limits.rate
@@ -314,7 +303,7 @@ class Asking(Generic[Q]):
                     self._fill([one for one in asked if one[1].answer is None], self.system, whole)
                 except AttackStopped as error:
                     stopped = error
-            answers.extend(_answer(row) for _, row in asked)
+            answers.extend(row.value for _, row in asked)
             if stopped is not None and whole:
                 break
             if stopped is not None and not self._unused:
@@ -399,15 +388,12 @@ class Asking(Generic[Q]):
             self._keep()
             if self.progress is not None:
                 self.progress(self.asked)
-            if not failed:
-                continue
-            if not self._answered and (whole or len(self._refused) >= REFUSED):
-                raise self._refused[0]
-            if whole:
-                raise AttackStopped(str(failed[0])) from failed[0]
-            if len(self._refused) >= REFUSED:
-                others = len(self._refused) - 1
-                raise AttackStopped(f"{self._refused[0]}; the {others} questions after it got no answer either")
+            if failed and (whole or len(self._refused) >= REFUSED):
+                first, others = (failed[0], 0) if whole else (self._refused[0], len(self._refused) - 1)
+                if not self._answered:
+                    raise first
+                more = f"; the {others} questions after it got no answer either" if others else ""
+                raise AttackStopped(f"{first}{more}") from first
         if allowed < len(batch):
             raise self._over_budget(len(batch) - allowed)
 
@@ -515,10 +501,6 @@ class Asking(Generic[Q]):
             clock.sleep(pause)
         if limits.rate is not None:
             self._next = now + pause + number / limits.rate
-
-
-def _answer(row: Row) -> float:
-    return np.nan if row.answer is None else row.answer
 
 
 def _short(value: object) -> str:

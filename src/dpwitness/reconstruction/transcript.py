@@ -191,6 +191,11 @@ class Row:
     place: str | None = None
     asked: bool = False
 
+    @property
+    def value(self) -> float:
+        """The answer, NaN where there is none."""
+        return math.nan if self.answer is None else self.answer
+
 
 class Transcript:
     """Questions and their answers, in the order in which they were asked first; some may have no answer.

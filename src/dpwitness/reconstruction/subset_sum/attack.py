@@ -107,7 +107,7 @@ class Simulation:
     queries: int | None = None
 
 
-def simulate(simulation: Simulation, truth: Bits | None, options: AttackOptions) -> SimulatedResult:
+def attack_simulated(simulation: Simulation, truth: Bits | None, options: AttackOptions) -> SimulatedResult:
     """Draw a secret unless it is given, ask a bundled target about it, and reconstruct it from the answers alone.
 
     Raises `InvalidParameter` for what does not fit the adversary.

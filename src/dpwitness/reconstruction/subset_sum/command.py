@@ -99,7 +99,9 @@ def run(arguments: argparse.Namespace) -> int:
     truth = read_truth(arguments.data, arguments.column, arguments.size)
     size = arguments.size if truth is None else len(truth)
     if not common.own_system:
-        return finish(arguments, attack.simulate(settings_of(attack.Simulation, arguments, size=size), truth, common))
+        return finish(
+            arguments, attack.attack_simulated(settings_of(attack.Simulation, arguments, size=size), truth, common)
+        )
     if size is None:
         raise InvalidParameter("--size is needed: how many people the subsets are made of")
     result = attack.attack_own_system(settings_of(attack.OwnSystem, arguments, size=size).plan(), truth, common)

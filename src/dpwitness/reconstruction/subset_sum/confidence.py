@@ -29,7 +29,7 @@ LEAST: Final = 0.02
 FURTHER: Final = np.append(0.0, np.geomspace(0.01, 10.0, 61))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Confidence:
     """What is claimed of a reconstruction without the truth, and on what that rests; None: not measured.
 

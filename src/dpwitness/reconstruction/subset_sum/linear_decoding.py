@@ -39,7 +39,7 @@ def suited(law: str) -> str:
     return "least-squares" if law in FITTED else "polynomial"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Reconstruction:
     """What an adversary made of the answers.
 

@@ -19,7 +19,7 @@ def standard_deviation(law: str, error: float) -> float:
     return float(round(error**2) ** 0.5 if law == "binomial" else error) / 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SimulatedResult(Result):
     """How much of the secret an attack on a bundled target recovered.
 
@@ -75,7 +75,7 @@ class SimulatedResult(Result):
         _plot_fractions(self.fractions, self.secret, path, title)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class OwnSystemResult(Result):
     """What an attack recovered from the user's system; `right` and `fraction_right` where --data has the truth."""
 
@@ -129,7 +129,7 @@ class OwnSystemResult(Result):
         _plot_fractions(self.fractions, self.truth, path, title)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class AllowedQueries(Result):
     """How many queries that hold one bit may be answered, and what simulated adversaries make of them (Theorem 5).
 
