@@ -16,9 +16,9 @@ def first_state(family: int) -> int:
 
 
 @helper
-def next_state(state: int) -> int:
-    """The state after that: the same in Python and in machine code."""
-    return state * 48_271 % 2_147_483_647
+def next_state(state: int, family: int) -> int:
+    """The state after that: the same in Python and in machine code. A negative family draws nothing."""
+    return state * 48_271 % 2_147_483_647 if family >= 0 else state
 
 
 @helper
@@ -59,7 +59,7 @@ def bounded_subset_sums(
     for j in range(queries):
         total, size = 0, 0
         for i in range(len(bits)):
-            state = next_state(state)
+            state = next_state(state, family)
             if is_member(state, family, j, i):
                 size += 1
                 total += bits[i]
@@ -98,7 +98,7 @@ def binomial_subset_sums(
     for j in range(queries):
         total = 0
         for i in range(len(bits)):
-            state = next_state(state)
+            state = next_state(state, family)
             if is_member(state, family, j, i):
                 total += bits[i]
         answers[j] = total + rng.binomial(fair_bits, 0.5) - fair_bits / 2
@@ -114,7 +114,7 @@ def packed_subsets(size: int, queries: int, family: int) -> NDArray[np.uint8]:
     state = first_state(family)
     for j in range(queries):
         for i in range(size):
-            state = next_state(state)
+            state = next_state(state, family)
             if is_member(state, family, j, i):
                 packed[j, i // 8] |= 1 << (i % 8)
     return packed
