@@ -42,49 +42,29 @@ def query_count(size: int) -> int:
 
 
 def subset_family(size: int, queries: int, family: int) -> Subsets:
-    """The subsets that the bundled targets answer: who is in which.
+    """The subsets that the bundled targets answer: `queries` of them, of `size` people.
 
-    Parameters
-    ----------
-    size, queries
-        How many people and how many subsets.
-    family
-        The seed of random subsets; negative: subset j is the binary digits of j.
-
-    Returns
-    -------
-    Subsets
-        `queries` subsets of `size` people. Raises `InvalidParameter` for a size that `query_count` refuses.
+    `family`: the seed of random subsets; negative: subset j is the binary digits of j. Raises `InvalidParameter` for a
+    size that `query_count` refuses.
     """
     check_size(size)
     return Subsets(_compiled("packed_subsets")(size, queries, family), size)
 
 
 def ask(secret: Data, error: float, queries: int, law: str, family: int, rng: np.random.Generator) -> Floats:
-    """Answers of a bundled target about the secret, shape (queries,), in counts.
+    """Answers of a bundled target about the secret bits, shape (queries,), in counts; `family` as of `subset_family`.
 
-    Parameters
-    ----------
-    secret
-        The bits, shape (n,).
-    error
-        E, in counts.
-    law
-        One of `LAWS`: those of `bounded_subset_sums`, or "binomial" for `binomial_subset_sums` with R = E² fair bits,
-        whose error has the standard deviation E/2, or "gaussian": exact sums and normal errors of that deviation.
-    family
-        Which subsets, as `subset_family` takes it.
+    `law`: those of `bounded_subset_sums`, or "binomial" for `binomial_subset_sums` with R = E² fair bits, whose error
+    has the standard deviation E/2, or "gaussian": exact sums and normal errors of that deviation.
     """
     bits = np.ascontiguousarray(secret, np.int64)
-    answers: Floats
+    bounded: Callable[..., Floats] = _compiled("bounded_subset_sums")
+    binomial: Callable[..., Floats] = _compiled("binomial_subset_sums")
     if law == "binomial":
-        answers = _compiled("binomial_subset_sums")(rng, bits, round(error**2), queries, family)
-    elif law == "gaussian":
-        exact = _compiled("bounded_subset_sums")(rng, bits, 0.0, queries, "rounding", family)
-        answers = exact + rng.normal(0.0, error / 2, queries)
-    else:
-        answers = _compiled("bounded_subset_sums")(rng, bits, float(error), queries, law, family)
-    return answers
+        return binomial(rng, bits, round(error**2), queries, family)
+    if law == "gaussian":
+        return bounded(rng, bits, 0.0, queries, "rounding", family) + rng.normal(0.0, error / 2, queries)
+    return bounded(rng, bits, float(error), queries, law, family)
 
 
 @cache

@@ -57,16 +57,8 @@ def normal_confidence_bound(deviation: float, answers: int, limit: float) -> flo
     """Bound the probability that |confidence| reaches `limit` within `answers` answers with normal errors.
 
     The walk is a Brownian motion with drift, looked at after every answer; that it ever reaches a limit is known
-    exactly for all times in between (Karatzas & Shreve 1991, 3.5.C).
-
-    Parameters
-    ----------
-    deviation
-        The errors' standard deviation, in counts.
-    answers
-        How many queries hold the bit.
-    limit
-        In nats, δ′ of the lecture.
+    exactly for all times in between (Karatzas & Shreve 1991, 3.5.C). `deviation` of the errors in counts, `limit` in
+    nats.
     """
     from scipy.stats import norm
 
@@ -117,16 +109,8 @@ def allowed_queries(law: str, error: float, delta: float, failure: float) -> int
     An adversary who knows all other bits then takes the bit for 0 or 1 with a probability below 1/2 + δ after each of
     the answers, but with probability `failure`, over the errors. The bound is proved; the walk itself may take longer.
 
-    Parameters
-    ----------
-    law
-        "binomial" errors of R = E² fair bits, or "gaussian" ones of standard deviation E/2.
-    error
-        E, in counts.
-    delta
-        δ, between 0 and 1/2.
-    failure
-        Between 0 and 1.
+    `law`: "binomial" errors of R = E² fair bits, or "gaussian" ones of standard deviation E/2, `error` being E in
+    counts. `delta` lies between 0 and 1/2, `failure` between 0 and 1. Raises `InvalidParameter`.
     """
     limit = threshold(delta)
     if not 0 < failure < 1:
