@@ -131,7 +131,7 @@ def attack(name: str, size: int, seed: int) -> tuple[Floats, Any]:
     used, fresh = question_counts(size, None, None)
     asking = Asking(FORM, system_of(system(name, bits, rng), FORM, seed=seed))
     found = reconstruct(asking, seed, Plan(size=size, used=used, fresh=fresh), Deadline(math.inf))
-    return found.confidence.bits, found.found.bits == bits
+    return found.confidence.bits, found.reconstruction.bits == bits
 
 
 def measure(name: str, size: int, systems: int, first: int = 0) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def right_of_claimed(answers, systems):
         found, bits = attacked(answers, seed)
         some = found.confidence.bits > 0.5
         claims += found.confidence.bits[some].tolist()
-        right += (found.found.bits == bits)[some].tolist()
+        right += (found.reconstruction.bits == bits)[some].tolist()
     return np.array(claims), np.array(right)
 
 
@@ -102,7 +102,7 @@ def test_of_bits_claimed_with_a_probability_as_many_are_right(answers):
 @pytest.mark.parametrize("offset", [0, 16, -300])
 def test_an_honest_system_is_claimed_to_be_nearly_known(offset):
     found, bits = attacked(lambda q, b, g: offset + b[q].sum() + g.normal(0, 2), 1)
-    assert np.array_equal(found.found.bits, bits)
+    assert np.array_equal(found.reconstruction.bits, bits)
     assert found.confidence.expected_right > 0.9 * SIZE
     assert abs(found.confidence.scale - 1) < 4 * found.confidence.scale_error
     assert found.confidence.fresh_error < 0.8 * found.confidence.fresh_error_of_constant

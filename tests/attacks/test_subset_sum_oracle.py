@@ -127,7 +127,7 @@ def test_the_end_of_the_time_leaves_what_was_answered():
     asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
     found = reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
     assert found.stopped == "--max-time is over after 99 questions, and the attack asks more: allow more time"
-    assert found.found.bits.tolist() == secret().tolist()
+    assert found.reconstruction.bits.tolist() == secret().tolist()
     end[0] = 30
     asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
     with pytest.raises(AttackStopped, match="over after 29 questions"):
@@ -234,15 +234,15 @@ def test_an_unforeseen_quota_ends_in_the_result_of_the_answers_there_are():
     found = asked(system, 64)
     assert found.stopped.startswith("oracle Quota raised ConnectionError: quota at question 801, [")
     assert found.confidence.fresh_questions == 72
-    assert np.sum(found.found.bits == system.bits) >= 62
-    assert 58 < found.confidence.expected_right <= np.sum(found.found.bits == system.bits)
+    assert np.sum(found.reconstruction.bits == system.bits) >= 62
+    assert 58 < found.confidence.expected_right <= np.sum(found.reconstruction.bits == system.bits)
 
 
 def test_failed_calls_and_refused_questions_among_many_answers():
     system = Quota(64, 17, 300, *range(500, 504))  # the third question is refused however often it is asked
     found = asked(system, 64)
     assert found.stopped == "1 of 1,218 questions got no answer"
-    assert np.array_equal(found.found.bits, system.bits)
+    assert np.array_equal(found.reconstruction.bits, system.bits)
 
 
 def test_too_few_answers_say_how_many_it_takes():

@@ -218,14 +218,14 @@ def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, An
     if place is None:
         new = Transcript(form.family, options.seed_or_fresh(), settings)
         return new, new.state
-    found = read_transcript(place, form)
-    found.require(options.seed, settings, form.of_system, place)
-    before = found.state
+    transcript = read_transcript(place, form)
+    transcript.require(options.seed, settings, form.of_system, place)
+    before = transcript.state
     if begun is not None and answers is not None:
         same = answers != STDIN and os.path.exists(answers) and os.path.samefile(begun, answers)
         if not same:
-            add_answers(found, answers, form)
-    return found, before
+            add_answers(transcript, answers, form)
+    return transcript, before
 
 
 def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:

@@ -214,7 +214,7 @@ class Transcript:
         self.family, self.seed = family, seed
         self.settings = _as_read(settings)
         self.rows: list[Row] = []
-        self._next = 0  # the place after the last row found: mostly the next one to be
+        self._next = 0  # the place after the row of the last question: mostly the next one to be
         self._last = 0  # the largest number of a row that there ever was
         self._places: dict[str, deque[Row]] | None = None  # by the question; made where the next row is another one
 
@@ -322,11 +322,11 @@ def read_transcript(path: str, form: Form[Q]) -> Transcript:
     if attack.get("family") != form.family:
         raise InvalidData(f"{shown(path)} is of the family {attack.get('family')!r:.60}, not {form.family!r}")
     settings = {name: value for name, value in attack.items() if name not in ("family", "seed")}
-    found = Transcript(form.family, attack["seed"], settings)
+    transcript = Transcript(form.family, attack["seed"], settings)
     for record in records:
-        found.put(Row(record.id, record.question, _read(record, form), record.place))
-    found.begin()
-    return found
+        transcript.put(Row(record.id, record.question, _read(record, form), record.place))
+    transcript.begin()
+    return transcript
 
 
 def add_answers(transcript: Transcript, path: str, form: Form[Q]) -> None:
@@ -372,5 +372,5 @@ def _key(question: Any) -> str:
 
 def _as_read(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a file has them: lists for tuples."""
-    found: dict[str, Any] = json.loads(json.dumps(dict(settings)))
-    return found
+    read: dict[str, Any] = json.loads(json.dumps(dict(settings)))
+    return read

@@ -131,12 +131,12 @@ def attack_simulated(simulation: Simulation, truth: Bits | None, options: Attack
     answers = oracle.ask(secret, error, queries, law, family, rng)
     started = time.perf_counter()
     if exponential:
-        found = _weeded(answers, error, None)
+        reconstruction = _recover_from_all_subsets(answers, error, None)
     else:
         subsets = oracle.subset_family(size, queries, family)
         options.require_time(deadline, "--queries or --size")
-        found = decode(adversary, Sample(subsets, answers), deadline)
-    right, ones = int(np.sum(found.bits == secret)), int(secret.sum())
+        reconstruction = decode(adversary, Sample(subsets, answers), deadline)
+    right, ones = int(np.sum(reconstruction.bits == secret)), int(secret.sum())
     return SimulatedResult(
         attack=options.attack,
         adversary=adversary,
@@ -148,12 +148,12 @@ def attack_simulated(simulation: Simulation, truth: Bits | None, options: Attack
         right=right,
         fraction_right=right / size,
         guessing=max(ones, size - ones) / size,
-        expected_right=found.expected_right,
-        largest_residual=found.largest_residual,
+        expected_right=reconstruction.expected_right,
+        largest_residual=reconstruction.largest_residual,
         seed=seed,
         seconds=time.perf_counter() - started,
         secret=secret,
-        fractions=found.fractions,
+        fractions=reconstruction.fractions,
     )
 
 
@@ -241,19 +241,19 @@ def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) ->
     )
     if ended is None:
         return None
-    outcome, found = ended.found, ended.found.found
-    right = None if truth is None else int(np.sum(found.bits == truth))
+    outcome, reconstruction = ended.found, ended.found.reconstruction
+    right = None if truth is None else int(np.sum(reconstruction.bits == truth))
     return OwnSystemResult(
         attack=options.attack,
         asked=ended.asked,
         adversary=outcome.adversary,
         size=plan.size,
-        recovered=found.bits,
-        fractions=found.fractions,
+        recovered=reconstruction.bits,
+        fractions=reconstruction.fractions,
         confidence=outcome.confidence,
-        spread=found.spread,
-        offset=found.offset,
-        largest_residual=found.largest_residual,
+        spread=reconstruction.spread,
+        offset=reconstruction.offset,
+        largest_residual=reconstruction.largest_residual,
         right=right,
         fraction_right=None if right is None else right / plan.size,
         stopped=outcome.stopped,
@@ -267,7 +267,7 @@ def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) ->
 class Outcome:
     """What came of an attack: `adversary`'s reconstruction, what is claimed of it, why it stopped early, if it did."""
 
-    found: Reconstruction
+    reconstruction: Reconstruction
     adversary: str
     confidence: Confidence
     stopped: str | None
@@ -279,7 +279,7 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
     Raises `AttackStopped` where these are too few.
     """
     if plan.every:
-        return _of_all_subsets(asking, plan)
+        return _reconstruct_from_all_subsets(asking, plan)
     planned = plan.used + plan.fresh
     subsets = Subsets.drawn(np.random.default_rng([seed, STREAM]), max(planned, asking.last_answered), plan.size)
     answers = asking.ask_some(iter(subsets.part(slice(0, planned))))
@@ -310,12 +310,12 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
     name = names[0]
     if len(names) > 1 and (agree[names[1]] or 0) > (agree[name] or 0) + math.sqrt(plan.size) / 2:
         name = names[1]
-    found = recover(name, used)
+    reconstruction = recover(name, used)
     # Either half predicts the answers of the other one.
     crosswise = [held_out_scale(*used.part(HALVES[1 - i]), one) for i, one in enumerate(halves[name])]
-    scale = pooled_scale([held_out_scale(*fresh, found), pooled_scale(crosswise, correlation=CROSSWISE)])
+    scale = pooled_scale([held_out_scale(*fresh, reconstruction), pooled_scale(crosswise, correlation=CROSSWISE)])
     if name == "least-squares":
-        claims = claims_of_fit(found, scale)
+        claims = claims_of_fit(reconstruction, scale)
         basis = "the least probability of each bit that answers it was not made of leave open"
     else:
         claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree[name]))
@@ -327,13 +327,15 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
         bits=claims,
         basis=basis,
         fresh_questions=kept,
-        fresh_error=_root_mean_square(fresh.subsets.sums(found.fractions) + found.offset - fresh.answers),
+        fresh_error=_root_mean_square(
+            fresh.subsets.sums(reconstruction.fractions) + reconstruction.offset - fresh.answers
+        ),
         fresh_error_of_constant=_root_mean_square(used.answers.mean() - fresh.answers),
         halves_agree_on=agree[name],
         scale=None if scale is None else scale.value,
         scale_error=None if scale is None else scale.error,
     )
-    return Outcome(found=found, adversary=name, confidence=confidence, stopped=stopped)
+    return Outcome(reconstruction=reconstruction, adversary=name, confidence=confidence, stopped=stopped)
 
 
 def _stopped(asking: Asking[Flags], answers: int, planned: int) -> str | None:
@@ -347,25 +349,25 @@ def _root_mean_square(errors: Floats) -> float:
     return float(np.sqrt(np.mean(errors**2)))
 
 
-def _of_all_subsets(asking: Asking[Flags], plan: Plan) -> Outcome:
+def _reconstruct_from_all_subsets(asking: Asking[Flags], plan: Plan) -> Outcome:
     """The exponential adversary: all subsets, in the order of their numbers."""
     people = np.arange(plan.size)
     answers = asking.ask_some((number >> people) & 1 == 1 for number in range(1 << plan.size))
     known = np.isfinite(answers)
-    found = _weeded(answers, plan.error, known)
+    reconstruction = _recover_from_all_subsets(answers, plan.error, known)
     right, basis = max(1 - 4 * plan.error / plan.size, 0.5), "Theorem 2, if no answer is wrong by more than E"
     if not known.all():
         right, basis = 0.5, "none: Theorem 2 takes the answers to all subsets"
     claims = np.full(plan.size, right)
     return Outcome(
-        found=found,
+        reconstruction=reconstruction,
         adversary="exponential",
         confidence=Confidence(expected_right=float(claims.sum()), bits=claims, basis=basis),
         stopped=_stopped(asking, int(known.sum()), len(answers)),
     )
 
 
-def _weeded(answers: Floats, error: float, known: NDArray[np.bool_] | None) -> Reconstruction:
+def _recover_from_all_subsets(answers: Floats, error: float, known: NDArray[np.bool_] | None) -> Reconstruction:
     """What the exponential adversary makes of answers to all subsets, and by how much it misses those that are known.
 
     An answer that there is not, NaN, contradicts no list of bits.

@@ -88,17 +88,19 @@ class Scale:
         return self.value > SHOWN * self.error and self.zero >= -SHOWN * self.zero_error
 
 
-def held_out_scale(
-    subsets: Subsets, answers: Floats, found: Reconstruction, expected: float | None = None
-) -> Scale | None:
+def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruction) -> Scale | None:
     """The scale that answers show which a reconstruction was not made of, beside a constant and the subsets' sizes.
 
-    `expected`: the scale that the reconstruction itself expects if the answers are sums of bits, since some of its bits
-    are wrong. None: nothing can be said, as where all bits are alike, which predicts no more than a constant does.
+    In parts of the scale that the reconstruction itself expects, since some of its bits are wrong. None: nothing can be
+    said, as where all bits are alike, which predicts no more than a constant does.
     """
-    expected = _expected_scale(found) if expected is None else expected
+    expected = _expected_scale(reconstruction)
     columns = np.column_stack(
-        [subsets.sums(found.bits.astype(np.float64)), subsets.sums(np.ones(subsets.people)), np.ones(len(answers))]
+        [
+            subsets.sums(reconstruction.bits.astype(np.float64)),
+            subsets.sums(np.ones(subsets.people)),
+            np.ones(len(answers)),
+        ]
     )
     spare = len(answers) - columns.shape[1]
     if spare < 2 or expected < LEAST or np.linalg.matrix_rank(columns) < columns.shape[1]:
@@ -116,12 +118,12 @@ def held_out_scale(
     )
 
 
-def _expected_scale(found: Reconstruction) -> float:
+def _expected_scale(reconstruction: Reconstruction) -> float:
     """The scale that a least-squares fit expects fresh answers to show, 1 where all its bits are certain."""
-    ones = found.bits == 1
-    if found.expected_right is None or ones.all() or not ones.any():
+    ones = reconstruction.bits == 1
+    if reconstruction.expected_right is None or ones.all() or not ones.any():
         return 1.0
-    return float(found.fractions[ones].mean() - found.fractions[~ones].mean())
+    return float(reconstruction.fractions[ones].mean() - reconstruction.fractions[~ones].mean())
 
 
 def pooled_scale(scales: Sequence[Scale | None], *, correlation: float = 0.0) -> Scale | None:

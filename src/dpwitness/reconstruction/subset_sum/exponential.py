@@ -93,9 +93,9 @@ def exponential_adversary(answers: Floats, error: float) -> NDArray[np.int64]:
         raise InvalidParameter(f"{answers.size} answers are not those to all subsets: give 2ⁿ of them")
     check_exponential(size)
     check_error(error)
-    found = int(_weed(answers, error + TOLERANCE))
-    if found < 0:
+    candidate = int(_weed(answers, error + TOLERANCE))
+    if candidate < 0:
         raise InvalidParameter(
             f"no list of {size} bits agrees with all answers within error={error:g}: give a larger one"
         )
-    return (found >> np.arange(size)) & 1
+    return (candidate >> np.arange(size)) & 1

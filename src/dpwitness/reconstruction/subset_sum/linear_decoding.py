@@ -128,17 +128,17 @@ class Subsets:
 
     def moments(self, answers: Floats) -> Floats:
         """Qᵀ·answers, shape (people,)."""
-        found = np.zeros(self.people)
+        total = np.zeros(self.people)
         for rows, block in self._blocks(np.float64):
-            found += block.T @ answers[rows]
-        return found
+            total += block.T @ answers[rows]
+        return total
 
     def gram(self) -> Floats:
         """QᵀQ: in how many subsets two people are together, shape (people, people)."""
-        found = np.zeros((self.people, self.people))
+        total = np.zeros((self.people, self.people))
         for _, block in self._blocks(np.float32):  # exact: a block has fewer than 2²⁴ rows
-            found += block.T @ block
-        return found
+            total += block.T @ block
+        return total
 
     def _blocks(self, kind: type[np.floating[Any]]) -> Iterator[tuple[slice, NDArray[Any]]]:
         step = max(BLOCK // self.people, 1)
