@@ -12,7 +12,7 @@ from dpwitness.events.encoding import NOT_A_NUMBER
 from dpwitness.mechanisms.resolve import How, as_mechanism
 from dpwitness.neighbours import as_finite_numbers
 from dpwitness.reconstruction.table_builder.candidates import whole_count
-from dpwitness.reconstruction.table_builder.systems import NoiseLaw, maximum_entropy, uniform
+from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, maximum_entropy, uniform
 from dpwitness.reconstruction.table_builder.theory import rounded_error_law
 
 TARGETS = [
