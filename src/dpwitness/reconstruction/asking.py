@@ -175,7 +175,7 @@ class Asking(Generic[Q]):
       of the rest, and reports `stopped`. Nothing is raised unless there is no answer at all.
     - `ask` is for a family that can do nothing with a part: it raises `AttackStopped` at the first question without an
       answer, whose `answers` are those before it. The family catches this where it has something to say of what it
-      knows by then. Where the asking is `partial`, it is `ask_some`.
+      knows by then.
 
     Attributes
     ----------
@@ -196,8 +196,6 @@ class Asking(Generic[Q]):
         Gets all questions and answers; None: they are not kept.
     save
         Writes the transcript; called every few seconds, and by the caller at the end. None: it is not written.
-    partial
-        Whether `ask` is `ask_some`: for a family all of whose parts take NaN for an answer.
     offer
         Without a system: whether new questions can be written into the transcript, to be answered for another run.
     """
@@ -210,7 +208,6 @@ class Asking(Generic[Q]):
         limits: Limits | None = None,
         transcript: Transcript | None = None,
         save: Callable[[], None] | None = None,
-        partial: bool = False,
         offer: bool = True,
     ) -> None:
         if system is None and transcript is None:
@@ -219,7 +216,7 @@ class Asking(Generic[Q]):
         self.progress: Callable[[int], None] | None = None
         self.asked = self.missing = 0
         self.stopped: str | None = None
-        self._partial, self._offer = partial, offer
+        self._offer = offer
         self._next = -np.inf
         self._save, self._saved, self._between = save, self.limits.clock.now(), SAVE_EVERY
         self._unused = 0  # answers of the transcript that were not asked for
@@ -256,8 +253,6 @@ class Asking(Generic[Q]):
         Waiting
             Where there is no system and the transcript answers none of these questions, or lacks some of them.
         """
-        if self._partial:
-            return self.ask_some(questions)
         if isinstance(questions, Sized) and len(questions) - self._unused > self.left:
             raise self._over_budget(len(questions) - self._unused)
         answers, stopped = self._collect(iter(questions), whole=True)

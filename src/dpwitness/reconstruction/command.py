@@ -139,8 +139,6 @@ def attack_own(
     form: Form[Q],
     settings: Mapping[str, Any],
     attack: Callable[[Asking[Q], int], R],
-    *,
-    partial: bool = False,
 ) -> Ended[R] | None:
     """Run an attack on the system that the options name; None where its questions wait in a file, which is then said.
 
@@ -154,8 +152,6 @@ def attack_own(
     attack
         From what it may ask and its seed to what it found; it must ask the same again when it gets the same answers.
         How it goes on without some of them says `Asking`.
-    partial
-        As `Asking` takes it.
 
     Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
     the attack, --ask FILE has its questions and answers; where the process is killed, those of some seconds before.
@@ -176,7 +172,6 @@ def attack_own(
         limits=limits,
         transcript=None if options.ask is None and options.answers is None else transcript,
         save=save if _replaceable(options.ask) else None,
-        partial=partial,
         offer=options.ask is not None,
     )
     try:
@@ -243,59 +238,3 @@ def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
 def finish(arguments: argparse.Namespace, result: Result) -> int:
     """Print a result, write --save and --plot; return the exit code."""
     return hand_over(arguments, NOT_REFUTED, result.to_json, result.text, plot=result.plot)
-
-
-# The same by parsed arguments, for commands that do not make frozen settings of them yet.
-
-
-def _options(arguments: argparse.Namespace) -> AttackOptions:
-    return settings_of(AttackOptions, arguments)
-
-
-def seed_of(arguments: argparse.Namespace) -> int:
-    """See `AttackOptions`."""
-    return _options(arguments).seed_or_fresh()
-
-
-def deadline_of(arguments: argparse.Namespace) -> Deadline:
-    """See `AttackOptions`."""
-    return _options(arguments).deadline()
-
-
-def require_time(arguments: argparse.Namespace, deadline: Deadline, smaller: str) -> None:
-    """See `AttackOptions`."""
-    _options(arguments).require_time(deadline, smaller)
-
-
-def is_real(arguments: argparse.Namespace) -> bool:
-    """See `AttackOptions`."""
-    return _options(arguments).own_system
-
-
-def refuse_limits(arguments: argparse.Namespace) -> None:
-    """See `AttackOptions`."""
-    _options(arguments).require_own_system()
-
-
-def attack_system(
-    arguments: argparse.Namespace,
-    form: Form[Q],
-    settings: Mapping[str, Any],
-    attack: Callable[[Asking[Q], int], R],
-    *,
-    partial: bool = False,
-) -> R | None:
-    """See `attack_own`."""
-    ended = attack_own(_options(arguments), form, settings, attack, partial=partial)
-    return None if ended is None else ended.found
-
-
-def described(arguments: argparse.Namespace, asking: Asking[Any]) -> dict[str, Any]:
-    """What results of all families say of the system and of what it was asked."""
-    return {
-        "oracle": arguments.oracle or "files",
-        "questions": asking.asked,
-        "unanswered": asking.missing,
-        "budget": arguments.budget,
-        "rate": arguments.rate,
-    }
