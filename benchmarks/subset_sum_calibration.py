@@ -124,7 +124,8 @@ def attack(name: str, size: int, seed: int) -> tuple[Floats, Any]:
     """Claims and whether each is right, shape (size,), of an attack on a fresh system."""
     from dpwitness.machine import Deadline
     from dpwitness.reconstruction.asking import Asking, system_of
-    from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, question_counts, reconstruct
+    from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
+    from dpwitness.reconstruction.subset_sum.oracle import FORM
 
     rng = np.random.default_rng([LAWS.index(name), size, seed])
     bits = rng.integers(0, 2, size)

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking, system_of
-from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, question_counts, reconstruct
+from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.confidence import claims_of_fit, held_out_scale
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     Reconstruction,
@@ -18,7 +18,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     least_squares_adversary,
     polynomial_adversary,
 )
-from dpwitness.reconstruction.subset_sum.oracle import query_count
+from dpwitness.reconstruction.subset_sum.oracle import FORM, query_count
 from running import scaled
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "subset_sum_calibration.py"

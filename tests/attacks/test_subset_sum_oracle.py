@@ -12,7 +12,8 @@ from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking, Clock, Limits, system_of
 from dpwitness.reconstruction.subset_sum import Oracle
-from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, question_counts, reconstruct
+from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
+from dpwitness.reconstruction.subset_sum.oracle import FORM
 
 MINE = """
 import numpy as np

@@ -9,7 +9,6 @@ import io
 import json
 import math
 import numbers
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -216,7 +215,9 @@ class Transcript:
         self.rows: list[Row] = []
         self._next = 0  # the place after the row of the last question: mostly the next one to be
         self._last = 0  # the largest number of a row that there ever was
-        self._places: dict[str, deque[Row]] | None = None  # by the question; made where the next row is another one
+        self._places: dict[str, deque[int]] | None = (
+            None  # of rows by their question; filled where the next row is another one
+        )
 
     @property
     def answered(self) -> int:
@@ -234,14 +235,14 @@ class Transcript:
         if place >= len(self.rows) or self.rows[place].asked or self.rows[place].question != question:
             if self._places is None:
                 self._places = {}
-                for row in self.rows:
-                    self._places.setdefault(_key(row.question), deque()).append(row)
-            same = self._places.get(_key(question), ())
-            while same and same[0].asked:
+                for number, row in enumerate(self.rows):
+                    self._places.setdefault(_key(row.question), deque()).append(number)
+            same = self._places.get(_key(question), deque())
+            while same and self.rows[same[0]].asked:
                 same.popleft()
             if not same:
                 return None
-            place = bisect_left(self.rows, same[0].id, key=lambda row: row.id)
+            place = same[0]
         self.rows[place].asked, self._next = True, place + 1
         return self.rows[place]
 

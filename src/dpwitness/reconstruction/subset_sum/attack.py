@@ -7,7 +7,7 @@ checking, and two halves of the others are compared.
 import math
 import time
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,8 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     polynomial_adversary,
     suited,
 )
+from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.report import OwnSystemResult, SimulatedResult
-from dpwitness.reconstruction.transcript import Form, as_number
 
 #: Of the simulated system, where the options say nothing.
 SIZE: Final = 128
@@ -54,26 +54,6 @@ HALVES: Final = (slice(0, None, 2), slice(1, None, 2))
 CROSSWISE: Final = 2 / math.pi
 #: Tells the generator of the subsets from all others made of the same seed.
 STREAM: Final = 1
-
-
-class Oracle(Protocol):
-    """A system under attack: the user's own, behind `--oracle`.
-
-    It may also be an object with `ask_all(questions)`, a list of subsets → as many answers.
-    """
-
-    def __call__(self, subset: NDArray[np.bool_], /) -> float:
-        """The noisy sum of the secret bits of the people who are True in `subset`, shape (people,)."""
-
-
-FORM: Final[Form[Flags]] = Form(
-    family="subset_sum",
-    answer="a finite number",
-    written=lambda subset: np.flatnonzero(subset).tolist(),  # the people of the subset, from 0
-    handed=np.copy,
-    read=as_number,
-    of_system=("size",),
-)
 
 
 class Sample(NamedTuple):

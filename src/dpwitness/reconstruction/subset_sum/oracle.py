@@ -1,23 +1,22 @@
 """The system under attack: subsets of people go in, sums of their secret bits with small errors come out.
 
-Dinur & Nissim, Revealing information while preserving privacy, PODS 2003. The bundled targets answer, wrong by at most
-E; here are the limits of what may be asked about how many people.
+Dinur & Nissim, Revealing information while preserving privacy, PODS 2003. It is the user's own, as `Oracle` and
+`FORM` say, or a bundled target, whose answers `ask` gives; and how much may be asked about how many people.
 """
 
 import math
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.neighbours import Data
-from dpwitness.reconstruction.subset_sum.linear_decoding import Subsets
-
-Floats = NDArray[np.float64]
+from dpwitness.reconstruction.subset_sum.linear_decoding import Flags, Floats, Subsets
+from dpwitness.reconstruction.transcript import Form, as_number
 
 #: Where the attacked mechanisms are; imported when first asked.
 TARGETS: Final = "dpwitness.algorithms.subset_sum"
@@ -30,6 +29,26 @@ LARGEST_MATRIX: Final = 1 << 31
 EXPONENTIAL_LIMIT: Final = 24
 #: E² fair bits of binomial errors fit into 64 bits.
 LARGEST_ERROR: Final = 10**6
+
+
+class Oracle(Protocol):
+    """A system under attack: the user's own, behind `--oracle`.
+
+    It may also be an object with `ask_all(questions)`, a list of subsets → as many answers.
+    """
+
+    def __call__(self, subset: NDArray[np.bool_], /) -> float:
+        """The noisy sum of the secret bits of the people who are True in `subset`, shape (people,)."""
+
+
+FORM: Final[Form[Flags]] = Form(
+    family="subset_sum",
+    answer="a finite number",
+    written=lambda subset: np.flatnonzero(subset).tolist(),  # the people of the subset, from 0
+    handed=np.copy,
+    read=as_number,
+    of_system=("size",),
+)
 
 
 def query_count(size: int) -> int:
