@@ -137,7 +137,7 @@ class Ended(Generic[R]):
 def attack_own(
     options: AttackOptions,
     form: Form[Q],
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     attack: Callable[[Asking[Q], int], R],
 ) -> Ended[R] | None:
     """Run an attack on the system that the options name; None where its questions wait in a file, which is then said.
@@ -205,7 +205,7 @@ def _replaceable(ask: str | None) -> bool:
     return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask)) and not ask.startswith(STREAMS)
 
 
-def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, Any]) -> tuple[Transcript, State]:
+def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, object]) -> tuple[Transcript, State]:
     """What was asked before, from the files that there are, else nothing, and a seed; and the state of --ask FILE."""
     ask, answers = options.ask, options.answers
     begun = ask if ask is not None and os.path.isfile(ask) and os.path.getsize(ask) > 0 else None

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -49,8 +49,8 @@ class Form(Generic[Q]):
 
     family: str
     answer: str
-    written: Callable[[Q], Any]
-    handed: Callable[[Q], Any]
+    written: Callable[[Q], object]
+    handed: Callable[[Q], object]
     read: Callable[[object], float | None]
     of_system: tuple[str, ...] = ()
 
@@ -92,9 +92,9 @@ class Record:
 
     place: str
     id: int
-    answer: Any
-    question: Any
-    attack: Any
+    answer: object
+    question: object
+    attack: object
 
 
 def read_records(path: str) -> list[Record]:
@@ -117,7 +117,7 @@ def read_records(path: str) -> list[Record]:
     return [records[number] for number in sorted(records)]
 
 
-def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, object]]]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -131,7 +131,7 @@ def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield place, fields
 
 
-def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, object]]]:
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)  # as spreadsheets of all countries write it
     rows = iter(_csv_rows(text, name, delimiter))
@@ -159,7 +159,7 @@ def _csv_rows(text: str, name: str, delimiter: str) -> list[tuple[int, list[str]
         csv.field_size_limit(before)
 
 
-def _value(cell: str) -> Any:
+def _value(cell: str) -> object:
     """What a cell holds: JSON, a text that is none, or nothing."""
     if not cell:
         return None
@@ -185,7 +185,7 @@ class Row:
     """
 
     id: int
-    question: Any
+    question: object
     answer: float | None = None
     place: str | None = None
     asked: bool = False
@@ -209,7 +209,7 @@ class Transcript:
         What the questions follow from: the family's name, the attack's seed and its options, as JSON values.
     """
 
-    def __init__(self, family: str, seed: int, settings: Mapping[str, Any]) -> None:
+    def __init__(self, family: str, seed: int, settings: Mapping[str, object]) -> None:
         self.family, self.seed = family, seed
         self.settings = _as_read(settings)
         self.rows: list[Row] = []
@@ -229,7 +229,7 @@ class Transcript:
         """Numbers and answers of all rows: what has to be written if it changes."""
         return [(row.id, row.answer) for row in self.rows]
 
-    def find(self, question: Any) -> Row | None:
+    def find(self, question: object) -> Row | None:
         """The first row of this question that was not found before in this run; None: there is none."""
         place = self._next
         if place >= len(self.rows) or self.rows[place].asked or self.rows[place].question != question:
@@ -272,7 +272,7 @@ class Transcript:
         """Write the file: CSV where its name ends so, else JSON lines. Raises `InvalidData`."""
         write_atomically(path, self._csv() if path.lower().endswith(".csv") else self._json_lines())
 
-    def require(self, seed: int | None, settings: Mapping[str, Any], of_system: Sequence[str], path: str) -> None:
+    def require(self, seed: int | None, settings: Mapping[str, object], of_system: Sequence[str], path: str) -> None:
         """Take over new settings; what is asked may change by them, answers keep their questions.
 
         Raises `InvalidData` unless the seed (None: not given) and the settings `of_system` are those of the file.
@@ -286,7 +286,7 @@ class Transcript:
                 )
         self.settings = asked
 
-    def _fields(self) -> Iterable[dict[str, Any]]:
+    def _fields(self) -> Iterable[dict[str, object]]:
         attack = {"family": self.family, "seed": self.seed, **self.settings}
         for place, row in enumerate(self.rows):
             answer = row.answer
@@ -360,18 +360,18 @@ def _read(record: Record, form: Form[Q]) -> float | None:
     return answer
 
 
-def shown_question(question: Any) -> str:
+def shown_question(question: object) -> str:
     """A question on a line, its middle left out where it is long."""
     text = json.dumps(question, ensure_ascii=False)
     return text if len(text) <= LONGEST else f"{text[: LONGEST * 2 // 3]} … {text[-LONGEST // 4 :]}"
 
 
-def _key(question: Any) -> str:
+def _key(question: object) -> str:
     """The same text for equal questions."""
     return json.dumps(question, sort_keys=True)
 
 
-def _as_read(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _as_read(settings: Mapping[str, object]) -> dict[str, object]:
     """Settings as a file has them: lists for tuples."""
-    read: dict[str, Any] = json.loads(json.dumps(dict(settings)))
+    read: dict[str, object] = json.loads(json.dumps(dict(settings)))
     return read

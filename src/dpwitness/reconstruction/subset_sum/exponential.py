@@ -31,8 +31,6 @@ def _weed(answers: Floats, error: float) -> np.int64:
     size = 0
     while 1 << size < len(answers):
         size += 1
-    if size == 0:
-        return np.int64(0) if abs(answers[0]) <= error else np.int64(-1)
     if abs(answers[0]) > error:
         return np.int64(-1)
     candidate = np.uint64(0)

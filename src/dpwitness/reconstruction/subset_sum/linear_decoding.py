@@ -13,7 +13,7 @@ nothing in between turns the fit into a probability, and these probabilities sha
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from dpwitness.machine import Deadline
 Bits = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Rows: TypeAlias = slice | NDArray[np.int64] | Flags
+K = TypeVar("K", np.float32, np.float64)
 
 #: By the names that the command line has for them.
 ADVERSARIES: Final = ("polynomial", "least-squares", "exponential")
@@ -95,7 +97,7 @@ class Subsets:
         self.packed, self.people = packed, people
 
     @classmethod
-    def of(cls, subsets: "Subsets | NDArray[Any]") -> "Subsets":
+    def of(cls, subsets: "Subsets | Flags") -> "Subsets":
         """The same from flags, shape (subsets, people). Raises `InvalidParameter` for another shape or none at all."""
         if isinstance(subsets, Subsets):
             return subsets
@@ -114,11 +116,11 @@ class Subsets:
     def __iter__(self) -> Iterator[Flags]:
         return (self.rows(slice(place, place + 1))[0] for place in range(len(self)))
 
-    def part(self, rows: slice | NDArray[Any]) -> "Subsets":
+    def part(self, rows: Rows) -> "Subsets":
         """Some of the subsets."""
         return Subsets(self.packed[rows], self.people)
 
-    def rows(self, chosen: slice | NDArray[Any]) -> Flags:
+    def rows(self, chosen: Rows) -> Flags:
         """Rows of the matrix, shape (chosen, people)."""
         return np.unpackbits(self.packed[chosen], axis=1, count=self.people, bitorder="little").view(np.bool_)
 
@@ -140,7 +142,7 @@ class Subsets:
             total += block.T @ block
         return total
 
-    def _blocks(self, kind: type[np.floating[Any]]) -> Iterator[tuple[slice, NDArray[Any]]]:
+    def _blocks(self, kind: type[K]) -> Iterator[tuple[slice, NDArray[K]]]:
         step = max(BLOCK // self.people, 1)
         for first in range(0, len(self), step):
             rows = slice(first, min(first + step, len(self)))
