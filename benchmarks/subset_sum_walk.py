@@ -7,7 +7,6 @@ moments of a step, which says how many queries may be allowed.
 """
 
 import argparse
-import io
 import json
 import math
 import time
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.report import new_figure, write_figure
 from dpwitness.reconstruction.subset_sum.theory import chernoff_bound, simulate_confidence, steps, threshold
-from dpwitness.report.plots import plot_format
 
 
 def confidence_bound(fair_bits: int, answers: int, limit: float) -> float:
@@ -108,10 +107,7 @@ def walk_table(rows: list[dict[str, Any]]) -> str:
 
 
 def plot_walks(rows: list[dict[str, Any]], path: str) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = new_figure()
     largest = max(row["fair_bits"] for row in rows)
     for place, delta in enumerate(dict.fromkeys(row["delta"] for row in rows)):
         here = [row for row in rows if row["delta"] == delta and row["fair_bits"] == largest]
@@ -120,13 +116,7 @@ def plot_walks(rows: list[dict[str, Any]], path: str) -> None:
         axes.plot(x, [row["bound"] for row in here], "--", color=f"C{place}", label=f"δ = {delta:g}, bound")
     axes.set(xscale="log", xlabel="t/R", ylabel="P(|confidence| reaches δ′)", title=f"R = {largest}")
     axes.legend()
-    _write(figure, path)
-
-
-def _write(figure: Any, path: str) -> None:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=plot_format(path), dpi=150)
-    Path(path).write_bytes(buffer.getvalue())
+    write_figure(figure, path)
 
 
 def main() -> None:

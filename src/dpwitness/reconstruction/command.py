@@ -125,7 +125,7 @@ def oracle_options(parser: argparse.ArgumentParser, question: str, answer: str) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended(Generic[R]):
+class EndedAttack(Generic[R]):
     """An attack on the user's system that came to its end: what it found, from which seed, and what it asked."""
 
     found: R
@@ -139,7 +139,7 @@ def attack_own(
     form: Form[Q],
     settings: Mapping[str, object],
     attack: Callable[[Asking[Q], int], R],
-) -> Ended[R] | None:
+) -> EndedAttack[R] | None:
     """Run an attack on the system that the options name; None where its questions wait in a file, which is then said.
 
     Parameters
@@ -197,7 +197,7 @@ def attack_own(
         budget=options.budget,
         rate=options.rate,
     )
-    return Ended(found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
+    return EndedAttack(found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
 
 
 def _replaceable(ask: str | None) -> bool:
