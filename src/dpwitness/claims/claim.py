@@ -2,12 +2,10 @@
 
 Let p = P[M(D) ∈ S] and q = P[M(D′) ∈ S]. A claim confines (p, q) to a convex region p ≤ G(q), the intersection of
 half-planes p ≤ slope·q + intercept. A test of one of these half-planes is a test of the claim.
-
-Checks of the numbers that claims are made of.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +14,19 @@ from dpwitness.checks import brief, number
 from dpwitness.errors import InvalidClaim
 
 Floats = NDArray[np.float64]
+#: A number, or an array of them.
+Numbers: TypeAlias = float | Floats
+
+#: Parameters at most, in nats or in standard deviations: e^700 is nearly the largest double, and two Gaussians 700
+#: standard deviations apart are told apart by one run.
+LARGEST: Final = 700.0
 
 
 @dataclass(frozen=True, slots=True)
 class HalfPlane:
     """The pairs (p, q) with p ≤ slope·q + intercept, or one such half-plane for each entry of two arrays."""
 
-    slope: Any  # a number, or an array of them; slope + intercept is at least 1, as equal inputs are private
+    slope: Any  # a number, or an array; slope + intercept is at least 1, as equal inputs are private
     intercept: Any = 0.0
 
 
@@ -32,9 +36,10 @@ class Claim(Protocol):
     A larger parameter allows more: the region of `at(x)` lies in that of `at(y)` for x ≤ y.
     """
 
-    kind: ClassVar[str]  # what `to_json` calls it
-    symbol: ClassVar[str]  # the field's sign for the parameter, such as ε
+    __slots__ = ()
 
+    kind: ClassVar[str]  # its name in JSON
+    symbol: ClassVar[str]  # the field's sign for the parameter, such as ε
     curved: ClassVar[bool]  # whether the best half-plane depends on the estimate: the region is not one half-plane
 
     @property
@@ -50,10 +55,10 @@ class Claim(Protocol):
     def smallest(self, p: float, parameter: float) -> float:
         """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
 
-    def reached(self, p: Any, q: Any) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Any:
         """The least parameter of the family that allows (p, q): 0 where all do, infinite where none. Broadcasts."""
 
-    def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
+    def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
         """The supporting half-plane that an estimate (p, q) outside the region exceeds by the fastest growing evidence.
 
         Broadcasts over arrays. None: no estimate; any supporting half-plane will do.
@@ -67,6 +72,7 @@ class Claim(Protocol):
 
     def __hash__(self) -> int:
         """Claims are values."""
+        return object.__hash__(self)
 
     @property
     def short(self) -> str:
@@ -75,6 +81,7 @@ class Claim(Protocol):
     @property
     def condition(self) -> str:
         """What the family holds fixed, for a sentence about its parameter: " at δ = 1e-05"; empty if nothing."""
+        return ""
 
 
 def in_range(claim: object, name: str, least: float, most: float, *, above: bool = False) -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,28 @@ class Counted(Protocol):
 
         `rows` has the shape (n, any width); entries beyond its width are absent. The answer has the shape (n,).
         """
+
+
+class Partition(Counted, Protocol):
+    """A set that is made of some of the cells of a partition, of which all are counted."""
+
+    __slots__ = ()
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Which of the cells the set is made of; shape (cells,)."""
+
+    def cell_of(self, rows: Rows) -> NDArray[np.int64]:
+        """The number of the cell that each outcome lies in, from 0; shape (n,)."""
+
+
+def is_partition(event: Counted) -> TypeGuard[Partition]:
+    """Whether a set is made of cells that are counted."""
+    return callable(getattr(event, "cell_of", None))
 
 
 class Event(Counted, Protocol):
@@ -159,7 +181,7 @@ def edge(name: str, value: Any) -> float:
     return found
 
 
-def row_of_numbers(name: str, value: Any) -> Rows:
+def row_of_numbers(name: str, value: object) -> Rows:
     """A list of numbers as an array of one axis. Raises `InvalidParameter` for anything else."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.ndim == 1:
         return np.asarray(value, np.float64)
@@ -169,13 +191,13 @@ def row_of_numbers(name: str, value: Any) -> Rows:
 _INFINITIES: Final = {"inf": math.inf, "-inf": -math.inf}
 
 
-def _read_column(name: str, value: Any) -> int:
+def _read_column(name: str, value: object) -> int:
     if type(value) is not int or not 0 <= value < COLUMNS:
         raise ValueError(f"{name}={brief(value)} must be a column number")
     return value
 
 
-def _read_number(name: str, value: Any) -> float:
+def _read_number(name: str, value: object) -> float:
     return _INFINITIES[value] if isinstance(value, str) and value in _INFINITIES else real(name, value)
 
 

@@ -1,12 +1,14 @@
 """Pieces of the text that people read: numbers, inputs and parameters on one line, tables, one label a line."""
 
 import io
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from dpwitness.neighbours import Data, Relation
-from dpwitness.neighbours.difference import both, summary
+from dpwitness.neighbours import Relation
+from dpwitness.neighbours.difference import both
 
+#: Both inputs on a line each: whole where they are short, else D and what differs from it.
+inputs = both
 #: Where the values of labelled lines begin.
 MARGIN: Final = 15
 
@@ -16,29 +18,19 @@ def label(name: str, value: str) -> str:
     return f"  {name:<{MARGIN - 3}} {value}"
 
 
-def inputs(data: Data, neighbour: Data) -> tuple[str, str]:
-    """Both inputs on a line each: whole where they are short, else D and what differs from it."""
-    return both(data, neighbour)
-
-
-def short(data: Data) -> str:
-    """One input on a line, of a long one its length and the first entries."""
-    return summary(data)
-
-
 def rate(hits: int, runs: int) -> str:
     """A count as a share of the runs."""
     return f"{hits:,} of {runs:,} runs ({hits / runs:.4g})" if runs else "no runs"
 
 
-def parameters(values: dict[str, Any]) -> str:
+def parameters(values: Mapping[str, object]) -> str:
     """Parameters as in a call."""
     return ", ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
     )
 
 
-def named(mechanism: str, values: dict[str, Any]) -> str:
+def named(mechanism: str, values: Mapping[str, object]) -> str:
     """A mechanism with its parameters, as in a call."""
     return f"{mechanism}({parameters(values)})"
 
