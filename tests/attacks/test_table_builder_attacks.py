@@ -180,11 +180,11 @@ def test_perturbation_finder_within_one_attribute():
         rng = np.random.default_rng(seed)
         oracle = KeyedNoisyCounts(table, noise=2, suppression=4, rng=rng)
         found = perturbation.find_perturbation_within(oracle, rng, "value", range(10), 6)
-        assert found.sums == 6
+        assert len(found.sums) == 6
         hits += found.guess == 2
     assert agrees(hits, runs, perturbation_found(2, 6))
     few = perturbation.find_perturbation_within(oracle, rng, "value", [0, 1], 6)
-    assert few.sums == 1  # two values allow one sum only
+    assert len(few.sums) == 1  # two values allow one sum only
 
 
 def test_usable_conditions_have_answers_and_different_people():

@@ -125,8 +125,6 @@ class Average:
         sum.
     squares, freedom
         `squares / freedom` estimates the variance of one noise (people²) from how far the sums lie apart.
-    dropped
-        Sums that were left out as outliers.
     asked
         The single answers, where they were kept.
     """
@@ -138,7 +136,6 @@ class Average:
     information: float
     squares: float
     freedom: int
-    dropped: int = 0
     asked: tuple[AnsweredBlock, ...] = field(default=(), compare=False, repr=False)
 
     @property
@@ -186,13 +183,12 @@ def average(sums: Sequence[Sums], queries: int) -> Average:
     """
     kinds: dict[int, int] = {}
     weighted = information = squares = 0.0
-    freedom = dropped = 0
+    freedom = 0
     for parts in dict.fromkeys(one.parts for one in sums):
         groups = [one.totals for one in sums if one.parts == parts]
         wrong = np.split(outliers(np.concatenate(groups)), np.cumsum([len(one) for one in groups])[:-1])
         for group, out in zip(groups, wrong, strict=True):
             totals = group[~out]
-            dropped += int(np.count_nonzero(out))
             if not len(totals):
                 continue
             kinds[parts] = kinds.get(parts, 0) + len(totals)
@@ -211,14 +207,13 @@ def average(sums: Sequence[Sums], queries: int) -> Average:
         information=information,
         squares=squares,
         freedom=freedom,
-        dropped=dropped,
     )
 
 
-def noise_variance(removed: Sequence[Average]) -> float | None:
+def noise_variance(averages: Sequence[Average]) -> float | None:
     """The variance of one noise, from how far sums of the same count lie apart (people²)."""
-    freedom = sum(one.freedom for one in removed)
-    return sum(one.squares for one in removed) / freedom if freedom else None
+    freedom = sum(one.freedom for one in averages)
+    return sum(one.squares for one in averages) / freedom if freedom else None
 
 
 def value_positions(oracle: System, attribute: str, positions: Positions) -> IntArray:

@@ -212,13 +212,13 @@ class Goal:
 def _attack(
     system: System,
     options: Options,
-    wanted: Goal | None,
+    goal: Goal | None,
     rng: np.random.Generator,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Histogram | Perturbation:
-    """The attack on any system; `wanted`: None for the perturbation parameter."""
+    """The attack on any system; `goal`: None for the perturbation parameter."""
     deadline = options.deadline()
-    if wanted is None:
+    if goal is None:
         in_time = functools.partial(options.require_time, deadline, "--sums")
         sums = 200 if options.sums is None else options.sums
         return recover_perturbation(system, rng, options.column, sums, budget=options.budget, progress=in_time)
@@ -228,7 +228,7 @@ def _attack(
         if progress is not None:
             progress(values, of, f"{system.asked} queries")
 
-    return recover(system, rng, wanted.attribute, wanted.plan, where=wanted.where, progress=done)
+    return recover(system, rng, goal.attribute, goal.plan, where=goal.where, progress=done)
 
 
 def _attack_simulated(options: Options) -> HistogramResult | PerturbationResult:
@@ -236,14 +236,14 @@ def _attack_simulated(options: Options) -> HistogramResult | PerturbationResult:
     started, simulation = time.monotonic(), settings_of(Simulation, options)
     law, table, seed = simulation.law(), _table(options), options.seed_or_fresh()
     noise, choices = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
-    wanted = Goal.of(options, table.values) if options.recover == "histogram" else None
+    goal = Goal.of(options, table.values) if options.recover == "histogram" else None
     known = law if simulation.system in INDEPENDENT else None
-    if wanted is not None and known is not None and wanted.needs_no_other(table, simulation.suppressed):
-        table = table.only([wanted.attribute, *wanted.where])  # few profiles make a quick system
+    if goal is not None and known is not None and goal.needs_no_other(table, simulation.suppressed):
+        table = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
     system = simulation.answering(table, law, noise)
     with live(options) as bar:
         progress = None if bar is None else functools.partial(bar, "recover")
-        found = _attack(system, options, wanted, choices, progress)
+        found = _attack(system, options, goal, choices, progress)
     about = Setup(
         attack=options.attack,
         data=options.data or EMBEDDED,
@@ -253,7 +253,7 @@ def _attack_simulated(options: Options) -> HistogramResult | PerturbationResult:
     )
     if isinstance(found, Perturbation):
         return PerturbationResult(about=about, found=found, law=law)
-    true = None if wanted is None else wanted.true_counts(table)
+    true = None if goal is None else goal.true_counts(table)
     truth = None if true is None else Truth.of(true, found, simulation.suppressed, known)
     return HistogramResult(about=about, found=found, truth=truth)
 
@@ -262,11 +262,11 @@ def _attack_own(options: Options) -> HistogramResult | PerturbationResult | None
     """Attack the user's system; None where its questions wait in a file."""
     table = _table(options) if options.data else None
     values = _own_values(options, table)
-    wanted = Goal.of(options, values) if options.recover == "histogram" else None
-    true = None if wanted is None or table is None else wanted.true_counts(table)
+    goal = Goal.of(options, values) if options.recover == "histogram" else None
+    true = None if goal is None or table is None else goal.true_counts(table)
 
     def attack(asking: Asking[Condition], seed: int) -> tuple[Histogram | Perturbation, str | None]:
-        found = _attack(AskedSystem(asking, values), options, wanted, np.random.default_rng(seed))
+        found = _attack(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
         return found, asking.stopped
 
     ended = attack_own(options, FORM, options.asks_for(values), attack)

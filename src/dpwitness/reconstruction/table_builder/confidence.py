@@ -13,7 +13,7 @@ all of its questions: no answer tells that from people.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -244,14 +244,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """The count of each value, and the probabilities that they, and the base set's count, are right.
+    """The count of each value, and the probability that it is right.
 
     `failed`: what the answers contradict, in words; () where they agree with the assumptions.
     """
 
     counts: tuple[int, ...]
     confidence: tuple[float, ...]
-    base_confidence: float
     failed: tuple[str, ...]
 
 
@@ -269,6 +268,10 @@ class _Deviations:
         """Of two estimates of the same; nothing where an error is infinite."""
         if error < math.inf:
             self.rows.append((apart, error, offsets, telling))
+
+    def add_average(self, one: Average, variance: float | None, people: int, offset: float) -> None:
+        """Of an average and what a fit expects of it: so many people, and the mean of the noise."""
+        self.add(one.mean - (people + one.noises * offset), one.error(variance), one.noises)
 
     def add_whole(self, estimate: float, error: float, offsets: float = 0.0) -> None:
         """Of an estimate and the nearest whole number; nothing where the error is too large to tell."""
@@ -303,8 +306,8 @@ class _Deviations:
 def examine(
     attribute: str,
     where: Where,
-    wanted: Sequence[Difference],
-    removed: Sequence[Average],
+    differences: Sequence[Difference],
+    averages: Sequence[Average],
     first: Average,
     again: Sequence[tuple[IntArray, Average]] = (),
     *,
@@ -316,7 +319,7 @@ def examine(
     ----------
     attribute, where
         Whose values are counted, of which people.
-    wanted, removed
+    differences, averages
         The sets of values that were counted, and their counts.
     first, again
         The base set's count; and that of some sets by another attribute's partitions, if there is one: of the base set
@@ -324,78 +327,69 @@ def examine(
     fitted
         False: counts are those of Algorithm 4, though the fit may know better.
     """
-    variance = noise_variance([first, *removed])
+    variance = noise_variance([first, *averages])
     base = _own(attribute, where, first.asked)
     fit = fit_counts(base) if base else None
-    decisive = fit is not None and _decisive(fit, base)
     estimates = [
         UNKNOWN if fit is None or one.sign >= 0 else (float(fit.counts[one.value]), float(fit.errors[one.value]))
-        for one in wanted
+        for one in differences
     ]
-    deviations, offset_error, base_right = _Deviations(), 0.0, 1.0
-    if fit is not None and decisive:
+    deviations, offset_error = _Deviations(), 0.0
+    if decisive := fit is not None and _decisive(fit, base):
         whole = np.nan_to_num(np.floor(fit.counts + 0.5)).astype(np.int64)
         fit = _with_counts(fit, base, whole)
         offset_error = fit.offset_error
-
-        def compare_with_fit(values: IntArray, other: Average, fit: Fit) -> None:
-            expected = float(whole[values].sum()) + other.noises * fit.offset
-            deviations.add(other.mean - expected, other.error(variance), other.noises)
-
         for values, other in again:
-            compare_with_fit(values, other, fit)
-        for i, (one, other) in enumerate(zip(wanted, removed, strict=True)):
+            deviations.add_average(other, variance, int(whole[values].sum()), fit.offset)
+        for i, (one, other) in enumerate(zip(differences, averages, strict=True)):
             if one.sign < 0:
-                compare_with_fit(one.values, other, fit)
+                deviations.add_average(other, variance, int(whole[one.values].sum()), fit.offset)
             elif one.sign > 0 and (alone := _alone(one.value, whole, fit, _own(attribute, where, other.asked))):
-                estimates[i] = alone[0], math.hypot(alone[1], fit.offset_error)
+                estimates[i] = alone[0], math.hypot(alone[1], offset_error)
                 deviations.add_whole(*alone, 1.0)
     else:
         for _, other in again[:1]:
             deviations.add(other.mean - first.mean, math.hypot(other.error(variance), first.error(variance)))
-        for other in (first, *removed):
+        for other in (first, *averages):
             deviations.add_whole(other.mean, other.error(variance))
-    for other in (first, *removed):
-        for apart, error in _between(other, variance):
-            deviations.add(apart, error)
-    others = chain.from_iterable(
-        _groups([one for one in other.asked if not _is_own(one, attribute, where)])
-        for other in (first, *removed, *(other for _, other in again))
-    )
-    fits = [one for one in (fit, *map(fit_counts, others)) if one is not None]
+    for other in (first, *averages):
+        for apart in _between(other, variance):
+            deviations.add(*apart)
+    fits = [] if fit is None else [fit]
+    for other in (first, *averages, *(other for _, other in again)):
+        groups = _groups([one for one in other.asked if not _is_own(one, attribute, where)])
+        fits += [one for one in map(fit_counts, groups) if one is not None]
     for each in fits:
         for estimate in zip(each.counts.tolist(), each.errors.tolist(), strict=True):
             deviations.add_whole(*estimate)
     # All standard errors are multiplied by the ratio (Birge 1932).
     ratio, chance, evidence = deviations.judged(offset_error)
-    failed = tuple(_contradictions(chance, fits, estimates, [first, *removed], variance))
+    failed = tuple(_contradictions(chance, fits, estimates, [first, *averages], variance))
     # That assumptions hold, where one system in two breaks them so that estimates lie anywhere between whole numbers:
     # 1/2 where no estimate is good enough to tell.
     held = evidence / (1 + evidence)
-    if fit is not None and decisive:  # what is counted beside the base values hangs on all of these
-        base_right = math.prod(
-            probability_right(float(count), nearest(float(count)), ratio * float(error))
-            for count, error in zip(fit.counts, fit.errors, strict=True)
-            if error < math.inf
-        )
+    # What is counted beside the base values hangs on all of these.
+    base_right = _all_right(fit, ratio) if decisive and fit is not None else 1.0
     counts, confidence = [], []
-    for one, other, estimate in zip(wanted, removed, estimates, strict=True):
-        usable_estimate = estimate if fitted and not failed else UNKNOWN
-        count, right = _better_count(one, other, first, variance, ratio, usable_estimate)
+    for one, other, estimate in zip(differences, averages, estimates, strict=True):
+        by_fit = estimate if fitted and not failed else UNKNOWN
+        count, right = _better_count(one, other, first, variance, ratio, by_fit)
         counts.append(count)
         confidence.append(held * (base_right if one.sign > 0 else 1.0) * right)
-    return Examination(
-        counts=tuple(counts),
-        confidence=tuple(confidence),
-        base_confidence=held * probability_right(first.mean, first.count, ratio * first.error(variance), 0),
-        failed=failed,
-    )
+    return Examination(counts=tuple(counts), confidence=tuple(confidence), failed=failed)
 
 
 def _decisive(fit: Fit, asked: Sequence[AnsweredBlock]) -> bool:
     """Whether the nearest whole number of each value in these questions is as good as sure."""
     selected = np.any([one.selections.any(axis=0) for one in asked], axis=0)
     return bool(np.all(fit.errors[selected] <= DECISIVE))
+
+
+def _all_right(fit: Fit, ratio: float) -> float:
+    """The probability that all counts of a fit round to the right ones."""
+    estimates = zip(fit.counts.tolist(), fit.errors.tolist(), strict=True)
+    known = [(count, error) for count, error in estimates if error < math.inf]
+    return math.prod(probability_right(count, nearest(count), ratio * error) for count, error in known)
 
 
 def _with_counts(fit: Fit, asked: Sequence[AnsweredBlock], whole: IntArray) -> Fit:
@@ -411,7 +405,7 @@ def _contradictions(
     chance: float,
     fits: Sequence[Fit],
     estimates: Sequence[Estimate],
-    removed: Sequence[Average],
+    averages: Sequence[Average],
     variance: float | None,
 ) -> Iterator[str]:
     """What the answers contradict, in words."""
@@ -419,7 +413,7 @@ def _contradictions(
         yield FRACTIONS
     if fits and len(fits) * min(each.chance for each in fits) < LEVEL:
         yield DEPENDENT
-    units = [np.gcd.reduce(part.answers[usable(part.answers)]) for one in removed for part in one.asked]
+    units = [np.gcd.reduce(part.answers[usable(part.answers)]) for one in averages for part in one.asked]
     unit = int(np.gcd.reduce(np.array(units, np.int64)))
     if unit > 1 and variance is not None and variance < ROUNDING * (unit**2 - 1) / 12:
         yield ROUNDED.format(unit)

@@ -39,7 +39,7 @@ class Histogram:
     confidence
         For each count the probability that it is right, as far as answers alone can tell (see `probability_right`).
     base
-        Values of the base set; its count is `base_count`, right with probability `base_confidence`.
+        Values of the base set; all counts hang on its count.
     base_kinds, kinds
         Numbers of partitions by how many parts they have, for the base set and for each value: ((2, 200),).
     partitions
@@ -60,8 +60,6 @@ class Histogram:
     noisy: tuple[int, ...]
     confidence: tuple[float, ...]
     base: tuple[Value, ...]
-    base_count: int
-    base_confidence: float
     base_kinds: Kinds
     kinds: tuple[Kinds, ...]
     partitions: int
@@ -131,11 +129,11 @@ def recover_histogram(
     supply = Supply(oracle, rng, attribute, noisy, plan, where)
     base, k, first = _choose_base(supply, plan, len(targets))
     base_k = plan.for_base(k, len(targets))
-    wanted = [_difference(base, value, noisy) for value in targets.tolist()]
+    differences = [_difference(base, value, noisy) for value in targets.tolist()]
 
     def done(share: float) -> None:
         if progress is not None:
-            progress(round(share * len(wanted)), len(wanted))
+            progress(round(share * len(differences)), len(differences))
 
     if first is None or first.partitions < base_k:
         more = supply.count([base], base_k, lambda share: done(0.0))[0]
@@ -144,9 +142,9 @@ def recover_histogram(
     if not first.information:
         raise InvalidParameter(f"attribute {attribute!r}: no answer is above 0, so nothing can be averaged")
     checked = (base, base[::2]) if plan.fitted else ()
-    counted = supply.count([one.values for one in wanted], k, done, again=checked)
-    removed, again = counted[: len(wanted)], list(zip(checked, counted[len(wanted) :], strict=False))
-    examined = examine(attribute, where, wanted, removed, first, again, fitted=plan.fitted)
+    counted = supply.count([one.values for one in differences], k, done, again=checked)
+    averages, again = counted[: len(differences)], list(zip(checked, counted[len(differences) :], strict=False))
+    examined = examine(attribute, where, differences, averages, first, again, fitted=plan.fitted)
     return Histogram(
         attribute=attribute,
         where=where,
@@ -155,13 +153,11 @@ def recover_histogram(
         noisy=tuple(noisy[targets].tolist()),
         confidence=examined.confidence,
         base=tuple(known[i] for i in base),
-        base_count=first.count,
-        base_confidence=examined.base_confidence,
         base_kinds=first.kinds,
-        kinds=tuple(one.kinds for one in removed),
+        kinds=tuple(one.kinds for one in averages),
         partitions=k,
         base_partitions=base_k,
-        variance=noise_variance([first, *removed]),
+        variance=noise_variance([first, *averages]),
         workarounds=supply.workarounds,
         queries=oracle.asked - asked,
         failed_checks=examined.failed,
@@ -178,8 +174,8 @@ def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[IntArray, int
         # Of so few values that no two sums can be compared: as many as there are.
         estimate = noise_variance([first])
         variance = PILOT / PER_VARIANCE if estimate is None else estimate
-    spare = supply.overhead(base, plan.wanted(variance, number, supply.left)) * (number + 1)
-    k = plan.wanted(variance, number, supply.left - min(spare, supply.left / 2))
+    spare = supply.overhead(base, plan.partitions_for(variance, number, supply.left)) * (number + 1)
+    k = plan.partitions_for(variance, number, supply.left - min(spare, supply.left / 2))
     again = supply.base(plan.base, k)
     return again, k, first if np.array_equal(base, again) else None
 

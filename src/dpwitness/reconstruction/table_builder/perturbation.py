@@ -24,26 +24,32 @@ BASE_SIZE: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbation:
-    """What the perturbation finder found: the guess for r, from how many sums within which bounds.
+    """Sums of noises: of `plus` answers less `minus` others, which would be 0 without noise.
 
-    `plus`, `minus`: how many answers are added and subtracted in each sum; `seen`: the sums; `attribute`: whose values
-    were added up first, where several were.
+    `attribute`: whose values were added up first, where several were.
     """
 
-    guess: int
-    smallest: int
-    largest: int
-    sums: int
+    sums: tuple[int, ...]
+    plus: int
+    minus: int
     queries: int
-    plus: int = 2
-    minus: int = 1
-    seen: tuple[int, ...] = ()
     attribute: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.sums:
+            raise InvalidParameter("no sub-population has answers above 0 for both values: take other values")
+
+    @property
+    def guess(self) -> int:
+        """The smallest r that explains the sums: r if one of them holds r, or nearly so, from all of its noises."""
+        # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
+        noises = self.plus + self.minus
+        return max(-(min(self.sums) // noises), -(-max(self.sums) // noises))
 
     @property
     def confidence(self) -> float | None:
         """The probability that the guess is right; None where the sums are not those of independent noise around 0."""
-        return parameter_right(self.seen, self.guess, self.plus, self.minus)
+        return parameter_right(self.sums, self.guess, self.plus, self.minus)
 
 
 def recover_perturbation(
@@ -174,7 +180,7 @@ def find_perturbation_without_totals(
         answers = oracle.ask_all(blocks)
         pairs = zip(answers[::2], answers[1::2], strict=True)
         sums += [int(one.sum() - other.sum()) for one, other in pairs if usable(one).all() and usable(other).all()]
-    return _guess(np.array(sums, np.int64), sizes[0], sizes[1], queries=oracle.asked - asked)
+    return Perturbation(sums=tuple(sums), plus=sizes[0], minus=sizes[1], queries=oracle.asked - asked)
 
 
 def find_perturbation_within(
@@ -212,26 +218,8 @@ def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base:
 
 def largest_sum(answers: IntArray) -> Perturbation:
     """The guess from answers (n₁, n₂, n₁ + n₂), a row a sub-population; shape (sub-populations, 3)."""
-    return _guess(answers[:, 0] + answers[:, 1] - answers[:, 2], 2, 1, queries=answers.size)
-
-
-def _guess(sums: IntArray, plus: int, minus: int, *, queries: int) -> Perturbation:
-    """The guess from sums of so many noises each."""
-    if not len(sums):
-        raise InvalidParameter("no sub-population has answers above 0 for both values: take other values")
-    smallest, largest = int(sums.min()), int(sums.max())
-    # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
-    guess = max(-(smallest // (plus + minus)), -(-largest // (plus + minus)))
-    return Perturbation(
-        guess=guess,
-        smallest=smallest,
-        largest=largest,
-        sums=len(sums),
-        queries=queries,
-        plus=plus,
-        minus=minus,
-        seen=tuple(sums.tolist()),
-    )
+    sums = answers[:, 0] + answers[:, 1] - answers[:, 2]
+    return Perturbation(sums=tuple(sums.tolist()), plus=2, minus=1, queries=answers.size)
 
 
 #: Share of systems whose noise is uniform; and scales of other noise laws, in units of the r in question.

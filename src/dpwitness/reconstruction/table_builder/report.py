@@ -220,12 +220,12 @@ class PerturbationResult(Result):
     @property
     def larger_excluded(self) -> float:
         """The probability with which uniform noise of a larger r would have shown."""
-        return self._probability(self.found.guess + 1, self.found.sums)
+        return self._probability(self.found.guess + 1, len(self.found.sums))
 
     @property
     def probability(self) -> float | None:
         """With which such an attack finds the r of the simulated system (Proposition 2)."""
-        return None if self._known is None else self._probability(self._known, self.found.sums)
+        return None if self._known is None else self._probability(self._known, len(self.found.sums))
 
     @property
     def probability_a_sum(self) -> float:
@@ -246,9 +246,9 @@ class PerturbationResult(Result):
                 "confidence": found.confidence,
                 "larger_excluded": self.larger_excluded,
                 "right": None if self.law is None else found.guess == self.law.bound,
-                "smallest_sum": found.smallest,
-                "largest_sum": found.largest,
-                "sums": found.sums,
+                "smallest_sum": min(found.sums),
+                "largest_sum": max(found.sums),
+                "sums": len(found.sums),
                 "answers_a_sum": found.plus + found.minus,
                 "probability_a_sum": self.probability_a_sum,
                 "probability": self.probability,
@@ -272,8 +272,8 @@ class PerturbationResult(Result):
             *self.about.rows(),
             (
                 "sums",
-                f"{found.sums} of {found.attribute!r}, of {found.plus + found.minus} answers each, "
-                f"from {found.smallest} to {found.largest}",
+                f"{len(found.sums)} of {found.attribute!r}, of {found.plus + found.minus} answers each, "
+                f"from {min(found.sums)} to {max(found.sums)}",
             ),
             ("confidence", f"{sure}; {larger}"),
             ("theory", theory),
@@ -287,13 +287,13 @@ class PerturbationResult(Result):
         """The probability of Proposition 2 against the number of sums, with this attack's number marked."""
         figure, axes = new_figure(6.4, 3.6)
         found, single, system = self.found, self.probability_a_sum, self.about.system
-        last = max(found.sums, math.ceil(4.6 / max(single, 1e-9)))  # e^−4.6 = 0.01
+        last = max(len(found.sums), math.ceil(4.6 / max(single, 1e-9)))  # e^−4.6 = 0.01
         sums = sorted({max(1, last * i // 200) for i in range(1, 201)})
         label = "uniform noise of a larger r"
         if isinstance(system, Simulation) and self.probability is not None:
             label = f"{system.noise} noise within ±{system.perturbation}"
         axes.plot(sums, [-math.expm1(m * math.log1p(-min(single, 1 - 1e-16))) for m in sums], label=label)
-        axes.axvline(found.sums, color="C1", ls="--", label=f"this attack: found {found.guess}")
+        axes.axvline(len(found.sums), color="C1", ls="--", label=f"this attack: found {found.guess}")
         axes.set(
             xlabel=f"sums ({found.plus + found.minus} answers each)",
             ylabel="probability that it shows",

@@ -84,7 +84,7 @@ class Plan:
         """How many two-partitions tell the variance, where `left` questions are left."""
         return int(min(PILOT, max(2, left / 8)))
 
-    def wanted(self, variance: float, values: int, left: float) -> int:
+    def partitions_for(self, variance: float, values: int, left: float) -> int:
         """Two-partitions for each of so many values against noise of that variance (people²).
 
         Raises `InvalidParameter` where the questions that are left do not suffice for one each.
