@@ -203,7 +203,7 @@ def attack_own_system(options: Options) -> OwnSystemResult | None:
         factor_at_most=found.factor_at_most,
         confidence=found.confidence,
         right=None if truth is None else int(np.sum(found.guess == truth)),
-        right_up_to_factor=None if truth is None or found.factor is not None else right_up_to_factor(found, truth),
+        right_up_to_factor=None if truth is None or found.factor is not None else int(found.right_claims(truth).sum()),
     )
 
 
@@ -219,17 +219,6 @@ def _truth(options: Options) -> Counts | None:
     if options.cells not in (None, len(counts)):
         raise InvalidParameter(f"--cells {options.cells} is not that of --data, which has {len(counts)} cells")
     return counts
-
-
-def right_up_to_factor(found: Reconstruction, truth: Counts) -> int:
-    """How many claimed counts are right with one factor as claimed: whole, within its limit; that of most of them."""
-    some = found.known & (found.guess > 0)
-    factors, number = np.unique(truth[some] / found.guess[some], return_counts=True)
-    claimed = (factors == np.rint(factors)) & (factors >= 1)
-    if found.factor_at_most is not None:
-        claimed &= factors <= found.factor_at_most
-    factor = int(factors[np.argmax(np.where(claimed, number, 0))]) if claimed.any() else 1
-    return int(np.sum(found.known & (found.guess * factor == truth)))
 
 
 def visits() -> Counts:

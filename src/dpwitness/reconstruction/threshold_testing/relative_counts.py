@@ -141,7 +141,9 @@ def _find_prevailing(comparison: Comparison, cells: Cells, rng: np.random.Genera
                 if not bisection.reopen(others):
                     break
             elif fresh_sums := bisection.test(cells, rng):
-                return bisection.result(fresh_sums)
+                if ratios_hold(bisection, cells):
+                    return bisection.result(fresh_sums)
+                break
             elif again:  # cells were bisected by those that are reopened now: once more, by the references alone
                 anew = np.setdiff1d(cells[bisection.known[cells]], found.cells)
                 bisection.low[anew], bisection.high[anew] = 0, OPEN
