@@ -108,6 +108,7 @@ def attack_simulated(simulation: Simulation, truth: Bits | None, options: Attack
     drawn = rng.integers(0, 2, size)
     secret = drawn if truth is None else truth
     family = -1 if exponential else int(rng.integers(1 << 30))
+    # In one call, without `Asking`: the 2²⁴ questions of the exponential adversary take minutes one by one.
     answers = oracle.ask(secret, error, queries, law, family, rng)
     started = time.perf_counter()
     if exponential:
