@@ -6,13 +6,11 @@ Dinur & Nissim, Revealing information while preserving privacy, PODS 2003, Theor
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.jit import compiled
+from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats
 from dpwitness.reconstruction.subset_sum.oracle import check_error, check_exponential
-
-Floats = NDArray[np.float64]
 
 #: Answers and sums are compared up to this, in counts: rounding errors must not weed out the truth.
 TOLERANCE: Final = 1e-6
@@ -66,7 +64,7 @@ def _weed(answers: Floats, error: float) -> np.int64:
         candidate |= np.uint64(1) << np.uint64(person)
 
 
-def exponential_adversary(answers: Floats, error: float) -> NDArray[np.int64]:
+def exponential_adversary(answers: Floats, error: float) -> Bits:
     """Weed out every list of bits that some answer contradicts, and take the first left over (Theorem 2).
 
     Parameters
