@@ -8,7 +8,7 @@
 ``A | None``                              null, or what ``A`` is
 ``A | B``                                 objects of classes that a constant tells apart
 a dataclass                               an object of its fields
-``Annotated[T, codec]``                   as the `Codec` says; a text instead says in messages what the value must be
+``Annotated[T, codec]``                   as the `Codec` says; a text instead says for messages what ``A | B`` must be
 ========================================  ===========================================================================
 
 The object of a dataclass begins with the class's `kind` where that is a text. Then come its fields; each is written,
@@ -32,19 +32,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache, partial
 from operator import attrgetter
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    Literal,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
 
 from dpwitness.checks import brief, finite, text
@@ -159,19 +147,18 @@ def register(kind: Kind, codec: AnyCodec) -> None:
 
 
 @cache
-def codec_of(kind: Kind) -> AnyCodec:
-    """The codec of a type, as an annotation says it."""
+def codec_of(kind: Kind, what: str = "") -> AnyCodec:
+    """The codec of a type, as an annotation says it; `what` a value of one of several classes must be, for messages."""
     if kind in _known:
         return _known[kind]
     origin: Any = get_origin(kind)
     arguments = get_args(kind)
     if origin is Annotated:
-        own = next((note for note in arguments[1:] if isinstance(note, Codec)), None)
-        what = next((note for note in arguments[1:] if isinstance(note, str)), None)
-        return own or (codec_of(arguments[0]) if what is None else _named(codec_of(arguments[0]), what))
+        note = arguments[1]
+        return note if isinstance(note, Codec) else codec_of(arguments[0], note)
     if origin in (Union, types.UnionType):
         parts = [part for part in arguments if part is not type(None)]
-        one = codec_of(parts[0]) if len(parts) == 1 else _any_of(parts)
+        one = codec_of(parts[0]) if len(parts) == 1 else _any_of(parts, what)
         return _optional(one) if len(parts) < len(arguments) else one
     if origin is Literal:
         return _literal(arguments)
@@ -184,18 +171,6 @@ def codec_of(kind: Kind) -> AnyCodec:
     if isinstance(kind, type):
         return _class(kind)
     raise TypeError(f"JSON has no form of the type {kind!r}")
-
-
-def _named(codec: AnyCodec, what: str) -> AnyCodec:
-    """The same, said in other words where a value of another kind stands."""
-
-    def read(name: str, value: object) -> Any:
-        try:
-            return codec.read(name, value)
-        except _WrongKind as error:
-            raise ValueError(f"{name}={brief(value)} must be {what}") from error
-
-    return Codec(codec.write, read, lambda definitions: {**codec.schema(definitions), "description": what})
 
 
 def _optional(codec: AnyCodec) -> AnyCodec:
@@ -245,11 +220,7 @@ def _object_of(codec: AnyCodec) -> AnyCodec:
     )
 
 
-class _WrongKind(ValueError):
-    """An object of none of the classes that are asked for."""
-
-
-def _any_of(classes: list[Kind]) -> AnyCodec:
+def _any_of(classes: list[Kind], what: str) -> AnyCodec:
     """Classes that are told apart by their constant, the first of their keys."""
 
     def read(name: str, value: object) -> Any:
@@ -257,9 +228,8 @@ def _any_of(classes: list[Kind]) -> AnyCodec:
         by_constant = {keys_of(one)[0].constant: one for one in classes}
         constant = value.get(key) if isinstance(value, Mapping) else None
         if not isinstance(constant, str) or constant not in by_constant:
-            raise _WrongKind(
-                f"{name}={brief(value)} must be an object whose {key} is {' or '.join(map(str, by_constant))}"
-            )
+            wanted = what or f"an object whose {key} is {' or '.join(map(str, by_constant))}"
+            raise ValueError(f"{name}={brief(value)} must be {wanted}")
         return codec_of(by_constant[constant]).read(name, value)
 
     return Codec(
@@ -306,9 +276,9 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
     unless_given = {name: one.default for name, one in asked.items() if one.default is not one.empty}
     tag = ("kind",) if isinstance(getattr(kind, "kind", None), str) else ()
     hints = hints_of(kind, include_extras=True)
-    found = []
-    for said in getattr(kind, "json_keys", (*tag, *own)):
-        name, _, attribute = said.partition(": ")
+    keys = []
+    for entry in getattr(kind, "json_keys", (*tag, *own)):
+        name, _, attribute = entry.partition(": ")
         attribute = attribute or name
         hint, value = hints.get(attribute), inspect.getattr_static(kind, attribute, None)
         key = partial(Key, name=name, get=attrgetter(attribute))
@@ -316,14 +286,14 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
             default, mode = _default(own[attribute]) if attribute in own else (_REQUIRED, None)
             default = unless_given.get(name, default)
             argument = None if mode == "written" else name if maker else attribute
-            found.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
+            keys.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
         elif isinstance(value, str):
-            found.append(key(codec=_literal((value,)), constant=value))
+            keys.append(key(codec=_literal((value,)), constant=value))
         else:
             codec = codec_of(hints_of(value.fget, include_extras=True)["return"])
             argument = name if name in asked else None
-            found.append(key(codec=codec, argument=argument, default=unless_given.get(name, _REQUIRED)))
-    return tuple(found)
+            keys.append(key(codec=codec, argument=argument, default=unless_given.get(name, _REQUIRED)))
+    return tuple(keys)
 
 
 def _default(one: "Field[Any]") -> tuple[Any, str | None]:
@@ -350,7 +320,7 @@ def write_fields(value: object) -> dict[str, Any]:
 def read_fields(kind: Kind, name: str, value: object) -> Any:
     """What `write_fields` wrote. Raises `KeyError` for a missing key, `ValueError` for a wrong value."""
     given = mapping(name, value)
-    found = {}
+    arguments = {}
     for key in keys_of(kind):
         if key.argument is None and key.constant is None:
             continue  # written for people
@@ -363,9 +333,9 @@ def read_fields(kind: Kind, name: str, value: object) -> Any:
         else:
             part = key.default
         if key.argument is not None:
-            found[key.argument] = part
+            arguments[key.argument] = part
     make: Callable[..., Any] = getattr(kind, "from_keys", None) or kind
-    return make(**found)
+    return make(**arguments)
 
 
 class Family:
