@@ -126,7 +126,7 @@ def fit_counts(asked: Sequence[AnsweredBlock]) -> Fit | None:
     Answers that are `outliers` of the fit are left out. Standard errors are the larger of two: as if all noises had one
     variance, and without that (White 1980). None where there are too few answers.
     """
-    selections, answers = _together(asked)
+    selections, answers = _distinct_questions(asked)
     known = np.flatnonzero(selections.any(axis=0))
     unknowns = len(known) + 1
     design = np.hstack([selections[:, known], np.ones((len(answers), 1))]).astype(np.float64)
@@ -146,8 +146,8 @@ def fit_counts(asked: Sequence[AnsweredBlock]) -> Fit | None:
     variance = float(np.mean(np.square(residuals))) * spread
     white = np.square((left @ inverse) * residuals[:, None]).sum(axis=0) * spread
     error = np.sqrt(np.maximum(variance * np.diag(inverse), white))
-    told = np.abs(np.diag(inverse @ (left.T @ left)) - 1) < 1e-6
-    solution, error = np.where(told, solution, np.nan), np.where(told, error, np.inf)
+    identified = np.abs(np.diag(inverse @ (left.T @ left)) - 1) < 1e-6
+    solution, error = np.where(identified, solution, np.nan), np.where(identified, error, np.inf)
     counts, spreads = np.full(selections.shape[1], np.nan), np.full(selections.shape[1], np.inf)
     counts[known], spreads[known] = solution[:-1], error[:-1]
     return Fit(
@@ -160,24 +160,24 @@ def fit_counts(asked: Sequence[AnsweredBlock]) -> Fit | None:
     )
 
 
-def _together(asked: Sequence[AnsweredBlock]) -> tuple[BoolArray, IntArray]:
+def _distinct_questions(asked: Sequence[AnsweredBlock]) -> tuple[BoolArray, IntArray]:
     """Usable questions and answers, each question once: the same people have the same noise."""
     selections = np.vstack([one.selections for one in asked])
     answers = np.concatenate([one.answers for one in asked])
-    said = np.concatenate([_plausible(one.answers) for one in asked])
-    _, first = np.unique(np.packbits(selections[said], axis=1), axis=0, return_index=True)
+    plausible = np.concatenate([_plausible(one.answers) for one in asked])
+    _, first = np.unique(np.packbits(selections[plausible], axis=1), axis=0, return_index=True)
     first = np.sort(first)  # the order of asking says whether noise hangs on it
-    return selections[said][first], answers[said][first]
+    return selections[plausible][first], answers[plausible][first]
 
 
 def _plausible(answers: IntArray) -> BoolArray:
     """Which answers of partitions, first sides and then second ones, are usable and have no sum that is an outlier."""
-    said = usable(answers)
+    plausible = usable(answers)
     halves = answers.reshape(2, -1)
-    both = np.asarray(np.all(said.reshape(2, -1), axis=0))
+    both = np.asarray(np.all(plausible.reshape(2, -1), axis=0))
     wrong = np.zeros(len(both), np.bool_)
     wrong[both] = outliers(halves[:, both].sum(axis=0))
-    return said & ~np.tile(wrong, 2)
+    return plausible & ~np.tile(wrong, 2)
 
 
 def _independent(selections: BoolArray, people: FloatArray, residuals: FloatArray) -> float:
@@ -278,7 +278,7 @@ class _Deviations:
         if error <= TELLING:
             self.add(estimate - nearest(estimate), error, offsets, telling=True)
 
-    def judged(self, offset_error: float) -> tuple[float, float, float]:
+    def judge(self, offset_error: float) -> tuple[float, float, float]:
         """The ratio of Birge, the probability of deviations that are larger, and the evidence for whole numbers.
 
         The evidence is the likelihood of these deviations divided by that of estimates that lie anywhere between whole
@@ -344,7 +344,7 @@ def examine(
         for i, (one, other) in enumerate(zip(differences, averages, strict=True)):
             if one.sign < 0:
                 deviations.add_average(other, variance, int(whole[one.values].sum()), fit.offset)
-            elif one.sign > 0 and (alone := _alone(one.value, whole, fit, _own(attribute, where, other.asked))):
+            elif one.sign > 0 and (alone := _count_outside(one.value, whole, fit, _own(attribute, where, other.asked))):
                 estimates[i] = alone[0], math.hypot(alone[1], offset_error)
                 deviations.add_whole(*alone, 1.0)
     else:
@@ -363,7 +363,7 @@ def examine(
         for estimate in zip(each.counts.tolist(), each.errors.tolist(), strict=True):
             deviations.add_whole(*estimate)
     # All standard errors are multiplied by the ratio (Birge 1932).
-    ratio, chance, evidence = deviations.judged(offset_error)
+    ratio, chance, evidence = deviations.judge(offset_error)
     failed = tuple(_contradictions(chance, fits, estimates, [first, *averages], variance))
     # That assumptions hold, where one system in two breaks them so that estimates lie anywhere between whole numbers:
     # 1/2 where no estimate is good enough to tell.
@@ -394,7 +394,7 @@ def _all_right(fit: Fit, ratio: float) -> float:
 
 def _with_counts(fit: Fit, asked: Sequence[AnsweredBlock], whole: IntArray) -> Fit:
     """The same fit with the mean of the noise that follows from known counts, shape (values,): much better known."""
-    selections, answers = _together(asked)
+    selections, answers = _distinct_questions(asked)
     noise = answers - selections.astype(np.int64) @ whole[: selections.shape[1]]
     noise = noise[~outliers(noise)]
     error = math.sqrt(max(float(noise.var()), fit.variance) / len(noise))
@@ -444,7 +444,7 @@ def _better_count(
     return count, difference_right(*ends, one.sign, count)
 
 
-def _alone(value: int, whole: IntArray, fit: Fit, asked: Sequence[AnsweredBlock]) -> Estimate | None:
+def _count_outside(value: int, whole: IntArray, fit: Fit, asked: Sequence[AnsweredBlock]) -> Estimate | None:
     """The count of a value outside the base set, from the answers that it is in, less the base values in each.
 
     With its standard error, but for that of the noise's mean; None where there are too few answers.

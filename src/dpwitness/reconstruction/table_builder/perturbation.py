@@ -41,7 +41,7 @@ class Perturbation:
 
     @property
     def guess(self) -> int:
-        """The smallest r that explains the sums: r if one of them holds r, or nearly so, from all of its noises."""
+        """The smallest r that explains the sums: n noises within ±r add up to n·r at most."""
         # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
         noises = self.plus + self.minus
         return max(-(min(self.sums) // noises), -(-max(self.sums) // noises))

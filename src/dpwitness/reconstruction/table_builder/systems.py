@@ -328,7 +328,7 @@ class Simulation:
             return maximum_entropy(self.perturbation, scale * scale)  # infinite where it overflows: refused
         return (truncated_normal if self.noise == "normal" else truncated_laplace)(self.perturbation, scale)
 
-    def answering(self, table: Table, law: NoiseLaw, rng: np.random.Generator) -> SimulatedSystem:
+    def build(self, table: Table, law: NoiseLaw, rng: np.random.Generator) -> SimulatedSystem:
         """The system on a table; `rng` draws its noise. Raises `InvalidParameter`."""
         return SYSTEMS[self.system](table, noise=law, suppression=self.suppressed, rng=rng)
 
