@@ -57,16 +57,16 @@ class Reconstruction:
     queries: int  # threshold queries asked
 
     def right_claims(self, truth: Counts) -> Flags:
-        """Which claims are right: with the factor, or where none is claimed a whole one that suits most, in its limit."""
+        """Which claims are right: with the factor, or where it is unknown a whole one in its limit that suits most."""
         if self.factor is not None:
-            return self.known & (self.guess == truth)
+            return np.asarray(self.known & (self.guess == truth))
         some = self.known & (self.guess > 0)
         factors, number = np.unique(truth[some] / self.guess[some], return_counts=True)
         whole = (factors == np.rint(factors)) & (factors >= 1)
         if self.factor_at_most is not None:
             whole &= factors <= self.factor_at_most
         factor = int(factors[np.argmax(np.where(whole, number, 0))]) if whole.any() else 1
-        return self.known & (self.guess * factor == truth)
+        return np.asarray(self.known & (self.guess * factor == truth))
 
 
 def ordered_partition(oracle: Queries, *, copies: int = 1) -> Cells:

@@ -47,18 +47,26 @@ class Comparison:
             negated = 2 * oracle.ask(np.zeros(oracle.cells, np.int8), copies) > copies
         self.negated = negated
 
+    def positives(self, signs: Signs, copies: int) -> Cells:
+        """How many copies of each sum, coefficients of shape (sums, cells), reach z."""
+        if not self.negated:
+            return self.oracle.ask_all(signs, copies)
+        return copies - self.oracle.ask_all(-signs, copies)
+
+    def positives_changes(self, changes: Sequence[Change], copies: int) -> list[Cells]:
+        """The same for several sets of sums, asked at once; in each sum of a set another cell's coefficient changes."""
+        if not self.negated:
+            return self.oracle.ask_changes(changes, copies)
+        negated = [(-signs, cells, -change) for signs, cells, change in changes]
+        return [copies - positives for positives in self.oracle.ask_changes(negated, copies)]
+
     def above(self, signs: Signs) -> Flags:
-        """Whether each of the sums with these coefficients, shape (sums, cells), is at least z."""
-        return self._above(self.oracle.ask_all(-signs if self.negated else signs, self.copies))
+        """Whether each sum, coefficients of shape (sums, cells), counts as reaching z."""
+        return np.asarray(self.positives(signs, self.copies) > self._least)
 
     def above_changes(self, changes: Sequence[Change]) -> list[Flags]:
-        """The same for several sets of sums, asked at once; of each set one cell's coefficient changes at a time."""
-        if self.negated:
-            changes = [(-signs, cells, -change) for signs, cells, change in changes]
-        return [self._above(positives) for positives in self.oracle.ask_changes(changes, self.copies)]
-
-    def _above(self, positives: Cells) -> Flags:
-        return np.asarray((self.copies - positives if self.negated else positives) > self._least)
+        """The same for several sets of sums, as `positives_changes` takes them."""
+        return [positives > self._least for positives in self.positives_changes(changes, self.copies)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

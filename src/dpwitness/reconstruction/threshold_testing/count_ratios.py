@@ -78,10 +78,10 @@ def counts_by_ratios(bisection: Bisection, cells: Cells, rng: np.random.Generato
     return True
 
 
-def ratios_hold(bisection: Bisection, cells: Cells) -> bool:
+def ratios_hold(bisection: Bisection, cells: Cells, *, reopen: bool = True) -> bool:
     """Whether sums of many cells alike bear the ratios of the known counts out; True also where there are many counts.
 
-    Groups whose ratio a wrong fraction would meet as well, as likely as not, are reopened: known no longer.
+    With `reopen` groups whose ratio a wrong fraction would meet as well, as likely as not, are known no longer.
     """
     groups = _Groups(bisection, cells[bisection.known[cells]])
     for k, (count, group) in enumerate(zip(groups.counts.tolist(), groups.cells, strict=True)):
@@ -91,7 +91,7 @@ def ratios_hold(bisection: Bisection, cells: Cells) -> bool:
         if not low + ROUNDING < groups.ratios[k] < high - ROUNDING:
             return False
         one = groups.counts[groups.first]
-        if (high - low) * (one // np.gcd(count, one)) ** 2 > CLOSE:
+        if reopen and (high - low) * (one // np.gcd(count, one)) ** 2 > CLOSE:
             bisection.reopen(np.flatnonzero((bisection.low == count) & (bisection.high == count)))
     return True
 

@@ -66,7 +66,8 @@ class DistanceEstimator:
         self.copies_for(BASE_ERROR)  # refused before anything is asked, not after it
         # In a sense in which z is positive, or about 0; the base sum is a little below it.
         self.negated = Comparison(oracle, copies=self.copies_for(SENSE_ERROR)).negated
-        self.base = find_base_sum(Comparison(oracle, copies=ROUGH, cut=0.25, negated=self.negated), rng)
+        self.comparison = Comparison(oracle, copies=ROUGH, cut=0.25, negated=self.negated)
+        self.base = find_base_sum(self.comparison, rng)
 
     def copies_for(self, error: float) -> int:
         """How many copies measure a query at z with that standard error, in counts."""
@@ -78,20 +79,14 @@ class DistanceEstimator:
             )
         return int(np.ceil(ratio * ratio))
 
-    def positives(self, signs: Signs, cells: Cells, change: int, copies: int) -> Cells:
-        """How many copies are above, for `signs` with `change` added to the coefficient of one cell each."""
-        sense = -1 if self.negated else 1
-        positives = self.oracle.ask_each(sense * signs, cells, sense * change, copies)
-        return copies - positives if self.negated else positives
-
     def distance(self, positives: Cells, copies: int) -> Floats:
         """The estimate of q − z."""
         share = (positives + 0.5) / (copies + 1)
         return np.asarray(np.sign(share - 0.5) * -np.log(2 * np.minimum(share, 1 - share)) * self.scale)
 
     def measure(self, signs: Signs, copies: int) -> float:
-        """The distance of one sum, to `BASE_ERROR` where it is near z and asked as often as that takes."""
-        return float(self.distance(self.positives(signs, np.zeros(1, np.int64), 0, copies), copies)[0])
+        """The distance of one sum."""
+        return float(self.distance(self.comparison.positives(signs[None], copies), copies)[0])
 
     def measure_base(self) -> float:
         """The distance of the base sum, to `BASE_ERROR`."""
@@ -271,7 +266,7 @@ class _Measurement:
 
         Both of shape (cells,); −1 copies for cells that are not pending.
         """
-        n = len(self._guess)
+        n, comparison = len(self._guess), self._estimator.comparison
         sums = ReferenceSums(self._base, self.known, self._guess)
         # What must be added to the base sum to bring the cell to z.
         aims = np.rint(-self._sign[pending] * self._guess[pending] - self.offset).astype(np.int64)
@@ -282,7 +277,7 @@ class _Measurement:
                 cells = pending[here & (aims == aim)]
                 signs, w = sums.nearest(int(aim))
                 start[cells] = self.offset + w
-                positives[cells] = self._estimator.positives(signs, cells, 1 - 2 * inside, self._copies)
+                (positives[cells],) = comparison.positives_changes([(signs, cells, 1 - 2 * inside)], self._copies)
         return start, positives
 
     def _aim(self, pending: Cells, start: Floats, positives: Cells) -> None:
@@ -319,8 +314,7 @@ class _Measurement:
         if not len(signs):
             return 0
         copies = estimator.copies_for(FRESH_ERROR)
-        positives = estimator.oracle.ask_all(-signs if estimator.negated else signs, copies)
-        measured = estimator.distance(copies - positives if estimator.negated else positives, copies)
+        measured = estimator.distance(estimator.comparison.positives(signs, copies), copies)
         reach = FRESH_REACH * estimator.scale  # beyond it only the side is measured well
         right = np.abs(np.clip(measured, -reach, reach) - np.clip(self.offset + values, -reach, reach)) < 0.5
         return len(signs) if right.all() else 0

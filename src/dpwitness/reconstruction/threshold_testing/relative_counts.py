@@ -141,7 +141,7 @@ def _find_prevailing(comparison: Comparison, cells: Cells, rng: np.random.Genera
                 if not bisection.reopen(others):
                     break
             elif fresh_sums := bisection.test(cells, rng):
-                if ratios_hold(bisection, cells):
+                if ratios_hold(bisection, cells, reopen=False):
                     return bisection.result(fresh_sums)
                 break
             elif again:  # cells were bisected by those that are reopened now: once more, by the references alone
