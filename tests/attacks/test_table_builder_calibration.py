@@ -210,7 +210,7 @@ def test_an_answer_that_did_not_come_is_missing():
     class Asking:
         asked = 0
 
-        def ask(self, questions):
+        def ask_some(self, questions):
             return np.array([3.0, np.nan, 0.0])[: len(list(questions))]
 
     system = AskedSystem(Asking(), {"a": (1, 2)})

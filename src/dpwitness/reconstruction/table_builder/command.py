@@ -269,7 +269,7 @@ def _attack_own(options: Options) -> HistogramResult | PerturbationResult | None
         found = _attack(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
         return found, asking.stopped
 
-    ended = attack_own(options, FORM, options.asks_for(values), attack, partial=True)
+    ended = attack_own(options, FORM, options.asks_for(values), attack)
     if ended is None:
         return None
     found, stopped = ended.found

@@ -111,7 +111,7 @@ class AskedSystem(System):
         ends = np.cumsum([len(block.selections) for block in blocks])
         if not len(ends) or not ends[-1]:
             return [np.zeros(0, np.int64) for _ in blocks]
-        answers = self._asking.ask(self._conditions(blocks))
+        answers = self._asking.ask_some(self._conditions(blocks))
         came = ~np.isnan(answers)
         whole = np.where(came, answers, 0).astype(np.int64)
         return np.split(np.where(came, whole, MISSING), ends[:-1])
