@@ -25,7 +25,7 @@ from dpwitness.mechanisms.catalog import load, load_registered
 from dpwitness.mechanisms.claims import Accountant, as_claim
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import Outcome
-from dpwitness.mechanisms.resolve import How, given_or_made
+from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
 from dpwitness.mechanisms.signature import takes
 from dpwitness.neighbours import Data, Pairs, Relation, as_relation, require_adjacent, taken
 from dpwitness.problem import CHECK_RUNS, MAX_TIME, Effort, Problem, Statement, given_parameters, plain_function
@@ -71,9 +71,9 @@ def statement_of(
     )  # fmt: skip
 
 
-def rows_of(witness: Witness) -> How:
+def rows_of(witness: Witness) -> Requirements:
     """What a witness says of the rows that its event looks at."""
-    return How(layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
+    return Requirements(layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
 
 
 def about(problem: Problem, relation: Relation, data: Data | None) -> Problem:
@@ -158,7 +158,7 @@ def replay(
     while effort.seed == witness.seed:
         effort = replace(effort, seed=secrets.randbits(32))
     if make is not None:
-        mechanism = given_or_made(mechanism, make)
+        mechanism = mechanism_or_factory(mechanism, make)
     reference = None
     if mechanism is None:  # a file never decides which code runs: only the bundled targets are known by name alone
         mechanism, reference = load_registered(witness.mechanism), witness.mechanism
@@ -266,7 +266,7 @@ def shrink(
     old = violation.witness
     if mechanism is None and make is None:
         mechanism = load_registered(old.mechanism)
-    mechanism = given_or_made(mechanism, make)
+    mechanism = mechanism_or_factory(mechanism, make)
     relation, given = relation_of(old, neighbours, data)
     require_adjacent(relation, old.pair, given, what="the witness's pair")
     seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
