@@ -37,7 +37,6 @@ from dpwitness.neighbours import (
     adjacent_candidates,
     adjacent_variations,
     as_relation,
-    taken,
 )
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import Progress, Remote, Runner, default_workers, in_time, on_all_cores, on_cluster
@@ -286,7 +285,7 @@ def prepare(
     user = example_of(plain_function(function))
     own, attack = target_of(user), chosen_attack(statement.attack)
     relation = relation_of(user, statement.neighbours, attack.relation)
-    data = None if statement.data is None else taken(relation, statement.data)
+    data = None if statement.data is None else relation.take(statement.data)
     values = given_parameters(statement.parameters)
     epsilon = stated.epsilon
     if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpwitness import NotRefuted, Violation, Witness, check, replay, shrink
-from dpwitness.neighbours import Pair, as_finite_numbers, register_relation
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, register_relation
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceLargest:
+class ReplaceLargest(Relation):
     """Lists of a length in 0 … `top`; neighbours differ in one value, which is the largest of one of them."""
 
     length: int

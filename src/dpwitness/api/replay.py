@@ -27,7 +27,7 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import Outcome
 from dpwitness.mechanisms.resolve import How, given_or_made
 from dpwitness.mechanisms.signature import takes
-from dpwitness.neighbours import Data, Pairs, Relation, as_relation, require_adjacent, taken
+from dpwitness.neighbours import Data, Pairs, Relation, as_relation, require_adjacent
 from dpwitness.problem import CHECK_RUNS, MAX_TIME, Effort, Problem, Statement, given_parameters, plain_function
 from dpwitness.results.profile import Profile
 from dpwitness.results.verdict import Verdict, Violation, WitnessedResult
@@ -90,7 +90,7 @@ def relation_of(
     """
     relation = witness.relation or Pairs((witness.pair,)) if neighbours is None else as_relation(neighbours)
     if data is not None:
-        return relation, taken(relation, data)
+        return relation, relation.take(data)
     return relation, witness.data if neighbours is None else None
 
 

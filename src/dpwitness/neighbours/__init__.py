@@ -4,11 +4,6 @@ A relation proposes few pairs that give broken mechanisms away; the search spend
 pair is used in both directions, so mirror images need not be listed.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
-
-from dpwitness.checks import brief
-from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import categories, flags, integers, numbers, text
 from dpwitness.neighbours.examples import like
 from dpwitness.neighbours.inputs import (
@@ -31,15 +26,14 @@ from dpwitness.neighbours.relation import (
     adjacent,
     adjacent_candidates,
     adjacent_variations,
-    alternatives,
     as_relation,
-    large,
     pairs,
+    register_relation,
+    relation_from_json,
     relation_to_json,
     require_adjacent,
     same_relation,
     smaller,
-    taken,
 )
 
 __all__ = [
@@ -54,7 +48,6 @@ __all__ = [
     "adjacent",
     "adjacent_candidates",
     "adjacent_variations",
-    "alternatives",
     "as_array",
     "as_finite_numbers",
     "as_input",
@@ -68,7 +61,6 @@ __all__ = [
     "input_key",
     "input_to_json",
     "integers",
-    "large",
     "like",
     "make_pair",
     "numbers",
@@ -82,35 +74,5 @@ __all__ = [
     "same_relation",
     "shown",
     "smaller",
-    "taken",
     "text",
 ]
-
-Reader = Callable[[Mapping[str, Any]], Relation]
-
-_READERS: Final[dict[str, Reader]] = {
-    "queries": Queries.from_json,
-    "histogram": Histogram.from_json,
-    "bits": Bits.from_json,
-    "pairs": Pairs.from_json,
-    "records": Records.from_json,
-}
-
-
-def register_relation(kind: str, reader: Reader) -> None:
-    """Let `relation_from_json`, and so witness files, hold another kind of relation.
-
-    `kind` is what its `to_json` writes under that key, `reader` gets the rest and raises `InvalidNeighbours`.
-    """
-    _READERS[kind] = reader
-
-
-def relation_from_json(value: Any) -> Relation:
-    """Build a relation from parsed JSON that nobody has checked; it decides about no code that runs.
-
-    Raises `InvalidNeighbours`.
-    """
-    kind = value.get("kind") if isinstance(value, Mapping) else None
-    if not isinstance(kind, str) or kind not in _READERS:
-        raise InvalidNeighbours(f"relation {brief(value)} must be an object whose kind is one of {', '.join(_READERS)}")
-    return _READERS[kind]({name: item for name, item in value.items() if name != "kind"})

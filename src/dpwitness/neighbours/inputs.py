@@ -1,6 +1,7 @@
-"""What a mechanism is run on: any Python object. Numbers and numeric arrays are read-only arrays, the fast path.
+"""What a mechanism is run on: any Python object.
 
-Everything else is kept as it was given, and handed out as a fresh copy where the mechanism could change it.
+Numbers and numeric arrays are read-only arrays, the fast path. Everything else stays as it was given, and the mechanism
+gets a fresh copy where it could change it.
 """
 
 import copy
@@ -54,13 +55,12 @@ def as_numbers(values: Any) -> NDArray[Any]:
         array = np.array(values)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InvalidNeighbours(f"input {brief(values)} must be a number or a list of numbers of one depth") from error
-    kind = array.dtype.kind
     if _too_large(values, array):
         raise InvalidNeighbours(f"input {brief(values)} must hold whole numbers from −2^63 to 2^63 − 1 only")
-    if kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise InvalidNeighbours(f"input {brief(values)} must hold numbers only")
     with np.errstate(over="ignore"):  # what a double cannot hold becomes infinite
-        return read_only(array.astype(np.int64 if kind in "biu" else np.float64))
+        return read_only(array.astype(np.float64 if array.dtype.kind == "f" else np.int64))
 
 
 def as_finite_numbers(values: Any) -> NDArray[Any]:
@@ -79,27 +79,25 @@ def as_array(data: Data) -> NDArray[Any] | None:
         kinds = _kinds(data) if type(data) is list else {object}
     except RecursionError:  # it holds itself
         return None
-    if not (kinds == {bool} or kinds <= {int, float}):
-        return None
     try:
         if kinds == {bool}:
             return read_only(np.array(data, bool))
-        return as_numbers(data)
+        return as_numbers(data) if kinds <= {int, float} else None
     except (InvalidNeighbours, ValueError):  # of more than one depth, or too large
         return None
 
 
 def _kinds(values: list[Any]) -> set[type]:
     """The kinds of a list's items, those of lists within it included; NumPy's numbers count as Python's."""
-    found: set[type] = set()
+    kinds: set[type] = set()
     for kind in set(map(type, values)):
         if kind is list:
-            found.update(*(_kinds(item) for item in values if type(item) is list))
+            kinds.update(*(_kinds(item) for item in values if type(item) is list))
         elif issubclass(kind, np.integer | np.floating):
-            found.add(int if issubclass(kind, np.integer) else float)
+            kinds.add(int if issubclass(kind, np.integer) else float)
         else:
-            found.add(kind)
-    return found
+            kinds.add(kind)
+    return kinds
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -134,40 +132,38 @@ def copier(data: Data) -> Callable[[], Data]:
         if data.ndim == 0:
             number = data.item()
             return lambda: number
-        copied: Callable[[], Data] = partial(data.copy, order="K")
-        return copied
+        return partial(data.copy, order="K")
     if _immutable(data):
         return lambda: data
-    kind = type(data)
-    if kind is list:
+    if type(data) is list:
         return _list_copier(data)
-    if kind is dict:
+    if type(data) is dict:
         parts = {name: copier(item) for name, item in data.items()}
-        return lambda: {name: made() for name, made in parts.items()}
-    if kind is tuple:
-        made = _list_copier(list(data))
-        return lambda: tuple(made())
+        return lambda: {name: copied() for name, copied in parts.items()}
+    if type(data) is tuple:
+        items = _list_copier(list(data))
+        return lambda: tuple(items())
     return lambda: copy.deepcopy(data)
 
 
 def _list_copier(items: list[Any]) -> Callable[[], list[Any]]:
     if all(map(_immutable, items)):
         return items.copy
-    if all(type(item) in (list, dict) and all(map(_immutable, _values(item))) for item in items):
+    if all(_is_flat(item) for item in items):
         return lambda: [item.copy() for item in items]
     parts = [copier(item) for item in items]
-    return lambda: [made() for made in parts]
+    return lambda: [copied() for copied in parts]
 
 
-def _values(item: Any) -> Any:
-    return item.values() if type(item) is dict else item
+def _is_flat(item: Any) -> bool:
+    """Whether a shallow copy is enough."""
+    return type(item) in (list, dict) and all(map(_immutable, item.values() if type(item) is dict else item))
 
 
 def _immutable(value: Any) -> bool:
-    kind = type(value)
-    if kind in (tuple, frozenset):
+    if type(value) in (tuple, frozenset):
         return all(map(_immutable, value))
-    return kind in _ATOMS or isinstance(value, np.generic)
+    return type(value) in _ATOMS or isinstance(value, np.generic)
 
 
 def input_key(data: Data) -> Hashable:
@@ -233,9 +229,9 @@ def input_from_json(value: Any) -> Data:
         return as_finite_numbers(value)
     try:
         listed = isinstance(value, dict) and set(value) == {"list"} and isinstance(value["list"], list)
-        found = value_from_json(value["list"] if listed else value)
+        data = value_from_json(value["list"] if listed else value)
     except (ValueError, RecursionError) as error:
         raise InvalidNeighbours(f"input {brief(value)}: {error}") from error
-    if unreadable_in(found):
+    if unreadable_in(data):
         raise InvalidNeighbours(f"input {brief(value)} holds what no file can hold: give the pair itself")
-    return as_input(found)
+    return as_input(data)
