@@ -187,7 +187,8 @@ def read_column(path: str | Path, column: str | None = None) -> NDArray[np.int64
     if not values:
         name = f"column {column!r} of {name}" if column else name
         raise InvalidData(f"{name} is empty: there is no number below the header")
-    array = np.array(values, np.int64 if all(isinstance(value, int) for value in values) else np.float64)
+    whole = all(isinstance(value, int) for value in values)
+    array = np.array(values, np.int64) if whole else np.array(values, np.float64)
     array.flags.writeable = False
     return array
 

@@ -3,7 +3,7 @@
 A slow mechanism sees the first few candidates only, so kinds of them come in turn.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
 from typing import Any, Final, TypeVar
@@ -147,13 +147,11 @@ class Proposals:
     def _corners(self) -> list[Named]:
         """Records of which every field is at an end: high, low, and both in turn; far apart from each other."""
         ends = [domain.ends() for domain in self.fields.domains]
-        found = [("high", tuple(e[0] for e in ends)), ("low", tuple(e[1] for e in ends))]
+        corners = [("high", tuple(e[0] for e in ends)), ("low", tuple(e[1] for e in ends))]
         if len(ends) > 1:
-            found += [
-                ("high and low", tuple(e[k % 2] for k, e in enumerate(ends))),
-                ("low and high", tuple(e[1 - k % 2] for k, e in enumerate(ends))),
-            ]
-        return found
+            corners.append(("high and low", tuple(e[k % 2] for k, e in enumerate(ends))))
+            corners.append(("low and high", tuple(e[1 - k % 2] for k, e in enumerate(ends))))
+        return corners
 
     def _single(self, values: Sequence[Sequence[Any]]) -> list[Named]:
         """Ordinary records with one value of one field, the first of each field before the second of any."""
@@ -353,7 +351,7 @@ class Proposals:
         for named in self._notable(0):
             yield self._change(others, last, named, "of the base")
 
-    def _out_more_than_base(self) -> Iterator[Change]:
+    def _less_than_base(self) -> Iterator[Change]:
         """The base without one of its records, or with one moved to the other end; the outermost ones first."""
         base = self.base or ()
         for k in _outermost(base):
@@ -412,11 +410,13 @@ def _joint(i: int, a: int, j: int, b: int) -> tuple[int, int, int, int]:
 
 def _outermost(base: Sequence[Record]) -> list[int]:
     """Places of the greatest and the least value of each field, and of the last, first and middle record."""
-    found = []
-    for k in range(min(len(base[0]), FIELDS) if base else 0):
+    if not base:
+        return []
+    places = []
+    for k in range(min(len(base[0]), FIELDS)):
         numbers = [(r[k], place) for place, r in enumerate(base) if isinstance(r[k], int | float) and r[k] == r[k]]
-        found += [max(numbers)[1], min(numbers)[1]] if numbers else []
-    return list(dict.fromkeys([*found, *([len(base) - 1, 0, len(base) // 2] if base else [])]))
+        places += [max(numbers)[1], min(numbers)[1]] if numbers else []
+    return list(dict.fromkeys([*places, len(base) - 1, 0, len(base) // 2]))
 
 
 #: Values that are tried for a field.
@@ -470,10 +470,9 @@ def simpler_changes(fields: Fields, change: Change) -> Iterator[Change]:
 
 def _steps(fields: Fields, change: Change) -> Iterator[Change]:
     others = change.others
-    place = len(others) if change.place is None else change.place
     for keep in _fewer(len(others)):
-        kept = tuple(others[k] for k in keep)
-        yield replace(change, others=kept, place=sum(k < place for k in keep))
+        fewer = tuple(others[k] for k in keep)
+        yield replace(change, others=fewer, place=sum(k < change.position for k in keep))
     if change.before is not None:
         for k in range(len(change.after)):
             yield replace(change, after=_with(change.after, k, change.before[k]))
@@ -492,8 +491,8 @@ def _with_simpler_values(change: Change, k: int, domain: Domain) -> Iterator[Cha
     if change.before is not None:
         for value in islice(domain.simpler(change.before[k]), NEAR_VALUES):
             yield replace(change, before=_with(change.before, k, value))
-    simplest: Callable[[Record], Record] = lambda r: _with(r, k, next(iter(domain.simpler(r[k])), r[k]))  # noqa: E731
-    yield replace(change, others=tuple(map(simplest, change.others)))
+    simplest = (_with(record, k, next(iter(domain.simpler(record[k])), record[k])) for record in change.others)
+    yield replace(change, others=tuple(simplest))
 
 
 def _fewer(n: int) -> Iterator[Sequence[int]]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.checks import brief
-from dpwitness.neighbours.inputs import shown
+from dpwitness.neighbours.inputs import Data, shown
 
 #: Differing entries that are listed.
 LISTED: Final = 12
@@ -18,7 +18,7 @@ LISTED: Final = 12
 WHOLE: Final = 60
 
 
-def both(data: Any, neighbour: Any) -> tuple[str, str]:
+def both(data: Data, neighbour: Data) -> tuple[str, str]:
     """Two inputs on a line each, which differ where the inputs do: both whole where they are short enough.
 
     Else the second line says what differs from the first input, D.
@@ -29,7 +29,7 @@ def both(data: Any, neighbour: Any) -> tuple[str, str]:
     return summary(data), difference(data, neighbour)
 
 
-def summary(data: Any) -> str:
+def summary(data: Data) -> str:
     """An input on one line, of a long one its length and the first entries."""
     whole = _whole(data)
     if whole is not None:
@@ -43,7 +43,7 @@ def summary(data: Any) -> str:
     return shown(data)
 
 
-def difference(data: Any, neighbour: Any) -> str:
+def difference(data: Data, neighbour: Data) -> str:
     """What an input has other than D; never the same text as that of D."""
     if same(data, neighbour):
         return "the same as D"
@@ -66,7 +66,7 @@ def difference(data: Any, neighbour: Any) -> str:
     return after if before != after else f"another {type(neighbour).__name__} than D: {after}"
 
 
-def same(data: Any, other: Any) -> bool:
+def same(data: Data, other: Data) -> bool:
     """Whether two values are the same to whoever looks at them: in kind, order, signs of zeros and NaN too."""
     if data is other:
         return True
@@ -92,7 +92,7 @@ def same(data: Any, other: Any) -> bool:
         return False
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     """What a value is, with its length or shape."""
     name = type(value).__name__
     if isinstance(value, np.ndarray):
@@ -100,7 +100,7 @@ def _kind(value: Any) -> str:
     return f"{name} of {len(value)}" if hasattr(value, "__len__") else name
 
 
-def _whole(data: Any) -> str | None:
+def _whole(data: Data) -> str | None:
     """An input that is short enough to be shown whole."""
     if isinstance(data, np.ndarray):
         return str(data.tolist()) if data.size <= LISTED and data.dtype.kind in "biuf" else None
@@ -110,7 +110,7 @@ def _whole(data: Any) -> str | None:
         return None
 
 
-def _leaves(data: Any) -> int:
+def _leaves(data: Data) -> int:
     """How many values containers hold; more than are shown whole for what is no plain value, and for long texts."""
     if isinstance(data, str | bytes):
         return 1 if len(data) <= WHOLE else LISTED + 1
@@ -124,12 +124,12 @@ def _leaves(data: Any) -> int:
     return 1 if plain else LISTED + 1
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     """A value on one line."""
     return shown(_scalar(value)) if not isinstance(value, np.ndarray) else _first_entries(value)
 
 
-def _item(value: Any) -> str:
+def _item(value: object) -> str:
     """A value on one line; a number with as many digits as it takes: two that differ must not look the same."""
     if not isinstance(value, int | float):
         return _plain(value)
@@ -143,13 +143,13 @@ def _scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.longdouble) else value
 
 
-def _first_entries(data: Any) -> str:
+def _first_entries(data: Data) -> str:
     values = [_item(value) if isinstance(value, float) else repr(value) for value in data.ravel()[:6].tolist()]
     more = ", …" if data.size > 6 else ""
     return f"[{', '.join(values)}{more}]{'' if data.ndim < 2 else f' of shape {data.shape}'}"
 
 
-def _change(before: Any, after: Any) -> str:
+def _change(before: Data, after: Data) -> str:
     """A value and what it has become."""
     if type(before) is type(after) and isinstance(before, dict) and list(before) == list(after):
         return _of_dicts(before, after)
@@ -201,14 +201,14 @@ def _numbered(items: Sequence[Any], start: int, word: str) -> str:
     return f"{word}s {start + 1} to {start + len(items)}: {text}{', …' if len(items) > 3 else ''}"
 
 
-def _of_arrays(data: Any, other: Any) -> str:
+def _of_arrays(data: Data, other: Data) -> str:
     if data.dtype != other.dtype:
         return f"{summary(other)} of dtype {other.dtype}, where D has {data.dtype}"
     if data.shape != other.shape:
         if data.shape[1:] == other.shape[1:] and other.ndim:
             return _of_items(data.tolist(), other.tolist(), "value" if data.ndim == 1 else "row")
         return f"{summary(other)}, where D has {'×'.join(map(str, data.shape))}"
-    texts = []
+    texts: list[str] = []
     for place in _differing(data, other):
         counted = ", ".join(str(index + 1) for index in place)
         changed = _change(_scalar(data[place]), _scalar(other[place])) if len(texts) < LISTED else ""
@@ -216,7 +216,7 @@ def _of_arrays(data: Any, other: Any) -> str:
     return f"the same but for {_first_of(texts)}"
 
 
-def _differing(data: Any, other: Any) -> list[tuple[int, ...]]:
+def _differing(data: Data, other: Data) -> list[tuple[int, ...]]:
     """Where two arrays of one shape and dtype differ."""
     if data.dtype.kind in "biufcSUmM":
         differs = (data != other) & ~((data != data) & (other != other))  # NaN and NaT are the same as themselves
@@ -242,7 +242,7 @@ def _of_dicts(data: dict[Any, Any], other: dict[Any, Any]) -> str:
     return ", ".join(kinds[:LISTED])
 
 
-def _of_sets(data: Any, other: Any) -> str:
+def _of_sets(data: Data, other: Data) -> str:
     texts = []
     for word, elements in (("without", data - other), ("with", other - data)):
         if elements:
@@ -250,7 +250,7 @@ def _of_sets(data: Any, other: Any) -> str:
     return f"{len(other)} elements: D {' and '.join(texts) or 'with elements of another kind'}"
 
 
-def _of_tables(data: Any, other: Any) -> str | None:
+def _of_tables(data: Data, other: Data) -> str | None:
     """How two tables differ, in columns, types, rows or index; None where they do not."""
     frame = hasattr(data, "columns")
     if frame and not same(list(data.columns), list(other.columns)):

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Final, TypeVar
@@ -15,6 +15,8 @@ from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 
 T = TypeVar("T")
+#: A value of a field: a number, a text, a flag, None, or what else records hold.
+Value = Any
 
 
 class NotInDomain:
@@ -39,42 +41,42 @@ class Domain(ABC):
         return "object"
 
     @abstractmethod
-    def ends(self) -> tuple[Any, ...]:
+    def ends(self) -> tuple[Value, ...]:
         """Values to try, the most promising first; the first two are far apart."""
 
-    def inside(self, end: Any) -> Any:
+    def inside(self, end: Value) -> Value:
         """A value near an end, but not at it; the end itself where there is no such thing as near."""
         return end
 
-    def odd(self) -> tuple[Any, ...]:
+    def odd(self) -> tuple[Value, ...]:
         """Values that code stumbles over: a missing one, one outside a range, a new category, an empty text."""
         return ()
 
     @abstractmethod
-    def middle(self) -> Any:
+    def middle(self) -> Value:
         """An ordinary value."""
 
     @abstractmethod
-    def draw(self, rng: np.random.Generator) -> Any:
+    def draw(self, rng: np.random.Generator) -> Value:
         """A value as real data may hold it."""
 
-    def near(self, value: Any) -> Iterator[Any]:
+    def near(self, value: Value) -> Iterator[Value]:
         """Other values to try in the place of one that turned out well."""
         yield from (*self.ends(), *self.odd())
 
     @abstractmethod
-    def simpler(self, value: Any) -> Iterator[Any]:
+    def simpler(self, value: Value) -> Iterator[Value]:
         """Values that are shorter to write or nearer to zero, the largest steps first."""
 
     @abstractmethod
-    def read(self, value: Any) -> Any:
+    def read(self, value: Value) -> Value:
         """The value as it is held inside, a NumPy scalar unwrapped; `NOT_IN_DOMAIN` for what does not belong."""
 
-    def holds(self, value: Any) -> bool:
+    def holds(self, value: Value) -> bool:
         """Whether a value belongs to the domain."""
         return self.read(value) is not NOT_IN_DOMAIN
 
-    def samples(self) -> list[Any]:
+    def samples(self) -> list[Value]:
         """Values of every kind that the domain holds: all where they are listed, else those that are worth trying."""
         return [*self.ends(), *self.odd(), self.middle()]
 
@@ -83,12 +85,12 @@ class Domain(ABC):
         return None
 
 
-def plain(value: Any) -> Any:
+def plain(value: Value) -> Value:
     """A NumPy scalar as a Python value; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a value stands for a missing one: None, NaN, and the marks of pandas and NumPy."""
     if value is None:
         return True
@@ -98,7 +100,7 @@ def is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def key_of(value: Any) -> Any:
+def key_of(value: object) -> Hashable:
     """What equal values of a field have in common: their type, and NaN is equal to NaN."""
     if isinstance(value, float) and value != value:
         return "NaN"
@@ -109,7 +111,7 @@ def key_of(value: Any) -> Any:
     return type(value), value
 
 
-def _check_flags(**flags: Any) -> None:
+def _check_flags(**flags: object) -> None:
     for name, value in flags.items():
         checks.kind(name, value, bool, "a bool", InvalidNeighbours)
 
@@ -130,19 +132,19 @@ class Listed(Domain):
     """A domain that is a list of values, an ordinary one first."""
 
     __slots__ = ()
-    values: tuple[Any, ...]
+    values: tuple[Value, ...]
 
     @override
-    def middle(self) -> Any:
+    def middle(self) -> Value:
         return self.values[0]
 
     @override
-    def draw(self, rng: np.random.Generator) -> Any:
+    def draw(self, rng: np.random.Generator) -> Value:
         """Any of the values, with the same probability."""
         return self.values[int(rng.integers(len(self.values)))]
 
     @override
-    def samples(self) -> list[Any]:
+    def samples(self) -> list[Value]:
         return [*self.values, *Domain.samples(self)]
 
 
@@ -153,10 +155,10 @@ class Categories(Listed):
     `other`: a value of that type which is none of these may come; `missing`: None may come.
     """
 
-    values: tuple[Any, ...]
+    values: tuple[Value, ...]
     other: bool = False
     missing: bool = False
-    _known: frozenset[Any] = field(init=False, repr=False, compare=False)
+    _known: frozenset[Hashable] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_flags(other=self.other, missing=self.missing)
@@ -183,17 +185,17 @@ class Categories(Listed):
         return "object" if self.missing else DTYPES.get(type(self.values[0]), "object")
 
     @override
-    def ends(self) -> tuple[Any, ...]:
+    def ends(self) -> tuple[Value, ...]:
         """The last and the first, then the others; of a single one also what else may come."""
         first, *others = self.values
         return (others[-1], first, *others[:-1])[:TRIED] if others else (first, *self.odd())[:TRIED]
 
     @override
-    def odd(self) -> tuple[Any, ...]:
+    def odd(self) -> tuple[Value, ...]:
         """A new one and None, where these may come."""
         return (*([self._new()] if self.other else []), *([None] if self.missing else []))
 
-    def _new(self) -> Any:
+    def _new(self) -> Value:
         if type(self.values[0]) is not str:
             return max(self.values) + 1
         new = "other"
@@ -202,17 +204,17 @@ class Categories(Listed):
         return new
 
     @override
-    def near(self, value: Any) -> Iterator[Any]:
+    def near(self, value: Value) -> Iterator[Value]:
         yield from (*self.odd(), *self.ends())
 
     @override
-    def simpler(self, value: Any) -> Iterator[Any]:
+    def simpler(self, value: Value) -> Iterator[Value]:
         """The categories that were given before this one."""
         place = self.values.index(value) if key_of(value) in self._known else len(self.values)
         yield from self.values[: min(place, TRIED)]
 
     @override
-    def read(self, value: Any) -> Any:
+    def read(self, value: Value) -> Value:
         """The value itself; NaN, as a column of a DataFrame has it for None, is None."""
         value = plain(value)
         if value is None or value != value:
@@ -230,7 +232,7 @@ class Categories(Listed):
         return {"categories": list(self.values), "other": self.other, "missing": self.missing}
 
 
-def categories(*values: Any, other: bool = False, missing: bool = False) -> Categories:
+def categories(*values: Value, other: bool = False, missing: bool = False) -> Categories:
     """One of these values; see `Categories`. Raises `InvalidNeighbours`."""
     return Categories(values=tuple(map(plain, values)), other=other, missing=missing)
 
@@ -251,12 +253,12 @@ class Examples(Listed):
     They have no form in JSON.
     """
 
-    values: tuple[Any, ...]
+    values: tuple[Value, ...]
     source: str = "examples"
-    _places: dict[Any, int] = field(init=False, repr=False, compare=False)
+    _places: dict[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        places: dict[Any, int] = {}
+        places: dict[Hashable, int] = {}
         for place, value in enumerate(self.values):
             places.setdefault(key_of(value), place)
         if len(places) < 2:
@@ -274,24 +276,24 @@ class Examples(Listed):
         return DTYPES.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
 
     @override
-    def ends(self) -> tuple[Any, ...]:
+    def ends(self) -> tuple[Value, ...]:
         """The last (hypothesis draws the simplest first), the first, and some between."""
         distinct = [self.values[place] for place in self._places.values()]
         return (distinct[-1], distinct[0], *distinct[-2:0:-1])[:EXAMPLES_TRIED]
 
     @override
-    def near(self, value: Any) -> Iterator[Any]:
+    def near(self, value: Value) -> Iterator[Value]:
         """Those given just before and after it."""
         place = self._places.get(key_of(value), 0)
         yield from self.values[max(place - EXAMPLES_TRIED // 2, 0) : place + EXAMPLES_TRIED // 2]
 
     @override
-    def simpler(self, value: Any) -> Iterator[Any]:
+    def simpler(self, value: Value) -> Iterator[Value]:
         """Those given earlier."""
         yield from self.values[: min(self._places.get(key_of(value), 0), EXAMPLES_TRIED)]
 
     @override
-    def read(self, value: Any) -> Any:
+    def read(self, value: Value) -> Value:
         """The given record that is equal to it."""
         place = self._places.get(key_of(plain(value)))
         return NOT_IN_DOMAIN if place is None else self.values[place]
@@ -317,12 +319,12 @@ class Text(Domain):
         return _call("text", str(self.max_length), missing=self.missing)
 
     @override
-    def ends(self) -> tuple[Any, ...]:
+    def ends(self) -> tuple[Value, ...]:
         """The longest and the empty one."""
         return "z" * min(self.max_length, 1000), ""
 
     @override
-    def odd(self) -> tuple[Any, ...]:
+    def odd(self) -> tuple[Value, ...]:
         """None where it may come, quotes, line ends, and other letters."""
         return (*([None] if self.missing else []), *(v for v in ODD_TEXTS if len(v) <= self.max_length))
 
@@ -344,7 +346,7 @@ class Text(Domain):
                 yield other
 
     @override
-    def read(self, value: Any) -> Any:
+    def read(self, value: Value) -> Value:
         """The text itself; NaN, as a column of a DataFrame has it for None, is None."""
         value = plain(value)
         if value is None or value != value:
@@ -383,8 +385,8 @@ class Range(Domain):
 
     __slots__ = ()
     kind: ClassVar[str]  # the function that makes the domain, and its key in JSON
-    low: Any
-    high: Any
+    low: float
+    high: float
     clipped: bool
     missing: bool
 
@@ -394,11 +396,11 @@ class Range(Domain):
         _check_flags(clipped=self.clipped, missing=self.missing)
 
     @abstractmethod
-    def rounder(self, value: Any) -> Iterator[Any]:
+    def rounder(self, value: Value) -> Iterator[Value]:
         """Zero, half of a value, and the value with fewer digits."""
 
     @override
-    def simpler(self, value: Any) -> Iterator[Any]:
+    def simpler(self, value: Value) -> Iterator[Value]:
         """Those and the ends, where they are shorter to write."""
         if value is None or not math.isfinite(value):
             yield self.high
@@ -482,7 +484,7 @@ class Numbers(Range):
         yield from (0.0, *(float(f"{value:.{digits}g}") for digits in (1, 2, 3)), value / 2)
 
     @override
-    def read(self, value: Any) -> Any:
+    def read(self, value: Value) -> Value:
         """A float, NaN or None."""
         value = plain(value)
         if value is None:
@@ -574,7 +576,7 @@ class Integers(Range):
         yield from (0, *(round(value, -places) for places in range(digits - 1, 0, -1)), int(value / 2))
 
     @override
-    def read(self, value: Any) -> Any:
+    def read(self, value: Value) -> Value:
         """An int; NaN is None, and a float is whole where a column of floats held it."""
         value = plain(value)
         if value is None or (isinstance(value, float) and math.isnan(value)):

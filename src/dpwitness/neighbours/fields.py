@@ -8,10 +8,10 @@ import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Categories, Domain, Text, integers, numbers
+from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Categories, Domain, Text, Value, integers, numbers
 
 #: A record inside: the values of its fields in order, nesting left out.
-Record = tuple[Any, ...]
+Record = tuple[Value, ...]
 #: Fields of a record and levels of nesting that a file may hold.
 MOST_FIELDS: Final = 10_000
 DEEPEST: Final = 32
@@ -70,7 +70,7 @@ class Fields:
         """The record as a user's code sees it."""
         return self._build(iter(record))
 
-    def _build(self, values: Iterator[Any]) -> Any:
+    def _build(self, values: Iterator[Value]) -> Any:
         items = [part._build(values) if isinstance(part, Fields) else next(values) for part in self.parts]
         if self.kind == "dict":
             return (self.record_type or dict)(zip(self.names, items, strict=True))
@@ -80,7 +80,7 @@ class Fields:
             return items if self.record_type is None else self.record_type(items)
         return items[0]
 
-    def read(self, record: Any) -> Record | None:
+    def read(self, record: object) -> Record | None:
         """The flat record, or None for what is none of this structure and these domains."""
         if self.kind == "dict":
             if not isinstance(record, Mapping) or list(record) != list(self.names):
@@ -93,7 +93,7 @@ class Fields:
             values = list(record)
         else:
             values = [record]
-        flat: list[Any] = []
+        flat: list[Value] = []
         for part, value in zip(self.parts, values, strict=True):
             if isinstance(part, Fields):
                 inner = part.read(value)
@@ -125,7 +125,7 @@ class Fields:
         return {self.kind: dict(zip(self.names, parts, strict=True)) if self.kind == "dict" else parts}
 
 
-def fields_of(given: Any) -> Fields:
+def fields_of(given: object) -> Fields:
     """The structure that a domain, or tuples and dicts of domains, describe. Raises `InvalidNeighbours`."""
     if isinstance(given, Fields):
         return given
@@ -136,7 +136,7 @@ def fields_of(given: Any) -> Fields:
     return fields
 
 
-def _part(given: Any, levels: int, where: str) -> Domain | Fields:
+def _part(given: object, levels: int, where: str) -> Domain | Fields:
     """A part of a record; `where` names it in messages: nothing for the whole."""
     if not levels:
         raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
@@ -164,12 +164,12 @@ def _part(given: Any, levels: int, where: str) -> Domain | Fields:
     return Fields(kind=kind, parts=tuple(_part(v, levels - 1, where) for v in given))
 
 
-def fields_from_json(value: Any) -> Fields:
+def fields_from_json(value: object) -> Fields:
     """Build a structure from parsed JSON that nobody has checked. Raises `InvalidNeighbours`."""
     return fields_of(_read(value, DEEPEST))
 
 
-def _read(value: Any, levels: int) -> Any:
+def _read(value: object, levels: int) -> Any:
     if not levels:
         raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
     if not isinstance(value, Mapping):
@@ -189,13 +189,13 @@ def _read(value: Any, levels: int) -> Any:
     )
 
 
-def _ends(value: Any) -> list[Any]:
+def _ends(value: object) -> list[Any]:
     if not isinstance(value, list) or len(value) != 2:
         raise InvalidNeighbours(f"the ends {brief(value)} must be a list of two numbers")
     return value
 
 
-def _categories(values: Any, **settings: Any) -> Categories:
+def _categories(values: object, **settings: Any) -> Categories:
     if not isinstance(values, list) or not values:
         raise InvalidNeighbours(f"categories={brief(values)} must be a list of values")
     return Categories(values=tuple(values), **settings)

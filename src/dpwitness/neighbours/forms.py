@@ -12,14 +12,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Domain, Numbers, key_of
+from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Domain, Numbers, Value, key_of
 from dpwitness.neighbours.fields import Fields, Record
+from dpwitness.neighbours.inputs import Data
 
 DType = np.dtype[Any]
+Column = Any  # an array, a list, or an array or a Series of pandas, which has no types
+Frame = Any  # a DataFrame
+Index = Any  # that of a DataFrame
 #: Types of columns that an array can hold.
 NUMERIC: Final = ("float64", "int64", "bool")
 
@@ -39,11 +44,11 @@ class Layout(ABC):
 
     @staticmethod
     @abstractmethod
-    def read(fields: Fields, data: Any) -> list[Record] | None:
+    def read(fields: Fields, data: Data) -> list[Record] | None:
         """The flat records of a dataset; None for another form, or where one of them does not belong."""
 
     @classmethod
-    def of(cls, data: Any) -> Self:
+    def of(cls, data: Data) -> Self:
         """The layout of a dataset in this form."""
         return cls()
 
@@ -57,14 +62,14 @@ class Layout(ABC):
         return self
 
     @abstractmethod
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Any:
+    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
         """A dataset of these records.
 
         `without`: rows with labels of their own have those of a dataset of one record more, without this one.
         """
 
 
-def _read_all(fields: Fields, records: Sequence[Any]) -> list[Record] | None:
+def _read_all(fields: Fields, records: Sequence[object]) -> list[Record] | None:
     """The flat records; None where one of them does not belong."""
     flat_records = []
     for record in records:
@@ -75,7 +80,7 @@ def _read_all(fields: Fields, records: Sequence[Any]) -> list[Record] | None:
     return flat_records
 
 
-def _read_columns(fields: Fields, columns: Sequence[Sequence[Any]]) -> list[Record] | None:
+def _read_columns(fields: Fields, columns: Sequence[Sequence[Value]]) -> list[Record] | None:
     """The flat records of columns of equal length; None where one of them does not belong."""
     if len({len(column) for column in columns}) != 1:
         return None
@@ -88,12 +93,12 @@ def _read_columns(fields: Fields, columns: Sequence[Sequence[Any]]) -> list[Reco
     return records
 
 
-def _flag(domain: Domain, value: Any) -> Any:
+def _flag(domain: Domain, value: Value) -> Value:
     """A flag that an array of numbers holds as 0 or 1."""
     return bool(value) if domain.dtype == "bool" and isinstance(value, int | float) and value in (0, 1) else value
 
 
-def _columns(fields: Fields, records: Sequence[Record]) -> list[list[Any]]:
+def _columns(fields: Fields, records: Sequence[Record]) -> list[list[Value]]:
     return [[record[k] for record in records] for k in range(len(fields.domains))]
 
 
@@ -102,7 +107,7 @@ def _is_numeric(fields: Fields) -> bool:
     return fields.flat and fields.kind != "dict" and all(domain.dtype in NUMERIC for domain in fields.domains)
 
 
-def _array(dtype: DType | None, domain: Domain, values: Sequence[Any]) -> Any:
+def _array(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Column:
     """A column as an array of that type, or as a list where there is none."""
     if dtype is None:
         return list(values)
@@ -125,8 +130,8 @@ def _array(dtype: DType | None, domain: Domain, values: Sequence[Any]) -> Any:
 def _fits(
     dtype: Any,
     domain: Domain,
-    build: Callable[[Any, Domain, Sequence[Any]], Any] = _array,
-    entries: Callable[[Any], list[Any]] = list,
+    build: Callable[[Any, Domain, Sequence[Value]], Column] = _array,
+    entries: Callable[[Column], list[Value]] = list,
 ) -> bool:
     """Whether a column of a type gives back what a domain holds; numbers may be rounded, but stay in their range."""
     values = domain.samples()
@@ -149,7 +154,7 @@ def _fitted_column(dtype: DType | None, domain: Domain) -> DType | None:
     return dtype if dtype is None or _fits(dtype, domain) else _column_type(domain)
 
 
-def _matrix(dtype: DType, order: str, domains: Sequence[Domain], records: Sequence[Record]) -> Any:
+def _matrix(dtype: DType, order: str, domains: Sequence[Domain], records: Sequence[Record]) -> NDArray[Any]:
     """Records by fields."""
     matrix = np.empty((len(records), len(domains)), dtype, order="F" if order == "F" else "C")
     for k, domain in enumerate(domains):
@@ -167,7 +172,7 @@ def _fitted_matrix(dtype: DType, domains: Sequence[Domain]) -> DType:
     return dtype if fits else _matrix_type(domains)
 
 
-def _order(array: Any) -> str:
+def _order(array: NDArray[Any]) -> str:
     """In which order the entries lie in memory; "C" where an array of one row or column has both."""
     return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
@@ -180,16 +185,16 @@ class ListLayout(Layout):
 
     @staticmethod
     @override
-    def read(fields: Fields, data: Any) -> list[Record] | None:
+    def read(fields: Fields, data: Data) -> list[Record] | None:
         return _read_all(fields, data) if isinstance(data, list) else None
 
     @classmethod
     @override
-    def of(cls, data: Any) -> Self:
+    def of(cls, data: Data) -> Self:
         return cls(kind=type(data))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Any:
+    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
         items = [fields.build(record) for record in records]
         return items if self.kind is list else self.kind(items)
 
@@ -200,12 +205,12 @@ class RecordLayout(Layout):
 
     @staticmethod
     @override
-    def read(fields: Fields, data: Any) -> list[Record] | None:
+    def read(fields: Fields, data: Data) -> list[Record] | None:
         # A number is held as an array without axes.
         return _read_all(fields, [data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data])
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Any:
+    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
         return fields.build(records[0])
 
 
@@ -223,7 +228,7 @@ class ArrayLayout(Layout):
 
     @staticmethod
     @override
-    def read(fields: Fields, data: Any) -> list[Record] | None:
+    def read(fields: Fields, data: Data) -> list[Record] | None:
         if not isinstance(data, np.ndarray) or not data.ndim or data.dtype.kind not in "biuf":
             return None
         width = len(fields.domains)
@@ -233,7 +238,7 @@ class ArrayLayout(Layout):
 
     @classmethod
     @override
-    def of(cls, data: Any) -> Self:
+    def of(cls, data: Data) -> Self:
         return cls(dtype=data.dtype, order=_order(data))
 
     @classmethod
@@ -246,7 +251,7 @@ class ArrayLayout(Layout):
         return replace(self, dtype=_fitted_matrix(self.dtype, fields.domains))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Any:
+    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
         if fields.kind == "value":
             return _array(self.dtype, fields.domains[0], [record[0] for record in records])
         return _matrix(self.dtype, self.order, fields.domains, records)
@@ -274,7 +279,7 @@ class ColumnsLayout(NamedLayout):
 
     @staticmethod
     @override
-    def read(fields: Fields, data: Any) -> list[Record] | None:
+    def read(fields: Fields, data: Data) -> list[Record] | None:
         if not isinstance(data, Mapping) or list(data) != list(fields.names):
             return None
         columns = list(data.values())
@@ -284,7 +289,7 @@ class ColumnsLayout(NamedLayout):
 
     @classmethod
     @override
-    def of(cls, data: Any) -> Self:
+    def of(cls, data: Data) -> Self:
         empty: Any = {}
         if isinstance(data, MutableMapping):
             empty = copy.copy(data)  # its settings, such as what a defaultdict makes
@@ -302,7 +307,7 @@ class ColumnsLayout(NamedLayout):
         return replace(self, dtypes=tuple(map(_fitted_column, self.dtypes, fields.domains)))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Any:
+    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
         columns = copy.copy(self.empty)
         arrays = map(_array, self.dtypes, fields.domains, _columns(fields, records))
         for name, array in zip(fields.names, arrays, strict=True):
@@ -329,7 +334,7 @@ class XYLayout(Layout):
 
     @staticmethod
     @override
-    def read(fields: Fields, data: Any) -> list[Record] | None:
+    def read(fields: Fields, data: Data) -> list[Record] | None:
         if not _is_xy(data):
             return None
         features, labels = data[0], np.asarray(data[1], None if isinstance(data[1], np.ndarray) else object)
@@ -339,7 +344,7 @@ class XYLayout(Layout):
 
     @classmethod
     @override
-    def of(cls, data: Any) -> Self:
+    def of(cls, data: Data) -> Self:
         labels = data[1].dtype if isinstance(data[1], np.ndarray) else None
         return cls(features=data[0].dtype, labels=labels, order=_order(data[0]))
 
@@ -357,33 +362,33 @@ class XYLayout(Layout):
         )
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Any:
+    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
         *domains, label = fields.domains
         features = _matrix(self.features, self.order, domains, [record[:-1] for record in records])
         return features, _array(self.labels, label, [record[-1] for record in records])
 
 
-def _is_xy(data: Any) -> bool:
+def _is_xy(data: Data) -> bool:
     """Whether it is a tuple of an array of features and an array or a list of labels."""
     both = type(data) is tuple and len(data) == 2
     return both and isinstance(data[0], np.ndarray) and isinstance(data[1], np.ndarray | list)
 
 
-def is_frame(data: Any) -> bool:
+def is_frame(data: object) -> bool:
     """Whether it is a DataFrame or of a class derived from it; pandas is not imported for the question."""
     return any(
         kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas" for kind in type(data).__mro__
     )
 
 
-def series_entries(column: Any) -> list[Any]:
+def series_entries(column: Column) -> list[Value]:
     """The entries of a column; None for what is missing by a mark of pandas' own."""
     import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
 
     return [None if value is pd.NA or value is pd.NaT else value for value in column.tolist()]
 
 
-def row_labels(frame: Any) -> list[Any] | None:
+def row_labels(frame: Frame) -> list[Value] | None:
     """The labels of the rows; None where they are counted."""
     import pandas as pd
 
@@ -398,19 +403,19 @@ class FrameLayout(NamedLayout):
     takes its label with it, and a row that is added gets one of the same kind that no other has.
     """
 
-    blank: Any
-    labels: Any
+    blank: Frame
+    labels: Index
 
     @staticmethod
     @override
-    def read(fields: Fields, data: Any) -> list[Record] | None:
+    def read(fields: Fields, data: Data) -> list[Record] | None:
         if not is_frame(data) or list(data.columns) != list(fields.names):
             return None
         return _read_columns(fields, [series_entries(data[name]) for name in fields.names])
 
     @classmethod
     @override
-    def of(cls, data: Any) -> Self:
+    def of(cls, data: Data) -> Self:
         return cls(blank=data.iloc[:0], labels=data.index)
 
     @classmethod
@@ -427,7 +432,7 @@ class FrameLayout(NamedLayout):
     def fitted(self, fields: Fields) -> Layout:
         import pandas as pd
 
-        def entries(column: Any) -> list[Any]:
+        def entries(column: Column) -> list[Value]:
             return series_entries(pd.Series(column, dtype=column.dtype))
 
         blank = self.blank
@@ -438,7 +443,7 @@ class FrameLayout(NamedLayout):
         return replace(self, blank=blank)
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Any:
+    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
         import pandas as pd
 
         index = self._index(len(records), without)
@@ -460,7 +465,7 @@ class FrameLayout(NamedLayout):
                 ) from error
         return frame.__finalize__(self.blank)
 
-    def _index(self, n: int, without: int | None) -> Any:
+    def _index(self, n: int, without: int | None) -> Index:
         """The index of so many rows."""
         import pandas as pd
 
@@ -502,7 +507,7 @@ def _series_type(domain: Domain) -> Any:
     return np.dtype(domain.dtype) if domain.dtype in NUMERIC else pd.Series(domain.samples()).dtype
 
 
-def _series_values(dtype: Any, domain: Domain, values: Sequence[Any]) -> Any:
+def _series_values(dtype: Any, domain: Domain, values: Sequence[Value]) -> Column:
     """The values of a column of that type, as an array of NumPy or of pandas."""
     import pandas as pd
 
@@ -516,7 +521,7 @@ def _series_values(dtype: Any, domain: Domain, values: Sequence[Any]) -> Any:
     return pd.array(list(values), dtype=dtype)
 
 
-def _continued(labels: Any, n: int) -> Any:
+def _continued(labels: Index, n: int) -> Index:
     """The first `n` labels of an index, and after its last ones others of the same kind, each different.
 
     Numbers, times and periods go on from the greatest one, texts are numbered. Labels of other kinds, and those that
@@ -539,7 +544,7 @@ def _continued(labels: Any, n: int) -> Any:
     return labels.take(np.arange(n) % have)
 
 
-def _following(labels: Any, count: int) -> list[Any] | None:
+def _following(labels: Index, count: int) -> list[Value] | None:
     """So many further labels; None where there is no rule for such."""
     import pandas as pd
 
@@ -564,7 +569,7 @@ def _following(labels: Any, count: int) -> list[Any] | None:
     return [int(last) + k for k in numbers] if int(last) + count <= most else None
 
 
-def _without_step(labels: Any) -> Any:
+def _without_step(labels: Index) -> Index:
     """An index of times that does not say that they are evenly spaced: without one row they are not."""
     import pandas as pd
 
@@ -592,7 +597,7 @@ def usual_form(fields: Fields) -> str:
     return "array" if _is_numeric(fields) and fields.kind != "list" else "list"
 
 
-def form_of_data(data: Any) -> str:
+def form_of_data(data: object) -> str:
     """The form in which a dataset was given. Raises `InvalidNeighbours`."""
     if is_frame(data):
         return "dataframe"
@@ -610,7 +615,7 @@ def form_of_data(data: Any) -> str:
     )
 
 
-def check_form(form: Any, fields: Fields) -> None:
+def check_form(form: object, fields: Fields) -> None:
     """Raise `InvalidNeighbours` unless it is a form for such records."""
     if not isinstance(form, str) or form not in FORMS:
         raise InvalidNeighbours(f"form={brief(form)} must be one of {', '.join(FORMS)}")

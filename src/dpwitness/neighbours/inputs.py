@@ -29,7 +29,7 @@ _ATOMS: Final = frozenset(
 )
 
 
-def as_input(value: Any) -> Data:
+def as_input(value: object) -> Data:
     """An input that nothing changes any more.
 
     A number is an array without axes, a NumPy array a read-only copy of its dtype; anything else is a deep copy.
@@ -46,7 +46,7 @@ def as_input(value: Any) -> Data:
         raise InvalidNeighbours(f"input {brief(value)} cannot be copied ({error}): give plain data") from error
 
 
-def as_numbers(values: Any) -> NDArray[Any]:
+def as_numbers(values: object) -> NDArray[Any]:
     """Numbers as a read-only array: integers stay integers, everything else becomes floats.
 
     Raises `InvalidNeighbours` for text, nesting of unequal lengths, and for whole numbers that 64 bits cannot hold.
@@ -63,7 +63,7 @@ def as_numbers(values: Any) -> NDArray[Any]:
         return read_only(array.astype(np.float64 if array.dtype.kind == "f" else np.int64))
 
 
-def as_finite_numbers(values: Any) -> NDArray[Any]:
+def as_finite_numbers(values: object) -> NDArray[Any]:
     """As `as_numbers`; raises `InvalidNeighbours` for NaN and infinities, too."""
     array = as_numbers(values)
     if not np.all(np.isfinite(array)):
@@ -87,7 +87,7 @@ def as_array(data: Data) -> NDArray[Any] | None:
         return None
 
 
-def _kinds(values: list[Any]) -> set[type]:
+def _kinds(values: list[Data]) -> set[type]:
     """The kinds of a list's items, those of lists within it included; NumPy's numbers count as Python's."""
     kinds: set[type] = set()
     for kind in set(map(type, values)):
@@ -106,7 +106,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _too_large(values: Any, array: NDArray[Any]) -> bool:
+def _too_large(values: object, array: NDArray[Any]) -> bool:
     """Whether whole numbers were given that a 64-bit integer cannot hold.
 
     NumPy turns such lists into objects, unsigned integers, or, without a word, into rounded floats.
@@ -146,7 +146,7 @@ def copier(data: Data) -> Callable[[], Data]:
     return lambda: copy.deepcopy(data)
 
 
-def _list_copier(items: list[Any]) -> Callable[[], list[Any]]:
+def _list_copier(items: list[Data]) -> Callable[[], list[Data]]:
     if all(map(_immutable, items)):
         return items.copy
     if all(_is_flat(item) for item in items):
@@ -155,12 +155,12 @@ def _list_copier(items: list[Any]) -> Callable[[], list[Any]]:
     return lambda: [copied() for copied in parts]
 
 
-def _is_flat(item: Any) -> bool:
+def _is_flat(item: Data) -> bool:
     """Whether a shallow copy is enough."""
     return type(item) in (list, dict) and all(map(_immutable, item.values() if type(item) is dict else item))
 
 
-def _immutable(value: Any) -> bool:
+def _immutable(value: Data) -> bool:
     if type(value) in (tuple, frozenset):
         return all(map(_immutable, value))
     return type(value) in _ATOMS or isinstance(value, np.generic)
@@ -206,7 +206,7 @@ def shown(data: Data) -> str:
     return brief(data)
 
 
-def _brief_list(items: list[Any]) -> str:
+def _brief_list(items: list[Data]) -> str:
     """A list on one line; of a long one only the ends, and how many items it has."""
     if len(items) <= 12:
         return f"[{', '.join(map(shown, items))}]"
