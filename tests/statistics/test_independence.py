@@ -89,7 +89,7 @@ def test_one_call_alone_shows_nothing():
 def test_repeats_are_an_e_value_whatever_the_outcomes(outcomes, places):
     """The inverse is the e-value where it is at least 1, so that its mean over all orders is at most 1."""
     orders = list(permutations(outcomes))
-    p_values = np.array([repeats_p_value(one, places) for one in orders])
+    p_values = np.array([repeats_p_value(np.array(one), np.array(places)) for one in orders])
     assert np.mean(np.where(p_values < 1, 1 / p_values, 0.0)) <= 1 + 1e-9
     for x in (0.5, 0.2, 0.1):
         assert np.mean(p_values <= x) <= x
@@ -129,5 +129,5 @@ def test_hits_that_stay_are_found_and_odd_runs_against_even_ones():
 def test_a_pool_is_found_once_it_comes_again():
     rng, places = in_time(700, 1)
     pool = rng.permutation(1000)
-    assert repeats_p_value(pool[places % 1000].tolist(), places.tolist()) < 1e-12
-    assert repeats_p_value(rng.integers(0, 1000, 700).tolist(), places.tolist()) > 1e-3
+    assert repeats_p_value(pool[places % 1000], places) < 1e-12
+    assert repeats_p_value(rng.integers(0, 1000, 700), places) > 1e-3

@@ -26,12 +26,21 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from dpwitness.errors import DPWitnessError
 
 if TYPE_CHECKING:
     from dpwitness.runs import Progress as RunProgress
+
+
+class Quiet(Protocol):
+    """What says whether progress is shown: parsed arguments, or settings made of them."""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether none is."""
+
 
 OUT, ERR = 1, 2
 
@@ -378,7 +387,7 @@ def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:
 
 
 @contextmanager
-def live(arguments: argparse.Namespace) -> "Iterator[RunProgress | None]":
+def live(arguments: argparse.Namespace | Quiet) -> "Iterator[RunProgress | None]":
     """A callback that draws a bar a stage; None where stderr is no terminal or --quiet was given.
 
     Behind it there is a result: an interruption waits until that is handed over, and a bar that cannot be drawn any

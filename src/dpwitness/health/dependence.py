@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event, widen
 from dpwitness.evidence import Counts
-from dpwitness.health.findings import ADVICE, SECONDS, Outcomes, outcome_key
+from dpwitness.health.findings import ADVICE, SECONDS, Outcomes, outcome_keys
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Rows, Turns
 from dpwitness.neighbours import Data, Pair, input_key, shown
@@ -150,7 +150,7 @@ def _autocorrelation(values: Floats) -> Floats:
     return np.asarray(np.fft.irfft(np.abs(np.fft.rfft(values, size)) ** 2, size)[: len(values)])
 
 
-def repeats_p_value(outcomes: Sequence[int], places: Sequence[int]) -> float:
+def repeats_p_value(outcomes: Whole, places: Whole) -> float:
     """Whether outcomes come again at a distance at which others came again; the inverse of an e-value.
 
     Given which outcomes there are, independent runs return them in every order equally often: the next is c with the
@@ -165,31 +165,30 @@ def repeats_p_value(outcomes: Sequence[int], places: Sequence[int]) -> float:
     places
         The numbers of these runs among all, increasing.
     """
-    ratios = [*_repeat_ratios(outcomes, places), *_repeat_ratios(outcomes, range(len(outcomes)))]
+    ratios = [*_repeat_ratios(outcomes, places), *_repeat_ratios(outcomes, np.arange(len(outcomes)))]
     top = max(ratios)
     return math.exp(min(0.0, math.log(len(ratios)) - top - math.log(sum(math.exp(r - top) for r in ratios))))
 
 
-def _repeat_ratios(outcomes: Sequence[int], places: Sequence[int]) -> list[float]:
+def _repeat_ratios(outcomes: Whole, places: Whole) -> list[float]:
     """The logarithm of the ratio of `repeats_p_value` for each factor."""
-    ratios = [0.0] * len(FACTORS)
-    to_come = Counter(outcomes)
-    at: dict[int, int] = {}
-    last: dict[int, int] = {}
-    distance, left = 0, len(outcomes)
-    for place, outcome in zip(places, outcomes, strict=True):
-        expected = at.get(place - distance) if distance else None
-        if expected is not None and 0 < to_come[expected] < left:
-            share = to_come[expected] / left
-            for k, factor in enumerate(FACTORS):
-                ratios[k] += (math.log1p(factor) if outcome == expected else 0.0) - math.log1p(factor * share)
-        if outcome in last:
-            distance = place - last[outcome]
-        at[place] = outcome
-        last[outcome] = place
-        to_come[outcome] -= 1
-        left -= 1
-    return ratios
+    runs = np.arange(len(outcomes))
+    order = np.lexsort((runs, outcomes))  # runs of one outcome together, in the order of time
+    again = np.flatnonzero(np.diff(outcomes[order]) == 0)
+    before = np.full(len(runs), -1)
+    before[order[again + 1]] = order[again]
+    # The distance that is known before a run: that of the last run before it whose outcome had come before.
+    latest = np.maximum.accumulate(np.append(-1, np.where(before >= 0, runs, -1)[:-1]))
+    wanted = places - np.where(latest >= 0, places[latest] - places[before[latest]], 0)
+    there = np.searchsorted(places, wanted)
+    known = (latest >= 0) & (places[there] == wanted)
+    t, expected = runs[known], outcomes[there[known]]
+    earlier = np.searchsorted(outcomes[order] * len(runs) + order, expected * len(runs) + t)
+    to_come = np.searchsorted(outcomes[order], expected, side="right") - earlier
+    left = len(runs) - t
+    undecided = (to_come > 0) & (to_come < left)  # else the next outcome is known without betting
+    share, right = to_come[undecided] / left[undecided], outcomes[t[undecided]] == expected[undecided]
+    return [float(math.log1p(f) * right.sum() - np.log1p(f * share).sum()) for f in FACTORS]
 
 
 def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
@@ -301,9 +300,9 @@ class Series:
     places: Whole
 
     @property
-    def outcomes(self) -> tuple[bytes, ...]:
+    def outcomes(self) -> list[bytes]:
         """The outcomes, equal ones by the same bytes in every process."""
-        return tuple(map(outcome_key, self.rows))
+        return outcome_keys(self.rows)
 
 
 def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, ...]:
@@ -337,7 +336,7 @@ def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) 
     for one in series:
         keys = one.outcomes
         numbers = {key: k for k, key in enumerate(dict.fromkeys(keys))}
-        if repeats_p_value([numbers[key] for key in keys], one.places.tolist()) < LEVEL / tests:
+        if repeats_p_value(np.array([numbers[key] for key in keys]), one.places) < LEVEL / tests:
             distance = _usual_distance(keys, one.places)
             raise DependentRuns(
                 f"the runs of {name} are not independent: on {shown(one.data)} the same outcome came again {distance} "

@@ -125,10 +125,13 @@ class Outcomes:
         return tuple(self._first[0].tolist()) if self._same and self._first is not None else None
 
 
-def outcome_key(row: Rows) -> bytes:
-    """An outcome without what is absent behind its end; equal ones are the same bytes in every process."""
-    present = np.flatnonzero(~np.isnan(row))
-    return row[: present[-1] + 1 if len(present) else 0].tobytes()
+def outcome_keys(rows: Rows) -> list[bytes]:
+    """Each outcome without what is absent behind its end; equal ones are the same bytes in every process."""
+    present = ~np.isnan(rows)
+    lengths = np.where(present.any(axis=1), rows.shape[1] - present[:, ::-1].argmax(axis=1), 0) * rows.itemsize
+    starts = np.arange(len(rows)) * rows.shape[1] * rows.itemsize
+    data = rows.tobytes()
+    return [data[start:end] for start, end in zip(starts.tolist(), (starts + lengths).tolist(), strict=True)]
 
 
 def shown(outcome: tuple[float, ...] | None) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, event_from_json
-from dpwitness.health.findings import SECONDS, Outcomes, outcome_key
+from dpwitness.health.findings import SECONDS, Outcomes, outcome_keys
 from dpwitness.health.loading import CannotLoad, Place, load, place_of
 from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.layout import RowLayout
@@ -70,7 +70,7 @@ class Request:
 class Answer:
     """Runs on one input: how many, how many in each event, and what all of them returned if it was always the same.
 
-    `outcomes`: the first of them, as `outcome_key` writes them.
+    `outcomes`: the first of them, as `outcome_keys` writes them.
     """
 
     runs: int
@@ -218,7 +218,7 @@ def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: in
     while runs < most and (runs == 0 or time.monotonic() < end):
         rows = mechanism.outcomes(data, rng, chunk, start=runs, least=width)
         outcomes.add(rows)
-        first += [outcome_key(row).hex() for row in rows[: PLAIN_RUNS - len(first)]]
+        first += [key.hex() for key in outcome_keys(rows[: PLAIN_RUNS - len(first)])]
         hits = [count + int(event.contains(rows).sum()) for count, event in zip(hits, events, strict=True)]
         runs += chunk
     return {"runs": runs, "hits": hits, "always": outcomes.always, "outcomes": first}

@@ -1,13 +1,13 @@
 """Two inputs: what they have in common, and in what they differ besides their values."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from dpwitness.neighbours.difference import difference
-from dpwitness.neighbours.inputs import Data, as_finite_numbers, input_key, shown
+from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, shown
 
 #: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
 ATTACK: Final = "attack: "
@@ -17,9 +17,11 @@ ATTACK: Final = "attack: "
 class Pair:
     """Two neighbouring inputs, of any kind, and why they were proposed."""
 
-    data: Data
-    neighbour: Data
-    label: str = "given"
+    json_keys: ClassVar[tuple[str, ...]] = ("input: data", "neighbour", "label")
+
+    data: Input
+    neighbour: Input
+    label: str = field(default="given", metadata={"json": "optional"})
 
     @property
     def sides(self) -> tuple[Data, Data]:

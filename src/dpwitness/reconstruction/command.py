@@ -1,9 +1,4 @@
-"""What the attacks' commands make of the options that every command has: seeds, and the end of their time.
-
-The options of an attack on the user's own system, the same for all families.
-
-An attack on the user's own system from the command line: what is asked, kept, stopped and gone on with.
-"""
+"""What the commands of all families share: their common options, and the attack on the user's own system."""
 
 import argparse
 import functools
@@ -11,48 +6,91 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from dpwitness.cli.console import live, show
-from dpwitness.cli.output import as_json
+from dpwitness.cli.console import NOT_REFUTED, live, show
+from dpwitness.cli.output import as_json, hand_over
 from dpwitness.cli.parser import number, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import STDIN, STREAMS, check_writable
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking, Limits, Waiting, load_system
+from dpwitness.reconstruction.report import Asked, Result
 from dpwitness.reconstruction.transcript import Form, State, Transcript, add_answers, read_transcript
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 #: The help of --workers, where an attack asks one question after another.
 ONE_THREAD: Final = "threads at most; this attack asks one question after another, on one"
 #: The default of --max-time, in seconds.
 MAX_TIME: Final = 600.0
+#: The part of --max-time that is left for what is made of the answers.
+THINKING: Final = 0.2
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+S = TypeVar("S", bound="DataclassInstance")
 
 
-def seed_of(arguments: argparse.Namespace) -> int:
-    """The seed that was given, or a fresh one of 32 bits. Raises `InvalidParameter` for a negative one."""
-    if arguments.seed is None:
-        return secrets.randbits(32)
-    if arguments.seed < 0:
-        raise InvalidParameter(f"--seed {arguments.seed} must be at least 0")
-    return int(arguments.seed)
+def settings_of(kind: type[S], options: object, **more: Any) -> S:
+    """Frozen settings from options, such as parsed arguments: each field of the dataclass `kind` is that of its name.
+
+    An option that is None or missing leaves the field's default; `more` overrules the options.
+    """
+    given = {field.name: getattr(options, field.name, None) for field in fields(kind)} | more
+    return kind(**{name: value for name, value in given.items() if value is not None})
 
 
-def deadline_of(arguments: argparse.Namespace) -> Deadline:
-    """When the time that --max-time gives is over, from now on."""
-    return Deadline(time.monotonic() + arguments.max_time)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackOptions:
+    """The options that every attack has: the common ones, and those of `oracle_options`."""
 
+    attack: str
+    max_time: float
+    seed: int | None = None
+    json: bool = False
+    quiet: bool = False
+    oracle: str | None = None
+    ask: str | None = None
+    answers: str | None = None
+    budget: int | None = None
+    rate: float | None = None
+    retries: int | None = None
 
-def require_time(arguments: argparse.Namespace, deadline: Deadline, smaller: str) -> None:
-    """Raise `InvalidParameter`, which names the option to make `smaller`, where the time is over."""
-    if not deadline.left:
-        raise InvalidParameter(
-            f"--max-time {arguments.max_time:g}: the attack takes longer than {arguments.max_time:g} s; "
-            f"allow more time or a smaller {smaller}"
-        )
+    @property
+    def own_system(self) -> bool:
+        """Whether the attack is on a system of the user's: named by --oracle, or behind files."""
+        return any(option is not None for option in (self.oracle, self.ask, self.answers))
 
+    def require_own_system(self) -> None:
+        """Raise `InvalidParameter` for --budget, --rate and --retries where the system is a simulated one."""
+        for name in ("budget", "rate", "retries"):
+            if not self.own_system and getattr(self, name) is not None:
+                raise InvalidParameter(
+                    f"--{name} is of an attack on your own system: give --oracle, or --ask FILE, too"
+                )
 
-#: Options that name a system of the user's.
-REAL: Final = ("oracle", "ask", "answers")
+    def seed_or_fresh(self) -> int:
+        """The seed that was given, or a fresh one of 32 bits. Raises `InvalidParameter` for a negative one."""
+        if self.seed is None:
+            return secrets.randbits(32)
+        if self.seed < 0:
+            raise InvalidParameter(f"--seed {self.seed} must be at least 0")
+        return self.seed
+
+    def deadline(self) -> Deadline:
+        """When the time that --max-time gives is over, from now on."""
+        return Deadline(time.monotonic() + self.max_time)
+
+    def require_time(self, deadline: Deadline, smaller: str) -> None:
+        """Raise `InvalidParameter`, which names the option to make `smaller`, where the time is over."""
+        if not deadline.left:
+            raise InvalidParameter(
+                f"--max-time {self.max_time:g}: the attack takes longer than {self.max_time:g} s; "
+                f"allow more time or a smaller {smaller}"
+            )
 
 
 def oracle_options(parser: argparse.ArgumentParser, question: str, answer: str) -> None:
@@ -85,32 +123,28 @@ def oracle_options(parser: argparse.ArgumentParser, question: str, answer: str) 
     )
 
 
-def is_real(arguments: argparse.Namespace) -> bool:
-    """Whether the attack is on a system of the user's: named by --oracle, or behind files."""
-    return any(getattr(arguments, name) is not None for name in REAL)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended(Generic[R]):
+    """An attack on the user's system that came to its end: what it found, from which seed, and what it asked."""
+
+    found: R
+    asked: Asked
+    seed: int
+    seconds: float
 
 
-#: The part of --max-time that is left for what is made of the answers.
-THINKING: Final = 0.2
-
-Q = TypeVar("Q")
-R = TypeVar("R")
-
-
-def attack_system(
-    arguments: argparse.Namespace,
+def attack_own(
+    options: AttackOptions,
     form: Form[Q],
     settings: Mapping[str, Any],
     attack: Callable[[Asking[Q], int], R],
     *,
     partial: bool = False,
-) -> R | None:
+) -> Ended[R] | None:
     """Run an attack on the system that the options name; None where its questions wait in a file, which is then said.
 
     Parameters
     ----------
-    arguments
-        Parsed options, `oracle_options` and the common ones among them.
     form
         Of the family's questions and answers.
     settings
@@ -125,41 +159,47 @@ def attack_system(
     Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
     the attack, --ask FILE has its questions and answers; where the process is killed, those of some seconds before.
     """
-    asking_ends = deadline_of(arguments).earlier(THINKING * arguments.max_time)
-    retries = {} if arguments.retries is None else {"retries": arguments.retries}
-    limits = Limits(budget=arguments.budget, rate=arguments.rate, deadline=asking_ends, **retries)
-    if arguments.ask is not None:
-        check_writable(arguments.ask)
-    transcript, before = _transcript(arguments, form, settings)
+    started = time.monotonic()
+    asking_ends = options.deadline().earlier(THINKING * options.max_time)
+    limits = settings_of(Limits, options, deadline=asking_ends)
+    if options.ask is not None:
+        check_writable(options.ask)
+    transcript, before = _transcript(options, form, settings)
     seed = transcript.seed
-    system = None if arguments.oracle is None else load_system(arguments.oracle, form, seed)
-    kept = None if arguments.ask is None and arguments.answers is None else transcript
-    save = None if arguments.ask is None else functools.partial(transcript.save, arguments.ask)
+    save = None if options.ask is None else functools.partial(transcript.save, options.ask)
     asking = Asking(
         form,
-        system,
+        None if options.oracle is None else load_system(options.oracle, form, seed),
         limits=limits,
-        transcript=kept,
-        save=save if _replaceable(arguments.ask) else None,
+        transcript=None if options.ask is None and options.answers is None else transcript,
+        save=save if _replaceable(options.ask) else None,
         partial=partial,
-        offer=arguments.ask is not None,
+        offer=options.ask is not None,
     )
     try:
-        with live(arguments) as progress:
+        with live(options) as progress:
             if progress is not None:
-                total = arguments.budget or 0
+                total = options.budget or 0
                 asking.progress = lambda asked: progress("ask", asked, max(total, asked), f"{asked:,} questions")
-            return attack(asking, seed)
+            found = attack(asking, seed)
     except Waiting as waiting:
-        if arguments.ask is None:
+        if options.ask is None:
             raise InvalidParameter(
-                f"--answers {arguments.answers}: {waiting.count} more questions wait: give --ask FILE for them"
+                f"--answers {options.answers}: {waiting.count} more questions wait: give --ask FILE for them"
             ) from None
-        _say_waiting(arguments, waiting.count, asking.asked)
+        _say_waiting(options, waiting.count, asking.asked)
         return None
     finally:
         if save is not None and transcript.state != before:
             save()
+    asked = Asked(
+        oracle=options.oracle or "files",
+        questions=asking.asked,
+        unanswered=asking.missing,
+        budget=options.budget,
+        rate=options.rate,
+    )
+    return Ended(found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
 
 
 def _replaceable(ask: str | None) -> bool:
@@ -167,34 +207,84 @@ def _replaceable(ask: str | None) -> bool:
     return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask)) and not ask.startswith(STREAMS)
 
 
-def _transcript(arguments: argparse.Namespace, form: Form[Q], settings: Mapping[str, Any]) -> tuple[Transcript, State]:
+def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, Any]) -> tuple[Transcript, State]:
     """What was asked before, from the files that there are, else nothing, and a seed; and the state of --ask FILE."""
-    ask, answers = arguments.ask, arguments.answers
-    begun = ask is not None and os.path.isfile(ask) and os.path.getsize(ask) > 0
-    if answers is None and not begun:
-        new = Transcript(form.family, seed_of(arguments), settings)
+    ask, answers = options.ask, options.answers
+    begun = ask if ask is not None and os.path.isfile(ask) and os.path.getsize(ask) > 0 else None
+    place = begun or answers
+    if place is None:
+        new = Transcript(form.family, options.seed_or_fresh(), settings)
         return new, new.state
-    place = ask if begun else answers
     found = read_transcript(place, form)
-    found.require(arguments.seed, settings, form.of_system, place)
+    found.require(options.seed, settings, form.of_system, place)
     before = found.state
-    if begun and answers is not None:
-        same = answers != STDIN and os.path.exists(answers) and os.path.samefile(ask, answers)
+    if begun is not None and answers is not None:
+        same = answers != STDIN and os.path.exists(answers) and os.path.samefile(begun, answers)
         if not same:
             add_answers(found, answers, form)
     return found, before
 
 
-def _say_waiting(arguments: argparse.Namespace, count: int, asked: int) -> None:
-    if arguments.json:
-        show(as_json({"attack": arguments.attack, "waiting": count, "asked": asked, "questions": arguments.ask}))
+def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
+    if options.json:
+        show(as_json({"attack": options.attack, "waiting": count, "asked": asked, "questions": options.ask}))
         return
     behind = f" after {asked:,} answered ones" if asked else ""
     show(
-        f"{count:,} question{'s wait' if count > 1 else ' waits'} in {arguments.ask}{behind}: fill in the answers "
+        f"{count:,} question{'s wait' if count > 1 else ' waits'} in {options.ask}{behind}: fill in the answers "
         "there (or in a file with the columns id and answer, for --answers) and run the same command again",
         wrap=True,
     )
+
+
+def finish(arguments: argparse.Namespace, result: Result) -> int:
+    """Print a result, write --save and --plot; return the exit code."""
+    return hand_over(arguments, NOT_REFUTED, result.to_json, result.text, plot=result.plot)
+
+
+# The same by parsed arguments, for commands that do not make frozen settings of them yet.
+
+
+def _options(arguments: argparse.Namespace) -> AttackOptions:
+    return settings_of(AttackOptions, arguments)
+
+
+def seed_of(arguments: argparse.Namespace) -> int:
+    """See `AttackOptions`."""
+    return _options(arguments).seed_or_fresh()
+
+
+def deadline_of(arguments: argparse.Namespace) -> Deadline:
+    """See `AttackOptions`."""
+    return _options(arguments).deadline()
+
+
+def require_time(arguments: argparse.Namespace, deadline: Deadline, smaller: str) -> None:
+    """See `AttackOptions`."""
+    _options(arguments).require_time(deadline, smaller)
+
+
+def is_real(arguments: argparse.Namespace) -> bool:
+    """See `AttackOptions`."""
+    return _options(arguments).own_system
+
+
+def refuse_limits(arguments: argparse.Namespace) -> None:
+    """See `AttackOptions`."""
+    _options(arguments).require_own_system()
+
+
+def attack_system(
+    arguments: argparse.Namespace,
+    form: Form[Q],
+    settings: Mapping[str, Any],
+    attack: Callable[[Asking[Q], int], R],
+    *,
+    partial: bool = False,
+) -> R | None:
+    """See `attack_own`."""
+    ended = attack_own(_options(arguments), form, settings, attack, partial=partial)
+    return None if ended is None else ended.found
 
 
 def described(arguments: argparse.Namespace, asking: Asking[Any]) -> dict[str, Any]:
@@ -206,10 +296,3 @@ def described(arguments: argparse.Namespace, asking: Asking[Any]) -> dict[str, A
         "budget": arguments.budget,
         "rate": arguments.rate,
     }
-
-
-def refuse_limits(arguments: argparse.Namespace) -> None:
-    """Raise `InvalidParameter` for --budget, --rate and --retries where the system is a simulated one."""
-    for name in ("budget", "rate", "retries"):
-        if not is_real(arguments) and getattr(arguments, name) is not None:
-            raise InvalidParameter(f"--{name} is of an attack on your own system: give --oracle, or --ask FILE, too")
