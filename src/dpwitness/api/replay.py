@@ -8,7 +8,7 @@ A witness made as small as it will go: fewer and rounder numbers, a simpler even
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import numpy as np
@@ -206,8 +206,8 @@ def _require_targets_own(witness: Witness, mechanism: Any, parameters: Mapping[s
         return
     relation = target.neighbours
     sensitivity = parameters.get("sensitivity")
-    if isinstance(sensitivity, int | float) and hasattr(relation, "sensitivity") and is_dataclass(relation):
-        relation = replace(relation, sensitivity=float(sensitivity))
+    if isinstance(sensitivity, int | float):
+        relation = relation.of_sensitivity(float(sensitivity))
     require_adjacent(
         relation, witness.pair, what="the witness's pair, unless you give its relation (neighbours=, --pair),"
     )

@@ -7,7 +7,7 @@ functions here hold any relation to what it says itself: a pair that it does not
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -37,6 +37,17 @@ class Relation(ABC):
     def noun(self) -> str:
         """What people call one entry of an output."""
         return "value"
+
+    @property
+    def sensitivity(self) -> float | None:
+        """By how much an answer may differ between neighbours; None where the relation says nothing of it."""
+        return None
+
+    def of_sensitivity(self, sensitivity: float) -> "Relation":
+        """The same relation of another sensitivity, where it has one."""
+        if self.sensitivity is None or not is_dataclass(self):
+            return self
+        return replace(self, sensitivity=sensitivity)
 
     @abstractmethod
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
