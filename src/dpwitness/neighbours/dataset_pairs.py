@@ -6,11 +6,11 @@ A slow mechanism sees the first few candidates only, so kinds of them come in tu
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
-from dpwitness.neighbours.domains import Domain, in_turn, key_of
+from dpwitness.neighbours.domains import Domain, Value, in_turn, key_of
 from dpwitness.neighbours.fields import Fields, Record
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ def same_record(first: Record, second: Record) -> bool:
         return all(a is b for a, b in zip(first, second, strict=True))
 
 
-def _rank(record: Record) -> tuple[tuple[int, Any], ...]:
+def _rank(record: Record) -> tuple[tuple[int, Value], ...]:
     """By what records are put in order: numbers, then texts, then all else, where NaN and None are."""
     return tuple(
         (0, value) if isinstance(value, int | float) and value == value
@@ -153,13 +153,13 @@ class Proposals:
             corners.append(("low and high", tuple(e[1 - k % 2] for k, e in enumerate(ends))))
         return corners
 
-    def _single(self, values: Sequence[Sequence[Any]]) -> list[Named]:
+    def _single(self, values: Sequence[Sequence[Value]]) -> list[Named]:
         """Ordinary records with one value of one field, the first of each field before the second of any."""
         middle, ranks = self.fields.middle(), range(max(map(len, values)))
         places = [(k, values[k][rank]) for rank in ranks for k in range(len(values)) if rank < len(values[k])]
         return [(self.fields.setting(k, value), _with(middle, k, value)) for k, value in places[:VALUES]]
 
-    def _odd_of(self, domain: Domain) -> tuple[Any, ...]:
+    def _odd_of(self, domain: Domain) -> tuple[Value, ...]:
         values = domain.odd()
         both = self.none_is_nan and "NaN" in map(key_of, values)
         return tuple(value for value in values if not (both and value is None))

@@ -5,7 +5,7 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -138,7 +138,7 @@ def _item(value: object) -> str:
     return rounded if exact else repr(value)
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: Data) -> Data:
     """A number of numpy's as one of Python's, unless it would lose digits."""
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.longdouble) else value
 
@@ -166,14 +166,14 @@ def _first_of(texts: Sequence[str]) -> str:
     return ", ".join(texts[:LISTED]) + (f" and {len(texts) - LISTED} more" if len(texts) > LISTED else "")
 
 
-def _word(items: Sequence[Any]) -> str:
+def _word(items: Sequence[Data]) -> str:
     """What the items of a sequence are called."""
     if isinstance(items, str | bytes):
         return "character" if isinstance(items, str) else "byte"
     return "record" if any(isinstance(item, dict | tuple | list) for item in items[:3]) else "value"
 
 
-def _of_items(data: Sequence[Any], other: Sequence[Any], word: str) -> str:
+def _of_items(data: Sequence[Data], other: Sequence[Data], word: str) -> str:
     """What items there are in place of others, from where sequences begin to differ to where they end to."""
     n, m = len(data), len(other)
     many = f"{m} {word}{'' if m == 1 else 's'}"
@@ -193,7 +193,7 @@ def _of_items(data: Sequence[Any], other: Sequence[Any], word: str) -> str:
     return f"{many}: D but for {_first_of([f'{word} {k + 1}: {_change(data[k], other[k])}' for k in places])}"
 
 
-def _numbered(items: Sequence[Any], start: int, word: str) -> str:
+def _numbered(items: Sequence[Data], start: int, word: str) -> str:
     """Some items that follow each other, with their numbers from 1."""
     text = f"{items[:60]!r}" if isinstance(items, str | bytes) else ", ".join(map(_item, items[:3]))
     if len(items) == 1:
@@ -228,7 +228,7 @@ def _differing(data: Data, other: Data) -> list[tuple[int, ...]]:
     return [tuple(place) for place in np.argwhere(differs).tolist()]
 
 
-def _of_dicts(data: dict[Any, Any], other: dict[Any, Any]) -> str:
+def _of_dicts(data: dict[Data, Data], other: dict[Data, Data]) -> str:
     """The keys that are gone, those that are new, and those whose values differ."""
     texts = [f"without {brief(key)}: {_item(data[key])}" for key in data if key not in other]
     texts += [f"with {brief(key)}: {_item(other[key])}" for key in other if key not in data]
@@ -275,7 +275,7 @@ def _of_tables(data: Data, other: Data) -> str | None:
     return "; ".join(texts) or None
 
 
-def _index(index: Any) -> str:
+def _index(index: Data) -> str:
     """The kind of an index, its names and first labels."""
     if _only_counts(index):
         return f"row numbers{f' named {index.name!r}' if index.name is not None else ''}"
@@ -283,12 +283,12 @@ def _index(index: Any) -> str:
     return f"{type(index).__name__} of {index.dtype}{names}"
 
 
-def _only_counts(index: Any) -> bool:
+def _only_counts(index: Data) -> bool:
     """Whether an index only counts the rows from 0 on."""
     return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
-def _rows(table: Any, *, labels: bool) -> list[Any]:
+def _rows(table: Data, *, labels: bool) -> list[Data]:
     """The rows of a table, with their labels if asked for."""
     if hasattr(table, "columns"):
         names = list(table.columns)

@@ -80,7 +80,7 @@ class Domain(ABC):
         """Values of every kind that the domain holds: all where they are listed, else those that are worth trying."""
         return [*self.ends(), *self.odd(), self.middle()]
 
-    def to_json(self) -> dict[str, Any] | None:
+    def to_json(self) -> dict[str, object] | None:
         """Everything needed to build it again, as JSON values; None where it cannot be written."""
         return None
 
@@ -228,7 +228,7 @@ class Categories(Listed):
         return value if belongs else NOT_IN_DOMAIN
 
     @override
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"categories": list(self.values), "other": self.other, "missing": self.missing}
 
 
@@ -354,7 +354,7 @@ class Text(Domain):
         return value if type(value) is str and len(value) <= self.max_length else NOT_IN_DOMAIN
 
     @override
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"text": self.max_length, "missing": self.missing}
 
 
@@ -410,7 +410,7 @@ class Range(Domain):
                 yield other
 
     @override
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {self.kind: [self.low, self.high], "clipped": self.clipped, "missing": self.missing}
 
 

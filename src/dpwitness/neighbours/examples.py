@@ -19,12 +19,14 @@ from dpwitness.neighbours.domains import (
     Integers,
     Numbers,
     Text,
+    Value,
     is_missing,
     key_of,
     plain,
 )
 from dpwitness.neighbours.fields import Fields, fields_of
-from dpwitness.neighbours.forms import FORMS, Layout, form_of_data, series_entries
+from dpwitness.neighbours.forms import FORMS, Column, Layout, form_of_data, series_entries
+from dpwitness.neighbours.inputs import Array, Data
 
 #: Records that are drawn from a hypothesis strategy.
 DRAWN: Final = 100
@@ -33,7 +35,7 @@ FEW_KINDS: Final = 20
 REPEATS: Final = 4
 
 
-def is_strategy(value: Any) -> bool:
+def is_strategy(value: object) -> bool:
     """Whether it is a hypothesis strategy; hypothesis is not imported for the question."""
     return any(kind.__name__ == "SearchStrategy" for kind in type(value).__mro__)
 
@@ -50,7 +52,7 @@ def from_strategy(strategy: Any) -> Examples:
         raise InvalidNeighbours(
             f"domain {brief(strategy)} looks like a hypothesis strategy: install hypothesis, or give like(examples)"
         ) from error
-    found: list[Any] = []
+    found: list[Value] = []
 
     # What is drawn follows from the text of this function, its decorators included.
     @settings(
@@ -83,7 +85,7 @@ class Like:
         return str(self.fields)
 
 
-def like(examples: Any) -> Like:
+def like(examples: Data) -> Like:
     """Records like these: the types and the ranges of the fields are read from them.
 
     Numbers lie between the least and the greatest that are there; texts are categories where there are few kinds or
@@ -115,7 +117,7 @@ def like(examples: Any) -> Like:
     return Like(fields=fields_of(structure), form=form, layout=FORMS[form].of(examples))
 
 
-def _domain_of_column(column: Any, what: str) -> Domain:
+def _domain_of_column(column: Column, what: str) -> Domain:
     """The domain of a column: a Series, an array or a list."""
     if not hasattr(column, "isna"):
         return _domain(items(what, column, InvalidNeighbours), what)
@@ -128,11 +130,11 @@ def _domain_of_column(column: Any, what: str) -> Domain:
     return _domain(values, what)
 
 
-def _domains_of_rows(array: Any) -> tuple[Domain, ...]:
+def _domains_of_rows(array: Array) -> tuple[Domain, ...]:
     return tuple(_domain(column.tolist(), f"column {k + 1}") for k, column in enumerate(array.T))
 
 
-def _structure(records: Sequence[Any]) -> Any:
+def _structure(records: Sequence[Value]) -> Any:
     """The domains of records that are values, tuples, lists or dicts."""
     first = records[0] if records else None
     same = all(type(record) is type(first) for record in records)
@@ -147,7 +149,7 @@ def _structure(records: Sequence[Any]) -> Any:
     return _domain(records, "examples")
 
 
-def _domain(given: Sequence[Any], what: str) -> Domain:
+def _domain(given: Sequence[Value], what: str) -> Domain:
     """The domain that one field's values are read as."""
     values = [plain(value) for value in given]
     present = [value for value in values if not is_missing(value)]

@@ -66,11 +66,11 @@ class Fields:
             return f"({inside}{',' if len(self.parts) == 1 else ''})"
         return f"[{inside}]" if self.kind == "list" else inside
 
-    def build(self, record: Record) -> Any:
+    def build(self, record: Record) -> Value:
         """The record as a user's code sees it."""
         return self._build(iter(record))
 
-    def _build(self, values: Iterator[Value]) -> Any:
+    def _build(self, values: Iterator[Value]) -> Value:
         items = [part._build(values) if isinstance(part, Fields) else next(values) for part in self.parts]
         if self.kind == "dict":
             return (self.record_type or dict)(zip(self.names, items, strict=True))
@@ -115,7 +115,7 @@ class Fields:
         domains = self.domains
         return [tuple(domain.draw(rng) for domain in domains) for _ in range(n)]
 
-    def to_json(self) -> dict[str, Any] | None:
+    def to_json(self) -> dict[str, object] | None:
         """The structure as JSON values; None where a domain cannot be written."""
         parts = [part.to_json() for part in self.parts]
         if self.record_type is not None or None in parts:
@@ -189,7 +189,7 @@ def _read(value: object, levels: int) -> Any:
     )
 
 
-def _ends(value: object) -> list[Any]:
+def _ends(value: object) -> list[Value]:
     if not isinstance(value, list) or len(value) != 2:
         raise InvalidNeighbours(f"the ends {brief(value)} must be a list of two numbers")
     return value

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Domain, Numbers, Value, key_of
 from dpwitness.neighbours.fields import Fields, Record
-from dpwitness.neighbours.inputs import Data
+from dpwitness.neighbours.inputs import Array, Data
 
 DType = np.dtype[Any]
 Column = Any  # an array, a list, or an array or a Series of pandas, which has no types
@@ -154,7 +153,7 @@ def _fitted_column(dtype: DType | None, domain: Domain) -> DType | None:
     return dtype if dtype is None or _fits(dtype, domain) else _column_type(domain)
 
 
-def _matrix(dtype: DType, order: str, domains: Sequence[Domain], records: Sequence[Record]) -> NDArray[Any]:
+def _matrix(dtype: DType, order: str, domains: Sequence[Domain], records: Sequence[Record]) -> Array:
     """Records by fields."""
     matrix = np.empty((len(records), len(domains)), dtype, order="F" if order == "F" else "C")
     for k, domain in enumerate(domains):
@@ -172,7 +171,7 @@ def _fitted_matrix(dtype: DType, domains: Sequence[Domain]) -> DType:
     return dtype if fits else _matrix_type(domains)
 
 
-def _order(array: NDArray[Any]) -> str:
+def _order(array: Array) -> str:
     """In which order the entries lie in memory; "C" where an array of one row or column has both."""
     return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
@@ -275,7 +274,7 @@ class ColumnsLayout(NamedLayout):
 
     dtypes: tuple[DType | None, ...]  # None: a list
     kind: type = dict
-    empty: Any = field(default_factory=dict, compare=False)
+    empty: Data = field(default_factory=dict, compare=False)
 
     @staticmethod
     @override
@@ -290,7 +289,7 @@ class ColumnsLayout(NamedLayout):
     @classmethod
     @override
     def of(cls, data: Data) -> Self:
-        empty: Any = {}
+        empty: Data = {}
         if isinstance(data, MutableMapping):
             empty = copy.copy(data)  # its settings, such as what a defaultdict makes
             empty.clear()

@@ -23,6 +23,8 @@ from dpwitness.values import unreadable_in, value_from_json, value_to_json
 
 #: An input: any Python object.
 Data = Any
+#: Numbers of any type.
+Array = NDArray[Any]
 
 LARGEST: Final = 2**63 - 1
 _ATOMS: Final = frozenset(
@@ -47,7 +49,7 @@ def as_input(value: object) -> Data:
         raise InvalidNeighbours(f"input {brief(value)} cannot be copied ({error}): give plain data") from error
 
 
-def as_numbers(values: object) -> NDArray[Any]:
+def as_numbers(values: object) -> Array:
     """Numbers as a read-only array: integers stay integers, everything else becomes floats.
 
     Raises `InvalidNeighbours` for text, nesting of unequal lengths, and for whole numbers that 64 bits cannot hold.
@@ -64,7 +66,7 @@ def as_numbers(values: object) -> NDArray[Any]:
         return read_only(array.astype(np.float64 if array.dtype.kind == "f" else np.int64))
 
 
-def as_finite_numbers(values: object) -> NDArray[Any]:
+def as_finite_numbers(values: object) -> Array:
     """As `as_numbers`; raises `InvalidNeighbours` for NaN and infinities, too."""
     array = as_numbers(values)
     if not np.all(np.isfinite(array)):
@@ -72,7 +74,7 @@ def as_finite_numbers(values: object) -> NDArray[Any]:
     return array
 
 
-def as_array(data: Data) -> NDArray[Any] | None:
+def as_array(data: Data) -> Array | None:
     """An input as a numeric array, where it is one, or a list of numbers, or of flags, of one depth; else None."""
     if isinstance(data, np.ndarray):
         return data if data.dtype.kind in "biuf" else None
@@ -101,13 +103,13 @@ def _kinds(values: list[Data]) -> set[type]:
     return kinds
 
 
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: Array) -> Array:
     """Return an array that nothing writes to any more."""
     array.flags.writeable = False
     return array
 
 
-def _too_large(values: object, array: NDArray[Any]) -> bool:
+def _too_large(values: object, array: Array) -> bool:
     """Whether whole numbers were given that a 64-bit integer cannot hold.
 
     NumPy turns such lists into objects, unsigned integers, or, without a word, into rounded floats.
@@ -215,7 +217,7 @@ def _brief_list(items: list[Data]) -> str:
     return f"[{', '.join(ends)}] ({len(items)} items)"
 
 
-def input_to_json(data: Data) -> Any:
+def input_to_json(data: Data) -> object:
     """An input as JSON values: integers, floats and arrays of them as numbers and lists; see `values` for the rest."""
     if isinstance(data, np.ndarray) and data.dtype in (np.int64, np.float64) and np.all(np.isfinite(data)):
         # A list says neither in which order entries lie in memory nor, without entries, which shape and type they have.

@@ -13,7 +13,7 @@ from typing_extensions import override
 from dpwitness.checks import brief, flag, in_memory
 from dpwitness.checks import kind as check_kind
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.inputs import LARGEST, Data, as_finite_numbers
+from dpwitness.neighbours.inputs import LARGEST, Array, Data, as_finite_numbers
 from dpwitness.neighbours.pair import Pair, alike, holds, make_pair
 from dpwitness.neighbours.relation import Relation, check_keys, register_relation
 
@@ -52,7 +52,7 @@ class NumberList(Relation):
         return f"{self.kind}({', '.join(settings)})"
 
     @abstractmethod
-    def given(self, data: Data) -> Data:
+    def read(self, data: Data) -> Data:
         """Data as the mechanism gets them. Raises `InvalidNeighbours` for what is no such list."""
 
     @abstractmethod
@@ -65,17 +65,13 @@ class NumberList(Relation):
         if not alike(pair) or pair.data.ndim != 1 or not pair.data.size:
             return False
         if data is None:
-            if not self.any_length and pair.data.size != self.length:
-                return False
-        elif not isinstance(data, np.ndarray) or data.shape != pair.data.shape:
+            return (self.any_length or pair.data.size == self.length) and self.adjacent(pair)
+        if not isinstance(data, np.ndarray) or data.shape != pair.data.shape:
             return False
-        else:
-            try:
-                if not holds(pair, self.given(data)):
-                    return False
-            except InvalidNeighbours:
-                return False
-        return self.adjacent(pair)
+        try:
+            return holds(pair, self.read(data)) and self.adjacent(pair)
+        except InvalidNeighbours:
+            return False
 
     @override
     def smaller(self, pair: Pair) -> Iterator[Pair]:
@@ -90,7 +86,7 @@ class NumberList(Relation):
         return as_finite_numbers(data)
 
     @override
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"kind": self.kind, **asdict(self)}
 
     @classmethod
@@ -165,7 +161,7 @@ class Queries(NumberList):
         `InvalidNeighbours` for data that are no list of answers.
         """
         if data is not None:
-            yield from self._moved_by_each(self.given(data), "the data")
+            yield from self._moved_by_each(self.read(data), "the data")
             return
         anchor = float(np.floor(centre))  # whole numbers read better in a witness
         if self.may_move == "all" and self.direction == "any" and self.length > 1:
@@ -206,7 +202,7 @@ class Queries(NumberList):
         return max(1.0, float(np.round(scale / self.sensitivity))) * self.sensitivity
 
     @override
-    def given(self, data: Data) -> Data:
+    def read(self, data: Data) -> Data:
         """Answers are integers only where the sensitivity is whole, so that all neighbours are whole numbers, too."""
         if data.ndim != 1 or data.size == 0:
             raise InvalidNeighbours(f"queries need a list of at least one answer, not shape {data.shape}")
@@ -228,7 +224,7 @@ class Queries(NumberList):
         return bool(np.all(_distances(pair) <= allowed))
 
     @override
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {**NumberList.to_json(self), "sensitivity": float(self.sensitivity)}
 
 
@@ -263,7 +259,7 @@ class Histogram(NumberList):
         if data is None:
             bases = [np.zeros(self.length, np.int64), np.full(self.length, 10, np.int64)]
         else:
-            bases = [self.given(data)]
+            bases = [self.read(data)]
         for base in bases:
             cells = [0, int(base.argmax()), int(base.argmin()), len(base) - 1, len(base) // 2]
             for cell in dict.fromkeys(cells):
@@ -274,7 +270,7 @@ class Histogram(NumberList):
                         yield make_pair(base, changed, f"{name} in cell {cell + 1}")
 
     @override
-    def given(self, data: Data) -> Data:
+    def read(self, data: Data) -> Data:
         """Counts are integers, also where whole numbers are written as floats."""
         if data.ndim != 1 or data.size == 0:
             raise InvalidNeighbours(f"a histogram is a list of at least one count, not of shape {data.shape}")
@@ -318,7 +314,7 @@ class Bits(NumberList):
         if data is None:
             bases = [np.zeros(self.length, np.int64), np.ones(self.length, np.int64), np.arange(self.length) % 2]
         else:
-            bases = [self.given(data)]
+            bases = [self.read(data)]
         for base in bases:
             for place in dict.fromkeys([0, len(base) - 1, len(base) // 2]):
                 changed = base.copy()
@@ -326,7 +322,7 @@ class Bits(NumberList):
                 yield make_pair(base, changed, f"bit {place + 1} flipped")
 
     @override
-    def given(self, data: Data) -> Data:
+    def read(self, data: Data) -> Data:
         """Bits are integers, also where they are written as floats."""
         if data.ndim != 1 or data.size == 0 or not _are_bits(data):
             raise InvalidNeighbours("bits are a list of zeros and ones")
@@ -353,8 +349,8 @@ for _relation in (Queries, Histogram, Bits):
 
 def _distances(pair: Pair) -> NDArray[np.float64]:
     """|D_i − D′_i|, without overflow or rounding for integers."""
-    high: NDArray[Any] = np.maximum(*pair.sides)
-    low: NDArray[Any] = np.minimum(*pair.sides)
+    high: Array = np.maximum(*pair.sides)
+    low: Array = np.minimum(*pair.sides)
     if high.dtype.kind in "iu":
         # The true difference is below 2^64, and unsigned subtraction is exact modulo 2^64.
         return (high.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Pair:
         return f"{first} and {second if first != second else difference(self.data, self.neighbour)}"
 
 
-def make_pair(data: Any, neighbour: Any, label: str) -> Pair:
+def make_pair(data: object, neighbour: object, label: str) -> Pair:
     """Two inputs of finite numbers as a pair. Raises `InvalidNeighbours` for anything else."""
     return Pair(as_finite_numbers(data), as_finite_numbers(neighbour), label)
 
@@ -81,7 +81,7 @@ def unlike(pair: Pair) -> str | None:
     return _contrast("their type", *kinds) if tabular and not numbers else None
 
 
-def _unlike_frames(first: Any, second: Any) -> str | None:
+def _unlike_frames(first: Data, second: Data) -> str | None:
     if list(first.columns) != list(second.columns):
         return _contrast("their columns", list(first.columns), list(second.columns))
     for name, *dtypes in zip(first.columns, first.dtypes, second.dtypes, strict=True):

@@ -19,7 +19,7 @@ from dpwitness.neighbours.dataset_pairs import (
     simpler_changes,
     varied_changes,
 )
-from dpwitness.neighbours.domains import in_turn, key_of
+from dpwitness.neighbours.domains import Value, in_turn, key_of
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import Fields, Record, fields_from_json, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_of_data, row_labels, usual_form
@@ -243,7 +243,7 @@ class Records(Relation):
         return change is not None and (change.before is None or change.before[-1] == change.after[-1])
 
     @override
-    def to_json(self) -> dict[str, Any] | None:
+    def to_json(self) -> dict[str, object] | None:
         """As JSON values; None for domains and layouts that have no form in JSON.
 
         A layout that is not the domain's own is written as the dataset without records. The base is left out: pairs
@@ -253,7 +253,8 @@ class Records(Relation):
         if domain is None:
             return None
         size = list(self.size) if isinstance(self.size, tuple) else self.size
-        written = {"kind": "records", "domain": domain, "adjacency": self.adjacency, "size": size, "form": self.form}
+        written: dict[str, object] = {"kind": "records", "domain": domain, "adjacency": self.adjacency}
+        written |= {"size": size, "form": self.form}
         if self.layout == FORMS[self.form].usual(self.fields):
             return written
         empty = value_to_json(self.layout.build(self.fields, []))
@@ -312,7 +313,7 @@ class Records(Relation):
 register_relation("records", Records.from_json)
 
 
-def _labelled(records: list[Record], labels: list[Any]) -> list[Record]:
+def _labelled(records: list[Record], labels: list[Value]) -> list[Record]:
     """Records with the labels of their rows behind them."""
     return [(*record, key_of(label)) for record, label in zip(records, labels, strict=True)]
 
@@ -322,7 +323,7 @@ def records(
     *,
     adjacency: str | None = ADD_REMOVE,
     size: Size = None,
-    base: Any = None,
+    base: Data = None,
     form: str | None = None,
 ) -> Records:
     """Datasets of records, of which neighbours differ in one: `records(numbers(0, 100))`.

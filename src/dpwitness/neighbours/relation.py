@@ -92,7 +92,7 @@ class Relation(ABC):
         """The relations of which each has a verdict of its own: more than one where the adjacency is left open."""
         return (self,)
 
-    def to_json(self) -> dict[str, Any] | None:
+    def to_json(self) -> dict[str, object] | None:
         """All that `relation_from_json` needs to build it again, as JSON values; by default None.
 
         A witness file then holds null for it.
@@ -164,12 +164,12 @@ def relation_from_json(value: Any) -> Relation:
     return _READERS[kind]({name: item for name, item in value.items() if name != "kind"})
 
 
-def relation_to_json(relation: Relation | None) -> dict[str, Any] | None:
+def relation_to_json(relation: Relation | None) -> dict[str, object] | None:
     """A relation as JSON values; None where it cannot be written."""
     return None if relation is None else relation.to_json()
 
 
-def check_keys(kind: str, value: Mapping[str, Any], names: Sequence[str]) -> None:
+def check_keys(kind: str, value: Mapping[str, object], names: Sequence[str]) -> None:
     """Raise `InvalidNeighbours` unless a relation in a file has these keys and no others."""
     if set(value) != set(names):
         given = ", ".join(sorted(map(str, value))) or "nothing"
@@ -227,7 +227,7 @@ class Pairs(Relation):
         return as_input(data)
 
     @override
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Write the pairs without their labels."""
         given = [[input_to_json(pair.data), input_to_json(pair.neighbour)] for pair in self.given]
         return {"kind": "pairs", "given": given, "noun": self.noun}
@@ -246,7 +246,7 @@ class Pairs(Relation):
 register_relation("pairs", Pairs.from_json)
 
 
-def pairs(*given: Sequence[Any]) -> Pairs:
+def pairs(*given: Sequence[Data]) -> Pairs:
     """Explicit pairs of inputs of any kind: `pairs(([1, 1], [2, 0]), …)`. Raises `InvalidNeighbours` for equal inputs.
 
     The mechanism gets each input as it is given here; machine code gets lists of numbers as arrays.
@@ -258,7 +258,7 @@ def pairs(*given: Sequence[Any]) -> Pairs:
     return Pairs(tuple(pair if isinstance(pair, Pair) else _checked_pair(pair, hint) for pair in given))
 
 
-def _checked_pair(given: Any, hint: str) -> Pair:
+def _checked_pair(given: Data, hint: str) -> Pair:
     """Two different inputs as a pair. Raises `InvalidNeighbours`."""
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str | bytes):
         raise InvalidNeighbours(f"a pair is two inputs, not {brief(given)}" + (hint or ": give pairs((D, D′), …)"))
@@ -276,7 +276,7 @@ def _checked_pair(given: Any, hint: str) -> Pair:
     return pair
 
 
-def as_relation(given: Relation | Sequence[Any]) -> Relation:
+def as_relation(given: Relation | Sequence[Data]) -> Relation:
     """A relation that was given, or a list of pairs as one. Raises `InvalidNeighbours` for what is neither."""
     if isinstance(given, Relation):
         return given
