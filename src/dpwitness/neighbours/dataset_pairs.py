@@ -83,6 +83,10 @@ def _rank(record: Record) -> tuple[tuple[int, Value], ...]:
     )  # fmt: skip
 
 
+def _setting(path: str, value: Value) -> str:
+    return f"{path}={value!r:.20}"
+
+
 def _with(record: Record, k: int, value: object) -> Record:
     return (*record[:k], value, *record[k + 1 :])
 
@@ -155,9 +159,9 @@ class Proposals:
 
     def _single(self, values: Sequence[Sequence[Value]]) -> list[Named]:
         """Ordinary records with one value of one field, the first of each field before the second of any."""
-        middle, ranks = self.fields.middle(), range(max(map(len, values)))
+        middle, paths, ranks = self.fields.middle(), self.fields.paths, range(max(map(len, values)))
         places = [(k, values[k][rank]) for rank in ranks for k in range(len(values)) if rank < len(values[k])]
-        return [(self.fields.setting(k, value), _with(middle, k, value)) for k, value in places[:VALUES]]
+        return [(_setting(paths[k], value), _with(middle, k, value)) for k, value in places[:VALUES]]
 
     def _odd_of(self, domain: Domain) -> tuple[Value, ...]:
         values = domain.odd()
@@ -181,15 +185,15 @@ class Proposals:
 
     def _combined(self) -> list[Named]:
         """Records in which every two values of two fields come together at least once."""
-        domains = self.fields.domains
+        domains, paths, middle = self.fields.domains, self.fields.paths, self.fields.middle()
         places = range(len(domains))[-FIELDS:]
         if len(places) < 2:
             return []
         values = [(*domains[k].ends()[:COMBINED], *self._odd_of(domains[k])[:1]) for k in places]
         named = []
         for combination in covering(values):
-            record = (*self.fields.middle()[: places[0]], *combination)
-            text = ", ".join(self.fields.setting(k, record[k]) for k in places)
+            record = (*middle[: places[0]], *combination)
+            text = ", ".join(_setting(paths[k], record[k]) for k in places)
             named.append((f"{text:.60}", record))
         return named
 
@@ -270,11 +274,12 @@ class Proposals:
 
     def _lone_values(self) -> Iterator[Change]:
         """A category or a value that no other record has: without the record its class is empty."""
+        paths = self.fields.paths
         for size in self.sizes if len(self.fields.domains) > 1 else ():
             *drawn, last = self._drawn(size)
             for k, domain in self._last_fields():
                 value, other = domain.ends()[:2]
-                named = (f"the only {self.fields.setting(k, value)}", _with(last, k, value))
+                named = (f"the only {_setting(paths[k], value)}", _with(last, k, value))
                 yield self._change([_with(r, k, other) for r in drawn], _with(last, k, other), named, "without it")
 
     def _last_fields(self) -> list[tuple[int, Domain]]:
@@ -283,13 +288,13 @@ class Proposals:
 
     def _exchanged(self) -> Iterator[Change]:
         """Each of a few values of a field in the place of each other one."""
-        middle, domains = self.fields.middle(), self.fields.domains
+        middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
         pairs = [list(combinations(domain.ends()[:COMBINED], 2)) for domain in domains] if self.replace else [[]]
         for rank in range(max(map(len, pairs))):
             for k in range(len(pairs)):
                 if rank < len(pairs[k]):
                     value, other = pairs[k][rank]
-                    named = (self.fields.setting(k, value), _with(middle, k, value))
+                    named = (_setting(paths[k], value), _with(middle, k, value))
                     others = [middle] * (self.sizes[0] - 1)
                     yield self._change(others, _with(middle, k, other), named, "ordinary")
 
@@ -335,11 +340,12 @@ class Proposals:
 
     def _single_fields(self) -> Iterator[Change]:
         """One field at an end; a flipped label among them."""
+        paths = self.fields.paths
         for size in self.sizes if len(self.fields.domains) > 1 else ():
             *others, last = self._drawn(size)
             for k, domain in self._last_fields():
                 for end in domain.ends()[:2]:
-                    named = (self.fields.setting(k, end), _with(last, k, end))
+                    named = (_setting(paths[k], end), _with(last, k, end))
                     yield self._change(others, last, named, "drawn at random")
 
     def _more_than_base(self) -> Iterator[Change]:
@@ -429,7 +435,7 @@ LARGEST: Final = 1000
 
 def varied_changes(fields: Fields, change: Change) -> Iterator[Change]:
     """Other records beside it, other numbers of them, another place, other values of the record that differs."""
-    middle, others, n = fields.middle(), change.others, len(change.others)
+    middle, paths, others, n = fields.middle(), fields.paths, change.others, len(change.others)
     for size in (2 * n + 1, n // 2, 10 * n, n + 1, 1):
         if size <= max(LARGEST, n) and size != n:
             repeated = others or (middle,)
@@ -445,19 +451,19 @@ def varied_changes(fields: Fields, change: Change) -> Iterator[Change]:
         yield replace(change, others=ordered, place=n // 2, label=f"others in {name} order")
     for k, domain in list(enumerate(fields.domains))[::-1][:FIELDS]:
         for value in domain.odd()[:1]:
-            yield _with_in_others(fields, change, k, value)
+            yield _with_in_others(change, k, value, paths[k])
         for value in islice(domain.near(change.after[k]), NEAR_VALUES):
-            yield replace(change, after=_with(change.after, k, value), label=fields.setting(k, value))
+            yield replace(change, after=_with(change.after, k, value), label=_setting(paths[k], value))
         if change.before is not None:
             for value in islice(domain.near(change.before[k]), NEAR_VALUES):
-                yield replace(change, before=_with(change.before, k, value), label=fields.setting(k, value))
+                yield replace(change, before=_with(change.before, k, value), label=_setting(paths[k], value))
         for value in domain.ends()[:2]:
-            yield _with_in_others(fields, change, k, value)
+            yield _with_in_others(change, k, value, paths[k])
 
 
-def _with_in_others(fields: Fields, change: Change, k: int, value: object) -> Change:
+def _with_in_others(change: Change, k: int, value: Value, path: str) -> Change:
     others = tuple(_with(record, k, value) for record in change.others)
-    return replace(change, others=others, label=f"{fields.setting(k, value)} in all others")
+    return replace(change, others=others, label=f"{_setting(path, value)} in all others")
 
 
 def simpler_changes(fields: Fields, change: Change) -> Iterator[Change]:

@@ -54,10 +54,6 @@ class Fields:
             paths += [f"{label} {path}".strip() for path in inner]
         return tuple(paths)
 
-    def setting(self, k: int, value: object) -> str:
-        """A value of the flat record, as people read it."""
-        return f"{self.paths[k]}={value!r:.20}"
-
     def __str__(self) -> str:
         if self.kind == "dict":
             return "{" + ", ".join(f"{name!r}: {part}" for name, part in zip(self.names, self.parts, strict=True)) + "}"
