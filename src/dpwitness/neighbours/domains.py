@@ -140,7 +140,6 @@ class Listed(Domain):
 
     @override
     def draw(self, rng: np.random.Generator) -> Value:
-        """Any of the values, with the same probability."""
         return self.values[int(rng.integers(len(self.values)))]
 
     @override
@@ -192,7 +191,6 @@ class Categories(Listed):
 
     @override
     def odd(self) -> tuple[Value, ...]:
-        """A new one and None, where these may come."""
         return (*([self._new()] if self.other else []), *([None] if self.missing else []))
 
     def _new(self) -> Value:
@@ -209,7 +207,6 @@ class Categories(Listed):
 
     @override
     def simpler(self, value: Value) -> Iterator[Value]:
-        """The categories that were given before this one."""
         place = self.values.index(value) if key_of(value) in self._known else len(self.values)
         yield from self.values[: min(place, TRIED)]
 
@@ -271,7 +268,6 @@ class Examples(Listed):
     @property
     @override
     def dtype(self) -> str:
-        """That of the values, where all are numbers or flags."""
         kinds = {type(value) for value in self.values}
         return DTYPES.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
 
@@ -283,18 +279,15 @@ class Examples(Listed):
 
     @override
     def near(self, value: Value) -> Iterator[Value]:
-        """Those given just before and after it."""
         place = self._places.get(key_of(value), 0)
         yield from self.values[max(place - EXAMPLES_TRIED // 2, 0) : place + EXAMPLES_TRIED // 2]
 
     @override
     def simpler(self, value: Value) -> Iterator[Value]:
-        """Those given earlier."""
         yield from self.values[: min(self._places.get(key_of(value), 0), EXAMPLES_TRIED)]
 
     @override
     def read(self, value: Value) -> Value:
-        """The given record that is equal to it."""
         place = self._places.get(key_of(plain(value)))
         return NOT_IN_DOMAIN if place is None else self.values[place]
 
@@ -320,12 +313,10 @@ class Text(Domain):
 
     @override
     def ends(self) -> tuple[Value, ...]:
-        """The longest and the empty one."""
         return "z" * min(self.max_length, 1000), ""
 
     @override
     def odd(self) -> tuple[Value, ...]:
-        """None where it may come, quotes, line ends, and other letters."""
         return (*([None] if self.missing else []), *(v for v in ODD_TEXTS if len(v) <= self.max_length))
 
     @override
@@ -334,13 +325,11 @@ class Text(Domain):
 
     @override
     def draw(self, rng: np.random.Generator) -> str:
-        """Lower-case letters."""
         length = int(rng.integers(1, min(self.max_length, 8), endpoint=True))
         return "".join(chr(97 + int(letter)) for letter in rng.integers(26, size=length))
 
     @override
     def simpler(self, value: str | None) -> Iterator[str]:
-        """Shorter ones."""
         for other in dict.fromkeys(["", "a", (value or "")[: len(value or "") // 2]]):
             if value is None or len(other) < len(value):
                 yield other
@@ -474,7 +463,6 @@ class Numbers(Range):
 
     @override
     def near(self, value: float | None) -> Iterator[float | None]:
-        """Half way to either end and to the middle, and ends."""
         if value is not None and math.isfinite(value):
             yield from (value / 2 + other / 2 for other in (self.middle(), self.low, self.high))
         yield from (self.high, self.low, *self.odd())
@@ -485,7 +473,6 @@ class Numbers(Range):
 
     @override
     def read(self, value: Value) -> Value:
-        """A float, NaN or None."""
         value = plain(value)
         if value is None:
             return None if self.missing else NOT_IN_DOMAIN
@@ -559,12 +546,10 @@ class Integers(Range):
 
     @override
     def draw(self, rng: np.random.Generator) -> int:
-        """Uniform in the range."""
         return int(rng.integers(self.low, self.high, endpoint=True))
 
     @override
     def near(self, value: int | None) -> Iterator[int | None]:
-        """Half way to either end, the next ones, and ends."""
         if value is not None:
             steps = ((value + self.low) // 2, (value + self.high) // 2, value + 1, value - 1)
             yield from filter(self.holds, steps)
