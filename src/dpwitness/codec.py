@@ -66,8 +66,11 @@ class Codec(Generic[T]):
     """How values of one type are written as JSON, read back under a name, and described by a schema."""
 
     write: Callable[[T], Any]
-    read: Callable[[str, Any], T]
+    read: Callable[[str, object], T]
     schema: Callable[[Definitions], Schema] = lambda _: {}
+
+
+AnyCodec: TypeAlias = Codec[Any]
 
 
 class JsonFields:
@@ -80,7 +83,7 @@ class JsonFields:
         return write_fields(self)
 
 
-def checked(check: Callable[[str, Any], T], **schema: Any) -> Codec[T]:
+def checked(check: Callable[[str, object], T], **schema: Any) -> Codec[T]:
     """The codec of what JSON has itself; `check` takes a name and a value, and raises `ValueError`."""
     return Codec(lambda value: value, check, lambda _: dict(schema))
 
@@ -88,7 +91,7 @@ def checked(check: Callable[[str, Any], T], **schema: Any) -> Codec[T]:
 def whole_below(limit: int, least: int = 0) -> Codec[int]:
     """Whole numbers from `least` to below `limit`, a power of 2; 1.0 is none."""
 
-    def check(name: str, value: Any) -> int:
+    def check(name: str, value: object) -> int:
         if type(value) is not int or not least <= value < limit:
             raise ValueError(f"{name}={brief(value)} must be a whole number below 2^{limit.bit_length() - 1}")
         return value
@@ -96,7 +99,7 @@ def whole_below(limit: int, least: int = 0) -> Codec[int]:
     return checked(check, type="integer", minimum=least, exclusiveMaximum=limit)
 
 
-def real(name: str, value: Any) -> float:
+def real(name: str, value: object) -> float:
     """A finite number. Raises `ValueError`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name}={brief(value)} must be a finite number")
@@ -112,34 +115,34 @@ def or_infinite(infinity: float) -> Codec[float]:
     )
 
 
-def listed(name: str, value: Any) -> list[Any]:
+def listed(name: str, value: object) -> list[object]:
     """A list. Raises `ValueError`."""
     if not isinstance(value, list | tuple):
         raise ValueError(f"{name}={brief(value)} must be a list")
     return list(value)
 
 
-def mapping(name: str, value: Any) -> dict[str, Any]:
+def mapping(name: str, value: object) -> dict[str, Any]:
     """An object. Raises `ValueError`."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{name}={brief(value)} must be an object")
     return dict(value)
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name}={brief(value)} must be a text")
     return text(name, value)
 
 
-def _flag(name: str, value: Any) -> bool:
+def _flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{name}={brief(value)} must be true or false")
     return value
 
 
 #: The codecs of types that are not derived.
-_known: dict[Any, Codec[Any]] = {
+_known: dict[Any, AnyCodec] = {
     str: checked(_text, type="string"),
     bool: checked(_flag, type="boolean"),
     int: Codec(lambda value: value, whole_below(1 << 63, -(1 << 63)).read, lambda _: {"type": "integer"}),
@@ -150,13 +153,13 @@ _known: dict[Any, Codec[Any]] = {
 }
 
 
-def register(kind: Kind, codec: Codec[Any]) -> None:
+def register(kind: Kind, codec: AnyCodec) -> None:
     """Say how values of a class are written that is no dataclass, or a protocol."""
     _known[kind] = codec
 
 
 @cache
-def codec_of(kind: Kind) -> Codec[Any]:
+def codec_of(kind: Kind) -> AnyCodec:
     """The codec of a type, as an annotation says it."""
     if kind in _known:
         return _known[kind]
@@ -183,10 +186,10 @@ def codec_of(kind: Kind) -> Codec[Any]:
     raise TypeError(f"JSON has no form of the type {kind!r}")
 
 
-def _named(codec: Codec[Any], what: str) -> Codec[Any]:
+def _named(codec: AnyCodec, what: str) -> AnyCodec:
     """The same, said in other words where a value of another kind stands."""
 
-    def read(name: str, value: Any) -> Any:
+    def read(name: str, value: object) -> Any:
         try:
             return codec.read(name, value)
         except _WrongKind as error:
@@ -195,7 +198,7 @@ def _named(codec: Codec[Any], what: str) -> Codec[Any]:
     return Codec(codec.write, read, lambda definitions: {**codec.schema(definitions), "description": what})
 
 
-def _optional(codec: Codec[Any]) -> Codec[Any]:
+def _optional(codec: AnyCodec) -> AnyCodec:
     return Codec(
         lambda value: None if value is None else codec.write(value),
         lambda name, value: None if value is None else codec.read(name, value),
@@ -203,8 +206,8 @@ def _optional(codec: Codec[Any]) -> Codec[Any]:
     )
 
 
-def _literal(values: tuple[Any, ...]) -> Codec[Any]:
-    def check(name: str, value: Any) -> Any:
+def _literal(values: tuple[object, ...]) -> AnyCodec:
+    def check(name: str, value: object) -> object:
         if value not in values:
             raise ValueError(f"{name}={brief(value)} must be {' or '.join(map(repr, values))}")
         return value
@@ -212,7 +215,7 @@ def _literal(values: tuple[Any, ...]) -> Codec[Any]:
     return checked(check, **({"const": values[0]} if len(values) == 1 else {"enum": list(values)}))
 
 
-def _list(codec: Codec[Any], make: Callable[[list[Any]], Any]) -> Codec[Any]:
+def _list(codec: AnyCodec, make: Callable[[list[object]], object]) -> AnyCodec:
     return Codec(
         lambda values: [codec.write(value) for value in values],
         lambda name, value: make([codec.read(name, item) for item in listed(name, value)]),
@@ -220,8 +223,8 @@ def _list(codec: Codec[Any], make: Callable[[list[Any]], Any]) -> Codec[Any]:
     )
 
 
-def _fixed(codecs: list[Codec[Any]]) -> Codec[Any]:
-    def read(name: str, value: Any) -> tuple[Any, ...]:
+def _fixed(codecs: list[AnyCodec]) -> AnyCodec:
+    def read(name: str, value: object) -> tuple[object, ...]:
         entries = listed(name, value)
         if len(entries) != len(codecs):
             raise ValueError(f"{name}={brief(value)} must be a list of {len(codecs)} entries")
@@ -234,7 +237,7 @@ def _fixed(codecs: list[Codec[Any]]) -> Codec[Any]:
     return Codec(lambda values: [codec.write(v) for codec, v in zip(codecs, values, strict=True)], read, schema)
 
 
-def _object_of(codec: Codec[Any]) -> Codec[Any]:
+def _object_of(codec: AnyCodec) -> AnyCodec:
     return Codec(
         lambda values: {name: codec.write(value) for name, value in values.items()},
         lambda name, value: {_text(name, key): codec.read(key, item) for key, item in mapping(name, value).items()},
@@ -246,10 +249,10 @@ class _WrongKind(ValueError):
     """An object of none of the classes that are asked for."""
 
 
-def _any_of(classes: list[Kind]) -> Codec[Any]:
+def _any_of(classes: list[Kind]) -> AnyCodec:
     """Classes that are told apart by their constant, the first of their keys."""
 
-    def read(name: str, value: Any) -> Any:
+    def read(name: str, value: object) -> Any:
         key = keys_of(classes[0])[0].name
         by_constant = {keys_of(one)[0].constant: one for one in classes}
         constant = value.get(key) if isinstance(value, Mapping) else None
@@ -266,13 +269,13 @@ def _any_of(classes: list[Kind]) -> Codec[Any]:
     )
 
 
-def write_object(value: Any) -> dict[str, Any]:
+def write_object(value: object) -> dict[str, Any]:
     """A value of a class as JSON values: by its own `to_json`, or a dataclass by its fields."""
     own = getattr(value, "to_json", None)
     return dict(own() if callable(own) else write_fields(value))
 
 
-def _class(kind: Kind) -> Codec[Any]:
+def _class(kind: Kind) -> AnyCodec:
     """A class by `to_json` and `from_json` of its own, or by its fields."""
     if hasattr(kind, "from_json"):
         return Codec(write_object, lambda _, value: kind.from_json(value), lambda d: _schema(kind, d))
@@ -287,7 +290,7 @@ class Key:
 
     name: str
     get: Callable[[Any], Any]
-    codec: Codec[Any]
+    codec: AnyCodec
     argument: str | None = None  # of what builds the object; None: it is not read back
     constant: str | None = None
     default: Any = _REQUIRED  # where the key may lack
@@ -331,7 +334,7 @@ def _default(one: "Field[Any]") -> tuple[Any, str | None]:
     return (one.default if one.default_factory is MISSING else one.default_factory()), mode
 
 
-def write_fields(value: Any) -> dict[str, Any]:
+def write_fields(value: object) -> dict[str, Any]:
     """A dataclass as JSON values, by its fields."""
     written: dict[str, Any] = {}
     kind: Kind = type(value)
@@ -344,7 +347,7 @@ def write_fields(value: Any) -> dict[str, Any]:
     return written
 
 
-def read_fields(kind: Kind, name: str, value: Any) -> Any:
+def read_fields(kind: Kind, name: str, value: object) -> Any:
     """What `write_fields` wrote. Raises `KeyError` for a missing key, `ValueError` for a wrong value."""
     given = mapping(name, value)
     found = {}
@@ -379,7 +382,7 @@ class Family:
             kind.to_json = JsonFields.to_json
         self.kinds[kind.kind] = kind
 
-    def read(self, kind: str, name: str, value: Mapping[str, Any]) -> Any:
+    def read(self, kind: str, name: str, value: Mapping[str, object]) -> Any:
         """A value of a registered kind. Raises `KeyError`, `ValueError`, and what a class of somebody else's raises."""
         one = self.kinds[kind]
         return one.from_json(value) if hasattr(one, "from_json") else read_fields(one, name, {"kind": kind, **value})

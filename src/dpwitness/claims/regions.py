@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, in_range
+from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, in_range
 from dpwitness.codec import JsonFields
 
 #: Points of a boundary at which half-planes are computed: in log-odds of q they are 0.05 apart or closer.
@@ -47,7 +47,7 @@ class Boundary:
     contacts: Contacts
     planes: HalfPlane
 
-    def nearest(self, p: Any, q: Any) -> Any:
+    def nearest(self, p: Numbers, q: Numbers) -> Any:
         """The places of the contacts whose half-planes an estimate (p, q) exceeds most clearly. Broadcasts.
 
         For an estimate outside the region: where KL(p ‖ p₀) + KL(q ‖ q₀) is least over the boundary (p₀, q₀), the law
@@ -91,7 +91,7 @@ class CurvedClaim(JsonFields, Claim, ABC):
         """Points of the boundary."""
 
     @abstractmethod
-    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
+    def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
         """The half-planes of `at(x)` for parameters x of shape (k,), or one, and hints of shape (m, k)."""
 
     @override
@@ -108,7 +108,7 @@ class CurvedClaim(JsonFields, Claim, ABC):
             return 0.0
         return _root(lambda q: parameter - float(self.reached(p, q)), TINY, p)
 
-    def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
+    def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
         """The half-plane that an estimate exceeds most clearly, see `Boundary.nearest`; without one, some half-plane.
 
         Broadcasts; independent sides are assumed.
@@ -215,7 +215,7 @@ class PolygonClaim(CurvedClaim):
         object.__setattr__(found, "excess", float(parameter))
         return found
 
-    def reached(self, p: Any, q: Any) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Any:
         """The least x for which slope·e^x·q + intercept ≥ p on all sides; 0 where the sides allow (p, q)."""
         p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
         found = np.zeros(p.shape)
@@ -242,7 +242,7 @@ class PolygonClaim(CurvedClaim):
         found = _contacts(type(self), self.points)
         return replace(found, q=found.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
 
-    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
+    def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
         """Slope·e^x, the same intercept: the half-planes where every ε may be exceeded by x. Broadcasts."""
         slope, intercept = hints
         with np.errstate(over="ignore"):

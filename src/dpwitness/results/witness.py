@@ -132,12 +132,12 @@ class Witness(JsonFields):
         return cls._of(read_json(place), shown(place))
 
     @classmethod
-    def from_json(cls, value: Any) -> "Witness":
+    def from_json(cls, value: object) -> "Witness":
         """Build a witness from parsed JSON that nobody has checked, its own or a result's. Raises `InvalidWitness`."""
         return cls._of(value, "the result")
 
     @classmethod
-    def _of(cls, value: Any, where: str) -> "Witness":
+    def _of(cls, value: object, where: str) -> "Witness":
         """The witness that parsed JSON is, or that stands within it."""
         if isinstance(value, Mapping) and "format" not in value and "witness" in value:
             value = value["witness"]
@@ -198,7 +198,7 @@ class Witness(JsonFields):
         return f"<Witness against {self.claim} of {self.mechanism}: {self.description}>"
 
 
-def _place(path: Any) -> str:
+def _place(path: object) -> str:
     """A path as a text. Raises `InvalidData` for what is none."""
     place = os.fspath(kind("path", path, (str, os.PathLike), "the path of a file", InvalidData))
     try:
