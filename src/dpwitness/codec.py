@@ -306,9 +306,9 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
     unless_given = {name: one.default for name, one in asked.items() if one.default is not one.empty}
     tag = ("kind",) if isinstance(getattr(kind, "kind", None), str) else ()
     hints = hints_of(kind, include_extras=True)
-    found = []
-    for said in getattr(kind, "json_keys", (*tag, *own)):
-        name, _, attribute = said.partition(": ")
+    keys = []
+    for entry in getattr(kind, "json_keys", (*tag, *own)):
+        name, _, attribute = entry.partition(": ")
         attribute = attribute or name
         hint, value = hints.get(attribute), inspect.getattr_static(kind, attribute, None)
         key = partial(Key, name=name, get=attrgetter(attribute))
@@ -316,14 +316,14 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
             default, mode = _default(own[attribute]) if attribute in own else (_REQUIRED, None)
             default = unless_given.get(name, default)
             argument = None if mode == "written" else name if maker else attribute
-            found.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
+            keys.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
         elif isinstance(value, str):
-            found.append(key(codec=_literal((value,)), constant=value))
+            keys.append(key(codec=_literal((value,)), constant=value))
         else:
             codec = codec_of(hints_of(value.fget, include_extras=True)["return"])
             argument = name if name in asked else None
-            found.append(key(codec=codec, argument=argument, default=unless_given.get(name, _REQUIRED)))
-    return tuple(found)
+            keys.append(key(codec=codec, argument=argument, default=unless_given.get(name, _REQUIRED)))
+    return tuple(keys)
 
 
 def _default(one: "Field[Any]") -> tuple[Any, str | None]:
@@ -350,7 +350,7 @@ def write_fields(value: object) -> dict[str, Any]:
 def read_fields(kind: Kind, name: str, value: object) -> Any:
     """What `write_fields` wrote. Raises `KeyError` for a missing key, `ValueError` for a wrong value."""
     given = mapping(name, value)
-    found = {}
+    arguments = {}
     for key in keys_of(kind):
         if key.argument is None and key.constant is None:
             continue  # written for people
@@ -363,9 +363,9 @@ def read_fields(kind: Kind, name: str, value: object) -> Any:
         else:
             part = key.default
         if key.argument is not None:
-            found[key.argument] = part
+            arguments[key.argument] = part
     make: Callable[..., Any] = getattr(kind, "from_keys", None) or kind
-    return make(**found)
+    return make(**arguments)
 
 
 class Family:

@@ -251,13 +251,13 @@ def _table(value: Mapping[str, Any]) -> Any:
     try:
         index = _index(value["index"])
         names = [value_from_json(name) for name, _, _ in columns]
-        made = [_column(dtype, items) for _, dtype, items in columns]
+        filled = [_column(dtype, items) for _, dtype, items in columns]
         if series:
-            return pandas.Series(made[0], index=index, name=names[0], dtype=made[0].dtype)
-        if any(len(column) != len(index) for column in made):
+            return pandas.Series(filled[0], index=index, name=names[0], dtype=filled[0].dtype)
+        if any(len(column) != len(index) for column in filled):
             raise ValueError("its columns and its index must be of one length")
         # With their types: pandas would take texts in an object column for a column of texts.
-        typed = {k: pandas.Series(column, index=index, dtype=column.dtype) for k, column in enumerate(made)}
+        typed = {k: pandas.Series(column, index=index, dtype=column.dtype) for k, column in enumerate(filled)}
         frame = pandas.DataFrame(typed, index=index)
         frame.columns = _index(value["columns"]) if "columns" in value else pandas.Index(names)
         if "attrs" in value:

@@ -301,11 +301,11 @@ class ZCDP(CurvedClaim):
         p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
         if p.size > FEW:
             return _roughly(p.ravel(), q.ravel()).reshape(p.shape)
-        found = np.empty(p.size)
+        ratios = np.empty(p.size)
         for start in range(0, p.size, PIECE):
             part = slice(start, start + PIECE)
-            found[part] = _steepest(p.ravel()[part], q.ravel()[part])[1]
-        return found.reshape(p.shape)[()]
+            ratios[part] = _steepest(p.ravel()[part], q.ravel()[part])[1]
+        return ratios.reshape(p.shape)[()]
 
     @property
     def orders(self) -> tuple[float, ...]:
@@ -346,23 +346,23 @@ def _steepest(p: Floats, q: Floats) -> tuple[Floats, Floats]:
     logs = np.log(ORDERS_MINUS_ONE)
     values = divergence(1 + ORDERS_MINUS_ONE[:, None], p, q) / (1 + ORDERS_MINUS_ONE[:, None])
     best = values.argmax(axis=0)
-    found, largest = logs[best], np.take_along_axis(values, best[None], 0)[0]
+    steepest, largest = logs[best], np.take_along_axis(values, best[None], 0)[0]
     step = logs[1] - logs[0]
     for _ in range(3):  # once more between the neighbours, each time nine times as fine
-        tried = found + step * np.linspace(-0.9, 0.9, 19)[:, None]
-        values = divergence(1 + np.exp(tried), p, q) / (1 + np.exp(tried))
+        orders = steepest + step * np.linspace(-0.9, 0.9, 19)[:, None]
+        values = divergence(1 + np.exp(orders), p, q) / (1 + np.exp(orders))
         best = values.argmax(axis=0)[None]
-        found, largest = np.take_along_axis(tried, best, 0)[0], np.take_along_axis(values, best, 0)[0]
+        steepest, largest = np.take_along_axis(orders, best, 0)[0], np.take_along_axis(values, best, 0)[0]
         step /= 9
-    return found, largest
+    return steepest, largest
 
 
 def _roughly(p: Floats, q: Floats) -> Floats:
     """The largest D_α(p ‖ q)/α over every third order, of shape (k,)."""
-    found = np.zeros(len(p))
+    ratios = np.zeros(len(p))
     for order in 1 + ORDERS_MINUS_ONE[::3]:
-        np.maximum(found, divergence(order, p, q) / order, out=found)
-    return found
+        np.maximum(ratios, divergence(order, p, q) / order, out=ratios)
+    return ratios
 
 
 @cache

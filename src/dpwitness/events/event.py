@@ -127,9 +127,9 @@ class Noun(str):
         mixed: Container[int] = (),
     ) -> "Noun":  # fmt: skip
         """Make it of a noun, such as "answer"."""
-        made = super().__new__(cls, noun)
-        made.places, made.flags, made.mixed = places, flags, mixed
-        return made
+        new = super().__new__(cls, noun)
+        new.places, new.flags, new.mixed = places, flags, mixed
+        return new
 
 
 def as_noun(noun: str) -> Noun:

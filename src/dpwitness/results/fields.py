@@ -47,13 +47,13 @@ def _read_alpha(name: str, value: object) -> float:
 
 
 def _read_parameters(name: str, value: object) -> dict[str, Any]:
-    found = {}
+    parameters = {}
     for parameter, item in mapping(name, value).items():
         try:
-            found[parameter] = value_from_json(item)
+            parameters[parameter] = value_from_json(item)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"parameter {parameter}={brief(item)} cannot be read: {error}") from error
-    return found
+    return parameters
 
 
 def _write_relation(relation: Relation) -> dict[str, Any] | None:
