@@ -11,7 +11,7 @@ import numbers
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, Final, cast
@@ -37,7 +37,6 @@ from dpwitness.neighbours import (
     adjacent_candidates,
     adjacent_variations,
     as_relation,
-    taken,
 )
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_time, on_all_cores, on_cluster
@@ -124,14 +123,15 @@ def of_one_sensitivity(function: Any, relation: Relation, values: Mapping[str, A
     Raises `InvalidParameter` where the user gave a relation of another sensitivity than the mechanism's: its noise
     would be for neighbours that are not those that are tested.
     """
-    at = getattr(relation, "sensitivity", None)
+    at = relation.sensitivity
     given = values.get("sensitivity", _default_of(function, "sensitivity"))
     if isinstance(given, bool) or not isinstance(given, numbers.Real) or not isinstance(at, numbers.Real):
         return relation
     if math.isclose(given, at, rel_tol=1e-12):
         return relation
-    if own_relation and is_dataclass(relation) and not isinstance(relation, type):
-        return replace(relation, sensitivity=float(given))
+    scaled = relation.of_sensitivity(float(given))
+    if own_relation and scaled is not relation:
+        return scaled
     raise InvalidParameter(
         f"{getattr(function, '__name__', type(function).__name__)} runs with sensitivity={given!r}, but its neighbours "
         f"have sensitivity={at!r}: give the relation sensitivity={given!r}, or the mechanism "
@@ -286,7 +286,7 @@ def prepare(
     user = example_of(plain_function(function))
     own, attack = target_of(user), chosen_attack(statement.attack)
     relation = relation_of(user, statement.neighbours, attack.relation)
-    data = None if statement.data is None else taken(relation, statement.data)
+    data = None if statement.data is None else relation.take(statement.data)
     values = given_parameters(statement.parameters)
     epsilon = stated.epsilon
     if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):

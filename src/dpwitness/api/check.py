@@ -54,7 +54,7 @@ from dpwitness.machine import Deadline
 from dpwitness.mechanisms.claims import Accountant
 from dpwitness.mechanisms.mechanism import Cost, Mechanism
 from dpwitness.mechanisms.python import Outcome
-from dpwitness.neighbours import Pair, Relation, adjacent, alternatives
+from dpwitness.neighbours import Pair, Relation, adjacent
 from dpwitness.problem import CHECK_RUNS, MAX_TIME, Effort, Problem, Statement
 from dpwitness.proposals import Attack
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
@@ -413,7 +413,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
 
 def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
     """Of which adjacency a pair is, where the relation leaves that open: what it shows says nothing of the others."""
-    each = alternatives(problem.relation)
+    each = problem.relation.alternatives()
     if len(each) < 2:
         return ()
     own = [str(relation)[:200] for relation in each if adjacent(relation, pair, problem.data)]
@@ -425,7 +425,7 @@ def _possible(problem: Problem) -> tuple[list[Relation], list[Relation]]:
 
     Apart from them those of which the user's attack proposes none, as long as it does of another.
     """
-    all_of_them = alternatives(problem.relation)
+    all_of_them = problem.relation.alternatives()
     each = [relation for relation in all_of_them if next(iter(relation.candidates(problem.data)), None) is not None]
     kept: list[Relation] = []
     left: list[Relation] = []

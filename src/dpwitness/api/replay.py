@@ -8,7 +8,7 @@ A witness made as small as it will go: fewer and rounder numbers, a simpler even
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import numpy as np
@@ -27,7 +27,7 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import Outcome
 from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
 from dpwitness.mechanisms.signature import takes
-from dpwitness.neighbours import Data, Pairs, Relation, as_relation, require_adjacent, taken
+from dpwitness.neighbours import Data, Pairs, Relation, as_relation, require_adjacent
 from dpwitness.problem import CHECK_RUNS, MAX_TIME, Effort, Problem, Statement, given_parameters, plain_function
 from dpwitness.results.profile import Profile
 from dpwitness.results.verdict import Verdict, Violation, WitnessedResult
@@ -90,7 +90,7 @@ def relation_of(
     """
     relation = witness.relation or Pairs((witness.pair,)) if neighbours is None else as_relation(neighbours)
     if data is not None:
-        return relation, taken(relation, data)
+        return relation, relation.take(data)
     return relation, witness.data if neighbours is None else None
 
 
@@ -206,8 +206,8 @@ def _require_targets_own(witness: Witness, mechanism: Any, parameters: Mapping[s
         return
     relation = target.neighbours
     sensitivity = parameters.get("sensitivity")
-    if isinstance(sensitivity, int | float) and hasattr(relation, "sensitivity") and is_dataclass(relation):
-        relation = replace(relation, sensitivity=float(sensitivity))
+    if isinstance(sensitivity, int | float):
+        relation = relation.of_sensitivity(float(sensitivity))
     require_adjacent(
         relation, witness.pair, what="the witness's pair, unless you give its relation (neighbours=, --pair),"
     )
