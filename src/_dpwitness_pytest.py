@@ -19,23 +19,6 @@ import pytest
 
 #: Paired confirm runs and seconds for one assertion.
 PROFILES = {"dev": (1_000_000, 10.0), "ci": (4_000_000, 60.0), "nightly": (100_000_000, 600.0)}
-#: What `assert_private` and the marker `dp` understand.
-SETTINGS = (
-    "make",
-    "epsilon",
-    "delta",
-    "neighbours",
-    "claim",
-    "d_in",
-    "data",
-    "parameters",
-    "outcome",
-    "errors",
-    "runs",
-    "max_time",
-    "search_runs",
-    "suppress",
-)
 #: Seconds within which SIGTERM is one signal, however often it is sent.
 ONE_SIGNAL = 0.5
 RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
@@ -98,7 +81,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options; the seed of an xdist worker is that of its controller."""
-    config.addinivalue_line("markers", f"dp({', '.join(f'{s}=…' for s in SETTINGS)}): settings of assert_private")
+    config.addinivalue_line("markers", "dp(epsilon=…, neighbours=…, …): settings of assert_private")
     worker = getattr(config, "workerinput", {})
 
     def given(key: str, kind: Any, valid: Any, what: str, default: Any) -> Any:
@@ -186,10 +169,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not marks:
             item.add_marker("dp")
         for mark in marks:
-            unknown = [key for key in mark.kwargs if key not in SETTINGS]
-            if mark.args or unknown:
-                what = f"unknown key {unknown[0]!r}" if unknown else "a value without a name"
-                session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(SETTINGS)}"
+            if mark.args or mark.kwargs:
+                from dpwitness.options import options_of
+
+                known = options_of("assert_private")
+                unknown = [key for key in mark.kwargs if key not in known]
+                if mark.args or unknown:
+                    what = f"unknown key {unknown[0]!r}" if unknown else "a value without a name"
+                    session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(known)}"
         if retried(item):
             session.refused = f"{item.nodeid}: {RETRIES}; take it from under pytest-rerunfailures or flaky"
     session.family = session.family_given or max(tests, remembered(config, tests))
