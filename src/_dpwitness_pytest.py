@@ -13,9 +13,12 @@ import threading
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from dpwitness.plugin.asserter import Asserter
 
 #: Paired confirm runs and seconds for one assertion.
 PROFILES = {"dev": (1_000_000, 10.0), "ci": (4_000_000, 60.0), "nightly": (100_000_000, 600.0)}
@@ -224,7 +227,7 @@ def configured(config: pytest.Config, name: str) -> bool:
 
 
 @pytest.fixture
-def assert_private(request: pytest.FixtureRequest) -> Any:
+def assert_private(request: pytest.FixtureRequest) -> "Asserter":
     """`assert_private(mechanism, epsilon=…, delta=…, neighbours=…, …)`: fail with a witness where the claim is refuted.
 
     Returns the verdict of a pass; it is no proof of privacy. Settings: those of the marker `dp`, overridden by those

@@ -302,9 +302,10 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
 
 
 def options_of(function: str) -> dict[str, Option]:
-    """The options of a public function by name."""
+    """The options of a public function by name, those first that must be given."""
     kinds, own = FUNCTIONS[function]
-    return {name: replace(option_in(kind), **own.get(name, {})) for name, kind in kinds.__annotations__.items()}
+    options = {name: replace(option_in(kind), **own.get(name, {})) for name, kind in kinds.__annotations__.items()}
+    return dict(sorted(options.items(), key=lambda item: item[1].default is not REQUIRED))
 
 
 def option_in(kind: Any) -> Option:

@@ -7,7 +7,8 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.cli import main
-from dpwitness.cli.inputs import inputs, relation_of_records
+from dpwitness.cli.inputs import relation_of_records
+from dpwitness.cli.options import inputs
 from dpwitness.cli.parser import given_input
 
 MINE = """
