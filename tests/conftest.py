@@ -12,9 +12,10 @@ import numba.np.polynomial.polynomial_core  # noqa: F401  # see above
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dpwitness.health import new_process
+from dpwitness.health import dependence, new_process
 
 pytest_plugins = ["pytester"]
+ABOUT_MEMORY = {"test_health.py", "test_health_slow.py", "test_order_of_runs.py", "test_independence.py"}
 
 # Whoever starts the tests in the background may have Ctrl-C ignored, and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -36,10 +37,13 @@ def data_folder() -> Path:
 def asked_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The health check of a violation asks this process for the runs of a new one, whose start takes seconds.
 
-    Tests of what a new process is for are marked `new_process`.
+    Tests of what a new process is for are marked `new_process`. An eighth of the further runs of fast mechanisms is
+    made, but where memory is what a test is about.
     """
     if request.node.get_closest_marker("new_process") is None:
         monkeypatch.setattr(new_process, "_told", new_process.answer)
+    if request.path.name not in ABOUT_MEMORY:
+        monkeypatch.setattr(dependence, "MORE_RUNS", dependence.ENOUGH_RUNS)
 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat

@@ -17,7 +17,7 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 FLOORS = [
     {"errors", "machine"},
     {"checks"},
-    {"values"},
+    {"values", "codec"},
     {"claims", "neighbours", "jit"},
     {"noise", "targets", "events", "files"},
     {"candidate", "exact"},

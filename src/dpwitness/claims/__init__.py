@@ -5,14 +5,15 @@ witnesses can hold it.
 """
 
 from collections.abc import Mapping
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from dpwitness.checks import brief
 from dpwitness.claims.claim import Claim, HalfPlane
 from dpwitness.claims.epsilon_delta import ApproxDP, PrivacyProfile, PureDP
 from dpwitness.claims.renyi import ZCDP, RenyiDP
 from dpwitness.claims.trade_off import GaussianDP, TradeOff
-from dpwitness.errors import InvalidClaim
+from dpwitness.codec import Codec, Family, register, write_object
+from dpwitness.errors import BadInput, InvalidClaim
 
 __all__ = [
     "ZCDP",
@@ -30,12 +31,15 @@ __all__ = [
 ]
 
 
-_KINDS: dict[str, Any] = {kind.kind: kind for kind in (ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)}
+_FAMILY: Final = Family(ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)
 
 
 def register_claim(kind: type[Any]) -> type[Any]:
-    """Let `claim_from_json` read claims of a class that has `kind` and `from_json`; a decorator for that class."""
-    _KINDS[kind.kind] = kind
+    """Let `claim_from_json` read claims of a class; a decorator for that class.
+
+    A dataclass needs a `kind` alone, others `to_json` and `from_json`, too, which takes the object without its kind.
+    """
+    _FAMILY.kinds[kind.kind] = kind
     return kind
 
 
@@ -44,10 +48,18 @@ def claim_from_json(value: Any) -> Claim:
     if not isinstance(value, Mapping):
         raise InvalidClaim(f"claim={brief(value)} must be an object")
     kind = value.get("kind", ApproxDP.kind)
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise InvalidClaim(f"claim kind {brief(kind)} is unknown; known are {', '.join(_KINDS)}")
-    claim: Claim = _KINDS[kind].from_json({name: item for name, item in value.items() if name != "kind"})
+    if not isinstance(kind, str) or kind not in _FAMILY.kinds:
+        raise InvalidClaim(f"claim kind {brief(kind)} is unknown; known are {', '.join(_FAMILY.kinds)}")
+    try:
+        claim: Claim = _FAMILY.read(kind, "claim", {name: item for name, item in value.items() if name != "kind"})
+    except KeyError as error:
+        raise InvalidClaim(f"the claim lacks {error}") from error
+    except BadInput as error:
+        raise error if isinstance(error, InvalidClaim) else InvalidClaim(str(error)) from error
     return claim
+
+
+register(Claim, Codec(write_object, lambda _, value: claim_from_json(value), _FAMILY.schema))
 
 
 def is_claim(value: Any) -> TypeGuard[Claim]:

@@ -6,7 +6,6 @@ half-planes p ≤ slope·q + intercept. A test of one of these half-planes is a 
 Checks of the numbers that claims are made of.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -77,9 +76,6 @@ class Claim(Protocol):
     def condition(self) -> str:
         """What the family holds fixed, for a sentence about its parameter: " at δ = 1e-05"; empty if nothing."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything needed to build it again; see `claim_from_json`."""
-
 
 def in_range(claim: object, name: str, least: float, most: float, *, above: bool = False) -> None:
     """Make a claim's field a float, and raise `InvalidClaim` unless it lies from `least` (or above it) to `most`."""
@@ -94,14 +90,6 @@ def shown(value: float) -> str:
     """A number in six digits; in all of them where six say 1 of what is not 1, such as a δ a little below."""
     digits = f"{value:g}"
     return repr(value) if digits == "1" and value != 1 else digits
-
-
-def from_fields(value: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
-    """The fields of a claim's object, all of them there. Raises `InvalidClaim`."""
-    for name in names:
-        if name not in value:
-            raise InvalidClaim(f"the claim lacks {name!r}")
-    return tuple(value[name] for name in names)
 
 
 def points_of(name: str, value: Any) -> list[tuple[float, float]]:

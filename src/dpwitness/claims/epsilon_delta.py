@@ -15,6 +15,7 @@ import numpy as np
 from dpwitness.checks import brief, number
 from dpwitness.claims.claim import Floats, HalfPlane, points_of, shown
 from dpwitness.claims.regions import LARGEST, Points, PolygonClaim
+from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidClaim
 
 #: Beyond e^700 a double overflows; no claim of that size says anything.
@@ -22,7 +23,7 @@ LARGEST_EPSILON = 700.0
 
 
 @dataclass(frozen=True, slots=True)
-class ApproxDP:
+class ApproxDP(JsonFields):
     """(ε, δ)-differential privacy: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for all neighbours and all events S.
 
     Dwork & Roth 2014, Definition 2.4; ε in nats, δ a probability. An event is tested as it is, so no conversion is
@@ -99,18 +100,6 @@ class ApproxDP:
     def condition(self) -> str:
         """What the family holds fixed."""
         return f" at δ = {shown(self.delta)}" if self.delta else ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The kind, ε and δ."""
-        return {"kind": self.kind, "epsilon": self.epsilon, "delta": self.delta}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "ApproxDP":
-        """Read what `to_json` wrote, its kind left out. Raises `InvalidClaim`."""
-        missing = {"epsilon", "delta"} - set(value)
-        if missing:
-            raise InvalidClaim(f"the claim lacks {sorted(missing)[0]!r}")
-        return cls(value["epsilon"], value["delta"])
 
 
 def PureDP(epsilon: float) -> ApproxDP:  # noqa: N802  # named as the claim that it makes

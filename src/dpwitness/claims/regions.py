@@ -9,14 +9,15 @@ Boundaries that are polygons: a region given by finitely many half-planes, and i
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 import numpy as np
 
-from dpwitness.claims.claim import Floats, HalfPlane, from_fields, in_range
+from dpwitness.claims.claim import Floats, HalfPlane, in_range
+from dpwitness.codec import JsonFields
 
 C = TypeVar("C", bound="CurvedClaim")
 
@@ -77,7 +78,7 @@ class Boundary:
         return int(np.argmin(np.abs(self.contacts.p + self.contacts.q - 1)))
 
 
-class CurvedClaim(ABC):
+class CurvedClaim(JsonFields, ABC):
     """What claims with a curved boundary share; a claim says how its contacts and half-planes are computed."""
 
     __slots__ = ()
@@ -204,12 +205,17 @@ class PolygonClaim(CurvedClaim):
     symbol: ClassVar[str] = "excess ε"
 
     points: Points
-    excess: float  # nats
+    excess: float = field(default=0.0, metadata={"json": "optional"})  # nats
 
     def __init__(self, points: Points, excess: float = 0.0) -> None:
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "excess", excess)
         in_range(self, "excess", 0.0, LARGEST)
+
+    @classmethod
+    def from_keys(cls, points: Points, excess: float) -> Self:
+        """Build it from the keys of its object; the constructors of some take more than points."""
+        return cls(points, excess)
 
     @staticmethod
     @abstractmethod
@@ -253,16 +259,6 @@ class PolygonClaim(CurvedClaim):
         with np.errstate(over="ignore"):
             steeper = np.minimum(slope * np.exp(np.minimum(np.asarray(parameters, np.float64), LARGEST)), STEEPEST)
         return HalfPlane(steeper * (1 + 4e-16), intercept + np.zeros_like(steeper))
-
-    def to_json(self) -> dict[str, Any]:
-        """The kind, the points and the excess."""
-        return {"kind": self.kind, "points": [list(point) for point in self.points], "excess": self.excess}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote, its kind left out; the excess may lack. Raises `InvalidClaim`."""
-        (points,) = from_fields(value, "points")
-        return cls(points, excess=value.get("excess", 0.0))
 
 
 @lru_cache(maxsize=64)

@@ -34,7 +34,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeGuard
 
 import numpy as np
 
-from dpwitness.claims.claim import Claim, Floats, HalfPlane, from_fields, in_range, shown
+from dpwitness.claims.claim import Claim, Floats, HalfPlane, in_range, shown
 from dpwitness.claims.regions import LEAST_LOG_ODDS, POINTS, TINY, Contacts, CurvedClaim
 
 #: Halvings of the interval in which the log-odds of a contact's p lie.
@@ -258,15 +258,6 @@ class RenyiDP(CurvedClaim):
         """What the family holds fixed."""
         return f" at α = {shown(self.alpha)}"
 
-    def to_json(self) -> dict[str, Any]:
-        """The kind, α and ε."""
-        return {"kind": self.kind, "alpha": self.alpha, "epsilon": self.epsilon}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "RenyiDP":
-        """Read what `to_json` wrote, its kind left out. Raises `InvalidClaim`."""
-        return cls(*from_fields(value, "alpha", "epsilon"))
-
 
 LARGEST: Final = 700.0
 #: Orders α − 1 that are tried: the largest of D_α/α lies near 1 for clear violations, far out for small ones.
@@ -357,15 +348,6 @@ class ZCDP(CurvedClaim):
     def short(self) -> str:
         """Such as "0.5-zCDP"."""
         return f"{self.rho:g}-zCDP"
-
-    def to_json(self) -> dict[str, Any]:
-        """The kind and ρ."""
-        return {"kind": self.kind, "rho": self.rho}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "ZCDP":
-        """Read what `to_json` wrote, its kind left out. Raises `InvalidClaim`."""
-        return cls(*from_fields(value, "rho"))
 
 
 def _steepest(p: Floats, q: Floats) -> tuple[Floats, Floats]:

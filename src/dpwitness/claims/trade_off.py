@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dpwitness.checks import number
-from dpwitness.claims.claim import Floats, HalfPlane, from_fields, in_range, points_of
+from dpwitness.claims.claim import Floats, HalfPlane, in_range, points_of
 from dpwitness.claims.regions import POINTS, Contacts, CurvedClaim, Points, PolygonClaim
 from dpwitness.errors import InvalidClaim
 
@@ -101,15 +101,6 @@ class GaussianDP(CurvedClaim):
     def short(self) -> str:
         """Such as "0.5-GDP"."""
         return f"{self.mu:g}-GDP"
-
-    def to_json(self) -> dict[str, Any]:
-        """The kind and μ."""
-        return {"kind": self.kind, "mu": self.mu}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "GaussianDP":
-        """Read what `to_json` wrote, its kind left out. Raises `InvalidClaim`."""
-        return cls(*from_fields(value, "mu"))
 
 
 #: By so much points may miss being convex: rounding of whoever computed them.

@@ -13,7 +13,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from dpwitness.candidate import CellsEstimate
 from dpwitness.checks import brief, finite, text, whole
-from dpwitness.claims import claim_from_json
+from dpwitness.claims import Claim, claim_from_json
+from dpwitness.codec import codec_of
 from dpwitness.errors import BadInput, InvalidNeighbours, InvalidWitness
 from dpwitness.events import event_from_json
 from dpwitness.evidence import Estimate
@@ -204,7 +205,7 @@ VERSIONS: Final = plain(
 INPUT: Final = Kind(input_to_json, lambda _, value: input_from_json(value))
 RELATION: Final = Kind(_relation, lambda _, value: relation_from_json(value))
 EVENT: Final = Kind(lambda event: event.to_json(), lambda _, value: event_from_json(value))
-CLAIM: Final = Kind(lambda claim: claim.to_json(), lambda _, value: claim_from_json(value))
+CLAIM: Final = Kind(codec_of(Claim).write, lambda _, value: claim_from_json(value))
 COUNTS: Final = as_kind(
     Form(
         lambda **found: Counts(**found),

@@ -1,0 +1,412 @@
+"""JSON derived from types: how values are written, read back and checked, and the JSON Schema that describes them.
+
+========================================  ===========================================================================
+``str``, ``int``, ``float``, ``bool``     themselves; a float is finite, an int has 64 bits
+``list[T]``, ``tuple[T, …]``              a list
+``tuple[A, B]``                           a list of so many entries
+``dict[str, T]``                          an object
+``A | None``                              null, or what ``A`` is
+``A | B``                                 objects of classes that a constant tells apart
+a dataclass                               an object of its fields
+``Annotated[T, codec]``                   as the `Codec` says; a text instead says in messages what the value must be
+========================================  ===========================================================================
+
+The object of a dataclass begins with the class's `kind` where that is a text. Then come its fields; each is written,
+and has to be there when it is read, also where the constructor has a default: a file that lacks one is damaged.
+The metadata of a field say otherwise: ``{"json": "optional"}`` for what files of earlier times lack, ``"sparse"`` for
+what is written only where it is not the default, ``"flat"`` for a dataclass whose keys stand among the object's own.
+
+A class says more in two attributes. `json_keys` lists the keys in their order: fields, constants (a ``ClassVar[str]``),
+or properties, as ``"key"`` or as ``"key: attribute"``. `from_keys`, a class method, builds the object instead of the
+constructor, from the keys by name. A property that it does not ask for is written for people and never read.
+
+What is read is data that nobody has checked. Each value is checked where it is read, and no code of a file is run:
+`Codec.read` raises `KeyError` for a missing key and `ValueError` for a wrong value, in one line that names it.
+"""
+
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache
+from operator import attrgetter
+from typing import Annotated, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import get_type_hints as hints_of
+
+from dpwitness.checks import brief, finite, text
+
+T = TypeVar("T")
+#: A class, or another type as annotations write it.
+Kind: TypeAlias = Any
+#: A JSON Schema, and those that it refers to, by name.
+Schema = dict[str, Any]
+Definitions = dict[str, Schema]
+
+#: What a property returns whose key is not to be written.
+OMITTED: Final = object()
+_REQUIRED: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[T]):
+    """How values of one type are written as JSON, read back under a name, and described by a schema."""
+
+    write: Callable[[T], Any]
+    read: Callable[[str, Any], T]
+    schema: Callable[[Definitions], Schema] = lambda _: {}
+
+
+class JsonFields:
+    """A dataclass with the JSON that follows from its fields."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything needed to build it again, as JSON values."""
+        return write_fields(self)
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """The reverse, of a value that nobody has checked. Raises `KeyError` or `ValueError`."""
+        found: Self = read_fields(cls, cls.__name__, value)
+        return found
+
+
+def checked(check: Callable[[str, Any], T], **schema: Any) -> Codec[T]:
+    """The codec of what JSON has itself; `check` takes a name and a value, and raises `ValueError`."""
+    return Codec(lambda value: value, check, lambda _: dict(schema))
+
+
+def whole_below(limit: int, least: int = 0) -> Codec[int]:
+    """Whole numbers from `least` to below `limit`, a power of 2; 1.0 is none."""
+
+    def check(name: str, value: Any) -> int:
+        if type(value) is not int or not least <= value < limit:
+            raise ValueError(f"{name}={brief(value)} must be a whole number below 2^{limit.bit_length() - 1}")
+        return value
+
+    return checked(check, type="integer", minimum=least, exclusiveMaximum=limit)
+
+
+def or_infinite(infinity: float) -> Codec[float]:
+    """Numbers and one infinity, which JSON lacks: null."""
+    return Codec(
+        lambda value: None if value == infinity else value,
+        lambda name, value: infinity if value is None else finite(name, value),
+        lambda _: {"type": ["number", "null"]},
+    )
+
+
+def listed(name: str, value: Any) -> list[Any]:
+    """A list. Raises `ValueError`."""
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{name}={brief(value)} must be a list")
+    return list(value)
+
+
+def mapping(name: str, value: Any) -> dict[str, Any]:
+    """An object. Raises `ValueError`."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name}={brief(value)} must be an object")
+    return dict(value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name}={brief(value)} must be a text")
+    return text(name, value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}={brief(value)} must be true or false")
+    return value
+
+
+#: The codecs of types that are not derived.
+_known: dict[Any, Codec[Any]] = {
+    str: checked(_text, type="string"),
+    bool: checked(_flag, type="boolean"),
+    int: whole_below(1 << 63, -(1 << 63)),
+    float: checked(finite, type="number"),
+    dict: checked(mapping, type="object"),
+    Any: Codec(lambda value: value, lambda _, value: value),
+}
+
+
+def register(kind: Kind, codec: Codec[Any]) -> None:
+    """Say how values of a class are written that is no dataclass, or a protocol."""
+    _known[kind] = codec
+
+
+@cache
+def codec_of(kind: Kind) -> Codec[Any]:
+    """The codec of a type, as an annotation says it."""
+    if kind in _known:
+        return _known[kind]
+    origin: Any = get_origin(kind)
+    arguments = get_args(kind)
+    if origin is Annotated:
+        own = next((note for note in arguments[1:] if isinstance(note, Codec)), None)
+        what = next((note for note in arguments[1:] if isinstance(note, str)), None)
+        return own or (codec_of(arguments[0]) if what is None else _named(codec_of(arguments[0]), what))
+    if origin in (Union, types.UnionType):
+        parts = [part for part in arguments if part is not type(None)]
+        one = codec_of(parts[0]) if len(parts) == 1 else _any_of(parts)
+        return _optional(one) if len(parts) < len(arguments) else one
+    if origin is Literal:
+        return _literal(arguments)
+    if origin is list or (origin is tuple and arguments[-1] is Ellipsis):
+        return _list(codec_of(arguments[0]), origin)
+    if origin is tuple:
+        return _fixed([codec_of(part) for part in arguments])
+    if origin in (dict, Mapping):
+        return _object_of(codec_of(arguments[1]))
+    if isinstance(kind, type):
+        return _class(kind)
+    raise TypeError(f"JSON has no form of the type {kind!r}")
+
+
+def _named(codec: Codec[Any], what: str) -> Codec[Any]:
+    """The same, said in other words where a value of another kind stands."""
+
+    def read(name: str, value: Any) -> Any:
+        try:
+            return codec.read(name, value)
+        except _WrongKind as error:
+            raise ValueError(f"{name}={brief(value)} must be {what}") from error
+
+    return Codec(codec.write, read, lambda definitions: {**codec.schema(definitions), "description": what})
+
+
+def _optional(codec: Codec[Any]) -> Codec[Any]:
+    return Codec(
+        lambda value: None if value is None else codec.write(value),
+        lambda name, value: None if value is None else codec.read(name, value),
+        lambda definitions: {"anyOf": [codec.schema(definitions), {"type": "null"}]},
+    )
+
+
+def _literal(values: tuple[Any, ...]) -> Codec[Any]:
+    def check(name: str, value: Any) -> Any:
+        if value not in values:
+            raise ValueError(f"{name}={brief(value)} must be {' or '.join(map(repr, values))}")
+        return value
+
+    return checked(check, enum=list(values))
+
+
+def _list(codec: Codec[Any], make: Callable[[list[Any]], Any]) -> Codec[Any]:
+    return Codec(
+        lambda values: [codec.write(value) for value in values],
+        lambda name, value: make([codec.read(name, item) for item in listed(name, value)]),
+        lambda definitions: {"type": "array", "items": codec.schema(definitions)},
+    )
+
+
+def _fixed(codecs: list[Codec[Any]]) -> Codec[Any]:
+    def read(name: str, value: Any) -> tuple[Any, ...]:
+        entries = listed(name, value)
+        if len(entries) != len(codecs):
+            raise ValueError(f"{name}={brief(value)} must be a list of {len(codecs)} entries")
+        return tuple(codec.read(name, entry) for codec, entry in zip(codecs, entries, strict=True))
+
+    def schema(definitions: Definitions) -> Schema:
+        items = [codec.schema(definitions) for codec in codecs]
+        return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+
+    return Codec(lambda values: [codec.write(v) for codec, v in zip(codecs, values, strict=True)], read, schema)
+
+
+def _object_of(codec: Codec[Any]) -> Codec[Any]:
+    return Codec(
+        lambda values: {name: codec.write(value) for name, value in values.items()},
+        lambda name, value: {_text(name, key): codec.read(key, item) for key, item in mapping(name, value).items()},
+        lambda definitions: {"type": "object", "additionalProperties": codec.schema(definitions)},
+    )
+
+
+class _WrongKind(ValueError):
+    """An object of none of the classes that are asked for."""
+
+
+def _any_of(classes: list[Kind]) -> Codec[Any]:
+    """Classes that are told apart by their constant, the first of their keys."""
+
+    def read(name: str, value: Any) -> Any:
+        key = keys_of(classes[0])[0].name
+        by_constant = {keys_of(one)[0].constant: one for one in classes}
+        constant = value.get(key) if isinstance(value, Mapping) else None
+        if not isinstance(constant, str) or constant not in by_constant:
+            raise _WrongKind(
+                f"{name}={brief(value)} must be an object whose {key} is {' or '.join(map(str, by_constant))}"
+            )
+        return codec_of(by_constant[constant]).read(name, value)
+
+    return Codec(
+        write_object,
+        read,
+        lambda definitions: {"anyOf": [codec_of(one).schema(definitions) for one in classes]},
+    )
+
+
+def write_object(value: Any) -> dict[str, Any]:
+    """A value of a class as JSON values: by its own `to_json`, or a dataclass by its fields."""
+    own = getattr(value, "to_json", None)
+    return dict(own() if callable(own) else write_fields(value))
+
+
+def _class(kind: Kind) -> Codec[Any]:
+    """A class with `to_json` and `from_json` of its own, or a dataclass by its fields."""
+    own = getattr(kind, "from_json", None)
+    if own is not None and getattr(own, "__func__", own) is not JsonFields.__dict__["from_json"].__func__:
+        return Codec(write_object, lambda _, value: own(value), lambda d: _schema(kind, d))
+    if not is_dataclass(kind):
+        raise TypeError(f"JSON has no form of the class {kind.__name__}")
+    return Codec(write_fields, lambda name, value: read_fields(kind, name, value), lambda d: _schema(kind, d))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key of the object that stands for a dataclass."""
+
+    name: str
+    get: Callable[[Any], Any]
+    codec: Codec[Any]
+    argument: str | None = None  # of what builds the object; None: it is not read back
+    constant: str | None = None
+    default: Any = _REQUIRED  # where the key may lack
+    mode: str | None = None  # "optional", "sparse" or "flat", from the metadata of the field
+
+
+@cache
+def keys_of(kind: Kind) -> tuple[Key, ...]:
+    """The keys of the object that stands for a dataclass, in their order."""
+    own = {one.name: one for one in fields(kind) if one.init} if is_dataclass(kind) else {}
+    maker = getattr(kind, "from_keys", None)
+    asked = dict(inspect.signature(maker).parameters) if maker else {}
+    tag = ("kind",) if isinstance(getattr(kind, "kind", None), str) else ()
+    hints = hints_of(kind, include_extras=True)
+    found = []
+    for said in getattr(kind, "json_keys", (*tag, *own)):
+        name, _, attribute = said.partition(": ")
+        attribute = attribute or name
+        value = inspect.getattr_static(kind, attribute, None)
+        if attribute in own:
+            default, mode = _default(own[attribute])
+            argument = name if maker else attribute
+            codec = codec_of(hints[attribute])
+            found.append(Key(
+                name=name, get=attrgetter(attribute), codec=codec, argument=argument, default=default, mode=mode
+            ))  # fmt: skip
+        elif isinstance(value, str):
+            found.append(Key(
+                name=name, get=attrgetter(attribute), codec=_literal((value,)), constant=value, default=value
+            ))  # fmt: skip
+        else:
+            codec = codec_of(hints_of(value.fget, include_extras=True)["return"])
+            parameter = asked.get(name)
+            default = _REQUIRED if parameter is None or parameter.default is parameter.empty else parameter.default
+            found.append(Key(
+                name=name, get=attrgetter(attribute), codec=codec, argument=name if parameter else None, default=default
+            ))  # fmt: skip
+    return tuple(found)
+
+
+def _default(one: "Field[Any]") -> tuple[Any, str | None]:
+    """What a field is where a file lacks it, and the mode that its metadata say."""
+    mode = one.metadata.get("json")
+    if mode not in ("optional", "sparse"):
+        return _REQUIRED, mode
+    return (one.default if one.default_factory is MISSING else one.default_factory()), mode
+
+
+def write_fields(value: Any) -> dict[str, Any]:
+    """A dataclass as JSON values, by its fields."""
+    written: dict[str, Any] = {}
+    kind: Kind = type(value)
+    for key in keys_of(kind):
+        part = key.get(value)
+        if key.mode == "flat":
+            written |= key.codec.write(part)
+        elif part is not OMITTED and not (key.mode == "sparse" and part == key.default):
+            written[key.name] = key.codec.write(part)
+    return written
+
+
+def read_fields(kind: Kind, name: str, value: Any) -> Any:
+    """What `write_fields` wrote. Raises `KeyError` for a missing key, `ValueError` for a wrong value."""
+    given = mapping(name, value)
+    found = {}
+    for key in keys_of(kind):
+        if key.argument is None and key.constant is None:
+            continue  # written for people
+        if key.mode == "flat":
+            part = key.codec.read(name, given)
+        elif key.name in given:
+            part = key.codec.read(key.name, given[key.name])
+        elif key.default is _REQUIRED:
+            raise KeyError(key.name)
+        else:
+            part = key.default
+        if key.argument is not None:
+            found[key.argument] = part
+    make: Callable[..., Any] = getattr(kind, "from_keys", None) or kind
+    return make(**found)
+
+
+class Family:
+    """The classes of one protocol, told apart by their `kind`, those of other packages among them.
+
+    A class that has no `to_json` and `from_json` of its own is a dataclass, written and read by its fields.
+    """
+
+    __slots__ = ("kinds",)
+
+    def __init__(self, *kinds: Kind) -> None:
+        self.kinds: dict[str, Kind] = {kind.kind: kind for kind in kinds}
+
+    def read(self, kind: str, name: str, value: Any) -> Any:
+        """A value of a registered kind. Raises `KeyError`, `ValueError`, and what a class of somebody else's raises."""
+        return codec_of(self.kinds[kind]).read(name, value)
+
+    def schema(self, definitions: Definitions) -> Schema:
+        """Those of this package; of others it is known that they have a kind."""
+        own = {name: kind for name, kind in self.kinds.items() if kind.__module__.startswith("dpwitness.")}
+        other = {"type": "object", "properties": {"kind": {"not": {"enum": list(own)}}}, "required": ["kind"]}
+        return {"anyOf": [*(codec_of(kind).schema(definitions) for kind in own.values()), other]}
+
+
+def _schema(kind: Kind, definitions: Definitions) -> Schema:
+    """A reference to the schema of a class, which is written down once."""
+    name = kind.__name__
+    if name not in definitions:
+        definitions[name] = {}  # it may refer to itself
+        about = (kind.__doc__ or "").strip().split("\n")[0]
+        definitions[name] = {"description": about, **_object_schema(kind, definitions)}
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _object_schema(kind: Kind, definitions: Definitions) -> Schema:
+    properties: dict[str, Schema] = {}
+    required: list[str] = []
+    for key in keys_of(kind):
+        if key.mode == "flat":
+            inner = definitions[key.codec.schema(definitions)["$ref"].rpartition("/")[2]]
+            properties |= inner["properties"]
+            required += inner["required"]
+            continue
+        properties[key.name] = key.codec.schema(definitions)
+        if key.constant is not None or (key.argument is not None and key.default is _REQUIRED):
+            required.append(key.name)
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def schema_of(kind: Kind, title: str) -> Schema:
+    """The JSON Schema of a type, with all that it refers to."""
+    definitions: Definitions = {}
+    own = codec_of(kind).schema(definitions)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **own,
+        "$defs": dict(sorted(definitions.items())),
+    }  # fmt: skip
