@@ -144,7 +144,7 @@ def pytest_configure(config: pytest.Config) -> None:
             check_writable(path)
         except InvalidData as error:
             raise pytest.UsageError(f"--dp-report: {error}") from error
-    config.pluginmanager.register(Gatherer(config), "dpwitness-gatherer")
+    config.pluginmanager.register(VerdictCollector(config), "dpwitness-verdicts")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -180,9 +180,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 if mark.args or unknown:
                     what = f"unknown key {unknown[0]!r}" if unknown else "a value without a name"
                     session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(known)}"
-        if retried(item):
+        if _is_retried(item):
             session.refused = f"{item.nodeid}: {RETRIES}; take it from under pytest-rerunfailures or flaky"
-    session.family = session.family_given or max(tests, remembered(config, tests))
+    session.family = session.family_given or max(tests, _collected_before(config, tests))
     if session.family < tests:
         session.refused = (
             f"dp_family_size={session.family} is too small: {tests} dp tests were collected, and α is divided over them"
@@ -192,7 +192,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(session.refused)
 
 
-def remembered(config: pytest.Config, tests: int) -> int:
+def _collected_before(config: pytest.Config, tests: int) -> int:
     """How many dp tests the same arguments collected without --lf, which does not even collect what did not fail."""
     cache, worker = getattr(config, "cache", None), getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
     if cache is None or not tests:
@@ -205,19 +205,19 @@ def remembered(config: pytest.Config, tests: int) -> int:
     return 0
 
 
-def retried(item: pytest.Item) -> bool:
+def _is_retried(item: pytest.Item) -> bool:
     """Whether pytest-rerunfailures, pytest-retry or flaky would run this test again."""
     option = item.config.option
     function = getattr(item, "obj", None)
     return bool(
         any(getattr(option, name, None) for name in ("reruns", "force_reruns", "retries", "force_flaky"))
-        or any(configured(item.config, name) for name in ("reruns", "retries"))
+        or any(_is_configured(item.config, name) for name in ("reruns", "retries"))
         or item.get_closest_marker("flaky")
         or hasattr(function, "_flaky_max_runs")
     )
 
 
-def configured(config: pytest.Config, name: str) -> bool:
+def _is_configured(config: pytest.Config, name: str) -> bool:
     """Whether an ini file or `-o` gives a number of retries; the command line's 0 overrides it."""
     try:
         value = config.getini(name)
@@ -242,13 +242,13 @@ def assert_private(request: pytest.FixtureRequest) -> "Asserter":
             "name it among the test's arguments, or mark the test with @pytest.mark.dp",
             pytrace=False,
         )
-    end_on_sigterm(request.config)
+    _end_on_sigterm(request.config)
     from dpwitness.plugin.asserter import Asserter
 
     return Asserter(session, request.node)
 
 
-def end_on_sigterm(config: pytest.Config) -> None:
+def _end_on_sigterm(config: pytest.Config) -> None:
     """Let SIGTERM end the session as Ctrl-C does, from when there is something to lose: verdicts, and processes.
 
     Somebody else's handler stays; and workers of xdist end with their controller, which has the verdicts.
@@ -284,7 +284,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-class Gatherer:
+class VerdictCollector:
     """Takes the verdicts from the reports, on the controller or in the only process."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -295,7 +295,7 @@ class Gatherer:
         """Keep what a report carries."""
         if carried := getattr(report, "dpwitness", None):
             self.session.records += json.loads(carried)
-            end_on_sigterm(self.config)
+            _end_on_sigterm(self.config)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -244,8 +244,9 @@ def prepare(
     stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
     statement.require_types()
     user = example_of(plain_function(function))
-    own, attack = target_of(user), chosen_attack(statement.attack)
-    relation = _relation_of(user, statement.neighbours, attack.relation)
+    own = target_of(user)
+    attack, relation_of_attack = chosen_attack(statement.attack)
+    relation = _relation_of(user, statement.neighbours, relation_of_attack)
     data = None if statement.data is None else taken(relation, statement.data)
     values = given_parameters(statement.parameters)
     epsilon = stated.epsilon
@@ -269,7 +270,7 @@ def prepare(
         relation=relation,
         own_relation=statement.neighbours is None,
         data=data,
-        attack=attack.propose,
+        attack=attack,
         accepted=first,
         centre=_centre(mechanism),
         scale=1 / (epsilon or stated.claim.parameter or 1.0),
