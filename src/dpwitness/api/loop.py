@@ -93,14 +93,10 @@ class Confirmation:
         outcomes than Python, and of a pass what a failed run raised: nothing was proved before it.
         """
         if not against:
-            self.require_runs()
+            if isinstance(self.lost, MechanismError):
+                raise self.lost
             return self.unless_interrupted(self._examine_pass)
         return self.unless_interrupted(lambda: self._examine_refutation(self.events if compared is None else compared))
-
-    def require_runs(self) -> None:
-        """Raise what a failed run raised: where nothing was proved before it, the error is the result."""
-        if isinstance(self.lost, MechanismError):
-            raise self.lost
 
     def unless_interrupted(self, questions: Callable[[], tuple[str, ...]]) -> "Confirmation":
         """The same with the notes that the questions give; Ctrl-C ends them, and the counts stand."""

@@ -95,8 +95,11 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
     outside of `neighbours`, `InvalidWitness` for one that fresh runs do not refute the claim with.
     """
     if not isinstance(violation, Violation):
-        replayed = {name: value for name, value in options.items() if name != "runs"}
-        violation = _replay_refuted(as_witness(violation), mechanism, replayed)
+        replayed: dict[str, Any] = {name: value for name, value in options.items() if name != "runs"}
+        seen_again = replay(as_witness(violation), mechanism, **replayed)
+        if not isinstance(seen_again, Violation):
+            raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({seen_again!r})")
+        violation = seen_again
     old = violation.witness
     if mechanism is None and options["make"] is None:
         mechanism = load_registered(old.mechanism)
@@ -129,14 +132,6 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
         notes=violation.notes,
         others=violation.others,
     )
-
-
-def _replay_refuted(witness: Witness, mechanism: Any, options: Mapping[str, Any]) -> Violation:
-    """A witness on fresh runs. Raises `InvalidWitness` where they do not refute its claim."""
-    verdict = replay(witness, mechanism, **options)
-    if not isinstance(verdict, Violation):
-        raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({verdict!r})")
-    return verdict
 
 
 def as_witness(given: AnyWitness) -> Witness:

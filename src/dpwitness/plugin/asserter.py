@@ -37,7 +37,7 @@ from dpwitness.runs import Runner
 class PrivacyViolation(AssertionError):
     """The claim is refuted; the message is the witness in plain English, `verdict` the `Violation`."""
 
-    def __init__(self, text: str, verdict: Any) -> None:
+    def __init__(self, text: str, verdict: Violation) -> None:
         super().__init__(text)
         self.verdict = verdict
 
@@ -69,7 +69,7 @@ class Asserter:
         self._count += 1
         failure: BaseException
         try:
-            verdict, note, replayed = self._assert(mechanism, self._merged(settings))
+            verdict, note, replayed = self._assert(mechanism, self._all_settings(settings))
         except DPWitnessError as error:
             kind = "unhealthy" if isinstance(error, HealthCheckFailed) else "error"
             self._record({"verdict": kind, "reason": str(error), "claim": None})
@@ -104,7 +104,7 @@ class Asserter:
         text = json.dumps([self._session.seed, self._item.nodeid, self._count, role])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
-    def _merged(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def _all_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of the markers, outermost first, and of the call."""
         known = list(options_of("assert_private"))
         for key in settings:
@@ -151,7 +151,7 @@ class Asserter:
             if isinstance(replayed, Violation) and saved.path is not None:
                 place = self._database.shown(saved.path)
                 seen = f"saved in {place}: seen again on fresh runs"
-                return replayed, _all_notes(seen, self._marked(saved, "refutes")), True
+                return replayed, _all_notes(seen, self._mark(saved, "refutes")), True
             if replayed is not None and replayed.ended == "interrupted":
                 return replayed, None, True
         try:
@@ -161,17 +161,17 @@ class Asserter:
                 raise
             raise HealthCheckFailed("too_slow", str(error)) from error
         if isinstance(verdict, Violation):
-            verdict, trouble = _shrunk(verdict, problem.mechanism, effort)
-            return verdict, _all_notes(trouble, self._saved(problem, verdict)), False
+            verdict, trouble = _shrink(verdict, problem.mechanism, effort)
+            return verdict, _all_notes(trouble, self._save(problem, verdict)), False
         if verdict.ended != "interrupted":
             if saved.witness is not None:
-                note = self._marked(saved, "fixed")
+                note = self._mark(saved, "fixed")
             for finding in findings.of_verdict(verdict):
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False
 
-    def _saved(self, problem: Problem, verdict: Violation) -> str | None:
+    def _save(self, problem: Problem, verdict: Violation) -> str | None:
         """Keep a witness; what to say of it. What was proved stands, whether or not it can be written down."""
         try:
             path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
@@ -179,7 +179,7 @@ class Asserter:
             return f"the witness could not be saved: {_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 
-    def _marked(self, saved: Saved, status: str) -> str | None:
+    def _mark(self, saved: Saved, status: str) -> str | None:
         """Keep a saved witness under its present status; what to say of it, the trouble with writing it included."""
         try:
             return self._database.mark(saved, status)
@@ -208,7 +208,7 @@ class Asserter:
         return "\n".join(lines)
 
 
-def _shrunk(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
+def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
     """A smaller witness where there is one; whatever happens on the way, what was found stands, and a note says so."""
     max_time = min(SHRINK_TIME, effort.max_time)
     try:
