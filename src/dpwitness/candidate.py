@@ -1,6 +1,6 @@
 """What a search proposes: a directed pair and an event, and how often each side was seen in it. Never evidence."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpwitness.events import Event
@@ -56,8 +56,8 @@ class Estimate:
 
     p: float
     q: float
-    both: float | None = None
-    cells: CellsEstimate | None = None
+    both: float | None = field(default=None, metadata={"json": "optional"})
+    cells: CellsEstimate | None = field(default=None, metadata={"json": "sparse"})
 
     def __post_init__(self) -> None:
         for name in ("p", "q"):

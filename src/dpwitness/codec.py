@@ -14,11 +14,13 @@ a dataclass                               an object of its fields
 The object of a dataclass begins with the class's `kind` where that is a text. Then come its fields; each is written,
 and has to be there when it is read, also where the constructor has a default: a file that lacks one is damaged.
 The metadata of a field say otherwise: ``{"json": "optional"}`` for what files of earlier times lack, ``"sparse"`` for
-what is written only where it is not the default, ``"flat"`` for a dataclass whose keys stand among the object's own.
+what is written only where it is not the default, ``"written"`` for what is not read back, ``"flat"`` for a dataclass
+whose keys stand among the object's own.
 
 A class says more in two attributes. `json_keys` lists the keys in their order: fields, constants (a ``ClassVar[str]``),
 or properties, as ``"key"`` or as ``"key: attribute"``. `from_keys`, a class method, builds the object instead of the
-constructor, from the keys by name. A property that it does not ask for is written for people and never read.
+constructor, from the keys by name; files may lack those that have a default there. A property that it does not ask for
+is written for people and never read.
 
 What is read is data that nobody has checked. Each value is checked where it is read, and no code of a file is run:
 `Codec.read` raises `KeyError` for a missing key and `ValueError` for a wrong value, in one line that names it.
@@ -28,9 +30,22 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
-from typing import Annotated, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 from typing import get_type_hints as hints_of
 
 from dpwitness.checks import brief, finite, text
@@ -43,7 +58,7 @@ Schema = dict[str, Any]
 Definitions = dict[str, Schema]
 
 #: What a property returns whose key is not to be written.
-OMITTED: Final = object()
+OMITTED: Final[Any] = object()
 _REQUIRED: Final = object()
 
 
@@ -88,11 +103,18 @@ def whole_below(limit: int, least: int = 0) -> Codec[int]:
     return checked(check, type="integer", minimum=least, exclusiveMaximum=limit)
 
 
+def real(name: str, value: Any) -> float:
+    """A finite number. Raises `ValueError`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name}={brief(value)} must be a finite number")
+    return finite(name, value)
+
+
 def or_infinite(infinity: float) -> Codec[float]:
     """Numbers and one infinity, which JSON lacks: null."""
     return Codec(
         lambda value: None if value == infinity else value,
-        lambda name, value: infinity if value is None else finite(name, value),
+        lambda name, value: infinity if value is None else real(name, value),
         lambda _: {"type": ["number", "null"]},
     )
 
@@ -127,8 +149,9 @@ def _flag(name: str, value: Any) -> bool:
 _known: dict[Any, Codec[Any]] = {
     str: checked(_text, type="string"),
     bool: checked(_flag, type="boolean"),
-    int: whole_below(1 << 63, -(1 << 63)),
-    float: checked(finite, type="number"),
+    int: Codec(lambda value: value, whole_below(1 << 63, -(1 << 63)).read, lambda _: {"type": "integer"}),
+    float: checked(real, type="number"),
+    type(None): Codec(lambda _: None, lambda *_: None, lambda _: {"type": "null"}),
     dict: checked(mapping, type="object"),
     Any: Codec(lambda value: value, lambda _, value: value),
 }
@@ -193,7 +216,7 @@ def _literal(values: tuple[Any, ...]) -> Codec[Any]:
             raise ValueError(f"{name}={brief(value)} must be {' or '.join(map(repr, values))}")
         return value
 
-    return checked(check, enum=list(values))
+    return checked(check, **({"const": values[0]} if len(values) == 1 else {"enum": list(values)}))
 
 
 def _list(codec: Codec[Any], make: Callable[[list[Any]], Any]) -> Codec[Any]:
@@ -256,12 +279,17 @@ def write_object(value: Any) -> dict[str, Any]:
     return dict(own() if callable(own) else write_fields(value))
 
 
-def _class(kind: Kind) -> Codec[Any]:
-    """A class with `to_json` and `from_json` of its own, or a dataclass by its fields."""
+def _derived(kind: Kind) -> bool:
+    """Whether a class has no reader of its own."""
     own = getattr(kind, "from_json", None)
-    if own is not None and getattr(own, "__func__", own) is not JsonFields.__dict__["from_json"].__func__:
-        return Codec(write_object, lambda _, value: own(value), lambda d: _schema(kind, d))
-    if not is_dataclass(kind):
+    return own is None or getattr(own, "__func__", own) is JsonFields.__dict__["from_json"].__func__
+
+
+def _class(kind: Kind) -> Codec[Any]:
+    """A class by `to_json` and `from_json` of its own, or by its fields."""
+    if not _derived(kind):
+        return Codec(write_object, lambda _, value: kind.from_json(value), lambda d: _schema(kind, d))
+    if not (is_dataclass(kind) or hasattr(kind, "json_keys")):
         raise TypeError(f"JSON has no form of the class {kind.__name__}")
     return Codec(write_fields, lambda name, value: read_fields(kind, name, value), lambda d: _schema(kind, d))
 
@@ -276,40 +304,35 @@ class Key:
     argument: str | None = None  # of what builds the object; None: it is not read back
     constant: str | None = None
     default: Any = _REQUIRED  # where the key may lack
-    mode: str | None = None  # "optional", "sparse" or "flat", from the metadata of the field
+    mode: str | None = None  # "optional", "sparse", "written" or "flat", from the metadata of the field
 
 
 @cache
 def keys_of(kind: Kind) -> tuple[Key, ...]:
-    """The keys of the object that stands for a dataclass, in their order."""
+    """The keys of the object that stands for a value of a class, in their order."""
     own = {one.name: one for one in fields(kind) if one.init} if is_dataclass(kind) else {}
     maker = getattr(kind, "from_keys", None)
-    asked = dict(inspect.signature(maker).parameters) if maker else {}
+    asked = inspect.signature(maker).parameters if maker else {}
+    unless_given = {name: one.default for name, one in asked.items() if one.default is not one.empty}
     tag = ("kind",) if isinstance(getattr(kind, "kind", None), str) else ()
     hints = hints_of(kind, include_extras=True)
     found = []
     for said in getattr(kind, "json_keys", (*tag, *own)):
         name, _, attribute = said.partition(": ")
         attribute = attribute or name
-        value = inspect.getattr_static(kind, attribute, None)
-        if attribute in own:
-            default, mode = _default(own[attribute])
-            argument = name if maker else attribute
-            codec = codec_of(hints[attribute])
-            found.append(Key(
-                name=name, get=attrgetter(attribute), codec=codec, argument=argument, default=default, mode=mode
-            ))  # fmt: skip
+        hint, value = hints.get(attribute), inspect.getattr_static(kind, attribute, None)
+        key = partial(Key, name=name, get=attrgetter(attribute))
+        if hint is not None and get_origin(hint) is not ClassVar:
+            default, mode = _default(own[attribute]) if attribute in own else (_REQUIRED, None)
+            default = unless_given.get(name, default)
+            argument = None if mode == "written" else name if maker else attribute
+            found.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
         elif isinstance(value, str):
-            found.append(Key(
-                name=name, get=attrgetter(attribute), codec=_literal((value,)), constant=value, default=value
-            ))  # fmt: skip
+            found.append(key(codec=_literal((value,)), constant=value))
         else:
             codec = codec_of(hints_of(value.fget, include_extras=True)["return"])
-            parameter = asked.get(name)
-            default = _REQUIRED if parameter is None or parameter.default is parameter.empty else parameter.default
-            found.append(Key(
-                name=name, get=attrgetter(attribute), codec=codec, argument=name if parameter else None, default=default
-            ))  # fmt: skip
+            argument = name if name in asked else None
+            found.append(key(codec=codec, argument=argument, default=unless_given.get(name, _REQUIRED)))
     return tuple(found)
 
 
@@ -356,19 +379,23 @@ def read_fields(kind: Kind, name: str, value: Any) -> Any:
 
 
 class Family:
-    """The classes of one protocol, told apart by their `kind`, those of other packages among them.
-
-    A class that has no `to_json` and `from_json` of its own is a dataclass, written and read by its fields.
-    """
+    """The classes of one protocol, told apart by their `kind`, those of other packages among them."""
 
     __slots__ = ("kinds",)
 
     def __init__(self, *kinds: Kind) -> None:
         self.kinds: dict[str, Kind] = {kind.kind: kind for kind in kinds}
 
-    def read(self, kind: str, name: str, value: Any) -> Any:
+    def register(self, kind: Kind) -> None:
+        """Know a class; one without `from_json` of its own is a dataclass, and gets the JSON of its fields."""
+        if not hasattr(kind, "from_json"):
+            kind.to_json, kind.from_json = JsonFields.to_json, JsonFields.__dict__["from_json"]
+        self.kinds[kind.kind] = kind
+
+    def read(self, kind: str, name: str, value: Mapping[str, Any]) -> Any:
         """A value of a registered kind. Raises `KeyError`, `ValueError`, and what a class of somebody else's raises."""
-        return codec_of(self.kinds[kind]).read(name, value)
+        found = self.kinds[kind]
+        return read_fields(found, name, {"kind": kind, **value}) if _derived(found) else found.from_json(value)
 
     def schema(self, definitions: Definitions) -> Schema:
         """Those of this package; of others it is known that they have a kind."""
@@ -388,25 +415,18 @@ def _schema(kind: Kind, definitions: Definitions) -> Schema:
 
 
 def _object_schema(kind: Kind, definitions: Definitions) -> Schema:
-    properties: dict[str, Schema] = {}
-    required: list[str] = []
-    for key in keys_of(kind):
-        if key.mode == "flat":
-            inner = definitions[key.codec.schema(definitions)["$ref"].rpartition("/")[2]]
-            properties |= inner["properties"]
-            required += inner["required"]
-            continue
-        properties[key.name] = key.codec.schema(definitions)
-        if key.constant is not None or (key.argument is not None and key.default is _REQUIRED):
-            required.append(key.name)
-    return {"type": "object", "properties": properties, "required": required}
+    flat = [key.codec.schema(definitions) for key in keys_of(kind) if key.mode == "flat"]
+    keys = [key for key in keys_of(kind) if key.mode != "flat"]
+    properties = {key.name: key.codec.schema(definitions) for key in keys}
+    # What is written for people, files of earlier times may lack.
+    read = [key.name for key in keys if key.constant is not None or key.argument is not None]
+    required = [key.name for key in keys if key.name in read and key.default is _REQUIRED]
+    return {"type": "object", "properties": properties, "required": required, **({"allOf": flat} if flat else {})}
 
 
 def schema_of(kind: Kind, title: str) -> Schema:
     """The JSON Schema of a type, with all that it refers to."""
     definitions: Definitions = {}
     own = codec_of(kind).schema(definitions)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **own,
-        "$defs": dict(sorted(definitions.items())),
-    }  # fmt: skip
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return {**head, **own, "$defs": dict(sorted(definitions.items()))}

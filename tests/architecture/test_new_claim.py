@@ -1,13 +1,16 @@
 """A claim is one new file: a bound of the total variation takes the 45 lines of the class here."""
 
+import json
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import pytest
 from scipy.stats import norm
 
 from dpwitness import NotRefuted, Violation, Witness, bound, check, pairs, replay, shrink
-from dpwitness.claims import HalfPlane, register_claim
+from dpwitness.claims import HalfPlane, claim_from_json, register_claim
+from dpwitness.errors import InvalidClaim
 
 
 @register_claim
@@ -60,6 +63,29 @@ class TotalVariation:
 
 def gaussian(rng, data):
     return data[0] + rng.standard_normal()
+
+
+@register_claim
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A dataclass needs no JSON of its own."""
+
+    kind: ClassVar[str] = "plain"
+    distance: float
+    times: tuple[int, ...] = ()
+
+
+def test_the_json_of_a_dataclass_is_derived():
+    written = Plain(0.5, (1, 2)).to_json()
+    assert written == {"kind": "plain", "distance": 0.5, "times": [1, 2]}
+    assert claim_from_json(json.loads(json.dumps(written))) == Plain(0.5, (1, 2))
+    for damaged, message in (
+        ({**written, "distance": "x"}, "distance='x' must be a finite number"),
+        ({**written, "times": [1.5]}, r"times=1.5 must be a whole number below 2\^63"),
+        ({"kind": "plain", "distance": 0.5}, "the claim lacks 'times'"),
+    ):
+        with pytest.raises(InvalidClaim, match=message):
+            claim_from_json(damaged)
 
 
 LIMITS = {"neighbours": pairs(([0.0], [1.0])), "search_runs": 60_000, "runs": 400_000, "seed": 1}

@@ -14,7 +14,8 @@ import pytest
 
 import dpwitness
 from dpwitness import NotRefuted, Violation, Witness, check, queries, replay
-from dpwitness.events import Interval, event_from_json, register_event
+from dpwitness.errors import InvalidWitness
+from dpwitness.events import Event, Interval, event_from_json, register_event
 from dpwitness.search.learners import Proposal, learning, register_learner
 
 
@@ -56,6 +57,46 @@ class SumAbove:
     @classmethod
     def from_json(cls, value):
         return cls(terms=int(value["terms"]), threshold=float(value["threshold"]))
+
+
+@register_event
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllBelow(Event):
+    """Outcomes whose first entries are below a limit; a dataclass needs no JSON of its own."""
+
+    kind: ClassVar[str] = "all below"
+
+    limits: tuple[float, ...]
+    strict: bool = True
+
+    @property
+    def width(self):
+        return len(self.limits)
+
+    @property
+    def complexity(self):
+        return 1, self.width
+
+    def contains(self, rows):
+        return (rows[:, : self.width] < self.limits).all(axis=1)
+
+    def describe(self, noun="value", label=None):
+        return f"{noun}s below {self.limits}"
+
+
+def test_the_json_of_a_dataclass_is_derived():
+    event = AllBelow(limits=(1.0, 2.0))
+    written = json.loads(json.dumps(event.to_json()))
+    assert written == {"kind": "all below", "limits": [1.0, 2.0], "strict": True}
+    assert event_from_json({**written, "description": "text beside it"}) == event
+    assert list(event.simpler()) == list(event.rounded()) == []
+    for damaged, message in (
+        ({**written, "limits": 3}, "limits=3 must be a list"),
+        ({**written, "strict": 1}, "strict=1 must be true or false"),
+        ({"kind": "all below", "limits": []}, "'strict' is missing"),
+    ):
+        with pytest.raises(InvalidWitness, match=f"event of kind 'all below' is damaged: {message}"):
+            event_from_json(damaged)
 
 
 class Sums:

@@ -3,23 +3,30 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
 import dpwitness as dpw
-from dpwitness.claims import GaussianDP, PureDP
+from dpwitness.candidate import CellsEstimate
+from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP, TradeOff
 from dpwitness.errors import InvalidWitness
-from dpwitness.events import Interval
+from dpwitness.events import Box, Cells, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold
 from dpwitness.evidence import Counts, Estimate
 from dpwitness.evidence.profile_band import BandLine
+from dpwitness.mechanisms.layout import Entry, RowLayout
 from dpwitness.neighbours import Pair, as_finite_numbers, queries
+from dpwitness.reconstruction.transcript import Row, Transcript
 from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import PValueCurve, curve_from_json
 from dpwitness.results.profile import BandEvent, profile_from_json
+from dpwitness.results.schema import SAVED, schemas
 from dpwitness.results.verdict import verdict_from_json
 
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 EVENT = Interval(coordinate=0, low=0.5)
 WITNESS = dpw.Witness(
     mechanism="mine.py:f",
@@ -117,6 +124,73 @@ def test_every_key_that_is_read_is_checked(kind):
             with pytest.raises(InvalidWitness, match=name) as caught:
                 READERS.get(kind, verdict_from_json)(damaged)
             assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_the_published_schema_is_the_derived_one(name):
+    published = json.loads(Path(SCHEMAS, f"{name}.json").read_text(encoding="utf-8"))
+    assert published == schemas()[name], "run python -m dpwitness.results.schema docs/schemas"
+    Draft202012Validator.check_schema(published)
+
+
+SCORE = ScoreThreshold([0, 1], [[0.0, math.inf], [1.0]], [[0, 1, 2, 3], [1.0, 2.0, 3.0]], 1.5)
+VARIED = [
+    *(replace(WITNESS, claim=claim) for claim in (
+        ApproxDP(1.0, 1e-5), GaussianDP(1.0), RenyiDP(2.0, 0.5), ZCDP(0.5), PrivacyProfile([(0.5, 0.1), (1.0, 0.01)]),
+        TradeOff([(0, 1), (0.3, 0.5), (1, 0)]),
+    )),
+    *(replace(WITNESS, event=event) for event in (
+        Interval(coordinate=0, low=math.inf, high=math.inf), Interval(coordinate=3, high=-1.5),
+        Outside(interval=EVENT), Box((EVENT, Interval(coordinate=1, high=0))), SCORE, Cells(SCORE, [0.5, 1.5]),
+        OutcomeSet([[True, 2.0], [math.nan, 3]]), OutcomeSet([[-math.inf, math.inf]]),
+        FeatureEvent(feature=Feature(name="residue", columns=(1,), number=10.0), within=OutcomeSet([[0.0]])),
+        FeatureEvent(feature=Feature(name="sum", columns=(2,)), within=EVENT),
+    )),
+    replace(WITNESS, data=WITNESS.pair.data, relation=None, by_position=True, texts={1.5: "a"}),
+    replace(WITNESS, layout=RowLayout([Entry((), 0, "outcome"), Entry((("key", (1.0, 2.0)),), 0, "key 'a'")])),
+    replace(
+        WITNESS, counts=Counts(n10=3, n11=1, n01=1, n00=5, cells=(1, 2, 3, 4)),
+        estimate=Estimate(p=0.5, q=0.25, both=0.1, cells=CellsEstimate(
+            joint=(0.25,) * 4, order=2.0, log_ratios=(0.1, -0.2), against=1.0,
+        )),
+    ),
+]  # fmt: skip
+
+
+def schema_name(kind):
+    known = {"crossed": "profile", "curve of another family": "curve"}
+    return known.get(kind, kind if kind in SAVED else "verdict")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [*((schema_name(kind), result) for kind, result in RESULTS.items()),
+                        ("verdict", replace(RESULTS["violated"], others=(RESULTS["passed"],), epoch_runs=5)),
+                        *(("witness", witness) for witness in (WITNESS, *VARIED))],
+)  # fmt: skip
+def test_what_is_written_fits_its_schema_and_what_lacks_a_key_does_not(name, value):
+    validator = Draft202012Validator(schemas()[name])
+    written = json.loads(json.dumps(value.to_json(), allow_nan=False))
+    validator.validate(written)
+    assert not validator.is_valid({key: item for key, item in written.items() if key != "mechanism"})
+    assert not validator.is_valid({**written, "seed": "x"})
+
+
+@pytest.mark.parametrize("witness", VARIED)
+def test_a_witness_of_any_kind_reads_back_as_it_was(witness):
+    written = json.dumps(witness.to_json(), allow_nan=False)
+    assert dpw.Witness.from_json(json.loads(written)).to_json() == json.loads(written)
+
+
+def test_a_transcript_fits_its_schema(tmp_path):
+    transcript = Transcript("subset_sum", 3, {"size": 8, "law": "uniform"})
+    transcript.add(Row(0, [1, 0], 2.0))
+    transcript.add(Row(0, [0, 1]))
+    transcript.save(str(tmp_path / "asked.jsonl"))
+    lines = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text(encoding="utf-8").splitlines()]
+    validator = Draft202012Validator(schemas()["transcript"])
+    for line in lines:
+        validator.validate(line)
+    assert not validator.is_valid({**lines[0], "attack": {"family": "subset_sum"}})
 
 
 def test_texts_of_results():

@@ -13,7 +13,7 @@ from dpwitness.claims.epsilon_delta import ApproxDP, PrivacyProfile, PureDP
 from dpwitness.claims.renyi import ZCDP, RenyiDP
 from dpwitness.claims.trade_off import GaussianDP, TradeOff
 from dpwitness.codec import Codec, Family, register, write_object
-from dpwitness.errors import BadInput, InvalidClaim
+from dpwitness.errors import InvalidClaim
 
 __all__ = [
     "ZCDP",
@@ -39,7 +39,7 @@ def register_claim(kind: type[Any]) -> type[Any]:
 
     A dataclass needs a `kind` alone, others `to_json` and `from_json`, too, which takes the object without its kind.
     """
-    _FAMILY.kinds[kind.kind] = kind
+    _FAMILY.register(kind)
     return kind
 
 
@@ -54,7 +54,7 @@ def claim_from_json(value: Any) -> Claim:
         claim: Claim = _FAMILY.read(kind, "claim", {name: item for name, item in value.items() if name != "kind"})
     except KeyError as error:
         raise InvalidClaim(f"the claim lacks {error}") from error
-    except BadInput as error:
+    except ValueError as error:
         raise error if isinstance(error, InvalidClaim) else InvalidClaim(str(error)) from error
     return claim
 

@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events.event import Event, Rows, thresholds_of
+from dpwitness.events.encoding import Rows
+from dpwitness.events.event import Event, thresholds_of
 from dpwitness.events.intervals import Interval, Outside
 from dpwitness.jit import compiled, inlined
 

@@ -23,10 +23,13 @@ import hashlib
 import math
 import numbers
 from functools import lru_cache
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpwitness.checks import brief
+from dpwitness.codec import Codec
 
 TINY: Final = float(np.finfo(np.float64).tiny)
 TRUE: Final = float(np.nextafter(1.0, 2.0))
@@ -172,7 +175,7 @@ def entry_to_json(entry: float) -> float | bool | str | None:
     return None if math.isnan(entry) else _JSON.get(entry, entry)
 
 
-def entry_from_json(value: Any) -> float:
+def entry_from_json(value: Any, name: str = "entry") -> float:
     """The reverse of `entry_to_json`, of a value that nobody has checked. Raises `ValueError`."""
     if value is None:
         return math.nan
@@ -181,8 +184,21 @@ def entry_from_json(value: Any) -> float:
     if isinstance(value, str) and value in _FROM_JSON:
         return _FROM_JSON[value]
     if isinstance(value, str) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{value!r} must be a finite number, true, false, null or one of {', '.join(_FROM_JSON)}")
+        raise ValueError(
+            f"{name}={brief(value)} must be a finite number, true, false, null or one of {', '.join(_FROM_JSON)}"
+        )
     return float(value)
+
+
+#: An entry of a row with its form in JSON.
+Entry: TypeAlias = Annotated[
+    float,
+    Codec(
+        entry_to_json,
+        lambda name, value: entry_from_json(value, name),
+        lambda _: {"anyOf": [{"type": ["number", "boolean", "null"]}, {"enum": list(_FROM_JSON)}]},
+    ),
+]
 
 
 def same_outcome(row: Rows, other: Rows) -> bool:

@@ -1,32 +1,27 @@
-"""The protocol of events: what a kind of event answers for itself.
-
-The parts of an event as text for people, and as JSON.
-
-Nested events {value ≥ t}: what a kind of event whose sets are cuts of a value says of itself.
-
-The kinds of events by name: `register_event` adds one, `event_from_json` reads any of them.
-"""
+"""What a kind of event answers for itself, how events are said and written, and the kinds by name."""
 
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.checks import brief, items, number, whole
+from dpwitness.codec import Codec, Family, codec_of, real, register, write_object
 from dpwitness.errors import InvalidParameter, InvalidWitness
-from dpwitness.events.encoding import NESTED, SYMBOL, TEXT, TEXTS, is_code, is_exception
+from dpwitness.events.encoding import NESTED, SYMBOL, TEXT, TEXTS, Rows, is_code, is_exception
 
-Rows = NDArray[np.float64]
 #: The text behind a number, for mechanisms that return texts; None where a number is a number.
 Label = Callable[[float], str | None]
 
 
 class Counted(Protocol):
     """What is asked of a set of outcomes that runs are counted in."""
+
+    __slots__ = ()
 
     @property
     def width(self) -> int:
@@ -42,9 +37,11 @@ class Counted(Protocol):
 class Event(Counted, Protocol):
     """A set of outcomes. An outcome is a row of numbers (see `encoding`), NaN where there is no value.
 
-    A kind of event is one class with these members, made readable from JSON by `register_event`. Its values don't
-    change once they are made, and can be pickled.
+    A kind of event is one class with these members, made readable from JSON by `register_event`; a dataclass needs no
+    `to_json` and no `from_json`. Its values don't change once they are made, and can be pickled.
     """
+
+    __slots__ = ()
 
     kind: ClassVar[str]  # the name of the kind, as it stands in JSON
 
@@ -58,23 +55,17 @@ class Event(Counted, Protocol):
 
     def simpler(self) -> Sequence["Event"]:
         """Simpler events that are made of parts of this one; none where it has no parts."""
+        return ()
 
     def rounded(self) -> Iterator["Event"]:
         """The same event with rounder numbers, the roundest first; only those that differ from it."""
+        return iter(())
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """The set in plain English; `noun` is what one entry is called, `label` gives the text behind a number."""
 
     def to_json(self) -> dict[str, Any]:
-        """Everything needed to build it again, with `kind` under the key "kind"."""
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The reverse of `to_json`, of a value that nobody has checked.
-
-        Raises `KeyError`, `TypeError` or `ValueError` for what is no such event; `event_from_json` makes
-        `InvalidWitness` of them.
-        """
+        """Everything needed to build it again, with `kind` under the key "kind"; derived from the fields."""
 
 
 def widen(rows: Rows, width: int) -> Rows:
@@ -85,15 +76,16 @@ def widen(rows: Rows, width: int) -> Rows:
 
 
 #: The largest finite number.
-LARGEST = float(np.finfo(np.float64).max)
+LARGEST: Final = float(np.finfo(np.float64).max)
 #: Columns of outcomes: these have 10,000 entries at most, and rows are made as wide as an event asks.
-COLUMNS = 1 << 14
+COLUMNS: Final = 1 << 14
 #: Below this all whole numbers are exact.
-EXACT = 2.0**53
-INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+EXACT: Final = 2.0**53
 #: Entries that a text names of several.
-NAMED = 8
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+NAMED: Final = 8
+ORDINALS: Final = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+)  # fmt: skip
 
 
 class Noun(str):
@@ -135,8 +127,7 @@ def places_text(width: int, noun: str) -> str:
     """The first so many entries, by their names where they have any."""
     if width == 1:
         return place_text(0, noun)
-    places = as_noun(noun).places
-    if not places:
+    if not as_noun(noun).places:
         return f"the first {width} {noun}s"
     more = f", … ({width} entries)" if width > NAMED else ""
     return f"({', '.join(place_text(c, noun) for c in range(min(width, NAMED)))}{more})"
@@ -155,6 +146,120 @@ def number_text(value: float) -> str:
     return (short if float(short) == value else repr(value)).replace("-", "−").replace("inf", "∞")
 
 
+def column(value: Any) -> int:
+    """A column number, from 0. Raises `InvalidParameter`."""
+    return value if type(value) is int and 0 <= value < COLUMNS else whole("coordinate", value, 0, COLUMNS - 1)
+
+
+def edge(name: str, value: Any) -> float:
+    """A number where outcomes begin or end, an infinity among them. Raises `InvalidParameter`, for NaN too."""
+    found: float = value if type(value) in (float, int) else number(name, value)
+    if found != found:
+        raise InvalidParameter(f"{name}=nan must be a number")
+    return found
+
+
+def row_of_numbers(name: str, value: Any) -> Rows:
+    """A list of numbers as an array of one axis. Raises `InvalidParameter` for anything else."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.ndim == 1:
+        return np.asarray(value, np.float64)
+    return np.array([number(f"an entry of {name}", entry) for entry in items(name, value)], np.float64)
+
+
+_INFINITIES: Final = {"inf": math.inf, "-inf": -math.inf}
+
+
+def _read_column(name: str, value: Any) -> int:
+    if type(value) is not int or not 0 <= value < COLUMNS:
+        raise ValueError(f"{name}={brief(value)} must be a column number")
+    return value
+
+
+def _read_number(name: str, value: Any) -> float:
+    return _INFINITIES[value] if isinstance(value, str) and value in _INFINITIES else real(name, value)
+
+
+def array_of(kind: object) -> Any:
+    """The codec of an array as lists of that type."""
+    listed = codec_of(kind)
+    return Codec(lambda values: listed.write(values.tolist()), listed.read, listed.schema)
+
+
+#: A column number, from 0.
+Column: TypeAlias = Annotated[
+    int, Codec(lambda value: value, _read_column, lambda _: {"type": "integer", "minimum": 0, "maximum": COLUMNS - 1})
+]
+#: A number, infinities among them: JSON knows none, so they are the texts "inf" and "-inf".
+Number: TypeAlias = Annotated[
+    float,
+    Codec(
+        lambda value: value if math.isfinite(value) else "inf" if value > 0 else "-inf",
+        _read_number,
+        lambda _: {"anyOf": [{"type": "number"}, {"enum": list(_INFINITIES)}]},
+    ),
+]
+NUMBERS: Final = array_of(list[float])
+
+
+E = TypeVar("E", bound=Event, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds(Generic[E]):
+    """A value of outcomes, and the events {value ≥ t} for every number t."""
+
+    value: Callable[[Rows], Rows]  # of rows (n, any width) the values (n,); −inf where there is none
+    above: Callable[[float], E]
+
+
+def thresholds_of(event: Event) -> Sequence[Thresholds[Event]]:
+    """The nested events that an event is one of; none for kinds that do not say so (a method `thresholds`)."""
+    own = getattr(event, "thresholds", None)
+    found: Sequence[Thresholds[Event]] = own() if callable(own) else ()
+    return found
+
+
+Kind = TypeVar("Kind", bound=type[Event])
+
+_FAMILY: Final = Family()
+
+
+def register_event(kind: Kind) -> Kind:
+    """Make a kind of event readable from JSON, so that witnesses with it can be saved and replayed; a class decorator.
+
+    A dataclass is written and read by its fields. Other classes have `to_json`, and a class method `from_json` that
+    raises `KeyError`, `TypeError` or `ValueError` for what is no such event. A witness file never decides which code
+    runs: a kind of somebody else's is known once its module was imported. Raises `ValueError` where another class has
+    the same `kind` already.
+    """
+    other = _FAMILY.kinds.get(kind.kind, kind)
+    # A class of the same name is the same: its module was loaded again.
+    if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
+        raise ValueError(f"kind={kind.kind!r} is taken by {other.__module__}.{other.__qualname__}: give another name")
+    _FAMILY.register(kind)
+    return kind
+
+
+def event_from_json(value: object) -> Event:
+    """Build an event from parsed JSON that nobody has checked; raises `InvalidWitness`."""
+    if not isinstance(value, Mapping):
+        raise InvalidWitness(f"event {brief(value)} must be an object with a 'kind'")
+    name = value.get("kind")
+    if not isinstance(name, str) or name not in _FAMILY.kinds:
+        raise InvalidWitness(
+            f"event kind {name!r} is unknown; known are {', '.join(_FAMILY.kinds)}, and what imported modules register"
+        )
+    try:
+        event: Event = _FAMILY.read(name, "event", value)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise InvalidWitness(f"event of kind {name!r} is damaged: {what}") from error
+    return event
+
+
+register(Event, Codec(write_object, lambda _, value: event_from_json(value), _FAMILY.schema))
+
+
 def codes_in(event: Event) -> set[float]:
     """The codes of texts, symbols and exceptions that an event compares with."""
 
@@ -169,114 +274,3 @@ def codes_in(event: Event) -> set[float]:
                 yield from numbers(item)
 
     return {number for number in numbers(event.to_json()) if is_code(number)}
-
-
-def column(value: Any) -> int:
-    """A column number, from 0. Raises `InvalidParameter`."""
-    return value if type(value) is int and 0 <= value < COLUMNS else whole("coordinate", value, 0, COLUMNS - 1)
-
-
-def edge(name: str, value: Any) -> float:
-    """A number where outcomes begin or end, an infinity among them. Raises `InvalidParameter`, for NaN too."""
-    found: float = value if type(value) in (float, int) else number(name, value)
-    if found != found:
-        raise InvalidParameter(f"{name}=nan must be a number")
-    return found
-
-
-def row_of_numbers(name: str, value: Any) -> NDArray[np.float64]:
-    """A list of numbers as an array of one axis. Raises `InvalidParameter` for anything else."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.ndim == 1:
-        return np.asarray(value, np.float64)
-    return np.array([number(f"an entry of {name}", entry) for entry in items(name, value)], np.float64)
-
-
-def number_to_json(value: float) -> float | str:
-    """A number as JSON has it, which knows no infinities: they are the texts "inf" and "-inf"."""
-    return value if math.isfinite(value) else "inf" if value > 0 else "-inf"
-
-
-def number_from_json(value: object) -> float:
-    """What `number_to_json` wrote. Raises `ValueError` for anything else."""
-    return INFINITIES[value] if isinstance(value, str) and value in INFINITIES else finite_from_json(value)
-
-
-def finite_from_json(value: object) -> float:
-    """A finite number. Raises `ValueError` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{value!r} must be a finite number")
-    return float(value)
-
-
-def column_from_json(value: object) -> int:
-    """A column number, from 0. Raises `ValueError` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < COLUMNS:
-        raise ValueError(f"{value!r} must be a column number")
-    return value
-
-
-def list_from_json(value: object) -> Sequence[object]:
-    """A list. Raises `ValueError` for anything else."""
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"{brief(value)} must be a list")
-    return value
-
-
-def object_from_json(value: object) -> Mapping[str, object]:
-    """An object. Raises `ValueError` for anything else."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{brief(value)} must be an object")
-    return value
-
-
-E = TypeVar("E", bound=Event, covariant=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds(Generic[E]):
-    """A value of outcomes, and the events {value ≥ t} for every number t."""
-
-    value: Callable[[Rows], NDArray[np.float64]]  # of rows (n, any width) the values (n,); −inf where there is none
-    above: Callable[[float], E]
-
-
-def thresholds_of(event: Event) -> Sequence[Thresholds[Any]]:
-    """The nested events that an event is one of; none for kinds that do not say so (a method `thresholds`)."""
-    own = getattr(event, "thresholds", None)
-    found: Sequence[Thresholds[Any]] = own() if callable(own) else ()
-    return found
-
-
-Kind = TypeVar("Kind", bound=type[Event])
-
-_kinds: dict[str, type[Event]] = {}
-
-
-def register_event(kind: Kind) -> Kind:
-    """Make a kind of event readable from JSON, so that witnesses with it can be saved and replayed; a class decorator.
-
-    A witness file never decides which code runs: a kind of somebody else's is known once its module was imported.
-    Raises `ValueError` where another class has the same `kind` already.
-    """
-    other = _kinds.setdefault(kind.kind, kind)
-    if other is not kind and (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
-        raise ValueError(f"kind={kind.kind!r} is taken by {other.__module__}.{other.__qualname__}: give another name")
-    _kinds[kind.kind] = kind  # of the same name: its module was loaded again
-    return kind
-
-
-def event_from_json(value: object) -> Event:
-    """Build an event from parsed JSON that nobody has checked; raises `InvalidWitness`."""
-    if not isinstance(value, Mapping):
-        raise InvalidWitness(f"event {brief(value)} must be an object with a 'kind'")
-    name = value.get("kind")
-    kind = _kinds.get(name) if isinstance(name, str) else None
-    if kind is None:
-        raise InvalidWitness(
-            f"event kind {name!r} is unknown; known are {', '.join(_kinds)}, and what imported modules register"
-        )
-    try:
-        return kind.from_json(value)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise InvalidWitness(f"event of kind {name!r} is damaged: {what}") from error

@@ -12,28 +12,27 @@ Outcomes by a feature: its value lies in an interval, or is one of a few.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.checks import brief, items, kind, near, number, text
+from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import FALSE, NESTED, TRUE, entry_from_json, entry_to_json
+from dpwitness.events.encoding import FALSE, NESTED, TRUE, Entry, Rows
 from dpwitness.events.event import (
     LARGEST,
+    Column,
     Event,
     Label,
-    Rows,
     Thresholds,
     as_noun,
     column,
-    column_from_json,
-    list_from_json,
     number_text,
-    object_from_json,
     place_text,
     places_text,
     register_event,
@@ -41,8 +40,6 @@ from dpwitness.events.event import (
 )
 from dpwitness.events.intervals import Interval
 from dpwitness.events.outcome_set import LISTED, OutcomeSet
-
-Column = NDArray[np.float64]
 
 #: Residues are rounded to so many digits of their modulus: sums of decimal fractions miss multiples by a little.
 RESIDUE_DIGITS = 9
@@ -62,34 +59,34 @@ def numbers(entries: Rows) -> Rows:
     return entries
 
 
-def difference(entries: Rows, number: float) -> Column:
+def difference(entries: Rows, number: float) -> Rows:
     """First entry − second entry."""
     return numbers(entries[:, 0]) - numbers(entries[:, 1])
 
 
-def sum_of_two(entries: Rows, number: float) -> Column:
+def sum_of_two(entries: Rows, number: float) -> Rows:
     """First entry + second entry."""
     return numbers(entries[:, 0]) + numbers(entries[:, 1])
 
 
-def ratio(entries: Rows, number: float) -> Column:
+def ratio(entries: Rows, number: float) -> Rows:
     """First entry / second entry."""
     return numbers(entries[:, 0]) / numbers(entries[:, 1])
 
 
-def order(entries: Rows, number: float) -> Column:
+def order(entries: Rows, number: float) -> Rows:
     """−1, 0, 1: the first entry is below, equal to, above the second; of what is no number, equality has a meaning."""
     first, second = entries.T
     absent = np.isnan(first) | np.isnan(second)
     return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))
 
 
-def present(entries: Rows, number: float) -> Column:
+def present(entries: Rows, number: float) -> Rows:
     """1 where the entry is there, 0 where it is absent."""
     return (~np.isnan(entries[:, 0])).astype(np.float64)
 
 
-def residue(entries: Rows, number: float) -> Column:
+def residue(entries: Rows, number: float) -> Rows:
     """The entry modulo a number m, in [0, m)."""
     column = numbers(entries[:, 0])
     decimals = RESIDUE_DIGITS - int(np.ceil(np.log10(number)))
@@ -100,7 +97,7 @@ def residue(entries: Rows, number: float) -> Column:
     return rest
 
 
-def _significand(column: Column) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def _significand(column: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Whole numbers s and e with |x| = s·2^e, s below 2^53, and which entries have them: finite and not 0."""
     usable = np.isfinite(column) & (column != 0)
     fraction, exponent = np.frexp(np.where(usable, column, 1.0))
@@ -108,12 +105,12 @@ def _significand(column: Column) -> tuple[NDArray[np.int64], NDArray[np.int64], 
     return significand, exponent.astype(np.int64) - (MANTISSA + 1), usable
 
 
-def _zeros(significand: NDArray[np.int64]) -> Column:
+def _zeros(significand: NDArray[np.int64]) -> Rows:
     """How many zero bits a positive whole number ends in."""
     return np.frexp((significand & -significand).astype(np.float64))[1].astype(np.float64) - 1
 
 
-def power_of_two(entries: Rows, number: float) -> Column:
+def power_of_two(entries: Rows, number: float) -> Rows:
     """The largest e with the entry a multiple of 2^e; none for 0.
 
     Floating-point noise added to x ends on the grid of the last bits of x and of the sum (Mironov 2012, "On
@@ -123,13 +120,13 @@ def power_of_two(entries: Rows, number: float) -> Column:
     return np.where(usable, _zeros(significand) + exponent, np.nan)
 
 
-def trailing_zeros(entries: Rows, number: float) -> Column:
+def trailing_zeros(entries: Rows, number: float) -> Rows:
     """How many of the 53 bits of the entry's significand are zeros at its end; none for 0."""
     significand, _, usable = _significand(numbers(entries[:, 0]))
     return np.where(usable, _zeros(significand), np.nan)
 
 
-def low_bits(entries: Rows, number: float) -> Column:
+def low_bits(entries: Rows, number: float) -> Rows:
     """The last so many bits of the entry's significand, as a whole number; none for 0."""
     significand, _, usable = _significand(numbers(entries[:, 0]))
     return np.where(usable, significand & ((1 << int(number)) - 1), np.nan)
@@ -140,7 +137,7 @@ def _columns(entries: Rows) -> Rows:
     return np.ascontiguousarray(numbers(entries).T)
 
 
-def total(entries: Rows, number: float) -> Column:
+def total(entries: Rows, number: float) -> Rows:
     """The sum of the numbers; none where there is no number."""
     columns = _columns(entries)
     absent = np.isnan(columns)
@@ -151,17 +148,17 @@ def total(entries: Rows, number: float) -> Column:
     return sums
 
 
-def largest(entries: Rows, number: float) -> Column:
+def largest(entries: Rows, number: float) -> Rows:
     """The largest number."""
     return np.asarray(np.fmax.reduce(_columns(entries), axis=0))
 
 
-def smallest(entries: Rows, number: float) -> Column:
+def smallest(entries: Rows, number: float) -> Rows:
     """The smallest number."""
     return np.asarray(np.fmin.reduce(_columns(entries), axis=0))
 
 
-def _place(columns: Rows, wanted: Column) -> Column:
+def _place(columns: Rows, wanted: Rows) -> Rows:
     """The place, from 1, of the first entry of each row that equals a value; NaN where none does."""
     places = np.full(columns.shape[1], np.nan)
     for place in range(len(columns), 0, -1):
@@ -169,36 +166,36 @@ def _place(columns: Rows, wanted: Column) -> Column:
     return places
 
 
-def place_of_largest(entries: Rows, number: float) -> Column:
+def place_of_largest(entries: Rows, number: float) -> Rows:
     """The place, from 1, of the largest number, of several the first."""
     columns = _columns(entries)
     return _place(columns, np.fmax.reduce(columns, axis=0))
 
 
-def place_of_smallest(entries: Rows, number: float) -> Column:
+def place_of_smallest(entries: Rows, number: float) -> Rows:
     """The place, from 1, of the smallest number, of several the first."""
     columns = _columns(entries)
     return _place(columns, np.fmin.reduce(columns, axis=0))
 
 
-def length(entries: Rows, number: float) -> Column:
+def length(entries: Rows, number: float) -> Rows:
     """How many entries are there."""
     return np.asarray(np.count_nonzero(~np.isnan(entries), axis=1), np.float64)
 
 
-def different(entries: Rows, number: float) -> Column:
+def different(entries: Rows, number: float) -> Rows:
     """How many different entries are there."""
     values = np.sort(entries, axis=1)  # NaN goes last
     changes = (values[:, 1:] != values[:, :-1]) & ~np.isnan(values[:, 1:])
     return np.asarray(np.count_nonzero(changes, axis=1) + (~np.isnan(values[:, 0])), np.float64)
 
 
-def count(entries: Rows, number: float) -> Column:
+def count(entries: Rows, number: float) -> Rows:
     """How many entries equal a value."""
     return np.asarray(np.count_nonzero(entries == number, axis=1), np.float64)
 
 
-def first_place(entries: Rows, number: float) -> Column:
+def first_place(entries: Rows, number: float) -> Rows:
     """The place, from 1, of the first entry that equals a value; none where no entry does."""
     return _place(np.ascontiguousarray(entries.T), np.full(len(entries), number))
 
@@ -210,7 +207,7 @@ class Kind:
     `compute(entries, number)` takes rows of shape (n, number of entries) and gives shape (n,).
     """
 
-    compute: Callable[[Rows, float], Column]
+    compute: Callable[[Rows, float], Rows]
     #: "{0}" and "{1}" stand for the entries, "{number}" for the number, "{all}" for the first so many entries.
     text: str
     #: How many entries it looks at; None: the first so many, as its one column number says.
@@ -260,15 +257,15 @@ FEATURES: Final[dict[str, Kind]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
+class Feature(JsonFields):
     """One feature: the name of its kind, its columns (from 0), and its number where the kind has one.
 
     A kind of all entries has one column, the last that it looks at. Raises `InvalidParameter`.
     """
 
     name: str
-    columns: tuple[int, ...]
-    number: float = math.nan
+    columns: tuple[Column, ...]
+    number: Entry = math.nan
 
     def __post_init__(self) -> None:
         kind = FEATURES.get(text("name", self.name))
@@ -301,7 +298,7 @@ class Feature:
         """How many columns decide it."""
         return max(self.columns) + 1
 
-    def values(self, rows: Rows) -> Column:
+    def values(self, rows: Rows) -> Rows:
         """Its value for each row of shape (n, any width); shape (n,), NaN where it has none."""
         rows = widen(rows, self.width)
         entries = rows[:, : self.width] if self.kind.entries is None else rows[:, list(self.columns)]
@@ -319,19 +316,6 @@ class Feature:
         behind = label(self.number) if label and self.kind.number == "value" else None
         return behind or ({TRUE: "⊤", FALSE: "⊥"}.get(self.number) or number_text(self.number))
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything needed to build it again."""
-        return {"name": self.name, "columns": list(self.columns), "number": entry_to_json(self.number)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """The reverse, of a value that nobody has checked. Raises `KeyError`, `TypeError` or `ValueError`."""
-        columns = tuple(column_from_json(column) for column in list_from_json(value["columns"]))
-        name = value["name"]
-        if not isinstance(name, str):
-            raise ValueError(f"feature name {name!r} must be a text")
-        return cls(name=name, columns=columns, number=entry_from_json(value["number"]))
-
 
 #: How an order is said, by its smallest and largest value.
 ORDERS: Final[dict[tuple[float, float], str]] = {
@@ -345,13 +329,13 @@ ORDERS: Final[dict[tuple[float, float], str]] = {
 
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureEvent:
+class FeatureEvent(JsonFields, Event):
     """Outcomes of which a feature has a value in a set: an interval, or outcomes of one entry, of rows (value,)."""
 
     kind: ClassVar[str] = "feature"
 
     feature: Feature
-    within: Interval | OutcomeSet
+    within: Annotated[Interval | OutcomeSet, "an interval or a set of outcomes"]
 
     def __post_init__(self) -> None:
         kind("feature", self.feature, Feature, "a Feature", InvalidParameter)
@@ -360,8 +344,8 @@ class FeatureEvent:
             raise InvalidParameter(f"within={brief(self.within)} must be a set of values, in the first column")
 
     @property
+    @override
     def width(self) -> int:
-        """As in `Event`."""
         return self.feature.width
 
     @property
@@ -369,8 +353,9 @@ class FeatureEvent:
         """Level 1; the columns of the feature, and what there is to say of its values."""
         return 1, len(self.feature.columns) + self.within.complexity[1]
 
+    @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """As in `Event`; an outcome of which the feature has no value is never inside."""
+        """Those whose value lies in the set; an outcome of which the feature has no value is never inside."""
         return self.within.contains(self.feature.values(rows)[:, None])
 
     def thresholds(self) -> "Sequence[Thresholds[FeatureEvent]]":
@@ -398,8 +383,8 @@ class FeatureEvent:
             if isinstance(part, Interval):
                 yield FeatureEvent(feature=self.feature, within=part)
 
+    @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """As in `Event`."""
         low, high, whole = self._ends()
         said = self._said(low, high, noun) if not math.isnan(low) else None
         if said is not None:
@@ -463,19 +448,3 @@ class FeatureEvent:
             case "power of two" if low == -np.inf and high < np.inf:
                 return f"{places[0]} is no multiple of 2^{number_text(high + 1)}"
         return None
-
-    def to_json(self) -> dict[str, Any]:
-        """As in `Event`."""
-        return {"kind": self.kind, "feature": self.feature.to_json(), "within": self.within.to_json()}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """As in `Event`."""
-        feature, within = Feature.from_json(object_from_json(value["feature"])), object_from_json(value["within"])
-        inside: dict[object, type[Interval] | type[OutcomeSet]] = {
-            Interval.kind: Interval, OutcomeSet.kind: OutcomeSet
-        }  # fmt: skip
-        name = within["kind"]
-        if not isinstance(name, str) or name not in inside:
-            raise ValueError(f"within a feature there is an interval or a set of outcomes, not {brief(name)}")
-        return cls(feature=feature, within=inside[name].from_json(within))

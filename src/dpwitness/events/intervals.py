@@ -1,48 +1,49 @@
-"""Outcomes by one entry: between two ends.
-
-Outcomes by one entry: not between two ends.
-
-Outcomes by several entries: in every one of several intervals.
-"""
+"""Outcomes by their entries: one between two ends, one not between two ends, several at once."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.checks import brief, items, kind
+from dpwitness.codec import Codec, JsonFields, codec_of, or_infinite
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import LEAST_NUMBER, NESTED, is_code, is_exception, is_length
+from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (
     LARGEST,
+    Column,
     Event,
     Label,
-    Rows,
+    Number,
     Thresholds,
     as_noun,
     column,
-    column_from_json,
     edge,
-    finite_from_json,
-    list_from_json,
-    number_from_json,
     number_text,
-    number_to_json,
-    object_from_json,
     place_text,
     register_event,
 )
 
 #: How many digits rounded bounds have, in turn.
-DIGITS = (1, 2, 3)
+DIGITS: Final = (1, 2, 3)
+
+
+_number: Final = codec_of(Number)
+#: JSON has null for no lower end.
+_LOWER_END: Final = Codec(
+    lambda value: None if value == -np.inf else _number.write(value),
+    lambda name, value: -np.inf if value is None else _number.read(name, value),
+    lambda definitions: {"anyOf": [*_number.schema(definitions)["anyOf"], {"type": "null"}]},
+)
 
 
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class Interval(JsonFields, Event):
     """Outcomes whose entry `coordinate` (from 0) is there and lies in [low, high).
 
     `low` = −inf means no lower end and `high` = +inf no upper end: infinite entries on that side are in it. So
@@ -51,9 +52,9 @@ class Interval:
 
     kind: ClassVar[str] = "interval"
 
-    coordinate: int
-    low: float = -np.inf
-    high: float = np.inf
+    coordinate: Column
+    low: Annotated[float, _LOWER_END] = -np.inf
+    high: Annotated[float, or_infinite(np.inf)] = np.inf
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coordinate", column(self.coordinate))
@@ -63,8 +64,8 @@ class Interval:
             raise InvalidParameter(f"low={self.low!r}, high={self.high!r}: need low < high")
 
     @property
+    @override
     def width(self) -> int:
-        """As in `Event`."""
         return self.coordinate + 1
 
     @property
@@ -78,8 +79,8 @@ class Interval:
         """Whether it holds one code alone: one text, or None."""
         return is_code(self.low) and self.high <= np.nextafter(self.low, np.inf)
 
+    @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """As in `Event`."""
         if self.coordinate >= rows.shape[1]:
             return np.zeros(len(rows), np.bool_)
         column = rows[:, self.coordinate]
@@ -128,8 +129,8 @@ class Interval:
         low, high = (float(f"{bound:.{digits}g}") for bound in (self.low, self.high))
         return Interval(coordinate=self.coordinate, low=low, high=high) if low < high else None
 
+    @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """As in `Event`."""
         place = place_text(self.coordinate, noun)
         if self._single_code and is_exception(self.low):
             return (label and label(self.low)) or f"{place} {number_text(self.low)}"
@@ -168,25 +169,6 @@ class Interval:
             other = f", or a number below {number_text(self.high)}"
         return f"a list of {said} values{other}"
 
-    def to_json(self) -> dict[str, Any]:
-        """As in `Event`; no end is null, the end +inf the text "inf"."""
-        return {
-            "kind": self.kind,
-            "coordinate": self.coordinate,
-            "low": None if self.low == -np.inf else number_to_json(self.low),
-            "high": None if self.high == np.inf else self.high,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """As in `Event`."""
-        low, high = value["low"], value["high"]
-        return cls(
-            coordinate=column_from_json(value["coordinate"]),
-            low=-np.inf if low is None else number_from_json(low),
-            high=np.inf if high is None else finite_from_json(high),
-        )
-
 
 def _length(end: float) -> int:
     """The length of the longest list that does not come before an end."""
@@ -203,7 +185,7 @@ def _entries(rows: Rows, coordinate: int, absent: float = -np.inf) -> NDArray[np
 
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class Outside(JsonFields, Event):
     """Outcomes that are not in an interval: their entry is below it, above it, or absent."""
 
     kind: ClassVar[str] = "outside"
@@ -214,8 +196,8 @@ class Outside:
         kind("interval", self.interval, Interval, "an Interval", InvalidParameter)
 
     @property
+    @override
     def width(self) -> int:
-        """As in `Event`."""
         return self.interval.width
 
     @property
@@ -223,8 +205,8 @@ class Outside:
         """Level 1; as many bounds as the interval has."""
         return 1, self.interval.complexity[1]
 
+    @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """As in `Event`."""
         return ~self.interval.contains(rows)
 
     def simpler(self) -> Sequence[Event]:
@@ -233,32 +215,20 @@ class Outside:
         below = [Interval(coordinate=j, high=low)] if -np.inf < low < np.inf else []
         return below + ([Interval(coordinate=j, low=high)] if high < np.inf else [])
 
+    @override
     def rounded(self) -> Iterator[Event]:
-        """As in `Event`: outside the rounded intervals."""
         return (Outside(interval=event) for event in self.interval.rounded() if isinstance(event, Interval))
 
+    @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """As in `Event`."""
         if self.interval.low == -np.inf and self.interval.high == np.inf:
             return f"{place_text(self.interval.coordinate, noun)} absent"
         return f"not: {self.interval.describe(noun, label)}"
 
-    def to_json(self) -> dict[str, Any]:
-        """As in `Event`."""
-        return {"kind": self.kind, "interval": self.interval.to_json()}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """As in `Event`."""
-        inner = value["interval"]
-        if not isinstance(inner, Mapping) or inner.get("kind") != Interval.kind:
-            raise ValueError(f"interval={brief(inner)} must be an interval")
-        return cls(interval=Interval.from_json(inner))
-
 
 @register_event
 @dataclass(frozen=True, slots=True)
-class Box:
+class Box(JsonFields, Event):
     """Outcomes in every one of several intervals. Raises `InvalidParameter`."""
 
     kind: ClassVar[str] = "box"
@@ -272,8 +242,8 @@ class Box:
         object.__setattr__(self, "sides", sides)
 
     @property
+    @override
     def width(self) -> int:
-        """As in `Event`."""
         return max(side.width for side in self.sides)
 
     @property
@@ -281,8 +251,8 @@ class Box:
         """Level 1; how many sides."""
         return 1, len(self.sides)
 
+    @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """As in `Event`."""
         inside = self.sides[0].contains(rows)
         for side in self.sides[1:]:
             inside &= side.contains(rows)
@@ -299,15 +269,6 @@ class Box:
             if len(sides) == len(self.sides) and tuple(sides) != self.sides:
                 yield Box(tuple(sides))
 
+    @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """As in `Event`."""
         return " and ".join(side.describe(noun, label) for side in self.sides)
-
-    def to_json(self) -> dict[str, Any]:
-        """As in `Event`."""
-        return {"kind": self.kind, "sides": [side.to_json() for side in self.sides]}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """As in `Event`."""
-        return cls(tuple(Interval.from_json(object_from_json(side)) for side in list_from_json(value["sides"])))

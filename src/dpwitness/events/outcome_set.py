@@ -1,22 +1,23 @@
 """Finitely many outcomes, one by one."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypeGuard
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Final, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.checks import brief, items, number
+from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import FALSE, NESTED, TEXTS, TRUE, entry_from_json, entry_to_json, is_exception
+from dpwitness.events.encoding import FALSE, NESTED, TEXTS, TRUE, Entry, Rows, is_exception
 from dpwitness.events.event import (
     EXACT,
     Event,
     Label,
-    Rows,
+    array_of,
     as_noun,
-    list_from_json,
     number_text,
     place_text,
     register_event,
@@ -24,15 +25,15 @@ from dpwitness.events.event import (
 )
 
 #: Up to so many outcomes of a set are compared one by one.
-COMPARED = 5
+COMPARED: Final = 5
 #: How many of its outcomes are tried alone, where a simpler event is looked for.
-TRIED_ALONE = 8
+TRIED_ALONE: Final = 8
 #: How many outcomes a description lists.
-LISTED = 8
+LISTED: Final = 8
 
 
 @register_event
-class OutcomeSet:
+class OutcomeSet(JsonFields, Event):
     """Finitely many outcomes, each a row; equal means equal in every entry, absent ones included.
 
     `rows` has the shape (k, width), in ascending order; flags may be given as True and False. Raises
@@ -40,8 +41,10 @@ class OutcomeSet:
     """
 
     kind: ClassVar[str] = "outcomes"
+    json_keys: ClassVar[tuple[str, ...]] = ("kind", "rows")
 
     __slots__ = ("_tables", "rows")
+    rows: Annotated[Rows, array_of(list[list[Entry]])]
 
     def __init__(self, rows: Sequence[Sequence[float]] | Rows) -> None:
         members = rows.astype(np.float64) if _is_numeric(rows) else _filled(rows)
@@ -52,7 +55,7 @@ class OutcomeSet:
         if members.shape[1] and len(members) > 1:
             members = members[np.lexsort(members.T[::-1])]  # one order, for comparing and for people
         members.flags.writeable = False
-        self.rows: Rows = members
+        self.rows = members
         self._tables: dict[int, tuple[Rows, NDArray[np.int64]]] = {}
 
     def __eq__(self, other: object) -> bool:
@@ -65,8 +68,8 @@ class OutcomeSet:
         return f"OutcomeSet({len(self.rows)} outcomes)"
 
     @property
+    @override
     def width(self) -> int:
-        """As in `Event`."""
         return int(self.rows.shape[1])
 
     @property
@@ -74,8 +77,8 @@ class OutcomeSet:
         """One outcome: level 0 and how many entries; several: level 2 and how many outcomes."""
         return (0, self.width) if len(self.rows) == 1 else (2, len(self.rows))
 
+    @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """As in `Event`."""
         from dpwitness.events.counting import rows_equal, rows_in_set  # numba is imported when first used
 
         width = max(rows.shape[1], self.width, 1)
@@ -107,12 +110,9 @@ class OutcomeSet:
             return ()
         return [OutcomeSet(self.rows[k : k + 1]) for k in range(min(len(self.rows), TRIED_ALONE))]
 
-    def rounded(self) -> Iterator[Event]:
-        """Nothing: another number is another outcome."""
-        return iter(())
-
+    @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """As in `Event`: ⊥ and ⊤ for flags, and all digits of numbers, which are compared exactly."""
+        """In plain English: ⊥ and ⊤ for flags, and all digits of numbers, which are compared exactly."""
         noun = as_noun(noun)
         if noun.places:
             texts = [_keyed_text(row, noun, label) for row in self.rows[:LISTED]]
@@ -130,17 +130,6 @@ class OutcomeSet:
                 return f"{noun}s {texts[0][:-1]} then ⊤"
             return f"{noun}s {texts[0]}" if len(only) > 1 else f"{noun} {texts[0]}"
         return f"one of {len(self.rows)} outcomes: {', '.join(texts)}{', …' if len(self.rows) > LISTED else ''}"
-
-    def to_json(self) -> dict[str, Any]:
-        """As in `Event`; an absent entry is null, what is no number as in `encoding.entry_to_json`."""
-        return {"kind": self.kind, "rows": [[entry_to_json(entry) for entry in row] for row in self.rows.tolist()]}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """As in `Event`."""
-        return cls(
-            _filled([[entry_from_json(e) for e in list_from_json(row)] for row in list_from_json(value["rows"])])
-        )
 
 
 def _is_numeric(rows: Sequence[Sequence[float]] | Rows) -> TypeGuard[Rows]:

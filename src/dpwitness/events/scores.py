@@ -1,32 +1,32 @@
-"""Outcomes by a learned score of all entries.
+"""Outcomes by a learned score of their entries, and by the cells that cuts of it make.
 
-A partition of all outcomes into cells by a learned score: what shows more of a divergence than one event does.
+Cells show more of a divergence than one event does.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Protocol, Self, TypeGuard
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Final, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.checks import brief, items, kind
+from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
+from dpwitness.events.encoding import Rows
 from dpwitness.events.event import (
+    NUMBERS,
+    Column,
     Counted,
     Event,
     Label,
-    Rows,
+    Number,
     Thresholds,
+    array_of,
     as_noun,
     column,
-    column_from_json,
     edge,
-    finite_from_json,
-    list_from_json,
-    number_from_json,
     number_text,
-    number_to_json,
-    object_from_json,
     place_text,
     register_event,
     row_of_numbers,
@@ -35,7 +35,7 @@ from dpwitness.events.event import (
 
 
 @register_event
-class ScoreThreshold:
+class ScoreThreshold(JsonFields, Event):
     """Outcomes whose score, a sum of one step function per entry, exceeds a threshold.
 
     `coordinates`: the entries used; `edges`: for each, sorted inner bin edges; `weights`: for each, one weight a bin
@@ -43,8 +43,13 @@ class ScoreThreshold:
     """
 
     kind: ClassVar[str] = "score"
+    json_keys: ClassVar[tuple[str, ...]] = ("kind", "coordinates", "edges", "weights", "threshold")
 
     __slots__ = ("coordinates", "edges", "threshold", "weights")
+    coordinates: tuple[Column, ...]
+    edges: tuple[Annotated[Rows, array_of(list[Number])], ...]
+    weights: tuple[Annotated[Rows, NUMBERS], ...]
+    threshold: float
 
     def __init__(
         self,
@@ -66,8 +71,8 @@ class ScoreThreshold:
                 raise InvalidParameter(f"edges={brief(e.tolist())} must rise, and have two weights more than edges")
 
     @property
+    @override
     def width(self) -> int:
-        """As in `Event`."""
         return max(self.coordinates) + 1
 
     @property
@@ -87,8 +92,8 @@ class ScoreThreshold:
         )
         return scores
 
+    @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """As in `Event`."""
         return self.score(rows) > self.threshold
 
     def thresholds(self) -> "Sequence[Thresholds[ScoreThreshold]]":
@@ -102,40 +107,12 @@ class ScoreThreshold:
             above=lambda t: ScoreThreshold(self.coordinates, self.edges, self.weights, float(np.nextafter(t, -np.inf))),
         )
 
-    def simpler(self) -> Sequence[Event]:
-        """None: a term of a sum decides nothing alone."""
-        return ()
-
-    def rounded(self) -> Iterator[Event]:
-        """Nothing: nobody reads its numbers."""
-        return iter(())
-
+    @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """As in `Event`."""
         named = bool(as_noun(noun).places)
         places = ", ".join(place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:8])
         more = ", …" if len(self.coordinates) > 8 else ""
         return f"learned score of {'' if named else f'{noun}s '}{places}{more} above {number_text(self.threshold)}"
-
-    def to_json(self) -> dict[str, Any]:
-        """As in `Event`."""
-        return {
-            "kind": self.kind,
-            "coordinates": list(self.coordinates),
-            "edges": [[number_to_json(edge) for edge in e.tolist()] for e in self.edges],
-            "weights": [w.tolist() for w in self.weights],
-            "threshold": self.threshold,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """As in `Event`."""
-        return cls(
-            [column_from_json(c) for c in list_from_json(value["coordinates"])],
-            [[number_from_json(e) for e in list_from_json(edges)] for edges in list_from_json(value["edges"])],
-            [[finite_from_json(w) for w in list_from_json(weights)] for weights in list_from_json(value["weights"])],
-            finite_from_json(value["threshold"]),
-        )
 
 
 #: Cells at most: a table of counts has the square of it.
@@ -144,6 +121,8 @@ MOST: Final = 64
 
 class Partition(Counted, Protocol):
     """A set that is made of some of the cells of a partition, of which all are counted."""
+
+    __slots__ = ()
 
     @property
     def cells(self) -> int:
@@ -163,7 +142,7 @@ def is_partition(event: Counted) -> TypeGuard[Partition]:
 
 
 @register_event
-class Cells:
+class Cells(JsonFields, Event, Partition):
     """Cells of outcomes between rising cuts of a score; the event is those above the score's own threshold.
 
     Cell k holds the scores above `cuts[k − 1]` and up to `cuts[k]`. Raises `InvalidParameter` unless the cuts rise and
@@ -171,11 +150,14 @@ class Cells:
     """
 
     kind: ClassVar[str] = "cells"
+    json_keys: ClassVar[tuple[str, ...]] = ("kind", "score", "cuts")
 
     __slots__ = ("cuts", "score")
+    score: ScoreThreshold
+    cuts: Annotated[Rows, NUMBERS]
 
     def __init__(self, score: ScoreThreshold, cuts: Sequence[float] | Rows) -> None:
-        self.score: ScoreThreshold = kind("score", score, ScoreThreshold, "a ScoreThreshold", InvalidParameter)
+        self.score = kind("score", score, ScoreThreshold, "a ScoreThreshold", InvalidParameter)
         self.cuts = row_of_numbers("cuts", cuts)
         if not 1 <= len(self.cuts) < MOST or not np.all(self.cuts[1:] > self.cuts[:-1]):
             raise InvalidParameter(f"cuts={brief(cuts)} must be from 1 to {MOST - 1} rising numbers")
@@ -183,18 +165,18 @@ class Cells:
             raise InvalidParameter(f"cuts={brief(cuts)}: the score's threshold {score.threshold!r} must be one of them")
 
     @property
+    @override
     def cells(self) -> int:
-        """As in `Partition`."""
         return len(self.cuts) + 1
 
     @property
+    @override
     def inside(self) -> NDArray[np.bool_]:
-        """As in `Partition`."""
         return np.append(self.cuts, np.inf) > self.score.threshold
 
     @property
+    @override
     def width(self) -> int:
-        """As in `Event`."""
         return self.score.width
 
     @property
@@ -202,33 +184,19 @@ class Cells:
         """Level 3; one more than the score's."""
         return 3, self.score.width + 1
 
+    @override
     def cell_of(self, rows: Rows) -> NDArray[np.int64]:
-        """As in `Partition`."""
         return np.searchsorted(self.cuts, self.score.score(rows))
 
+    @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """As in `Event`: the cells above the threshold."""
         return self.score.contains(rows)
 
     def simpler(self) -> Sequence[Event]:
         """The event without the other cells."""
         return (self.score,)
 
-    def rounded(self) -> Iterator[Event]:
-        """Nothing: nobody reads its numbers."""
-        return iter(())
-
+    @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """As in `Event`."""
         above = int(np.count_nonzero(self.cuts >= self.score.threshold))
         return f"the upper {above} of {self.cells} cells: {self.score.describe(noun, label)}"
-
-    def to_json(self) -> dict[str, Any]:
-        """As in `Event`."""
-        return {"kind": self.kind, "score": self.score.to_json(), "cuts": self.cuts.tolist()}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Self:
-        """As in `Event`."""
-        score = ScoreThreshold.from_json(object_from_json(value["score"]))
-        return cls(score, [finite_from_json(cut) for cut in list_from_json(value["cuts"])])

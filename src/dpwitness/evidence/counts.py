@@ -4,7 +4,7 @@ How fast evidence grows where an estimate is true, and the bet that makes it gro
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class Counts:
     n11: int = 0
     n01: int = 0
     n00: int = 0
-    cells: tuple[int, ...] = ()
+    cells: tuple[int, ...] = field(default=(), metadata={"json": "sparse"})
 
     def __post_init__(self) -> None:
         if self.cells and (sum(self.cells) != self.runs or min(self.cells) < 0):

@@ -12,11 +12,12 @@ Entries that a layout lacks stand behind it, in a form that is the same everywhe
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.codec import whole_below
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
 from dpwitness.mechanisms.outcomes import LABELS, Row, key_codes, said
 
@@ -35,8 +36,10 @@ _EQUAL: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}
 class Entry:
     """An entry of outcomes: the way to it, which of several numbers there it is, and its name for people."""
 
+    json_keys: ClassVar[tuple[str, ...]] = ("name", "at: path", "part")
+
     path: Path
-    part: int
+    part: Annotated[int, whole_below(1 << 16)]  # a text or a number takes three
     name: str = field(compare=False)
 
     @property

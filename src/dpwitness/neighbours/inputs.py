@@ -10,12 +10,13 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.checks import brief
+from dpwitness.codec import Codec
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.values import unreadable_in, value_from_json, value_to_json
 
@@ -239,3 +240,7 @@ def input_from_json(value: Any) -> Data:
     if unreadable_in(found):
         raise InvalidNeighbours(f"input {brief(value)} holds what no file can hold: give the pair itself")
     return as_input(found)
+
+
+#: An input with its form in JSON.
+Input: TypeAlias = Annotated[Data, Codec(input_to_json, lambda _, value: input_from_json(value))]

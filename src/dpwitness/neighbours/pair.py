@@ -4,8 +4,8 @@ In what two inputs differ besides their values: a verdict on such a pair may res
 """
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpwitness.checks import brief, in_memory
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.difference import difference
-from dpwitness.neighbours.inputs import Data, as_finite_numbers, input_key, shown
+from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, shown
 
 #: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
 ATTACK: Final = "attack: "
@@ -25,9 +25,11 @@ HELD: Final = 48
 class Pair:
     """Two neighbouring inputs, of any kind, and why they were proposed."""
 
-    data: Data
-    neighbour: Data
-    label: str = "given"
+    json_keys: ClassVar[tuple[str, ...]] = ("input: data", "neighbour", "label")
+
+    data: Input
+    neighbour: Input
+    label: str = field(default="given", metadata={"json": "optional"})
 
     @property
     def sides(self) -> tuple[Data, Data]:

@@ -1,12 +1,11 @@
 """A lower bound of the true ε of a mechanism, or of the parameter of another family of claims."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar
 
-from dpwitness.results import codec
-from dpwitness.results.codec import Form
+from dpwitness.results.fields import read_result
 from dpwitness.results.text import notes
-from dpwitness.results.verdict import EARLY, HEAD, MIDDLE, NOTES, PARAMETER, TAIL, VERSIONS, WitnessedResult, maker
+from dpwitness.results.verdict import EARLY, WitnessedResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -16,6 +15,10 @@ class Bound(WitnessedResult):
     `parameter` says of what, in the unit of that claim; `epsilon_lower_bound` is the earlier name of `lower_bound`.
     """
 
+    json_keys: ClassVar[tuple[str, ...]] = (
+        *("mechanism", "parameters", "delta", "confidence", "epsilon_lower_bound"), *WitnessedResult.json_keys
+    )  # fmt: skip
+
     delta: float
     confidence: float
 
@@ -23,10 +26,6 @@ class Bound(WitnessedResult):
     def alpha(self) -> float:
         """The probability that the bound is too large: 1 − confidence."""
         return self.witness.alpha
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        return codec.to_json(_FORM, self)
 
     @property
     def _said(self) -> str:
@@ -49,20 +48,5 @@ class Bound(WitnessedResult):
 
 def bound_from_json(value: Any) -> Bound:
     """Build a bound from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
-    return codec.from_json(_FORM, value, "bound")
-
-
-_FORM: Final[Form[Bound]] = Form(
-    maker(Bound),
-    keys={
-        **HEAD,
-        "delta": codec.NUMBER,
-        "confidence": codec.NUMBER,
-        "epsilon_lower_bound": codec.NUMBER,
-        **PARAMETER,
-        **MIDDLE,
-        **TAIL,
-        **VERSIONS,
-        **NOTES,
-    },
-)
+    found: Bound = read_result(Bound, "bound", value)
+    return found

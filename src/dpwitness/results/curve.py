@@ -1,22 +1,32 @@
 """The figure of the StatDP paper: p-values against test ε."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
-from dpwitness.errors import InvalidWitness
 from dpwitness.evidence.counts import Counts
-from dpwitness.results import codec
-from dpwitness.results.codec import OMITTED, Form, Key, Kind, as_kind, many, optional
+from dpwitness.results.fields import RunCounts, read_result
 from dpwitness.results.text import notes, table
-from dpwitness.results.verdict import EARLY, HEAD, NOTES, TAIL, Result
+from dpwitness.results.verdict import EARLY, Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveTest:
+    """One p-value of a curve, as it stands in JSON."""
+
+    epsilon: float
+    p_value: float
+    holm: float
+    event: str
+    counts: Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PValueCurve:
     """p-values of one mechanism with one ε, against the test ε's; all tuples are of one length."""
+
+    json_keys: ClassVar[tuple[str, ...]] = ("epsilon", "neighbours: pair_label", "runs: run_counts", "tests")
 
     epsilon: float
     test_epsilons: tuple[float, ...]
@@ -27,6 +37,38 @@ class PValueCurve:
     pair_label: str
     search_runs: int
 
+    @property
+    def run_counts(self) -> RunCounts:
+        """Paired runs by what they were made for."""
+        return RunCounts(search=self.search_runs, confirm=self.counts[0].runs)
+
+    @property
+    def tests(self) -> tuple[CurveTest, ...]:
+        """The same, test by test."""
+        columns = (self.test_epsilons, self.p_values, self.adjusted, self.events, self.counts)
+        return tuple(
+            CurveTest(epsilon=epsilon, p_value=p_value, holm=holm, event=event, counts=counts)
+            for epsilon, p_value, holm, event, counts in zip(*columns, strict=True)
+        )
+
+    @classmethod
+    def from_keys(
+        cls, *, epsilon: float, neighbours: str, runs: RunCounts, tests: tuple[CurveTest, ...]
+    ) -> "PValueCurve":
+        """Build it from the keys of its object. Raises `ValueError` where there is no test."""
+        if not tests:
+            raise ValueError("tests=[] must hold at least one test")
+        return cls(
+            epsilon=epsilon,
+            test_epsilons=tuple(test.epsilon for test in tests),
+            p_values=tuple(test.p_value for test in tests),
+            adjusted=tuple(test.holm for test in tests),
+            events=tuple(test.event for test in tests),
+            counts=tuple(test.counts for test in tests),
+            pair_label=neighbours,
+            search_runs=runs.search,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Curve(Result):
@@ -35,20 +77,30 @@ class Curve(Result):
     With a `claim` the tests are of its family's parameter, in its unit: `test_epsilons` are values of that.
     """
 
+    json_keys: ClassVar[tuple[str, ...]] = (
+        *("mechanism", "parameters", "delta", "claim", "parameter", "method", "lines", "ended"),
+        *("seed", "reproducible", "seconds", "notes"),
+    )
+
     delta: float
-    claim: Claim | None = None  # whose family's parameter is tested; None: ε at delta
+    #: Whose family's parameter is tested; None: ε at delta.
+    claim: Claim | None = field(default=None, metadata={"json": "sparse"})
     method: str
     lines: tuple[PValueCurve, ...]
-    ended: str = "runs"  # or why there is no line for each ε: "time", "interrupted", "cluster lost" or "failed"
+    #: Or why there is no line for each ε: "time", "interrupted", "cluster lost" or "failed".
+    ended: str = field(default="runs", metadata={"json": "optional"})
 
     @property
     def parameter(self) -> str:
         """The sign of the parameter that is tested, such as ε or μ."""
         return "ε" if self.claim is None else self.claim.symbol
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        return codec.to_json(_FORM, self)
+    @classmethod
+    def from_keys(cls, *, lines: tuple[PValueCurve, ...], **fields: Any) -> "Curve":
+        """Build it from the keys of its object. Raises `ValueError` unless its lines are of the same tests."""
+        if len({line.test_epsilons for line in lines}) != 1:
+            raise ValueError(f"lines={brief(lines)} must hold at least one line, and the same tests in each")
+        return cls(lines=lines, **fields)
 
     def __str__(self) -> str:
         """A table: one row a test ε, one column an ε of the mechanism."""
@@ -73,78 +125,5 @@ class Curve(Result):
 
 def curve_from_json(value: Any) -> Curve:
     """Build a curve from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
-    return codec.from_json(_FORM, value, "curve")
-
-
-def _lines(name: str, value: Any) -> tuple[PValueCurve, ...]:
-    """Lines of the same tests, one at least."""
-    found: tuple[PValueCurve, ...] = many(as_kind(_LINE)).read(name, value)
-    if len({line.test_epsilons for line in found}) != 1:
-        raise InvalidWitness(f"{name}={brief(value)} must hold at least one line, and the same tests in each")
+    found: Curve = read_result(Curve, "curve", value)
     return found
-
-
-def _tests(line: PValueCurve) -> list[tuple[Any, ...]]:
-    columns = (line.test_epsilons, line.p_values, line.adjusted, line.events, line.counts)
-    return list(zip(*columns, strict=True))
-
-
-def _line(*, epsilon: float, neighbours: str, runs: int, tests: Sequence[tuple[Any, ...]]) -> PValueCurve:
-    if not tests:
-        raise InvalidWitness("tests=[] must hold at least one test")
-    tried, p_values, adjusted, events, counts = zip(*tests, strict=True)
-    return PValueCurve(
-        epsilon=epsilon,
-        test_epsilons=tried,
-        p_values=p_values,
-        adjusted=adjusted,
-        events=events,
-        counts=counts,
-        pair_label=neighbours,
-        search_runs=runs,
-    )
-
-
-def _column(kind: Kind, place: int) -> Key:
-    return Key(kind=kind, get=lambda test: test[place])
-
-
-_TEST: Final = Form(
-    lambda **columns: tuple(columns.values()),
-    keys={
-        "epsilon": _column(codec.NUMBER, 0),
-        "p_value": _column(codec.NUMBER, 1),
-        "holm": _column(codec.NUMBER, 2),
-        "event": _column(codec.TEXT, 3),
-        "counts": _column(codec.COUNTS, 4),
-    },
-)
-_SPENT: Final = Kind(
-    lambda line: {"search": line.search_runs, "confirm": line.counts[0].runs},
-    lambda name, value: codec.WHOLE.read(name, codec.OBJECT.read(name, value)["search"]),
-)
-_LINE: Final = Form(
-    _line,
-    keys={
-        "epsilon": codec.NUMBER,
-        "neighbours": Key(kind=codec.TEXT, get=lambda line: line.pair_label),
-        "runs": Key(kind=_SPENT, get=lambda line: line),
-        "tests": Key(kind=many(as_kind(_TEST)), get=_tests),
-    },
-)
-#: Left out where ε is tested.
-_FAMILY: Final = Key(kind=optional(codec.CLAIM), get=lambda curve: curve.claim or OMITTED, default=None)
-_FORM: Final[Form[Curve]] = Form(
-    Curve,
-    keys={
-        **HEAD,
-        "delta": codec.NUMBER,
-        "claim": _FAMILY,
-        "parameter": Key(kind=codec.TEXT, derived=True),
-        "method": codec.TEXT,
-        "lines": Kind(many(as_kind(_LINE)).write, _lines),
-        "ended": Key(kind=codec.TEXT, default="runs"),
-        **TAIL,
-        **NOTES,
-    },
-)

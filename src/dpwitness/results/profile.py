@@ -1,7 +1,7 @@
 """A lower band of a privacy profile and of the power of tests, and whether a claim lies outside it."""
 
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -10,11 +10,10 @@ from dpwitness.events import Event
 from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.profile_band import BandLine, ProfileBand
 from dpwitness.neighbours import Pair
-from dpwitness.results import codec
-from dpwitness.results.codec import Form, Key, Kind, as_kind, many, optional
+from dpwitness.results.fields import Alpha, RunCounts, read_result
 from dpwitness.results.text import confidence, inputs, label, notes, table
-from dpwitness.results.verdict import EARLY, HEAD, NOTES, TAIL, Keys, Result
-from dpwitness.results.witness import WITNESS, Witness, versions
+from dpwitness.results.verdict import EARLY, Result
+from dpwitness.results.witness import DescribedEvent, Witness, versions
 
 #: ε between which the band is written, and steps of ε of its text, the first that needs few columns; false positive
 #: rates of both.
@@ -31,10 +30,22 @@ MOST_EPSILON: Final = 40.0
 class BandEvent:
     """An event of a band, what confirm runs showed of it in its own direction, and the bounds that follow."""
 
+    json_keys: ClassVar[tuple[str, ...]] = ("event: described", "counts", "line")
+
     event: Event
     description: str
     counts: Counts
-    line: BandLine
+    line: BandLine = field(metadata={"json": "flat"})
+
+    @property
+    def described(self) -> DescribedEvent:
+        """The event with its text."""
+        return DescribedEvent(self.event, self.description)
+
+    @classmethod
+    def from_keys(cls, *, event: DescribedEvent, counts: Counts, line: BandLine) -> "BandEvent":
+        """Build it from the keys of its object."""
+        return cls(event=event.event, description=event.description, counts=counts, line=line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -47,8 +58,14 @@ class Profile(Result):
     alpha, and the witness can be replayed.
     """
 
+    json_keys: ClassVar[tuple[str, ...]] = (
+        *("verdict: _verdict", "mechanism", "parameters", "claim", "alpha", "pair", "band: _points"),
+        *("trade_off: _rates", "events", "witness", "runs: run_counts", "ended"),
+        *("seed", "reproducible", "seconds", "versions", "notes"),
+    )
+
     pair: Pair
-    alpha: float
+    alpha: Alpha
     events: tuple[BandEvent, ...]
     claim: Claim | None = None
     witness: Witness | None = None
@@ -95,9 +112,42 @@ class Profile(Result):
         positive = np.flatnonzero(self.delta(epsilons) > 0)
         return float(epsilons[positive[-1]]) if len(positive) else 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        return codec.to_json(_FORM, self)
+    @property
+    def run_counts(self) -> RunCounts:
+        """Paired runs by what they were made for."""
+        return RunCounts(search=self.search_runs, confirm=self.runs)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What the numbers depend on."""
+        return versions()
+
+    @property
+    def _verdict(self) -> str | None:
+        if self.claim is None:
+            return None
+        return "violated" if self.refuted else "not-refuted"
+
+    @property
+    def _points(self) -> list[dict[str, float]]:
+        epsilons = np.arange(0.0, self.largest_epsilon + STEP / 2, STEP)
+        return [
+            {"epsilon": round(float(epsilon), 10), "delta": float(delta)}
+            for epsilon, delta in zip(epsilons, np.atleast_1d(self.delta(epsilons)), strict=True)
+        ]
+
+    @property
+    def _rates(self) -> list[dict[str, float]]:
+        powers = np.atleast_1d(self.power(np.array(RATES)))
+        return [
+            {"false_positive_rate": rate, "true_positive_rate": float(power)}
+            for rate, power in zip(RATES, powers, strict=True)
+        ]
+
+    @classmethod
+    def from_keys(cls, *, runs: RunCounts, **fields: Any) -> "Profile":
+        """Build it from the keys of its object."""
+        return cls(search_runs=runs.search, **fields)
 
     @property
     def _said(self) -> str:
@@ -134,96 +184,5 @@ class Profile(Result):
 
 def profile_from_json(value: Any) -> Profile:
     """Build a profile from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
-    return codec.from_json(_FORM, value, "profile")
-
-
-def _profile(*, runs: int, **fields: Any) -> Profile:
-    return Profile(search_runs=runs, **fields)
-
-
-def _event(*, event: tuple[Event, str], counts: Counts, **line: Any) -> BandEvent:
-    return BandEvent(event=event[0], description=event[1], counts=counts, line=BandLine(**line))
-
-
-def _points(profile: Profile) -> list[dict[str, float]]:
-    epsilons = np.arange(0.0, profile.largest_epsilon + STEP / 2, STEP)
-    return [
-        {"epsilon": round(float(epsilon), 10), "delta": float(delta)}
-        for epsilon, delta in zip(epsilons, np.atleast_1d(profile.delta(epsilons)), strict=True)
-    ]
-
-
-def _rates(profile: Profile) -> list[dict[str, float]]:
-    powers = np.atleast_1d(profile.power(np.array(RATES)))
-    return [
-        {"false_positive_rate": rate, "true_positive_rate": float(power)}
-        for rate, power in zip(RATES, powers, strict=True)
-    ]
-
-
-def _verdict(profile: Profile) -> str | None:
-    if profile.claim is None:
-        return None
-    return "violated" if profile.refuted else "not-refuted"
-
-
-def _alpha(name: str, value: Any) -> float:
-    alpha = codec.NUMBER.read(name, value)
-    if not 0 < alpha < 1:
-        raise ValueError(f"{name}={alpha!r} must lie between 0 and 1")
-    return float(alpha)
-
-
-def _of_line(name: str) -> Key:
-    return Key(kind=codec.FLAG if name == "swapped" else codec.NUMBER, get=lambda event: getattr(event.line, name))
-
-
-_DESCRIBED: Final = Kind(
-    lambda found: {**codec.EVENT.write(found.event), "description": found.description},
-    lambda name, value: (
-        codec.EVENT.read(name, value),
-        codec.TEXT.read("description", value.get("description", "")),
-    ),
-)
-_EVENT: Final = Form(
-    _event,
-    keys={
-        "event": Key(kind=_DESCRIBED, get=lambda found: found),
-        "counts": codec.COUNTS,
-        **{name: _of_line(name) for name in ("slope", "difference", "q_low", "q_high", "swapped")},
-    },
-)
-_SPENT: Final = Kind(
-    lambda profile: {"search": profile.search_runs, "confirm": profile.runs},
-    lambda name, value: codec.WHOLE.read(name, codec.OBJECT.read(name, value)["search"]),
-)
-_PAIR: Final = Form(
-    lambda *, input, neighbour, label: Pair(input, neighbour, label),
-    keys={
-        "input": Key(kind=codec.INPUT, get=lambda pair: pair.data),
-        "neighbour": Key(kind=codec.INPUT, get=lambda pair: pair.neighbour),
-        "label": codec.TEXT,
-    },
-)
-_DERIVED: Final[Keys] = {
-    "band": Key(kind=codec.plain(codec.OBJECT.read), get=_points, derived=True),
-    "trade_off": Key(kind=codec.plain(codec.OBJECT.read), get=_rates, derived=True),
-}
-_FORM: Final[Form[Profile]] = Form(
-    _profile,
-    keys={
-        "verdict": Key(kind=optional(codec.TEXT), get=_verdict, derived=True),
-        **HEAD,
-        "claim": optional(codec.CLAIM),
-        "alpha": codec.plain(_alpha),
-        "pair": as_kind(_PAIR),
-        **_DERIVED,
-        "events": many(as_kind(_EVENT)),
-        "witness": optional(WITNESS),
-        "runs": Key(kind=_SPENT, get=lambda profile: profile),
-        "ended": codec.TEXT,
-        **TAIL,
-        "versions": Key(kind=codec.OBJECT, get=lambda _: versions(), derived=True),
-        **NOTES,
-    },
-)
+    found: Profile = read_result(Profile, "profile", value)
+    return found

@@ -1,24 +1,22 @@
-"""What every result says: of which mechanism, from which seed, in how long.
+"""What every result says, and the verdicts of a check: `Violation` or `NotRefuted`.
 
-What a check says in the end: `Violation` or `NotRefuted`. Never "private": a test cannot prove privacy.
+Never "private": a test cannot prove privacy.
 """
 
 import math
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, ClassVar, Final, Literal, Self
 
-from dpwitness.checks import brief
 from dpwitness.claims import Claim
-from dpwitness.errors import InvalidWitness
+from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
-from dpwitness.results import codec
-from dpwitness.results.codec import FLAG, NUMBER, OBJECT, OMITTED, SECONDS, SEED, TEXT, WHOLE, Form, Key, Kind, many
+from dpwitness.results.fields import Count, Detectable, RunCounts, Seconds, Seed, read_result
 from dpwitness.results.text import confidence, label, named, notes, relation_text, short
-from dpwitness.results.witness import WITNESS, Witness
+from dpwitness.results.witness import Witness
 
 #: Why confirm runs may end before their number or their evidence says so, for people.
 EARLY: Final = {
@@ -28,19 +26,16 @@ EARLY: Final = {
     "failed": "a run failed",
 }
 
-Keys = Mapping[str, Kind | Key]
-W = TypeVar("W", bound="WitnessedResult")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Result:
+class Result(JsonFields):
     """What every result says; `str` of one is its report, as the command line prints it, `repr` is one line."""
 
     mechanism: str
     parameters: dict[str, Any]  # as JSON values for people; see `Witness.parameters` for the mechanism's own
-    seed: int
+    seed: Seed
     reproducible: bool  # False: the mechanism draws its own randomness
-    seconds: float
+    seconds: Seconds
     notes: tuple[str, ...] = ()  # what a reader should know before trusting it
 
     @property
@@ -53,10 +48,16 @@ class Result:
 class WitnessedResult(Result):
     """A result that rests on one candidate and its confirm runs."""
 
+    #: From where a witness stands on; what comes before is each result's own.
+    json_keys: ClassVar[tuple[str, ...]] = (
+        *("parameter", "lower_bound", "witness", "runs: run_counts", "ended"),
+        *("seed", "reproducible", "seconds", "versions", "notes"),
+    )
+
     witness: Witness  # in `NotRefuted`: the best candidate, which did not refute
     epsilon_lower_bound: float  # of the parameter of the claim's family; ε in nats
-    search_runs: int
-    epoch_runs: int = 0  # runs that were bets and chose the next ones
+    search_runs: Count
+    epoch_runs: Count = 0  # runs that were bets and chose the next ones
     ended: str  # why the confirm runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"
 
     @property
@@ -74,37 +75,25 @@ class WitnessedResult(Result):
         """The sign of the parameter that is bounded, such as ρ."""
         return self.witness.claim.symbol
 
+    @property
+    def run_counts(self) -> RunCounts:
+        """Paired runs by what they were made for."""
+        return RunCounts(search=self.search_runs, epochs=self.epoch_runs, confirm=self.counts.runs)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What the numbers depend on."""
+        return self.witness.versions
+
+    @classmethod
+    def from_keys(cls, *, runs: RunCounts, **fields: Any) -> Self:
+        """Build it from the keys of its object; the witness has the confirm runs."""
+        return cls(search_runs=runs.search, epoch_runs=runs.epochs or 0, **fields)
+
     def spent(self) -> str:
         """The last line of a report: runs, time and seed."""
         searched = f"{self.epoch_runs:,} in epochs" if self.epoch_runs else f"{self.search_runs:,} search"
         return f"  runs: {searched}, {self.counts.runs:,} confirm; {self.seconds:.1f} s; seed {self.seed}"
-
-
-def maker(kind: type[W]) -> Callable[..., W]:
-    """What builds a result from the keys of its object."""
-    return lambda *, runs, verdict=None, **fields: kind(search_runs=runs[0], epoch_runs=runs[1], **fields)
-
-
-#: {"search": …, "epochs": …, "confirm": …}; the last is not read back, since a witness has its own counts.
-_SPENT: Final = Kind(
-    lambda result: {"search": result.search_runs, "epochs": result.epoch_runs, "confirm": result.counts.runs},
-    lambda name, value: tuple(WHOLE.read(name, OBJECT.read(name, value).get(part, 0)) for part in ("search", "epochs")),
-)
-#: Keys of the objects that results are, by where they stand.
-HEAD: Final[Keys] = {"mechanism": TEXT, "parameters": OBJECT}
-MIDDLE: Final[Keys] = {
-    "witness": WITNESS,
-    "runs": Key(kind=_SPENT, get=lambda result: result),
-    "ended": TEXT,
-}
-#: What the bounded parameter is called, and the bound by a name that fits every claim.
-PARAMETER: Final[Keys] = {
-    "parameter": Key(kind=TEXT, derived=True),
-    "lower_bound": Key(kind=NUMBER, derived=True),
-}
-TAIL: Final[Keys] = {"seed": SEED, "reproducible": FLAG, "seconds": SECONDS}
-VERSIONS: Final[Keys] = {"versions": Key(kind=OBJECT, get=lambda result: result.witness.versions, derived=True)}
-NOTES: Final[Keys] = {"notes": many(TEXT)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -116,10 +105,16 @@ class CheckResult(WitnessedResult, ABC):
     `runs_made`: paired runs of epochs and confirm together, none twice; 0 where it comes from a file, which has both.
     """
 
+    json_keys: ClassVar[tuple[str, ...]] = (
+        *("verdict", "mechanism", "parameters", "claim", "alpha", "log_e_value", "p_value", "epsilon_lower_bound"),
+        *(*WitnessedResult.json_keys, "others"),
+        *("detectable_epsilon", "detectable", "detectable_epsilon_reason: _why_not_detectable"),
+    )
+
     claim: Claim
     alpha: float
     log_e_value: float
-    others: "tuple[Verdict, ...]" = ()
+    others: "tuple[Verdict, ...]" = field(default=(), metadata={"json": "sparse"})
     runs_made: int = field(default=0, compare=False)
 
     @property
@@ -170,14 +165,24 @@ class CheckResult(WitnessedResult, ABC):
 class Violation(CheckResult):
     """The claim is refuted, with false-alarm probability at most alpha."""
 
+    verdict: ClassVar[str] = "violated"
+
+    @property
+    def detectable_epsilon(self) -> None:
+        """There is no question what would have been detected."""
+
+    @property
+    def detectable(self) -> None:
+        """As `detectable_epsilon`."""
+
+    @property
+    def _why_not_detectable(self) -> str:
+        return "the claim is refuted: there is no question what would have been caught"
+
     @property
     def refuted(self) -> Literal[True]:
         """True."""
         return True
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        return codec.to_json(_VIOLATION, self)
 
     def _found(self) -> tuple[str, list[str]]:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
@@ -203,7 +208,9 @@ class NotRefuted(CheckResult):
     the claim. `detectable_epsilon` is the same number, by its name for claims of an ε (nats).
     """
 
-    detectable_epsilon: float
+    verdict: ClassVar[str] = "not-refuted"
+
+    detectable_epsilon: Detectable
 
     @property
     def refuted(self) -> Literal[False]:
@@ -211,13 +218,16 @@ class NotRefuted(CheckResult):
         return False
 
     @property
-    def detectable(self) -> float:
+    def detectable(self) -> Detectable:
         """The least parameter of the claim's family that would have been caught, in its unit; infinite if none."""
         return self.detectable_epsilon
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        return codec.to_json(_NOT_REFUTED, self)
+    @property
+    def _why_not_detectable(self) -> str:
+        why = "so few runs fell into the event that no violation would have been refuted"
+        if math.isfinite(self.detectable_epsilon):
+            why = OMITTED
+        return why
 
     @property
     def _caught(self) -> str:
@@ -238,9 +248,7 @@ Verdict = Violation | NotRefuted
 
 def verdict_from_json(value: Any) -> Verdict:
     """Build a verdict from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
-    violated = isinstance(value, dict) and value.get("verdict") == "violated"
-    form: Form[Any] = _VIOLATION if violated else _NOT_REFUTED
-    found: Verdict = codec.from_json(form, value, "verdict")
+    found: Verdict = read_result(Verdict, "verdict", value)
     return found
 
 
@@ -258,62 +266,3 @@ def replay_text(witness: Witness, verdict: Verdict) -> str:
     if witness.relation is not None and not same_relation(used, witness.relation):
         lines.append(label("replayed in", relation_text(used)))
     return "\n".join([*lines, str(verdict)])
-
-
-def _tag(word: str) -> Kind:
-    """A text that tells one kind of verdict from the other."""
-
-    def read(name: str, value: Any) -> str:
-        if value != word:
-            raise InvalidWitness(f"{name}={brief(value)} must be 'violated' or 'not-refuted'")
-        return word
-
-    return Kind(lambda _: word, read)
-
-
-#: Verdicts under other adjacencies, left out where there are none.
-_OTHERS: Final = Key(
-    kind=codec.many(Kind(lambda verdict: verdict.to_json(), lambda _, value: verdict_from_json(value))),
-    get=lambda verdict: verdict.others or OMITTED,
-    default=[],
-)
-_KEYS: Final[Keys] = {
-    **HEAD,
-    "claim": codec.CLAIM,
-    "alpha": codec.NUMBER,
-    "log_e_value": codec.NUMBER,
-    "p_value": Key(kind=codec.NUMBER, derived=True),
-    "epsilon_lower_bound": codec.NUMBER,
-    **PARAMETER,
-    **MIDDLE,
-    **TAIL,
-    **VERSIONS,
-    **NOTES,
-    "others": _OTHERS,
-}
-_REFUTED: Final = "the claim is refuted: there is no question what would have been caught"
-_TOO_FEW: Final = "so few runs fell into the event that no violation would have been refuted"
-_VIOLATION: Final[Form[Violation]] = Form(
-    maker(Violation),
-    keys={
-        "verdict": Key(kind=_tag("violated"), get=lambda _: None),
-        **_KEYS,
-        "detectable_epsilon": Key(kind=codec.NULL, get=lambda _: None, derived=True),
-        "detectable": Key(kind=codec.NULL, get=lambda _: None, derived=True),
-        "detectable_epsilon_reason": Key(kind=codec.TEXT, get=lambda _: _REFUTED, derived=True),
-    },
-)
-_NOT_REFUTED: Final[Form[NotRefuted]] = Form(
-    maker(NotRefuted),
-    keys={
-        "verdict": Key(kind=_tag("not-refuted"), get=lambda _: None),
-        **_KEYS,
-        "detectable_epsilon": codec.OR_INFINITE,
-        "detectable": Key(kind=codec.OR_INFINITE, derived=True),
-        "detectable_epsilon_reason": Key(
-            kind=codec.TEXT,
-            get=lambda verdict: OMITTED if math.isfinite(verdict.detectable_epsilon) else _TOO_FEW,
-            derived=True,
-        ),
-    },
-)

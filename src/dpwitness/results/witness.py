@@ -7,22 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
 
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, kind
 from dpwitness.claims import Claim
+from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.errors import InvalidData, InvalidWitness
 from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.evidence.bet import bet_on_cells, divergence_seen
 from dpwitness.files import shown, write_atomically
 from dpwitness.mechanisms.layout import Entry, RowLayout
-from dpwitness.mechanisms.layout import Path as EntryPath
-from dpwitness.neighbours import Data, Pair, Relation, adjacent
+from dpwitness.neighbours import Pair, Relation, adjacent
+from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
-from dpwitness.results import codec
-from dpwitness.results.codec import Form, Key, Kind, optional
+from dpwitness.results.fields import Alpha, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import inputs, label, named, rate
 from dpwitness.values import Unreadable
 
@@ -46,8 +47,16 @@ def _versions() -> dict[str, str]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class DescribedEvent:
+    """An event and its text, as they stand in JSON: one object."""
+
+    event: Event = field(metadata={"json": "flat"})
+    description: str = field(default="", metadata={"json": "optional"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Witness:
+class Witness(JsonFields):
     """All that is needed to show again that a mechanism violates a claim.
 
     `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are those of the confirm
@@ -58,26 +67,61 @@ class Witness:
     `by_position`: it is of a compiled mechanism, or from a file of before there were layouts.
     """
 
+    format: ClassVar[str] = FORMAT
+    json_keys: ClassVar[tuple[str, ...]] = (
+        *("format", "mechanism", "parameters", "claim", "alpha", "relation", "data", "pair", "event: described"),
+        *("entries", "texts", "counts", "estimate", "seed", "versions"),
+    )
+
     mechanism: str
-    parameters: dict[str, Any]
+    parameters: Parameters
     claim: Claim
-    alpha: float
-    pair: Pair
+    alpha: Alpha
+    pair: Pair = field(metadata={"json": "flat"})
     event: Event
     description: str
     counts: Counts
     estimate: Estimate
-    seed: int
+    seed: Seed
     relation: Relation | None = None
-    data: Data | None = None
+    data: Input | None = None
     layout: RowLayout | None = None
     by_position: bool = False
-    texts: Mapping[float, str] = field(default_factory=dict)
+    texts: Texts = field(default_factory=dict, metadata={"json": "sparse"})
     versions: dict[str, str] = field(default_factory=versions)
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        return codec.to_json(_FORM, self)
+    @property
+    def described(self) -> DescribedEvent:
+        """The event with its text."""
+        return DescribedEvent(self.event, self.description)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries that the event looks at; none where outcomes have no keys. Not written where rows have places."""
+        entries: tuple[Entry, ...] = () if self.layout is None else self.layout.entries
+        if self.by_position:
+            entries = OMITTED
+        return entries
+
+    @classmethod
+    def from_keys(
+        cls,
+        *,
+        event: DescribedEvent,
+        entries: tuple[Entry, ...] | None = None,
+        versions: Mapping[str, str] = MappingProxyType({}),
+        **fields: Any,
+    ) -> "Witness":
+        """Build it from the keys of its object, and from what they say together."""
+        layout = RowLayout(entries, full=event.event.width > len(entries)) if entries else None
+        return cls(
+            event=event.event,
+            description=event.description,
+            layout=layout,
+            by_position=entries is None,
+            versions=dict(versions),
+            **fields,
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, whole or not at all. Raises `InvalidData`."""
@@ -87,7 +131,7 @@ class Witness:
     def load(cls, path: str | os.PathLike[str]) -> "Witness":
         """Read a witness, or the witness within a saved result. Raises `InvalidWitness` or `InvalidData`."""
         place = _place(path)
-        return cls._of(codec.read_json(place), shown(place))
+        return cls._of(read_json(place), shown(place))
 
     @classmethod
     def from_json(cls, value: Any) -> "Witness":
@@ -109,7 +153,7 @@ class Witness:
             )
         if found != FORMAT or not isinstance(value, Mapping):
             raise InvalidWitness(f"this is no witness: its format is {brief(found)}, not {FORMAT!r}")
-        witness = codec.from_json(_FORM, value, "witness")
+        witness: Witness = read_result(cls, "witness", value)
         if witness.relation is not None and not adjacent(witness.relation, witness.pair, witness.data):
             given = "" if witness.data is None else " with the data in the file"
             raise InvalidWitness(
@@ -163,96 +207,3 @@ def _place(path: Any) -> str:
         return os.fsdecode(os.fsencode(place))
     except UnicodeEncodeError as error:  # half of a surrogate pair
         raise InvalidData(f"path={brief(path)} can be the name of no file") from error
-
-
-def _built(
-    *, input: Data, neighbour: Data, label: str, event: tuple[Event, str], format: str,
-    entries: tuple[Entry, ...] | None, **fields: Any
-) -> Witness:  # fmt: skip
-    """A witness from what was read of its keys, and what they say together."""
-    layout = RowLayout(entries, full=event[0].width > len(entries)) if entries else None
-    return Witness(
-        pair=Pair(input, neighbour, label), event=event[0], description=event[1], layout=layout,
-        by_position=entries is None, **fields
-    )  # fmt: skip
-
-
-def _alpha(name: str, value: Any) -> float:
-    alpha = codec.NUMBER.read(name, value)
-    if not 0 < alpha < 1:
-        raise InvalidWitness(f"{name}={alpha!r} must lie between 0 and 1")
-    return float(alpha)
-
-
-def _entries(witness: Witness) -> Any:
-    """The entries that the event looks at; none where outcomes have no keys, omitted where rows are by position."""
-    if witness.by_position:
-        return codec.OMITTED
-    return () if witness.layout is None else witness.layout.entries
-
-
-def _texts(name: str, value: Any) -> dict[float, str]:
-    """Texts by the numbers that they stand behind."""
-    if not isinstance(value, list) or not all(isinstance(item, list) and len(item) == 2 for item in value):
-        raise InvalidWitness(f"{name}={brief(value)} must be a list of numbers and texts")
-    return {codec.NUMBER.read(name, code): codec.TEXT.read(name, said) for code, said in value}
-
-
-def _path(name: str, value: Any) -> EntryPath:
-    """The way to an entry: words, and the codes of names."""
-    steps = [step for step in value if isinstance(step, list) and len(step) == 2] if isinstance(value, list) else None
-    if steps is None or len(steps) != len(value):
-        raise InvalidWitness(f"{name}={brief(value)} must be a list of words and codes")
-    return tuple((codec.TEXT.read(name, word), codec.many(codec.NUMBER).read(name, codes)) for word, codes in steps)
-
-
-#: Numbers of one entry at most: a text or a number takes three.
-_PARTS: Final = codec.whole_below(1 << 16)
-_ENTRY: Final = codec.as_kind(
-    Form(
-        lambda **found: Entry(found["at"], found["part"], found["name"]),
-        keys={
-            "name": codec.TEXT,
-            "at": Key(
-                kind=Kind(lambda path: [[word, list(codes)] for word, codes in path], _path),
-                get=lambda entry: entry.path,
-            ),
-            "part": _PARTS,
-        },
-    )
-)
-_EVENT: Final = Kind(
-    lambda witness: {**codec.EVENT.write(witness.event), "description": witness.description},
-    lambda name, value: (
-        codec.EVENT.read(name, value),
-        codec.TEXT.read("description", value.get("description", "")),
-    ),
-)
-_FORM: Final[Form[Witness]] = Form(
-    _built,
-    keys={
-        "format": Key(kind=codec.TEXT, get=lambda _: FORMAT),
-        "mechanism": codec.TEXT,
-        "parameters": codec.PARAMETERS,
-        "claim": codec.CLAIM,
-        "alpha": codec.plain(_alpha),
-        "relation": optional(codec.RELATION),
-        "data": optional(codec.INPUT),
-        "input": Key(kind=codec.INPUT, get=lambda witness: witness.pair.data),
-        "neighbour": Key(kind=codec.INPUT, get=lambda witness: witness.pair.neighbour),
-        "label": Key(kind=codec.TEXT, get=lambda witness: witness.pair.label, default="given"),
-        "event": Key(kind=_EVENT, get=lambda witness: witness),
-        "entries": Key(kind=optional(codec.many(_ENTRY)), get=_entries, default=None),
-        "texts": Key(
-            kind=Kind(lambda texts: [list(item) for item in texts.items()], _texts),
-            get=lambda witness: witness.texts or codec.OMITTED,
-            default=[],
-        ),
-        "counts": codec.COUNTS,
-        "estimate": codec.ESTIMATE,
-        "seed": codec.SEED,
-        "versions": Key(kind=codec.VERSIONS, default={}),
-    },
-)
-#: A witness within a result.
-WITNESS: Final = Kind(Witness.to_json, lambda _, value: Witness.from_json(value))

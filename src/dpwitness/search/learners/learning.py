@@ -6,7 +6,7 @@ best the simplest wins.
 
 from typing import TypeVar
 
-from dpwitness.events.event import Rows
+from dpwitness.events.encoding import Rows
 from dpwitness.search.learners.additive_score import AdditiveScores
 from dpwitness.search.learners.boxes import Boxes
 from dpwitness.search.learners.features import Features

@@ -1,0 +1,113 @@
+"""The types of the fields of results, with their form in JSON, and how what is read of a file is refused."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
+
+from dpwitness.checks import brief
+from dpwitness.codec import Codec, codec_of, mapping, or_infinite, read_fields, real, register, whole_below
+from dpwitness.errors import BadInput, InvalidNeighbours, InvalidWitness
+from dpwitness.files import read_text, shown
+from dpwitness.neighbours import Relation, relation_from_json, relation_to_json
+from dpwitness.values import value_from_json, value_to_json
+
+
+def read_result(kind: Any, what: str, value: Any) -> Any:
+    """Build a result from parsed JSON that nobody has checked; `what` names it in messages. Raises `InvalidWitness`."""
+    try:
+        return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)
+    except KeyError as error:
+        raise InvalidWitness(f"the {what} lacks {error}") from error
+    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise InvalidWitness(f"the {what} is damaged: {error}") from error
+
+
+def read_json(path: str | Path) -> Any:
+    """The JSON value of a file. Raises `InvalidData` where it cannot be read, `InvalidWitness` where it is no JSON."""
+    try:
+        return json.loads(read_text(path), parse_constant=_refuse)
+    except BadInput:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InvalidWitness(f"{shown(path)} is not JSON: {error}") from error
+
+
+def _refuse(name: str) -> float:
+    raise InvalidWitness(f"{name} is no JSON number")
+
+
+def _read_alpha(name: str, value: Any) -> float:
+    alpha = real(name, value)
+    if not 0 < alpha < 1:
+        raise ValueError(f"{name}={alpha!r} must lie between 0 and 1")
+    return alpha
+
+
+def _read_parameters(name: str, value: Any) -> dict[str, Any]:
+    found = {}
+    for parameter, item in mapping(name, value).items():
+        try:
+            found[parameter] = value_from_json(item)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"parameter {parameter}={brief(item)} cannot be read: {error}") from error
+    return found
+
+
+def _write_relation(relation: Relation) -> dict[str, Any] | None:
+    """A relation as it can be read back; None for one that only another package could build again."""
+    written = relation_to_json(relation)
+    try:
+        relation_from_json(written)
+    except InvalidNeighbours:
+        return None
+    return written
+
+
+_TEXTS: Final = codec_of(list[tuple[float, str]])
+
+Count: TypeAlias = Annotated[int, whole_below(1 << 63)]
+Seed: TypeAlias = Annotated[int, whole_below(1 << 128)]
+Seconds: TypeAlias = Annotated[float, Codec(lambda value: round(value, 3), real, lambda _: {"type": "number"})]
+Alpha: TypeAlias = Annotated[
+    float,
+    Codec(
+        lambda value: value,
+        _read_alpha,
+        lambda _: {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    ),
+]
+#: A parameter that would have been detected: infinite, and null in JSON, where none would.
+Detectable: TypeAlias = Annotated[float, or_infinite(math.inf)]
+#: Parameters of a mechanism as they are built again; `dict[str, Any]` holds them as people read them.
+Parameters: TypeAlias = Annotated[
+    dict[str, Any],
+    Codec(
+        lambda given: {name: value_to_json(value) for name, value in given.items()},
+        _read_parameters,
+        lambda _: {"type": "object"},
+    ),
+]
+#: Texts by the numbers that they stand behind.
+Texts: TypeAlias = Annotated[
+    Mapping[float, str],
+    Codec(
+        lambda texts: _TEXTS.write(list(texts.items())),
+        lambda name, value: dict(_TEXTS.read(name, value)),
+        _TEXTS.schema,
+    ),
+]
+register(
+    Relation, Codec(_write_relation, lambda _, value: relation_from_json(value), lambda _: {"type": ["object", "null"]})
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCounts:
+    """Paired runs by what they were made for, as a result states them; those of `confirm` are read from its counts."""
+
+    search: Count
+    epochs: Count | None = field(default=None, metadata={"json": "sparse"})
+    confirm: Count = field(default=0, metadata={"json": "written"})

@@ -1,0 +1,60 @@
+"""The JSON Schemas of what is saved: `python -m dpwitness.results.schema docs/schemas` writes a file for each."""
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from dpwitness.codec import Schema, schema_of
+from dpwitness.results.bound import Bound
+from dpwitness.results.curve import Curve
+from dpwitness.results.fields import Seed
+from dpwitness.results.profile import Profile
+from dpwitness.results.verdict import Verdict
+from dpwitness.results.witness import Witness
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptLine:
+    """A question of an attack and its answer, a line each; the first says of which attack, and with which settings."""
+
+    @dataclass(frozen=True, slots=True)
+    class Attack:
+        """The family of attacks and the seed that the questions follow from; the other keys are settings."""
+
+        family: str
+        seed: Seed
+
+    id: int  # from 1
+    question: Any
+    answer: float | None
+    attack: Attack | None = field(default=None, metadata={"json": "sparse"})
+
+
+#: What is saved, by the name of its schema.
+SAVED: Final[dict[str, Any]] = {
+    "witness": Witness,
+    "verdict": Verdict,
+    "bound": Bound,
+    "curve": Curve,
+    "profile": Profile,
+    "transcript": TranscriptLine,
+}
+
+
+def schemas() -> dict[str, Schema]:
+    """The schema of each kind of file, draft 2020-12, by its name; of a transcript that of a line."""
+    return {name: schema_of(kind, f"dpwitness {name}") for name, kind in SAVED.items()}
+
+
+def main(folder: str) -> None:
+    """Write the schemas into a folder."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, schema in schemas().items():
+        text = json.dumps(schema, ensure_ascii=False, indent=1)
+        Path(folder, f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
