@@ -11,14 +11,19 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
     from dpwitness.plugin.asserter import Asserter
+
+V = TypeVar("V")
+D = TypeVar("D")
 
 #: Paired confirm runs and seconds for one assertion.
 PROFILES = {"dev": (1_000_000, 10.0), "ci": (4_000_000, 60.0), "nightly": (100_000_000, 600.0)}
@@ -82,28 +87,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("dp_suppress", "health checks to leave out", type="args", default=[])
 
 
+def _option(
+    config: pytest.Config, key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D
+) -> V | D:
+    """An option of the command line, else of the ini file, else the default. Raises `pytest.UsageError`."""
+    text = config.getoption(key, None)
+    text = config.getini(key) if text is None else text
+    if text in ("", None):
+        return default
+    try:
+        value = kind(text)
+        if valid(value):
+            return value
+    except (ValueError, OverflowError):
+        pass
+    raise pytest.UsageError(f"{key}={text!r} must be {what}")
+
+
+def _whole(text: str) -> int:
+    if float(text) != int(float(text)):
+        raise ValueError(text)
+    return int(text) if text.isdigit() else int(float(text))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options; the seed of an xdist worker is that of its controller."""
     config.addinivalue_line("markers", "dp(epsilon=…, neighbours=…, …): settings of assert_private")
     worker = getattr(config, "workerinput", {})
-
-    def given(key: str, kind: Any, valid: Any, what: str, default: Any) -> Any:
-        text = config.getoption(key, None)
-        text = config.getini(key) if text is None else text
-        if text in ("", None):
-            return default
-        try:
-            value = kind(text)
-        except (ValueError, OverflowError):
-            value = None
-        if value is None or not valid(value):
-            raise pytest.UsageError(f"{key}={text!r} must be {what}")
-        return value
-
-    def whole(text: str) -> int:
-        if float(text) != int(float(text)):
-            raise ValueError(text)
-        return int(text) if text.isdigit() else int(float(text))
+    given = partial(_option, config)
 
     ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
     names = ", ".join(PROFILES)
@@ -115,11 +126,12 @@ def pytest_configure(config: pytest.Config) -> None:
     for key in ("alpha", "runs", "max_time"):
         if value := given(f"dp_{key}", str, bool, "given", None):
             chosen[key.replace("_", "-")] = value
+    seed = given("dp_seed", _whole, lambda v: v >= 0, "a whole number", secrets.randbits(32))
     config.stash[SESSION] = Session(
         profile=profile,
-        seed=worker.get("dpwitness_seed", given("dp_seed", whole, lambda v: v >= 0, "a whole number", None)),
+        seed=worker.get("dpwitness_seed", seed),
         alpha=given("dp_alpha", float, lambda v: 0 < v < 1, "a number between 0 and 1", 1e-6),
-        runs=given("dp_runs", whole, lambda v: v >= 1, "a whole number of at least 1", runs),
+        runs=given("dp_runs", _whole, lambda v: v >= 1, "a whole number of at least 1", runs),
         max_time=given(
             "dp_max_time",
             _time,
@@ -131,11 +143,9 @@ def pytest_configure(config: pytest.Config) -> None:
         database=None if database in ("", "none") else database,
         options=tuple(f"--dp-{key}={value}" for key, value in chosen.items()),
         suppress=tuple(config.getini("dp_suppress")),
-        family_given=given("dp_family_size", whole, lambda v: v >= 1, "a whole number of at least 1", None),
+        family_given=given("dp_family_size", _whole, lambda v: v >= 1, "a whole number of at least 1", None),
         workers=max(1, cores // worker["workercount"]) if worker else None,
     )
-    if config.stash[SESSION].seed is None:
-        config.stash[SESSION].seed = secrets.randbits(32)
     if (path := config.stash[SESSION].report) is not None and not worker:
         from dpwitness.errors import InvalidData
         from dpwitness.files import check_writable
@@ -258,7 +268,7 @@ def _end_on_sigterm(config: pytest.Config) -> None:
     if not usual or hasattr(config, "workerinput"):
         return
 
-    def end(number: int, frame: Any) -> None:
+    def end(number: int, frame: FrameType | None) -> None:
         if session.terminated is None:
             session.terminated = time.monotonic()
             raise KeyboardInterrupt
@@ -319,7 +329,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter", config: pytest.Config) -> None:
     """Print the ledger, where something was asserted."""
     session = config.stash[SESSION]
     if session.unwritten:
