@@ -37,8 +37,8 @@ class Option:
     """
 
     text: str
-    default: Any = None
     more: str = ""
+    default: Any = None
     metavar: str | None = None
     choices: tuple[str, ...] = ()
 
@@ -53,16 +53,14 @@ AnyMechanism: TypeAlias = Annotated[
     "Callable[..., Any] | Mechanism | str | None",
     Option(
         "a function of a generator, data and parameters",
-        more='Or its name: of a bundled target, "file.py:function" or "package.module:object". See '
-        "`dpwitness.mechanisms`.",
+        'Or its name: of a bundled target, "file.py:function" or "package.module:object". See `dpwitness.mechanisms`.',
     ),
 ]
-Runs: TypeAlias = Annotated[int, Option("paired confirm runs at most", CHECK_RUNS, metavar="N")]
+Runs: TypeAlias = Annotated[int, Option("paired confirm runs at most", default=CHECK_RUNS, metavar="N")]
 SearchRuns: TypeAlias = Annotated[
     int | None,
     Option(
-        "paired search runs",
-        more="They find the event and are then thrown away. 0: a check bets from the first run on.",
+        "paired search runs", "They find the event and are then thrown away. 0: a check bets from the first run on."
     ),
 ]
 Workers: TypeAlias = Annotated[
@@ -78,22 +76,22 @@ class MechanismOptions(TypedDict, total=False):
         "Callable[[], Any] | None",
         Option(
             "in place of `mechanism`: a function without parameters that returns a new one",
-            more="It is called for each run, for objects that one run, or a number of them, uses up.",
+            "It is called for each run, for objects that one run, or a number of them, uses up.",
         ),
     ]
     neighbours: Annotated[
         "Relation | Sequence[Any] | None",
         Option(
             "which inputs are neighbours: a relation or a list of pairs",
-            more="Such as `queries(10)` or `[([1, 1], [2, 0])]`; by default the relation of a target.",
+            "Such as `queries(10)` or `[([1, 1], [2, 0])]`; by default the relation of a target.",
         ),
     ]
     data: Annotated[Any, Option("D, around which the relation makes the neighbours")]
     outcome: Annotated[
         "Outcome | None",
         Option(
-            "what of an output is released: FILE.py:FUNCTION, or attributes as coef_,intercept_",
-            more="Or a function that turns what the mechanism returns into what is released of it.",
+            "what of an output is released: attributes, as coef_,intercept_, or a function, as FILE.py:FUNCTION",
+            "In Python the function itself, which turns what the mechanism returns into what is released of it.",
             metavar="WHAT",
         ),
     ]
@@ -101,15 +99,15 @@ class MechanismOptions(TypedDict, total=False):
         str,
         Option(
             "what an exception is",
-            "raise",
             '"outcome": a run that raises has the exception\'s class for an outcome; "raise": it ends the check. '
             "Functions run as plain Python with the former.",
+            default="raise",
             choices=("raise", "outcome"),
         ),
     ]
     max_time: Annotated[
         float | str,
-        Option("time for everything, such as 60s or 2m", MAX_TIME, "Compiling is left out.", metavar="TIME"),
+        Option("time for everything, such as 60s or 2m", "Compiling is left out.", default=MAX_TIME, metavar="TIME"),
     ]
 
 
@@ -120,7 +118,7 @@ class ClaimOptions(TypedDict, total=False):
         "Claim | Accountant | float | str | None",
         Option(
             f"the claim, where it is not the mechanism's parameter: {CLAIMS}",
-            more="Or a claim such as `ApproxDP(1.0, 1e-5)`, or a number, the claimed ε in nats; or an accountant of "
+            "In Python also a claim such as `ApproxDP(1.0, 1e-5)`; a number, the claimed ε in nats; or an accountant of "
             "dp-accounting or Opacus, whose whole privacy profile is claimed then. The mechanism keeps the ε that it "
             "has.",
             metavar="CLAIM",
@@ -130,7 +128,7 @@ class ClaimOptions(TypedDict, total=False):
         float | None,
         Option(
             "the claimed δ, and a parameter of that name (default 0)",
-            more="Or what the object itself claims, where it does.",
+            "Where the object itself claims a δ, that is the default.",
             metavar="D",
         ),
     ]
@@ -144,7 +142,7 @@ class EpsilonOptions(TypedDict, total=False):
         float | None,
         Option(
             "the mechanism's ε, and the claim unless `claim` says another (nats)",
-            more="By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.",
+            "By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.",
             metavar="E",
         ),
     ]
@@ -156,9 +154,7 @@ class MachineOptions(TypedDict, total=False):
 
     seed: Annotated[
         int | None,
-        Option(
-            "repeat an earlier run (default: a fresh seed)", more="The same seed gives the same counts.", metavar="N"
-        ),
+        Option("repeat an earlier run (default: a fresh seed)", "The same seed gives the same counts.", metavar="N"),
     ]
     workers: Workers
     cluster: Annotated[
@@ -166,7 +162,7 @@ class MachineOptions(TypedDict, total=False):
         Option(
             "run on a Dask cluster: the address of its scheduler, or local for workers of this machine (`workers` of "
             "them)",
-            more="Or a `distributed.Client`. The same seed gives the same counts there.",
+            "In Python also a `distributed.Client`. The same seed gives the same counts there.",
             metavar="ADDRESS",
         ),
     ]
@@ -178,7 +174,7 @@ class BoundOptions(EpsilonOptions, ClaimOptions, MechanismOptions, MachineOption
 
     alpha: Annotated[
         float,
-        Option("probability of a false alarm", ALPHA, "At most this, however often one looks.", metavar="A"),
+        Option("probability of a false alarm", "At most this, however often one looks.", default=ALPHA, metavar="A"),
     ]
     runs: Runs
     search_runs: SearchRuns
@@ -192,7 +188,7 @@ class CheckOptions(BoundOptions, total=False):
         "str | Attack | None",
         Option(
             "try what an attack proposes first: threshold_testing, table_builder, subset_sum, or FAMILY.GENERATOR",
-            more="Or a function that proposes candidates, see `dpwitness.proposals`. Where nothing else says which "
+            "In Python also a function that proposes candidates, see `dpwitness.proposals`. Where nothing else says which "
             "inputs are neighbours, the family's own relation does.",
             metavar="NAME",
         ),
@@ -203,18 +199,19 @@ class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
     """The parameters of `curve`."""
 
     epsilon: Required[
-        Annotated[float | Sequence[float], Option("the mechanism's ε: one line each (nats)", REQUIRED, metavar="E")]
+        Annotated[
+            float | Sequence[float], Option("the mechanism's ε: one line each (nats)", default=REQUIRED, metavar="E")
+        ]
     ]
     claims: Required[
         Annotated[
             Sequence[float],
-            Option("test ε, both ends included", REQUIRED, "In Python a list of them.", metavar="FROM:TO:STEP"),
+            Option("test ε, both ends included", "In Python a list of them.", default=REQUIRED, metavar="FROM:TO:STEP"),
         ]
     ]
-    method: Annotated[str, Option("the test", "exact", "See `evidence.p_value`.", choices=("exact", "score"))]
+    method: Annotated[str, Option("the test", "See `evidence.p_value`.", default="exact", choices=("exact", "score"))]
     runs: Annotated[
-        int | None,
-        Option("paired confirm runs a line (default: as many as 80 % of ε takes to exclude)", metavar="N"),
+        int | None, Option("paired confirm runs a line (default: as many as 80 % of ε takes to exclude)", metavar="N")
     ]
     search_runs: SearchRuns
     reference: Reference
@@ -225,8 +222,7 @@ class ReplayOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False)
 
     alpha: Annotated[float | None, Option("probability of a false alarm (default: the witness's)", metavar="A")]
     runs: Annotated[
-        int | None,
-        Option("paired runs at most (default: ten times the witness's, and at least 100,000)", metavar="N"),
+        int | None, Option("paired runs at most (default: ten times the witness's, and at least 100,000)", metavar="N")
     ]
 
 
@@ -242,7 +238,7 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
 
     runs: Runs
     search_runs: SearchRuns
-    suppress: Annotated[str | Sequence[str], Option("health checks to leave out", ())]
+    suppress: Annotated[str | Sequence[str], Option("health checks to leave out", default=())]
 
 
 #: Which parameters a function has, and what differs from what they are to `check`.
@@ -310,7 +306,8 @@ def options_of(function: str) -> dict[str, Option]:
 
 def option_in(kind: Any) -> Option:
     """What the annotation of a parameter says of it besides its type."""
-    return next(option for option in _annotated(kind).__metadata__ if isinstance(option, Option))
+    option: Option = _annotated(kind).__metadata__[0]
+    return option
 
 
 def type_in(kind: Any) -> Any:
