@@ -118,9 +118,9 @@ class ClaimOptions(TypedDict, total=False):
         "Claim | Accountant | float | str | None",
         Option(
             f"the claim, where it is not the mechanism's parameter: {CLAIMS}",
-            "In Python also a claim such as `ApproxDP(1.0, 1e-5)`; a number, the claimed ε in nats; or an accountant of "
-            "dp-accounting or Opacus, whose whole privacy profile is claimed then. The mechanism keeps the ε that it "
-            "has.",
+            "In Python also a claim such as `ApproxDP(1.0, 1e-5)`; a number, the claimed ε in nats; or an accountant "
+            "of dp-accounting or Opacus, whose whole privacy profile is claimed then. The mechanism keeps the ε that "
+            "it has.",
             metavar="CLAIM",
         ),
     ]
@@ -188,8 +188,8 @@ class CheckOptions(BoundOptions, total=False):
         "str | Attack | None",
         Option(
             "try what an attack proposes first: threshold_testing, table_builder, subset_sum, or FAMILY.GENERATOR",
-            "In Python also a function that proposes candidates, see `dpwitness.proposals`. Where nothing else says which "
-            "inputs are neighbours, the family's own relation does.",
+            "In Python also a function that proposes candidates, see `dpwitness.proposals`. Where nothing else says "
+            "which inputs are neighbours, the family's own relation does.",
             metavar="NAME",
         ),
     ]
