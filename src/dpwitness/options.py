@@ -8,7 +8,7 @@ Types are in quotes where they take time to import: the command line's help need
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final, Required, TypeAlias, TypedDict, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Required, TypeAlias, TypedDict, get_args, get_origin
 
 if TYPE_CHECKING:
     from dpwitness.claims import Claim
@@ -47,6 +47,11 @@ class Option:
         """The paragraph of the reference."""
         return f"{self.text[0].upper()}{self.text[1:]}. {self.more}".strip()
 
+
+#: What an exception is: the end of everything, or an outcome.
+Errors: TypeAlias = Literal["raise", "outcome"]
+#: The p-values of a curve.
+Method: TypeAlias = Literal["exact", "score"]
 
 #: What all functions take without a name.
 AnyMechanism: TypeAlias = Annotated[
@@ -96,13 +101,13 @@ class MechanismOptions(TypedDict, total=False):
         ),
     ]
     errors: Annotated[
-        str,
+        Errors,
         Option(
             "what an exception is",
             '"outcome": a run that raises has the exception\'s class for an outcome; "raise": it ends the check. '
             "Functions run as plain Python with the former.",
             default="raise",
-            choices=("raise", "outcome"),
+            choices=get_args(Errors),
         ),
     ]
     max_time: Annotated[
@@ -209,7 +214,7 @@ class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
             Option("test ε, both ends included", "In Python a list of them.", default=REQUIRED, metavar="FROM:TO:STEP"),
         ]
     ]
-    method: Annotated[str, Option("the test", "See `evidence.p_value`.", default="exact", choices=("exact", "score"))]
+    method: Annotated[Method, Option("the test", "See `evidence.p_value`.", default="exact", choices=get_args(Method))]
     runs: Annotated[
         int | None, Option("paired confirm runs a line (default: as many as 80 % of ε takes to exclude)", metavar="N")
     ]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self, cast, get_args
 
 from dpwitness.candidate import Candidate
 from dpwitness.checks import brief, number, seconds, whole
@@ -37,7 +37,7 @@ from dpwitness.neighbours import (
     as_relation,
     taken,
 )
-from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME
+from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, Errors
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import Progress, Remote, Runner, default_workers, in_time, on_all_cores, on_cluster
 from dpwitness.targets import target_of
@@ -45,8 +45,6 @@ from dpwitness.targets import target_of
 MOST_WORKERS: Final = 1024
 LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
 LARGEST_SEED: Final = (1 << 128) - 1
-#: What an exception is: the end of everything, or an outcome.
-ERRORS: Final = ("raise", "outcome")
 #: Seconds at least for the first runs, which may import what the others use.
 FIRST_RUNS: Final = 10.0
 #: Pairs that a mechanism is tried on before it is taken for broken.
@@ -147,8 +145,8 @@ class Statement:
     def require_types(self) -> None:
         """Raise `InvalidParameter` for what no other check sees."""
         summary(self.outcome)
-        if not isinstance(self.errors, str) or self.errors not in ERRORS:
-            raise InvalidParameter(f"errors={brief(self.errors)} must be {' or '.join(map(repr, ERRORS))}")
+        if not isinstance(self.errors, str) or self.errors not in get_args(Errors):
+            raise InvalidParameter(f"errors={brief(self.errors)} must be {' or '.join(map(repr, get_args(Errors)))}")
         if self.reference is not None and not isinstance(self.reference, str):
             raise InvalidParameter(
                 f"reference={brief(self.reference)} must be a text, the name that a witness is saved under"

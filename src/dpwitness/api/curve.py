@@ -8,7 +8,7 @@ import numbers
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 from typing_extensions import Unpack
@@ -34,7 +34,7 @@ from dpwitness.mechanisms.claims import as_claim
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.signature import EPSILON_NAMES
 from dpwitness.neighbours import Pair
-from dpwitness.options import AnyMechanism, CurveOptions
+from dpwitness.options import AnyMechanism, CurveOptions, Method
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
 from dpwitness.results.verdict import EARLY
@@ -48,7 +48,6 @@ CURVE_RUNS: Final = 1_500_000
 CLEAR: Final = 7.5  # standard errors; a p-value of 10⁻⁶ takes 4.8
 #: log(1/α) of the bounds that events are chosen by.
 THRESHOLD: Final = math.log(1e6)
-METHODS: Final = ("exact", "score")
 Found = tuple[PValueCurve, str, tuple[str, ...]]  # a line, whether it ended early though whole, and notes
 SUSPICIOUS: Final = 0.01  # a p-value that someone may take for evidence
 
@@ -72,8 +71,8 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
     method = options["method"]
     runs = None if options["runs"] is None else whole("runs", options["runs"], 1, error=BudgetTooSmall)
     effort = Effort.of({**options, "runs": runs or CURVE_RUNS})
-    if not isinstance(method, str) or method not in METHODS:
-        raise InvalidParameter(f"method={brief(method)} must be one of {', '.join(METHODS)}")
+    if not isinstance(method, str) or method not in get_args(Method):
+        raise InvalidParameter(f"method={brief(method)} must be one of {', '.join(get_args(Method))}")
     family = as_claim(options["claim"])
     if family is not None and not is_claim(family):
         raise InvalidParameter(

@@ -49,7 +49,7 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
     that does not take the witness's parameters; else as `check`.
     """
-    witness = as_witness(witness)
+    witness = _as_witness(witness)
     alpha = witness.alpha if options["alpha"] is None else options["alpha"]
     runs, seed = options["runs"], options["seed"]
     effort = Effort.of({**options, "alpha": alpha, "runs": 1 if runs is None else runs})
@@ -96,7 +96,7 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
     """
     if not isinstance(violation, Violation):
         replayed: dict[str, Any] = {name: value for name, value in options.items() if name != "runs"}
-        seen_again = replay(as_witness(violation), mechanism, **replayed)
+        seen_again = replay(_as_witness(violation), mechanism, **replayed)
         if not isinstance(seen_again, Violation):
             raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({seen_again!r})")
         violation = seen_again
@@ -134,7 +134,7 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
     )
 
 
-def as_witness(given: AnyWitness) -> Witness:
+def _as_witness(given: AnyWitness) -> Witness:
     """The witness that is meant. Raises `InvalidWitness` where there is none, and as `Witness.load`."""
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:

@@ -12,8 +12,6 @@ from typing import Any, Final
 from dpwitness.cli.parser import number, seconds, span, threads, whole
 from dpwitness.options import REQUIRED, Option, options_of
 
-#: What every command that runs something takes.
-COMMON: Final = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
 #: What the text of an option is turned into, where it does not stay text.
 KINDS: Final[dict[str, Callable[[str], Any]]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
