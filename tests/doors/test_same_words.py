@@ -173,6 +173,26 @@ def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
         assert field.default == given[field.name].default
 
 
+CALLS = """
+import dpwitness as dpw
+
+dpw.check("svt", epsilon=1.0, neighbours=[([0.0], [1.0])], errors="outcome", max_time="30s")
+dpw.curve("svt", epsilon=[1.0, 2.0], claims=[0.5], method="score")
+dpw.check("svt", epsilom=1.0)
+dpw.bound("svt", epsilon="1")
+dpw.curve("svt", epsilon=1.0)
+dpw.replay("w.json", "svt", errors="skip")
+"""
+
+
+@pytest.mark.campaign
+def test_a_type_checker_knows_the_parameters(tmp_path):
+    (tmp_path / "calls.py").write_text(CALLS)
+    found, _, _ = pytest.importorskip("mypy.api").run(["--strict", str(tmp_path / "calls.py")])
+    errors = re.findall(r"calls\.py:(\d+): error: .*\[([a-z-]+)\]", found)
+    assert errors == [("6", "call-arg"), ("7", "arg-type"), ("8", "call-arg"), ("9", "arg-type")], found
+
+
 # Mechanisms as they are written.
 
 
