@@ -21,7 +21,7 @@ class CellsEstimate:
     joint
         The probability of cell i on D and cell j on D′ in one paired run, at i·k + j; shape (k²,).
     order, log_ratios
-        Of the divergence that is tested, and of the hyperplane that touches it; see `claims.hyperplane`.
+        Of the divergence that is tested, and of the hyperplane that touches it; see `claims.renyi.Hyperplane`.
     against
         The parameter of the claim's family that the bet is best against.
 

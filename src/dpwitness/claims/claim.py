@@ -2,12 +2,10 @@
 
 Let p = P[M(D) ∈ S] and q = P[M(D′) ∈ S]. A claim confines (p, q) to a convex region p ≤ G(q), the intersection of
 half-planes p ≤ slope·q + intercept. A test of one of these half-planes is a test of the claim.
-
-Checks of the numbers that claims are made of.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +14,10 @@ from dpwitness.checks import brief, number
 from dpwitness.errors import InvalidClaim
 
 Floats = NDArray[np.float64]
+
+#: Parameters at most, in nats or in standard deviations: e^700 is nearly the largest double, and two Gaussians 700
+#: standard deviations apart are told apart by one run.
+LARGEST: Final = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,10 @@ class Claim(Protocol):
     A larger parameter allows more: the region of `at(x)` lies in that of `at(y)` for x ≤ y.
     """
 
-    kind: ClassVar[str]  # what `to_json` calls it
-    symbol: ClassVar[str]  # the field's sign for the parameter, such as ε
+    __slots__ = ()
 
+    kind: ClassVar[str]  # its name in JSON
+    symbol: ClassVar[str]  # the field's sign for the parameter, such as ε
     curved: ClassVar[bool]  # whether the best half-plane depends on the estimate: the region is not one half-plane
 
     @property
@@ -67,6 +70,7 @@ class Claim(Protocol):
 
     def __hash__(self) -> int:
         """Claims are values."""
+        return object.__hash__(self)
 
     @property
     def short(self) -> str:
@@ -75,6 +79,7 @@ class Claim(Protocol):
     @property
     def condition(self) -> str:
         """What the family holds fixed, for a sentence about its parameter: " at δ = 1e-05"; empty if nothing."""
+        return ""
 
 
 def in_range(claim: object, name: str, least: float, most: float, *, above: bool = False) -> None:

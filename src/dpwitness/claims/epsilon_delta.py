@@ -1,6 +1,6 @@
-"""(ε, δ)-differential privacy, and its case δ = 0 (Dwork & Roth 2014, Definition 2.4).
+"""(ε, δ)-differential privacy (Dwork & Roth 2014, Definition 2.4), its case δ = 0, and privacy profiles.
 
-Privacy profiles: many pairs (ε, δ) claimed at once (Balle & Wang 2018; Sommer, Meiser & Mohammadi 2019).
+A profile claims many pairs (ε, δ) at once (Balle & Wang 2018; Sommer, Meiser & Mohammadi 2019).
 """
 
 import math
@@ -8,22 +8,20 @@ import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpwitness.checks import brief, number
-from dpwitness.claims.claim import Floats, HalfPlane, points_of, shown
-from dpwitness.claims.regions import LARGEST, Points, PolygonClaim
+from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, points_of, shown
+from dpwitness.claims.regions import Points, PolygonClaim
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidClaim
 
-#: Beyond e^700 a double overflows; no claim of that size says anything.
-LARGEST_EPSILON = 700.0
-
 
 @dataclass(frozen=True, slots=True)
-class ApproxDP(JsonFields):
+class ApproxDP(JsonFields, Claim):
     """(ε, δ)-differential privacy: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for all neighbours and all events S.
 
     Dwork & Roth 2014, Definition 2.4; ε in nats, δ a probability. An event is tested as it is, so no conversion is
@@ -45,7 +43,7 @@ class ApproxDP(JsonFields):
             if not isinstance(value, numbers.Real):
                 raise InvalidClaim(f"{name}={brief(value)} must be a number; other claims are objects, as ZCDP(0.5)")
             object.__setattr__(self, name, number(name, value, InvalidClaim))  # a NumPy scalar is no JSON value
-        if not 0 <= self.epsilon <= LARGEST_EPSILON:
+        if not 0 <= self.epsilon <= LARGEST:
             raise InvalidClaim(f"epsilon={self.epsilon!r} must be a number from 0 to 700")
         if not 0 <= self.delta < 1:
             raise InvalidClaim(f"delta={self.delta!r} must be at least 0 and below 1")
@@ -87,7 +85,6 @@ class ApproxDP(JsonFields):
         return HalfPlane(np.exp(parameters), self.delta)
 
     def __str__(self) -> str:
-        """The claim in the signs of the field."""
         epsilon = f"ε = {shown(self.epsilon)}"
         return epsilon if self.delta == 0 else f"({epsilon}, δ = {shown(self.delta)})"
 
@@ -129,7 +126,7 @@ class PrivacyProfile(PolygonClaim):
                 raise InvalidClaim(
                     f"points: ({epsilon!r}, {delta!r}) must have ε from 0 to 700 and δ from 0 to below 1"
                 )
-        for (_, before), (epsilon, delta) in zip(self.points, self.points[1:], strict=False):
+        for (_, before), (epsilon, delta) in pairwise(self.points):
             if delta > before:
                 raise InvalidClaim(
                     f"points: δ={delta!r} at ε={epsilon!r} is larger than at a smaller ε: δ(ε) must fall"
@@ -143,15 +140,14 @@ class PrivacyProfile(PolygonClaim):
         return np.exp(epsilons), deltas
 
     def __str__(self) -> str:
-        """The claim in the signs of the field."""
         return f"the profile {self._listed}"
 
     @property
     def _listed(self) -> str:
         shown = [f"({epsilon + self.excess:g}, {delta:g})" for epsilon, delta in self.points]
         if len(shown) > 3:
-            shown = [*shown[:2], "…", shown[-1], f"of {len(self.points)} pairs"]
-        return ", ".join(shown).replace("…,", "…").replace(", of", " of")
+            return f"{shown[0]}, {shown[1]}, … {shown[-1]} of {len(shown)} pairs"
+        return ", ".join(shown)
 
     @property
     def short(self) -> str:

@@ -2,9 +2,7 @@
 
 A curved region is the intersection of infinitely many half-planes. A test of any of them is a test of the claim, so
 which one is taken is a matter of power alone; that each contains the region is a matter of validity, and is seen to
-where a claim computes it.
-
-Boundaries that are polygons: a region given by finitely many half-planes, and its family of excess ε.
+where a claim computes it. A polygon is the intersection of finitely many.
 """
 
 import math
@@ -12,14 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
+from typing_extensions import override
 
-from dpwitness.claims.claim import Floats, HalfPlane, in_range
+from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, in_range
 from dpwitness.codec import JsonFields
-
-C = TypeVar("C", bound="CurvedClaim")
 
 #: Points of a boundary at which half-planes are computed: in log-odds of q they are 0.05 apart or closer.
 POINTS: Final = 1024
@@ -78,30 +75,16 @@ class Boundary:
         return int(np.argmin(np.abs(self.contacts.p + self.contacts.q - 1)))
 
 
-class CurvedClaim(JsonFields, ABC):
+class CurvedClaim(JsonFields, Claim, ABC):
     """What claims with a curved boundary share; a claim says how its contacts and half-planes are computed."""
 
     __slots__ = ()
 
     curved: ClassVar[bool] = True
 
-    @property
     @abstractmethod
-    def parameter(self) -> float:
-        """As in `Claim`."""
-
-    @property
-    def condition(self) -> str:
-        """Nothing is held fixed."""
-        return ""
-
-    @abstractmethod
-    def at(self: C, parameter: float) -> C:
-        """As in `Claim`."""
-
-    @abstractmethod
-    def reached(self, p: Any, q: Any) -> Any:
-        """The least parameter of the family that allows (p, q); 0 where all do. Broadcasts."""
+    def at(self, parameter: float) -> Self:
+        """The same family with another parameter."""
 
     @abstractmethod
     def contacts(self) -> Contacts:
@@ -111,16 +94,16 @@ class CurvedClaim(JsonFields, ABC):
     def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
         """The half-planes of `at(x)` for parameters x of shape (k,), or one, and hints of shape (m, k)."""
 
+    @override
     def largest(self, q: float) -> float:
-        """G(q): the largest probability under D that the claim allows where D′ has q."""
         if q <= 0:
             return 0.0
         if self.reached(1.0, q) <= self.parameter:
             return 1.0
         return _root(lambda p: float(self.reached(p, q)) - self.parameter, q, 1.0)
 
+    @override
     def smallest(self, p: float, parameter: float) -> float:
-        """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
         if p <= TINY or self.reached(p, TINY) <= parameter:
             return 0.0
         return _root(lambda q: parameter - float(self.reached(p, q)), TINY, p)
@@ -137,8 +120,8 @@ class CurvedClaim(JsonFields, ABC):
             return HalfPlane(float(slope), float(intercept))
         return HalfPlane(slope, intercept)
 
+    @override
     def half_planes(self, parameters: Floats, p: float | None = None, q: float | None = None) -> HalfPlane:
-        """The half-planes of `at(x)` for every x of an array, as arrays of that shape."""
         values = np.asarray(parameters, np.float64)
         if not values.size:
             return HalfPlane(np.empty(0), np.empty(0))
@@ -179,8 +162,6 @@ def _root(rising: Callable[[float], float], low: float, high: float) -> float:
 
 
 Points = tuple[tuple[float, float], ...]
-
-LARGEST: Final = 700.0
 
 #: Contacts on each side of the polygon.
 PER_SIDE: Final = 48
@@ -235,18 +216,26 @@ class PolygonClaim(CurvedClaim):
         return found
 
     def reached(self, p: Any, q: Any) -> Any:
-        """The least excess that allows (p, q)."""
-        return least_excess(*self.sides(self.points), p, q)
+        """The least x for which slope·e^x·q + intercept ≥ p on all sides; 0 where the sides allow (p, q)."""
+        p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
+        found = np.zeros(p.shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for slope, intercept in zip(*self.sides(self.points), strict=True):
+                over = np.where(p > intercept, np.log((p - intercept) / (slope * q)), 0.0)
+                found = np.maximum(found, np.nan_to_num(over, nan=0.0, posinf=np.inf))
+        return found[()]
 
     def largest(self, q: float) -> float:
         """min(1, slope·e^excess·q + intercept) over all sides."""
         slopes, intercepts = self.sides(self.points)
-        return float(smallest_of(slopes * math.exp(self.excess), intercepts, q))
+        return float(min(np.min(slopes * math.exp(self.excess) * q + intercepts), 1.0))
 
     def smallest(self, p: float, parameter: float) -> float:
         """The least q at which every side allows p, at the excess given."""
         slopes, intercepts = self.sides(self.points)
-        return least_allowed(slopes * math.exp(parameter), intercepts, p)
+        steeper = slopes * math.exp(parameter)
+        rising = steeper > 0
+        return float(min(np.max((p - intercepts[rising]) / steeper[rising], initial=0.0), 1.0))
 
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are slopes and intercepts at no excess."""
@@ -263,34 +252,8 @@ class PolygonClaim(CurvedClaim):
 
 @lru_cache(maxsize=64)
 def _contacts(kind: type[PolygonClaim], points: Points) -> Contacts:
-    return contacts_of(*kind.sides(points))
-
-
-def smallest_of(slopes: Floats, intercepts: Floats, q: Any) -> Any:
-    """min(1, min over the sides of slope·q + intercept). Broadcasts over q."""
-    q = np.asarray(q, np.float64)
-    return np.minimum(np.min(slopes * q[..., None] + intercepts, axis=-1), 1.0)
-
-
-def least_excess(slopes: Floats, intercepts: Floats, p: Any, q: Any) -> Any:
-    """The least x for which slope·e^x·q + intercept ≥ p on all sides; 0 where the sides allow (p, q). Broadcasts."""
-    p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
-    found = np.zeros(p.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for slope, intercept in zip(slopes, intercepts, strict=True):
-            over = np.where(p > intercept, np.log((p - intercept) / (slope * q)), 0.0)
-            found = np.maximum(found, np.nan_to_num(over, nan=0.0, posinf=np.inf))
-    return found[()]
-
-
-def least_allowed(slopes: Floats, intercepts: Floats, p: float) -> float:
-    """The least q that all sides allow at p."""
-    rising = slopes > 0
-    return float(min(np.max((p - intercepts[rising]) / slopes[rising], initial=0.0), 1.0))
-
-
-def contacts_of(slopes: Floats, intercepts: Floats) -> Contacts:
     """Contacts along the boundary min(1, …), with the side of each as hints: its slope and its intercept."""
+    slopes, intercepts = kind.sides(points)
     sides = _sides(np.minimum(slopes, STEEPEST), intercepts)
     if not sides:  # nothing is claimed
         sides = [(1.0, 1.0, 0.0, 1.0)]
@@ -298,16 +261,14 @@ def contacts_of(slopes: Floats, intercepts: Floats) -> Contacts:
     q, hints = [], []
     for slope, intercept, low, high in sides:
         low = max(low, high * LEAST, 1e-305)
-        odds = np.linspace(_log_odds(low), _log_odds(min(high, 1 - 1e-12)), each + 2)[1:-1]
+        ends = np.array([low, min(high, 1 - 1e-12)])
+        first, last = np.log(ends) - np.log1p(-ends)
+        odds = np.linspace(first, last, each + 2)[1:-1]
         q.append(1 / (1 + np.exp(-odds)))
         hints.append(np.tile([[slope], [intercept]], each))
     at, side = np.concatenate(q), np.concatenate(hints, axis=1)
     p = np.minimum(side[0] * at + side[1], 1 - 1e-15)
     return Contacts(at, p, side)
-
-
-def _log_odds(q: float) -> float:
-    return float(np.log(q) - np.log1p(-q))
 
 
 def _sides(slopes: Floats, intercepts: Floats) -> list[tuple[float, float, float, float]]:

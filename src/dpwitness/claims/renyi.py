@@ -1,19 +1,19 @@
-"""Rényi divergences of events, and half-planes that contain all events whose divergence is at most ε.
+"""Rényi differential privacy (Mironov 2017, CSF) and zero-concentrated privacy (Bun & Steinke 2016, TCC).
 
-For p = P[M(D) ∈ S] and q = P[M(D′) ∈ S] the divergence of order α of the two Bernoulli laws is
-D_α(p ‖ q) = log h(p, q)/(α − 1) with h(p, q) = p^α·q^(1−α) + (1 − p)^α·(1 − q)^(1−α) (van Erven & Harremoës 2014,
-IEEE Trans. Inf. Theory 60(7)). By data processing it is at most that of M(D) and M(D′).
+Half-planes that contain all events whose divergence is at most ε. For p = P[M(D) ∈ S] and q = P[M(D′) ∈ S] the
+divergence of order α of the two Bernoulli laws is D_α(p ‖ q) = log h(p, q)/(α − 1) with
+h(p, q) = p^α·q^(1−α) + (1 − p)^α·(1 − q)^(1−α) (van Erven & Harremoës 2014, IEEE Trans. Inf. Theory 60(7)). By data
+processing it is at most that of M(D) and M(D′).
 
 h is jointly convex, so its tangent plane at any point lies below it. With r = p₀/q₀ > 1 > r̄ = (1 − p₀)/(1 − q₀) at that
 point, h(p, q) ≤ e^((α−1)ε) implies
     α(r^(α−1) − r̄^(α−1))·p ≤ (α−1)(r^α − r̄^α)·q + e^((α−1)ε) − α·r̄^(α−1) + (α−1)·r̄^α,
 whatever r and r̄ are: how well a contact is computed decides power, never validity.
 
-Supporting hyperplanes of the pairs of distributions over k cells that a bound of a Rényi divergence allows.
-
-Let P and Q be the laws of the cell that M(D) and M(D′) fall into. Rényi divergences are jointly quasi-convex and fall
-under data processing (van Erven & Harremoës 2014, IEEE Trans. Inf. Theory 60(7), Theorems 13 and 9), so the pairs of
-P and Q that a bound of D_α(M(D) ‖ M(D′)) allows are a convex region. For an order α > 1 they have
+Hyperplanes that contain all pairs of distributions over k cells whose divergence is at most ε. Let P and Q be the laws
+of the cell that M(D) and M(D′) fall into. Rényi divergences are jointly quasi-convex and fall under data processing
+(van Erven & Harremoës 2014, Theorems 13 and 9), so the pairs of P and Q that a bound of D_α(M(D) ‖ M(D′)) allows are a
+convex region. For an order α > 1 they have
     Σ P_i^α·Q_i^(1−α) ≤ e^((α−1)·D_α),
 and the tangent of that sum at likelihood ratios r_i lies below it: by the weighted means of arithmetic and geometry,
     α·r_i^(α−1)·P_i − (α−1)·r_i^α·Q_i ≤ P_i^α·Q_i^(1−α)
@@ -21,10 +21,6 @@ cell by cell, whatever r_i > 0 is. So where D_α is at most ε
     Σ a_i·P_i − Σ b_i·Q_i ≤ c  with  a_i = α·r_i^(α−1),  b_i = (α−1)·r_i^α,  c = e^((α−1)·ε).
 How well the ratios are known decides power, never validity. The order 1 is the limit, the Kullback-Leibler divergence:
 a_i = 1 + log r_i, b_i = r_i, c = ε, by P_i·log(P_i/Q_i) ≥ (1 + log r_i)·P_i − r_i·Q_i.
-
-Rényi differential privacy (Mironov 2017, CSF).
-
-Zero-concentrated differential privacy (Bun & Steinke 2016, TCC).
 """
 
 import math
@@ -34,7 +30,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeGuard
 
 import numpy as np
 
-from dpwitness.claims.claim import Claim, Floats, HalfPlane, in_range, shown
+from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, in_range, shown
 from dpwitness.claims.regions import LEAST_LOG_ODDS, POINTS, TINY, Contacts, CurvedClaim
 
 #: Halvings of the interval in which the log-odds of a contact's p lie.
@@ -80,11 +76,11 @@ def contacts_at(order: Any, epsilon: Any, q_log_odds: Floats) -> tuple[Floats, F
     return np.minimum(np.exp(np.exp(x) - np.logaddexp(0, -q_log_odds)), 1.0), x, minus_y
 
 
-def log_odds_below(epsilon: float, points: int) -> Floats:
+def log_odds_below(epsilon: float) -> Floats:
     """Log-odds of q at which D_α can reach ε at all, that is q < e^−ε; ascending."""
     highest = -np.log(np.expm1(np.maximum(epsilon, 1e-12)))  # of e^−ε
     top = min(float(highest), HIGHEST - 2) - 1e-6
-    return np.linspace(min(LEAST_LOG_ODDS, top - 30), top, points)
+    return np.linspace(min(LEAST_LOG_ODDS, top - 30), top, POINTS)
 
 
 def planes_of(order: Any, epsilon: Any, x: Any, y: Any) -> HalfPlane:
@@ -183,7 +179,6 @@ class Hyperplane:
 #: Orders of divergences that are tried on cells.
 ORDERS: Final = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)
 LARGEST_ORDER: Final = 1e6
-LARGEST_EPSILON: Final = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +204,7 @@ class RenyiDP(CurvedClaim):
 
     def __post_init__(self) -> None:
         in_range(self, "alpha", 1.0, LARGEST_ORDER, above=True)
-        in_range(self, "epsilon", 0.0, LARGEST_EPSILON)
+        in_range(self, "epsilon", 0.0, LARGEST)
 
     @property
     def parameter(self) -> float:
@@ -230,12 +225,12 @@ class RenyiDP(CurvedClaim):
         return (self.alpha, *(order for order in ORDERS if order < self.alpha))
 
     def largest_divergence(self, order: float, parameter: float) -> float:
-        """ε up to the order α; nothing is said of larger ones. As in `claims.hyperplane.DivergenceClaim`."""
+        """ε up to the order α; nothing is said of larger ones."""
         return parameter if order <= self.alpha else math.inf
 
     def contacts(self) -> Contacts:
         """Points of D_α(p ‖ q) = ε; the hints are logarithms of log(p/q) and −log((1−p)/(1−q))."""
-        at = log_odds_below(self.epsilon, POINTS)
+        at = log_odds_below(self.epsilon)
         p, *hints = contacts_at(self.alpha, self.epsilon, at)
         return Contacts(np.exp(-np.logaddexp(0, -at)), p, np.array(hints))
 
@@ -245,7 +240,6 @@ class RenyiDP(CurvedClaim):
         return planes_of(self.alpha, parameters, x, -minus_y)
 
     def __str__(self) -> str:
-        """The claim in the signs of the field."""
         return f"Rényi ε = {shown(self.epsilon)} at α = {shown(self.alpha)}"
 
     @property
@@ -259,7 +253,6 @@ class RenyiDP(CurvedClaim):
         return f" at α = {shown(self.alpha)}"
 
 
-LARGEST: Final = 700.0
 #: Orders α − 1 that are tried: the largest of D_α/α lies near 1 for clear violations, far out for small ones.
 ORDERS_MINUS_ONE: Final = np.geomspace(1e-4, 1e7, 56)
 #: Orders of divergences that are tried on cells.
@@ -320,16 +313,15 @@ class ZCDP(CurvedClaim):
         return CELL_ORDERS
 
     def largest_divergence(self, order: float, parameter: float) -> float:
-        """ρ·α. As in `claims.hyperplane.DivergenceClaim`."""
+        """ρ·α."""
         return math.nextafter(parameter * order, math.inf)
 
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are logarithms of α − 1, log(p/q) and −log((1−p)/(1−q))."""
-        at = log_odds_below(self.rho, POINTS)
-        logs = np.log(_ratios())
+        at = log_odds_below(self.rho)
         # In each row of q the gap at which D_α/α is ρ, and there the order that binds.
         rho = np.log(max(self.rho, 1e-12))
-        orders = [np.interp(rho, row, order) for row, order in zip(logs, _orders(), strict=True)]
+        orders = [np.interp(rho, row, order) for order, row in zip(*_surface(), strict=True)]
         order = 1 + np.exp(np.interp(at, Q_NODES, orders))
         p, *hints = contacts_at(order, self.rho * order, at)
         return Contacts(np.exp(-np.logaddexp(0, -at)), p, np.array([np.log(order - 1), *hints]))
@@ -341,7 +333,6 @@ class ZCDP(CurvedClaim):
         return planes_of(order, np.asarray(parameters, np.float64) * order, x, -minus_y)
 
     def __str__(self) -> str:
-        """The claim in the signs of the field."""
         return f"ρ = {self.rho:g}"
 
     @property
@@ -376,7 +367,7 @@ def _roughly(p: Floats, q: Floats) -> Floats:
 
 @cache
 def _surface() -> tuple[Floats, Floats]:
-    """Binding orders, as log(α − 1), and their D_α/α, at every q and gap; of shape (q, gaps) each."""
+    """Binding orders, as log(α − 1), and log(D_α/α), rising in the gap, at every q and gap; of shape (q, gaps) each."""
     odds = Q_NODES[:, None] + GAPS
     p, q = 1 / (1 + np.exp(-np.minimum(odds, HIGHEST))), 1 / (1 + np.exp(-Q_NODES))[:, None]
     flat = [part.ravel() for part in np.broadcast_arrays(p, q)]
@@ -385,13 +376,5 @@ def _surface() -> tuple[Floats, Floats]:
         for start in range(0, len(flat[0]), PIECE)
     ]
     orders, ratios = (np.concatenate(part).reshape(p.shape) for part in zip(*pieces, strict=True))
-    return orders, ratios
-
-
-def _orders() -> Floats:
-    return _surface()[0]
-
-
-def _ratios() -> Floats:
-    """D_α/α, rising in the gap; rounding may leave steps down."""
-    return np.maximum.accumulate(np.maximum(_surface()[1], 1e-300), axis=1)
+    # Rounding may leave steps down.
+    return orders, np.log(np.maximum.accumulate(np.maximum(ratios, 1e-300), axis=1))

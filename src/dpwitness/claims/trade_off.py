@@ -1,7 +1,4 @@
-"""Gaussian differential privacy (Dong, Roth & Su 2022, JRSS-B 84(1)).
-
-f-differential privacy: a claim stated as a trade-off function (Dong, Roth & Su 2022, JRSS-B 84(1)).
-"""
+"""Gaussian and f-differential privacy: claims stated as trade-off functions (Dong, Roth & Su 2022, JRSS-B 84(1))."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -13,12 +10,10 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dpwitness.checks import number
-from dpwitness.claims.claim import Floats, HalfPlane, in_range, points_of
+from dpwitness.claims.claim import LARGEST, Floats, HalfPlane, in_range, points_of
 from dpwitness.claims.regions import POINTS, Contacts, CurvedClaim, Points, PolygonClaim
 from dpwitness.errors import InvalidClaim
 
-#: Two Gaussians 700 standard deviations apart are told apart by one run.
-LARGEST: Final = 700.0
 #: Contacts lie between Φ(−7 − μ) and Φ(7).
 FARTHEST: Final = 7.0
 #: Logarithms of slopes at most: beyond them a double overflows.
@@ -94,7 +89,6 @@ class GaussianDP(CurvedClaim):
         return HalfPlane(np.exp(log_slope) * (1 + error), intercept)
 
     def __str__(self) -> str:
-        """The claim in the signs of the field."""
         return f"μ = {self.mu:g}"
 
     @property
@@ -142,7 +136,6 @@ class TradeOff(PolygonClaim):
         return slopes, np.maximum(intercepts + 1e-15, 0.0)
 
     def __str__(self) -> str:
-        """The claim in the signs of the field."""
         more = f", excess ε = {self.excess:g}" if self.excess else ""
         return f"the trade-off function with f(0.05) = {1 - self.at(0.0).largest(0.05):.4g}{more}"
 
@@ -218,15 +211,15 @@ def _below(f: Callable[[float], float]) -> Points:
 
 def _corners(a: Floats, y: Floats, slopes: Floats) -> list[tuple[float, float]]:
     """Where the lines of the neighbouring intervals meet, an interval at a time; its ends where they do not."""
-    corners = [(0.0, max(float(y[1] - slopes[1] * a[1]), 0.0))]
-    for i in range(1, len(slopes) - 1):
-        before, behind = slopes[i - 1], slopes[i + 1]
-        width, height = a[i + 1] - a[i], y[i + 1] - y[i]
-        bend = behind - before
-        # From the left end along `before`, to the right end along `behind`.
-        across = np.clip((behind * width - height) / bend, 0.0, width) if bend > 0 else 0.0
-        lower = min(y[i] + before * across, y[i + 1] - behind * (width - across))
-        corners += [(float(a[i] + across), max(float(lower) - LOST, 0.0))]
+    width, height = np.diff(a)[1:-1], np.diff(y)[1:-1]
+    before, behind = slopes[:-2], slopes[2:]
+    bend = behind - before
+    # From the left end along `before`, to the right end along `behind`.
+    meets = np.divide(behind * width - height, bend, out=np.zeros_like(bend), where=bend > 0)
+    across = np.clip(meets, 0.0, width)
+    lower = np.minimum(y[1:-2] + before * across, y[2:-1] - behind * (width - across))
+    first = (0.0, max(float(y[1] - slopes[1] * a[1]), 0.0))
+    corners = [first, *zip((a[1:-2] + across).tolist(), np.maximum(lower - LOST, 0.0).tolist(), strict=True)]
     fall, rest = -float(slopes[-2]), float(y[-2])
     zero = float(a[-2]) + rest / fall if fall > 0 else math.inf
     return [*corners, *([(zero, 0.0)] if zero < 1 else []), (1.0, 0.0)]

@@ -6,9 +6,11 @@ from dpwitness.events.event import (
     Counted,
     Event,
     Noun,
+    Partition,
     Thresholds,
     codes_in,
     event_from_json,
+    is_partition,
     register_event,
     thresholds_of,
     widen,
@@ -16,7 +18,7 @@ from dpwitness.events.event import (
 from dpwitness.events.features import FEATURES, Feature, FeatureEvent
 from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
-from dpwitness.events.scores import Cells, Partition, ScoreThreshold, is_partition
+from dpwitness.events.scores import Cells, ScoreThreshold
 
 __all__ = [
     "FEATURES",

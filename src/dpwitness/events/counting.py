@@ -1,19 +1,18 @@
-"""Compiled membership kernels: arrays and numbers only, no checks; `events` owns shapes and types.
+"""Outcomes counted in events: compiled kernels of membership, many events together, and events within each other.
 
-Which outcomes lie in each of many events, counted together: single entries between ends are most of a portfolio.
-
-Events that lie within each other, counted together: to place a cut well where it decides.
+The kernels take arrays and numbers only and check nothing; the events own shapes and types.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.events.encoding import Rows
-from dpwitness.events.event import Event, thresholds_of
+from dpwitness.events.event import Event, Partition, thresholds_of
 from dpwitness.events.intervals import Interval, Outside
 from dpwitness.jit import compiled, inlined
 
@@ -150,38 +149,29 @@ def cells_of(events: Sequence[Event], x: Rows, y: Rows) -> NDArray[np.int64]:
 
 def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
     """Whether each row lies in each event; shape (events, rows)."""
-    found = np.empty((len(events), len(rows)), np.bool_)
+    members = np.empty((len(events), len(rows)), np.bool_)
     single: list[int] = []
     ends: list[tuple[int, float, float, bool]] = []
-    for k, (event, interval) in enumerate(_intervals(events)):
-        if interval is None:
-            found[k] = event.contains(rows)
-        else:
+    for k, event in enumerate(events):
+        interval = event.interval if isinstance(event, Outside) else event
+        if isinstance(interval, Interval):
             single.append(k)
             ends.append((interval.coordinate, interval.low, interval.high, interval is not event))
+        else:
+            members[k] = event.contains(rows)
     if single:
         columns, low, high, outside = (np.array(part)[:, None] for part in zip(*ends, strict=True))
         absent = np.full((len(rows), 1), np.nan)  # what an entry behind the row is
         values = np.hstack([rows, absent]).T[np.minimum(columns[:, 0], rows.shape[1])]
         # As `Interval.contains`: half-open, and an end of +inf is no end. NaN compares false.
-        found[single] = ((values >= low) & ((values < high) | (high == np.inf))) ^ outside
-    return found
-
-
-def _intervals(events: Sequence[Event]) -> Iterator[tuple[Event, Interval | None]]:
-    """Each event, and the interval that it is, or that it is the outside of."""
-    for event in events:
-        if isinstance(event, Outside):
-            yield event, event.interval
-        else:
-            yield event, event if isinstance(event, Interval) else None
+        members[single] = ((values >= low) & ((values < high) | (high == np.inf))) ^ outside
+    return members
 
 
 def around(event: Event, rows: Rows, factors: Sequence[float]) -> list[Event]:
     """Events like this one that hold so many times as many of the rows, each within the next; `factors` rise.
 
-    Of the nested events that it is one of (`thresholds_of`). Fewer, perhaps none, where values repeat or are too few;
-    none where it is none of nested ones.
+    Fewer, perhaps none, where values repeat or are too few; none where it is none of nested events (`thresholds_of`).
     """
     inside = event.contains(rows)
     hits = int(np.count_nonzero(inside))
@@ -196,7 +186,7 @@ def around(event: Event, rows: Rows, factors: Sequence[float]) -> list[Event]:
 
 
 @dataclass(frozen=True, slots=True)
-class Nested:
+class Nested(Partition):
     """Several events, each within the next, as the partition that they make; it is counted and never written.
 
     Cell j holds the outcomes that lie in j of them.
@@ -205,27 +195,27 @@ class Nested:
     events: tuple[Event, ...]
 
     @property
+    @override
     def cells(self) -> int:
-        """As in `Partition`."""
         return len(self.events) + 1
 
     @property
     def inside(self) -> NDArray[np.bool_]:
-        """As in `Partition`: of the largest event."""
+        """The cells of the largest event."""
         return np.arange(self.cells) > 0
 
     @property
+    @override
     def width(self) -> int:
-        """As in `Event`."""
         return max(event.width for event in self.events)
 
+    @override
     def cell_of(self, rows: Rows) -> NDArray[np.int64]:
-        """As in `Partition`."""
-        found = np.zeros(len(rows), np.int64)
+        cells = np.zeros(len(rows), np.int64)
         for event in self.events:
-            found += event.contains(rows)
-        return found
+            cells += event.contains(rows)
+        return cells
 
+    @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """As in `Event`: the largest event."""
         return self.events[-1].contains(rows)

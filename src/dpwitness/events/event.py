@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,28 @@ class Counted(Protocol):
 
         `rows` has the shape (n, any width); entries beyond its width are absent. The answer has the shape (n,).
         """
+
+
+class Partition(Counted, Protocol):
+    """A set that is made of some of the cells of a partition, of which all are counted."""
+
+    __slots__ = ()
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Which of the cells the set is made of; shape (cells,)."""
+
+    def cell_of(self, rows: Rows) -> NDArray[np.int64]:
+        """The number of the cell that each outcome lies in, from 0; shape (n,)."""
+
+
+def is_partition(event: Counted) -> TypeGuard[Partition]:
+    """Whether a set is made of cells that are counted."""
+    return callable(getattr(event, "cell_of", None))
 
 
 class Event(Counted, Protocol):

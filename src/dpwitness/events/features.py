@@ -1,14 +1,11 @@
-"""What one or two entries show beside their own values: differences, order, residues, the bits of a float.
+"""Features of an outcome: numbers computed from its entries, in which it may show what no entry shows alone.
 
-What all entries of an outcome show together: sums, extremes and their places, lengths, counts of a value.
-
-Features of an outcome: numbers computed from its entries, in which it may show what no entry shows alone.
+One or two entries show differences, order, residues and the bits of a float beside their own values; all together show
+sums, extremes and their places, lengths and counts of a value.
 
 A feature has a name, the columns that it looks at, and for some a number. `FEATURES` holds the kinds by name: functions
 of a whole block of rows, with their text for people. Where a feature has no value (an entry that it needs is absent, or
 is no number) it is NaN, and no event of it holds.
-
-Outcomes by a feature: its value lies in an interval, or is one of a few.
 """
 
 import math
@@ -42,9 +39,43 @@ from dpwitness.events.intervals import Interval
 from dpwitness.events.outcome_set import LISTED, OutcomeSet
 
 #: Residues are rounded to so many digits of their modulus: sums of decimal fractions miss multiples by a little.
-RESIDUE_DIGITS = 9
+RESIDUE_DIGITS: Final = 9
 #: The bits of a float behind the leading one.
-MANTISSA = 52
+MANTISSA: Final = 52
+
+#: From rows of shape (n, number of entries), and the number of the feature, its values of shape (n,).
+Compute = Callable[[Rows, float], Rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of feature: what it computes from the rows of the entries that it looks at, and how it is said."""
+
+    compute: Compute
+    #: "{0}" and "{1}" stand for the entries, "{number}" for the number, "{all}" for the first so many entries.
+    text: str
+    #: How many entries it looks at; None: the first so many, as its one column number says.
+    entries: int | None
+    #: Whether it needs a number: "" none, "value" of an entry, "positive", or "power" of two.
+    number: str
+    #: Whether its values are whole numbers.
+    whole: bool
+
+
+#: The kinds by name.
+FEATURES: Final[dict[str, Kind]] = {}
+
+
+def _feature(
+    name: str, text: str, entries: int | None, *, number: str = "", whole: bool = False
+) -> Callable[[Compute], Compute]:
+    """Add a kind of feature to `FEATURES`."""
+
+    def add(compute: Compute) -> Compute:
+        FEATURES[name] = Kind(compute=compute, text=text, entries=entries, number=number, whole=whole)
+        return compute
+
+    return add
 
 
 def numbers(entries: Rows) -> Rows:
@@ -59,34 +90,36 @@ def numbers(entries: Rows) -> Rows:
     return entries
 
 
-def difference(entries: Rows, number: float) -> Rows:
-    """First entry − second entry."""
+@_feature("difference", "{0} − {1}", 2)
+def _difference(entries: Rows, number: float) -> Rows:
     return numbers(entries[:, 0]) - numbers(entries[:, 1])
 
 
-def sum_of_two(entries: Rows, number: float) -> Rows:
-    """First entry + second entry."""
+@_feature("sum of two", "{0} + {1}", 2)
+def _sum_of_two(entries: Rows, number: float) -> Rows:
     return numbers(entries[:, 0]) + numbers(entries[:, 1])
 
 
-def ratio(entries: Rows, number: float) -> Rows:
-    """First entry / second entry."""
+@_feature("ratio", "{0} / {1}", 2)
+def _ratio(entries: Rows, number: float) -> Rows:
     return numbers(entries[:, 0]) / numbers(entries[:, 1])
 
 
-def order(entries: Rows, number: float) -> Rows:
-    """−1, 0, 1: the first entry is below, equal to, above the second; of what is no number, equality has a meaning."""
+@_feature("order", "sign of {0} − {1}", 2, whole=True)
+def _order(entries: Rows, number: float) -> Rows:
+    # Of the entries themselves: for what is no number, equality has a meaning.
     first, second = entries.T
     absent = np.isnan(first) | np.isnan(second)
     return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))
 
 
-def present(entries: Rows, number: float) -> Rows:
-    """1 where the entry is there, 0 where it is absent."""
+@_feature("present", "presence of {0}", 1, whole=True)
+def _present(entries: Rows, number: float) -> Rows:
     return (~np.isnan(entries[:, 0])).astype(np.float64)
 
 
-def residue(entries: Rows, number: float) -> Rows:
+@_feature("residue", "{0} modulo {number}", 1, number="positive")
+def _residue(entries: Rows, number: float) -> Rows:
     """The entry modulo a number m, in [0, m)."""
     column = numbers(entries[:, 0])
     decimals = RESIDUE_DIGITS - int(np.ceil(np.log10(number)))
@@ -110,7 +143,8 @@ def _zeros(significand: NDArray[np.int64]) -> Rows:
     return np.frexp((significand & -significand).astype(np.float64))[1].astype(np.float64) - 1
 
 
-def power_of_two(entries: Rows, number: float) -> Rows:
+@_feature("power of two", "exponent of the largest power of 2 that divides {0}", 1, whole=True)
+def _power_of_two(entries: Rows, number: float) -> Rows:
     """The largest e with the entry a multiple of 2^e; none for 0.
 
     Floating-point noise added to x ends on the grid of the last bits of x and of the sum (Mironov 2012, "On
@@ -120,13 +154,15 @@ def power_of_two(entries: Rows, number: float) -> Rows:
     return np.where(usable, _zeros(significand) + exponent, np.nan)
 
 
-def trailing_zeros(entries: Rows, number: float) -> Rows:
+@_feature("trailing zeros", "trailing zero bits of {0}", 1, whole=True)
+def _trailing_zeros(entries: Rows, number: float) -> Rows:
     """How many of the 53 bits of the entry's significand are zeros at its end; none for 0."""
     significand, _, usable = _significand(numbers(entries[:, 0]))
     return np.where(usable, _zeros(significand), np.nan)
 
 
-def low_bits(entries: Rows, number: float) -> Rows:
+@_feature("low bits", "last {number} bits of {0}", 1, number="power", whole=True)
+def _low_bits(entries: Rows, number: float) -> Rows:
     """The last so many bits of the entry's significand, as a whole number; none for 0."""
     significand, _, usable = _significand(numbers(entries[:, 0]))
     return np.where(usable, significand & ((1 << int(number)) - 1), np.nan)
@@ -137,7 +173,8 @@ def _columns(entries: Rows) -> Rows:
     return np.ascontiguousarray(numbers(entries).T)
 
 
-def total(entries: Rows, number: float) -> Rows:
+@_feature("sum", "sum of {all}", None)
+def _sum(entries: Rows, number: float) -> Rows:
     """The sum of the numbers; none where there is no number."""
     columns = _columns(entries)
     absent = np.isnan(columns)
@@ -148,13 +185,13 @@ def total(entries: Rows, number: float) -> Rows:
     return sums
 
 
-def largest(entries: Rows, number: float) -> Rows:
-    """The largest number."""
+@_feature("largest", "largest of {all}", None)
+def _largest(entries: Rows, number: float) -> Rows:
     return np.asarray(np.fmax.reduce(_columns(entries), axis=0))
 
 
-def smallest(entries: Rows, number: float) -> Rows:
-    """The smallest number."""
+@_feature("smallest", "smallest of {all}", None)
+def _smallest(entries: Rows, number: float) -> Rows:
     return np.asarray(np.fmin.reduce(_columns(entries), axis=0))
 
 
@@ -166,94 +203,38 @@ def _place(columns: Rows, wanted: Rows) -> Rows:
     return places
 
 
-def place_of_largest(entries: Rows, number: float) -> Rows:
-    """The place, from 1, of the largest number, of several the first."""
+@_feature("place of largest", "place of the largest of {all}", None, whole=True)
+def _place_of_largest(entries: Rows, number: float) -> Rows:
     columns = _columns(entries)
     return _place(columns, np.fmax.reduce(columns, axis=0))
 
 
-def place_of_smallest(entries: Rows, number: float) -> Rows:
-    """The place, from 1, of the smallest number, of several the first."""
+@_feature("place of smallest", "place of the smallest of {all}", None, whole=True)
+def _place_of_smallest(entries: Rows, number: float) -> Rows:
     columns = _columns(entries)
     return _place(columns, np.fmin.reduce(columns, axis=0))
 
 
-def length(entries: Rows, number: float) -> Rows:
-    """How many entries are there."""
+@_feature("length", "number of {all} present", None, whole=True)
+def _length(entries: Rows, number: float) -> Rows:
     return np.asarray(np.count_nonzero(~np.isnan(entries), axis=1), np.float64)
 
 
-def different(entries: Rows, number: float) -> Rows:
-    """How many different entries are there."""
+@_feature("different", "number of different {all}", None, whole=True)
+def _different(entries: Rows, number: float) -> Rows:
     values = np.sort(entries, axis=1)  # NaN goes last
     changes = (values[:, 1:] != values[:, :-1]) & ~np.isnan(values[:, 1:])
     return np.asarray(np.count_nonzero(changes, axis=1) + (~np.isnan(values[:, 0])), np.float64)
 
 
-def count(entries: Rows, number: float) -> Rows:
-    """How many entries equal a value."""
+@_feature("count", "number of {all} equal to {number}", None, number="value", whole=True)
+def _count(entries: Rows, number: float) -> Rows:
     return np.asarray(np.count_nonzero(entries == number, axis=1), np.float64)
 
 
-def first_place(entries: Rows, number: float) -> Rows:
-    """The place, from 1, of the first entry that equals a value; none where no entry does."""
+@_feature("first place", "place of the first of {all} equal to {number}", None, number="value", whole=True)
+def _first_place(entries: Rows, number: float) -> Rows:
     return _place(np.ascontiguousarray(entries.T), np.full(len(entries), number))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """A kind of feature: what it computes from the rows of the entries that it looks at, and how it is said.
-
-    `compute(entries, number)` takes rows of shape (n, number of entries) and gives shape (n,).
-    """
-
-    compute: Callable[[Rows, float], Rows]
-    #: "{0}" and "{1}" stand for the entries, "{number}" for the number, "{all}" for the first so many entries.
-    text: str
-    #: How many entries it looks at; None: the first so many, as its one column number says.
-    entries: int | None
-    #: Whether it needs a number: "" none, "value" of an entry, "positive", or "power" of two.
-    number: str = ""
-    #: Whether its values are whole numbers.
-    whole: bool = False
-
-
-FEATURES: Final[dict[str, Kind]] = {
-    "difference": Kind(compute=difference, text="{0} − {1}", entries=2),
-    "sum of two": Kind(compute=sum_of_two, text="{0} + {1}", entries=2),
-    "ratio": Kind(compute=ratio, text="{0} / {1}", entries=2),
-    "order": Kind(compute=order, text="sign of {0} − {1}", entries=2, whole=True),
-    "present": Kind(compute=present, text="presence of {0}", entries=1, whole=True),
-    "residue": Kind(compute=residue, text="{0} modulo {number}", entries=1, number="positive"),
-    "power of two": Kind(
-        compute=power_of_two, text="exponent of the largest power of 2 that divides {0}", entries=1,
-        whole=True,
-    ),
-    "trailing zeros": Kind(
-        compute=trailing_zeros, text="trailing zero bits of {0}", entries=1, whole=True
-    ),
-    "low bits": Kind(
-        compute=low_bits, text="last {number} bits of {0}", entries=1, number="power", whole=True
-    ),
-    "sum": Kind(compute=total, text="sum of {all}", entries=None),
-    "largest": Kind(compute=largest, text="largest of {all}", entries=None),
-    "smallest": Kind(compute=smallest, text="smallest of {all}", entries=None),
-    "place of largest": Kind(
-        compute=place_of_largest, text="place of the largest of {all}", entries=None, whole=True
-    ),
-    "place of smallest": Kind(
-        compute=place_of_smallest, text="place of the smallest of {all}", entries=None, whole=True
-    ),
-    "length": Kind(compute=length, text="number of {all} present", entries=None, whole=True),
-    "different": Kind(compute=different, text="number of different {all}", entries=None, whole=True),
-    "count": Kind(
-        compute=count, text="number of {all} equal to {number}", entries=None, number="value", whole=True
-    ),
-    "first place": Kind(
-        compute=first_place, text="place of the first of {all} equal to {number}", entries=None,
-        number="value", whole=True,
-    ),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,15 +259,14 @@ class Feature(JsonFields):
         number("number", self.number)
         if len(self.columns) != (kind.entries or 1) or len(set(self.columns)) != len(self.columns):
             raise InvalidParameter(f"columns={self.columns!r}: {self.name} needs {kind.entries or 1}, each once")
-        right = {
-            "": math.isnan(self.number),
-            "value": not math.isnan(self.number),
-            "positive": 0 < self.number <= LARGEST,
-            "power": self.number in range(1, 53),
-        }
-        if not right[kind.number]:
-            wanted = {"": "no number", "value": "a value", "positive": "a positive number", "power": "1 to 52 bits"}
-            raise InvalidParameter(f"number={self.number!r}: {self.name} needs {wanted[kind.number]}")
+        right, what = {
+            "": (math.isnan(self.number), "no number"),
+            "value": (not math.isnan(self.number), "a value"),
+            "positive": (0 < self.number <= LARGEST, "a positive number"),
+            "power": (self.number in range(1, 53), "1 to 52 bits"),
+        }[kind.number]
+        if not right:
+            raise InvalidParameter(f"number={self.number!r}: {self.name} needs {what}")
 
     @property
     def kind(self) -> Kind:
@@ -360,13 +340,13 @@ class FeatureEvent(JsonFields, Event):
 
     def thresholds(self) -> "Sequence[Thresholds[FeatureEvent]]":
         """Values of the feature at least t, and at most −t; none for a list of values."""
-        if not isinstance(self.within, Interval):
-            return ()
-        return tuple(self._cut(lower) for lower in (True, False))
+        return (
+            tuple(map(self._of_values, Interval(coordinate=0).thresholds()))
+            if isinstance(self.within, Interval)
+            else ()
+        )
 
-    def _cut(self, lower: bool) -> "Thresholds[FeatureEvent]":
-        """Values at least t, unless `lower` values at most −t."""
-        part = Interval(coordinate=0).thresholds()[0 if lower else 1]
+    def _of_values(self, part: Thresholds[Interval]) -> "Thresholds[FeatureEvent]":
         return Thresholds(
             value=lambda rows: part.value(self.feature.values(rows)[:, None]),
             above=lambda t: FeatureEvent(feature=self.feature, within=part.above(t)),
@@ -386,12 +366,9 @@ class FeatureEvent(JsonFields, Event):
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         low, high, whole = self._ends()
-        said = self._said(low, high, noun) if not math.isnan(low) else None
-        if said is not None:
-            return said
-        named = self._named(noun, label)
-        if named is not None:
-            return named
+        phrase = self._phrase(low, high, noun) or self._place_phrase(noun, label)
+        if phrase is not None:
+            return phrase
         subject = self.feature.describe(noun, label)
         if math.isnan(low):
             values = self.within.rows[:, 0].tolist() if isinstance(self.within, OutcomeSet) else []
@@ -404,18 +381,15 @@ class FeatureEvent(JsonFields, Event):
         least, most = number_text(low), ("up to " if whole else "below ") + number_text(high)
         return f"{subject} {most}" if low == -np.inf else f"{subject} from {least} to {most.removeprefix('up to ')}"
 
-    def _named(self, noun: str, label: Label | None) -> str | None:
+    def _place_phrase(self, noun: str, label: Label | None) -> str | None:
         """A place that the feature finds, by the name of the entry there; None for other features."""
         kind, names = self.feature.name, as_noun(noun).places
         if not names or "place" not in kind:
             return None
-        found = np.flatnonzero(self.within.contains(np.arange(1.0, self.width + 1)[:, None])).tolist()
-        listed = " or ".join(place_text(c, noun) for c in found)
-        what = (
-            kind.removeprefix("place of ")
-            if kind != "first place"
-            else f"first equal to {self.feature.number_text(label)}"
-        )
+        columns = np.flatnonzero(self.within.contains(np.arange(1.0, self.width + 1)[:, None])).tolist()
+        listed = " or ".join(place_text(c, noun) for c in columns)
+        first = f"first equal to {self.feature.number_text(label)}"
+        what = first if kind == "first place" else kind.removeprefix("place of ")
         return f"the {what} of {places_text(self.width, noun)} is {listed or 'none'}"
 
     def _ends(self) -> tuple[float, float, bool]:
@@ -431,8 +405,10 @@ class FeatureEvent(JsonFields, Event):
             return low, high, low == high
         return np.ceil(low), np.ceil(high) - 1, True
 
-    def _said(self, low: float, high: float, noun: str) -> str | None:
-        """Orders, presence and divisibility have words of their own; None for all others."""
+    def _phrase(self, low: float, high: float, noun: str) -> str | None:
+        """Orders, presence and divisibility have words of their own; None for all others, and for several values."""
+        if math.isnan(low):
+            return None
         places = [place_text(column, noun) for column in self.feature.columns]
         match self.feature.name:
             case "order" if max(low, -1) == -1 and min(high, 1) == 1:

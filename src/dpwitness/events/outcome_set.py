@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Final, TypeGuard
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,10 @@ class OutcomeSet(JsonFields, Event):
     rows: Annotated[Rows, array_of(list[list[Entry]])]
 
     def __init__(self, rows: Sequence[Sequence[float]] | Rows) -> None:
-        members = rows.astype(np.float64) if _is_numeric(rows) else _filled(rows)
+        if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "iuf":
+            members = rows.astype(np.float64)
+        else:
+            members = _filled(rows)
         if not len(members):
             raise InvalidParameter(f"rows={brief(rows)}: an outcome set needs at least one outcome")
         present = np.flatnonzero(~np.isnan(members).all(axis=0))
@@ -132,10 +135,6 @@ class OutcomeSet(JsonFields, Event):
         return f"one of {len(self.rows)} outcomes: {', '.join(texts)}{', …' if len(self.rows) > LISTED else ''}"
 
 
-def _is_numeric(rows: Sequence[Sequence[float]] | Rows) -> TypeGuard[Rows]:
-    return isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "iuf"
-
-
 def _filled(rows: Sequence[Sequence[float]] | Rows) -> Rows:
     """Rows of any lengths as an array of one width, flags by their encoding."""
     listed = [items("a row of an outcome set", row) for row in items("rows", rows)]
@@ -166,12 +165,12 @@ def _keyed_text(row: Rows, noun: str, label: Label | None) -> str:
     """An outcome with keys: all that it holds."""
     present = np.flatnonzero(~np.isnan(row)).tolist()
     if present == [0]:
-        said = _outcome_text(row[:1], False, label)
-        return said if is_exception(row[0]) else f"{place_text(0, noun)} {said}"
-    texts = [(label(row[c]) if label else None) or _exact_text(float(row[c])) for c in present]
-    return (
-        f"exactly {', '.join(f'{place_text(c, noun)} {t}' for c, t in zip(present, texts, strict=True)) or 'nothing'}"
-    )
+        text = _outcome_text(row[:1], False, label)
+        return text if is_exception(row[0]) else f"{place_text(0, noun)} {text}"
+    texts = [
+        f"{place_text(c, noun)} {(label(row[c]) if label else None) or _exact_text(float(row[c]))}" for c in present
+    ]
+    return f"exactly {', '.join(texts) or 'nothing'}"
 
 
 def _exact_text(value: float) -> str:

@@ -4,7 +4,7 @@ Cells show more of a divergence than one event does.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Final, Protocol, TypeGuard
+from typing import Annotated, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,10 @@ from dpwitness.events.encoding import Rows
 from dpwitness.events.event import (
     NUMBERS,
     Column,
-    Counted,
     Event,
     Label,
     Number,
+    Partition,
     Thresholds,
     array_of,
     as_noun,
@@ -117,28 +117,6 @@ class ScoreThreshold(JsonFields, Event):
 
 #: Cells at most: a table of counts has the square of it.
 MOST: Final = 64
-
-
-class Partition(Counted, Protocol):
-    """A set that is made of some of the cells of a partition, of which all are counted."""
-
-    __slots__ = ()
-
-    @property
-    def cells(self) -> int:
-        """How many cells there are."""
-
-    @property
-    def inside(self) -> NDArray[np.bool_]:
-        """Which of the cells the set is made of; shape (cells,)."""
-
-    def cell_of(self, rows: Rows) -> NDArray[np.int64]:
-        """The number of the cell that each outcome lies in, from 0; shape (n,)."""
-
-
-def is_partition(event: Counted) -> TypeGuard[Partition]:
-    """Whether a set is made of cells that are counted."""
-    return callable(getattr(event, "cell_of", None))
 
 
 @register_event
