@@ -18,7 +18,7 @@ from dpwitness.options import options_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
+class FunctionCommand:
     """A command that calls the public function of its name."""
 
     summary: str
@@ -28,8 +28,8 @@ class Test:
     inputs: str = "inputs (default: the target's own relation)"
 
 
-TESTS: Final = {
-    "check": Test(
+COMMANDS: Final = {
+    "check": FunctionCommand(
         summary="look for a violation of a claim and prove it",
         examples=(
             "check isvt3 --epsilon 0.7",
@@ -40,7 +40,7 @@ TESTS: Final = {
             "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
         ),
     ),
-    "bound": Test(
+    "bound": FunctionCommand(
         summary="the largest ε, ρ or μ that a mechanism can be shown to exceed",
         examples=(
             "bound svt --epsilon 0.7 --runs 2e7 --alpha 0.001",
@@ -49,7 +49,7 @@ TESTS: Final = {
         ),
         exits=(0, 2),
     ),
-    "profile": Test(
+    "profile": FunctionCommand(
         summary="a lower band of the privacy profile δ(ε), all ε at once",
         examples=(
             "profile gaussian_mechanism --epsilon 1 --plot profile.svg",
@@ -58,7 +58,7 @@ TESTS: Final = {
         ),
         plot=True,
     ),
-    "curve": Test(
+    "curve": FunctionCommand(
         summary="p-value against test ε, as in the figures of Ding et al. 2018",
         examples=(
             "curve svt --epsilon 0.7 --claims 0.1,0.5,1",
@@ -68,7 +68,7 @@ TESTS: Final = {
         exits=(0, 2),
         plot=True,
     ),
-    "replay": Test(
+    "replay": FunctionCommand(
         summary="count a saved witness's event on fresh runs",
         examples=(
             "replay result.json",
@@ -106,15 +106,15 @@ def parser(*, attacks: bool = True) -> Parser:
     summary = "the bundled targets, their claims, their true ε"
     targets = command(commands, "list", summary=summary, run=list_targets, examples=("list", "list --json"))
     targets.add_argument("--json", action="store_true", help="print JSON")
-    for name, test in TESTS.items():
-        below = command(commands, name, summary=test.summary, run=run_test, examples=test.examples, exits=test.exits)
+    for name, own in COMMANDS.items():
+        below = command(commands, name, summary=own.summary, run=run_function, examples=own.examples, exits=own.exits)
         (options.witness if name == "replay" else options.target)(below)
         options.python(below)
         options.of_function(below, name)
-        if test.plot:
+        if own.plot:
             options.plot(below)
         options.printing(below)
-        options.inputs(below, test.inputs)
+        options.inputs(below, own.inputs)
     summary = "run an attack on data and report what it recovers"
     attack = commands.add_parser("attack", help=summary, description=f"{summary.capitalize()}.")
     families = attack.add_commands("attack", "NAME")
@@ -131,7 +131,7 @@ def _version() -> str:
     return f"dpwitness {version('dpwitness')}"
 
 
-def run_test(arguments: argparse.Namespace) -> int:
+def run_function(arguments: argparse.Namespace) -> int:
     """Call the public function of the command's name, and hand over its result."""
     import dpwitness as dpw
     from dpwitness.cli.inputs import call_of
@@ -155,7 +155,7 @@ def run_test(arguments: argparse.Namespace) -> int:
     def plot(path: str) -> None:
         (plot_curve if name == "curve" else plot_profile)(result, path)
 
-    return hand_over(arguments, exit_code(result), result.to_json, report, plot=plot if TESTS[name].plot else None)
+    return hand_over(arguments, exit_code(result), result.to_json, report, plot=plot if COMMANDS[name].plot else None)
 
 
 def repeating(arguments: argparse.Namespace) -> list[str]:
