@@ -39,7 +39,6 @@ from typing import (
     Final,
     Generic,
     Literal,
-    Self,
     TypeAlias,
     TypeVar,
     Union,
@@ -79,12 +78,6 @@ class JsonFields:
     def to_json(self) -> dict[str, Any]:
         """Everything needed to build it again, as JSON values."""
         return write_fields(self)
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        """The reverse, of a value that nobody has checked. Raises `KeyError` or `ValueError`."""
-        found: Self = read_fields(cls, cls.__name__, value)
-        return found
 
 
 def checked(check: Callable[[str, Any], T], **schema: Any) -> Codec[T]:
@@ -279,15 +272,9 @@ def write_object(value: Any) -> dict[str, Any]:
     return dict(own() if callable(own) else write_fields(value))
 
 
-def _derived(kind: Kind) -> bool:
-    """Whether a class has no reader of its own."""
-    own = getattr(kind, "from_json", None)
-    return own is None or getattr(own, "__func__", own) is JsonFields.__dict__["from_json"].__func__
-
-
 def _class(kind: Kind) -> Codec[Any]:
     """A class by `to_json` and `from_json` of its own, or by its fields."""
-    if not _derived(kind):
+    if hasattr(kind, "from_json"):
         return Codec(write_object, lambda _, value: kind.from_json(value), lambda d: _schema(kind, d))
     if not (is_dataclass(kind) or hasattr(kind, "json_keys")):
         raise TypeError(f"JSON has no form of the class {kind.__name__}")
@@ -387,15 +374,15 @@ class Family:
         self.kinds: dict[str, Kind] = {kind.kind: kind for kind in kinds}
 
     def register(self, kind: Kind) -> None:
-        """Know a class; one without `from_json` of its own is a dataclass, and gets the JSON of its fields."""
-        if not hasattr(kind, "from_json"):
-            kind.to_json, kind.from_json = JsonFields.to_json, JsonFields.__dict__["from_json"]
+        """Know a class; one without `to_json` and `from_json` is a dataclass, and has the JSON of its fields."""
+        if not hasattr(kind, "to_json"):
+            kind.to_json = JsonFields.to_json
         self.kinds[kind.kind] = kind
 
     def read(self, kind: str, name: str, value: Mapping[str, Any]) -> Any:
         """A value of a registered kind. Raises `KeyError`, `ValueError`, and what a class of somebody else's raises."""
-        found = self.kinds[kind]
-        return read_fields(found, name, {"kind": kind, **value}) if _derived(found) else found.from_json(value)
+        one = self.kinds[kind]
+        return one.from_json(value) if hasattr(one, "from_json") else read_fields(one, name, {"kind": kind, **value})
 
     def schema(self, definitions: Definitions) -> Schema:
         """Those of this package; of others it is known that they have a kind."""

@@ -28,22 +28,22 @@ class Bound(WitnessedResult):
         return self.witness.alpha
 
     @property
-    def _said(self) -> str:
+    def _headline(self) -> str:
         of = f" at δ = {self.delta:g}" if self.delta else self.witness.claim.condition
-        return f"{self.parameter} ≥ {self.lower_bound:.4g}{of} with confidence {self._sure}: {self.call}"
+        return f"{self.parameter} ≥ {self.lower_bound:.4g}{of} with confidence {self._confidence}: {self.call}"
 
     @property
-    def _sure(self) -> str:
+    def _confidence(self) -> str:
         return f"{self.confidence:g}" if self.confidence < 1 else f"1 − {self.alpha:g}"
 
     def __str__(self) -> str:
-        lines = [self._said, *self.witness.lines()]
+        lines = [self._headline, *self.witness.lines()]
         if self.ended in EARLY:
             lines.append("  stopped early; the bound is valid for the runs that were counted")
         return "\n".join([*lines, *notes(self.notes), self.spent()])
 
     def __repr__(self) -> str:
-        return f"<Bound: {self._said}>"
+        return f"<Bound: {self._headline}>"
 
 
 def bound_from_json(value: Any) -> Bound:

@@ -150,7 +150,7 @@ class Profile(Result):
         return cls(search_runs=runs.search, **fields)
 
     @property
-    def _said(self) -> str:
+    def _headline(self) -> str:
         sure = f"with confidence {confidence(self.alpha)}"
         if self.witness is not None and self.claim is not None:
             return f"VIOLATED: {self.call} is not {self.claim.short}: its profile lies above the claim's, {sure}"
@@ -162,7 +162,7 @@ class Profile(Result):
         first, second = inputs(self.pair.data, self.pair.neighbour)
         pair = [label("input D", first), label("neighbour D′", second)]
         # A witness has the pair in its own direction.
-        lines = [self._said, *self._tables(), *(pair if self.witness is None else self.witness.lines())]
+        lines = [self._headline, *self._tables(), *(pair if self.witness is None else self.witness.lines())]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; the band is valid for the runs that were counted")
         spent = f"  runs: {self.search_runs:,} search, {self.runs:,} confirm; {self.seconds:.1f} s; seed {self.seed}"
@@ -179,7 +179,7 @@ class Profile(Result):
         return [f"  {line}" for text in (table(head, rows), table(rates, [powers])) for line in text.splitlines()]
 
     def __repr__(self) -> str:
-        return f"<Profile: {self._said}>"
+        return f"<Profile: {self._headline}>"
 
 
 def profile_from_json(value: Any) -> Profile:

@@ -4,9 +4,11 @@ import io
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dpwitness.neighbours import Data, Relation
-from dpwitness.neighbours.difference import both, summary
+from dpwitness.neighbours import Relation
+from dpwitness.neighbours.difference import both
 
+#: Both inputs on a line each: whole where they are short, else D and what differs from it.
+inputs = both
 #: Where the values of labelled lines begin.
 MARGIN: Final = 15
 
@@ -14,16 +16,6 @@ MARGIN: Final = 15
 def label(name: str, value: str) -> str:
     """A labelled line."""
     return f"  {name:<{MARGIN - 3}} {value}"
-
-
-def inputs(data: Data, neighbour: Data) -> tuple[str, str]:
-    """Both inputs on a line each: whole where they are short, else D and what differs from it."""
-    return both(data, neighbour)
-
-
-def short(data: Data) -> str:
-    """One input on a line, of a long one its length and the first entries."""
-    return summary(data)
 
 
 def rate(hits: int, runs: int) -> str:

@@ -14,8 +14,9 @@ from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
+from dpwitness.neighbours.difference import summary
 from dpwitness.results.fields import Count, Detectable, RunCounts, Seconds, Seed, read_result
-from dpwitness.results.text import confidence, label, named, notes, relation_text, short
+from dpwitness.results.text import confidence, label, named, notes, relation_text
 from dpwitness.results.witness import Witness
 
 #: Why confirm runs may end before their number or their evidence says so, for people.
@@ -134,7 +135,7 @@ class CheckResult(WitnessedResult, ABC):
         return math.exp(min(0.0, -self.log_e_value))
 
     @abstractmethod
-    def _found(self) -> tuple[str, list[str]]:
+    def _conclusion(self) -> tuple[str, list[str]]:
         """The first line of the report, and what stands below the witness."""
 
     def __str__(self) -> str:
@@ -142,15 +143,14 @@ class CheckResult(WitnessedResult, ABC):
 
     def report(self, *, reproduce: Sequence[str] = ()) -> str:
         """The verdict for people; `reproduce` is the command line that gives the same counts again."""
-        return "\n\n".join(
-            [self._alone(reproduce, named=bool(self.others)), *(o._alone((), named=True) for o in self.others)]
-        )
+        own = self._own_report(reproduce, named=bool(self.others))
+        return "\n\n".join([own, *(other._own_report((), named=True) for other in self.others)])
 
-    def _alone(self, reproduce: Sequence[str], *, named: bool) -> str:
+    def _own_report(self, reproduce: Sequence[str], *, named: bool) -> str:
         """The verdict without the others; `named`: with the relation that it is about."""
-        head, found = self._found()
+        head, conclusion = self._conclusion()
         relation = [label("neighbours", relation_text(self.witness.relation))] if named else []
-        lines = [head, *relation, *self.witness.lines(), *found]
+        lines = [head, *relation, *self.witness.lines(), *conclusion]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]
@@ -184,7 +184,7 @@ class Violation(CheckResult):
         """True."""
         return True
 
-    def _found(self) -> tuple[str, list[str]]:
+    def _conclusion(self) -> tuple[str, list[str]]:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
         lines = []
         if self.epoch_runs:
@@ -230,17 +230,17 @@ class NotRefuted(CheckResult):
         return why
 
     @property
-    def _caught(self) -> str:
+    def _detectable_text(self) -> str:
         return f"{self.claim.symbol} ≥ {self.detectable:.4g}" if math.isfinite(self.detectable) else "nothing"
 
-    def _found(self) -> tuple[str, list[str]]:
+    def _conclusion(self) -> tuple[str, list[str]]:
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
-            f"  this event would have caught {self._caught} with 95 % power",
+            f"  this event would have caught {self._detectable_text} with 95 % power",
             f"  {self.claim.symbol} lower bound {self.lower_bound:.4g} at confidence {confidence(self.alpha)}",
         ]
 
     def __repr__(self) -> str:
-        return f"<NotRefuted: {self.call} at the claim {self.claim}, would have caught {self._caught}>"
+        return f"<NotRefuted: {self.call} at the claim {self.claim}, would have caught {self._detectable_text}>"
 
 
 Verdict = Violation | NotRefuted
@@ -260,7 +260,7 @@ def replay_text(witness: Witness, verdict: Verdict) -> str:
         label("relation", relation_text(witness.relation)),
     ]
     if witness.data is not None:
-        lines.append(label("data", short(witness.data)))
+        lines.append(label("data", summary(witness.data)))
     if (verdict.claim, verdict.alpha) != (witness.claim, witness.alpha):
         lines.append(label("replayed at", f"claim {verdict.claim}, α = {verdict.alpha:g}"))
     if witness.relation is not None and not same_relation(used, witness.relation):

@@ -33,18 +33,16 @@ EARLIER: Final = "dpwitness-witness/1"
 
 def versions() -> dict[str, str]:
     """What the numbers depend on."""
-    return dict(_versions())
+    packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy")}
+    return {"python": platform.python_version(), **packages}
 
 
 @cache
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in ("dpwitness", "numpy", "numba", "scipy"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed as a package"
-    return found
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed as a package"
 
 
 @dataclass(frozen=True, slots=True)
