@@ -8,7 +8,7 @@
 ``A | None``                              null, or what ``A`` is
 ``A | B``                                 objects of classes that a constant tells apart
 a dataclass                               an object of its fields
-``Annotated[T, codec]``                   as the `Codec` says; a text instead says in messages what the value must be
+``Annotated[T, codec]``                   as the `Codec` says; a text instead says for messages what ``A | B`` must be
 ========================================  ===========================================================================
 
 The object of a dataclass begins with the class's `kind` where that is a text. Then come its fields; each is written,
@@ -32,19 +32,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache, partial
 from operator import attrgetter
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    Literal,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
 
 from dpwitness.checks import brief, finite, text
@@ -66,8 +54,11 @@ class Codec(Generic[T]):
     """How values of one type are written as JSON, read back under a name, and described by a schema."""
 
     write: Callable[[T], Any]
-    read: Callable[[str, Any], T]
+    read: Callable[[str, object], T]
     schema: Callable[[Definitions], Schema] = lambda _: {}
+
+
+AnyCodec: TypeAlias = Codec[Any]
 
 
 class JsonFields:
@@ -80,7 +71,7 @@ class JsonFields:
         return write_fields(self)
 
 
-def checked(check: Callable[[str, Any], T], **schema: Any) -> Codec[T]:
+def checked(check: Callable[[str, object], T], **schema: Any) -> Codec[T]:
     """The codec of what JSON has itself; `check` takes a name and a value, and raises `ValueError`."""
     return Codec(lambda value: value, check, lambda _: dict(schema))
 
@@ -88,7 +79,7 @@ def checked(check: Callable[[str, Any], T], **schema: Any) -> Codec[T]:
 def whole_below(limit: int, least: int = 0) -> Codec[int]:
     """Whole numbers from `least` to below `limit`, a power of 2; 1.0 is none."""
 
-    def check(name: str, value: Any) -> int:
+    def check(name: str, value: object) -> int:
         if type(value) is not int or not least <= value < limit:
             raise ValueError(f"{name}={brief(value)} must be a whole number below 2^{limit.bit_length() - 1}")
         return value
@@ -96,7 +87,7 @@ def whole_below(limit: int, least: int = 0) -> Codec[int]:
     return checked(check, type="integer", minimum=least, exclusiveMaximum=limit)
 
 
-def real(name: str, value: Any) -> float:
+def real(name: str, value: object) -> float:
     """A finite number. Raises `ValueError`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name}={brief(value)} must be a finite number")
@@ -112,34 +103,34 @@ def or_infinite(infinity: float) -> Codec[float]:
     )
 
 
-def listed(name: str, value: Any) -> list[Any]:
+def listed(name: str, value: object) -> list[object]:
     """A list. Raises `ValueError`."""
     if not isinstance(value, list | tuple):
         raise ValueError(f"{name}={brief(value)} must be a list")
     return list(value)
 
 
-def mapping(name: str, value: Any) -> dict[str, Any]:
+def mapping(name: str, value: object) -> dict[str, Any]:
     """An object. Raises `ValueError`."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{name}={brief(value)} must be an object")
     return dict(value)
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name}={brief(value)} must be a text")
     return text(name, value)
 
 
-def _flag(name: str, value: Any) -> bool:
+def _flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{name}={brief(value)} must be true or false")
     return value
 
 
 #: The codecs of types that are not derived.
-_known: dict[Any, Codec[Any]] = {
+_known: dict[Any, AnyCodec] = {
     str: checked(_text, type="string"),
     bool: checked(_flag, type="boolean"),
     int: Codec(lambda value: value, whole_below(1 << 63, -(1 << 63)).read, lambda _: {"type": "integer"}),
@@ -150,25 +141,24 @@ _known: dict[Any, Codec[Any]] = {
 }
 
 
-def register(kind: Kind, codec: Codec[Any]) -> None:
+def register(kind: Kind, codec: AnyCodec) -> None:
     """Say how values of a class are written that is no dataclass, or a protocol."""
     _known[kind] = codec
 
 
 @cache
-def codec_of(kind: Kind) -> Codec[Any]:
-    """The codec of a type, as an annotation says it."""
+def codec_of(kind: Kind, what: str = "") -> AnyCodec:
+    """The codec of a type, as an annotation says it; `what` a value of one of several classes must be, for messages."""
     if kind in _known:
         return _known[kind]
     origin: Any = get_origin(kind)
     arguments = get_args(kind)
     if origin is Annotated:
-        own = next((note for note in arguments[1:] if isinstance(note, Codec)), None)
-        what = next((note for note in arguments[1:] if isinstance(note, str)), None)
-        return own or (codec_of(arguments[0]) if what is None else _named(codec_of(arguments[0]), what))
+        note = arguments[1]
+        return note if isinstance(note, Codec) else codec_of(arguments[0], note)
     if origin in (Union, types.UnionType):
         parts = [part for part in arguments if part is not type(None)]
-        one = codec_of(parts[0]) if len(parts) == 1 else _any_of(parts)
+        one = codec_of(parts[0]) if len(parts) == 1 else _any_of(parts, what)
         return _optional(one) if len(parts) < len(arguments) else one
     if origin is Literal:
         return _literal(arguments)
@@ -183,19 +173,7 @@ def codec_of(kind: Kind) -> Codec[Any]:
     raise TypeError(f"JSON has no form of the type {kind!r}")
 
 
-def _named(codec: Codec[Any], what: str) -> Codec[Any]:
-    """The same, said in other words where a value of another kind stands."""
-
-    def read(name: str, value: Any) -> Any:
-        try:
-            return codec.read(name, value)
-        except _WrongKind as error:
-            raise ValueError(f"{name}={brief(value)} must be {what}") from error
-
-    return Codec(codec.write, read, lambda definitions: {**codec.schema(definitions), "description": what})
-
-
-def _optional(codec: Codec[Any]) -> Codec[Any]:
+def _optional(codec: AnyCodec) -> AnyCodec:
     return Codec(
         lambda value: None if value is None else codec.write(value),
         lambda name, value: None if value is None else codec.read(name, value),
@@ -203,8 +181,8 @@ def _optional(codec: Codec[Any]) -> Codec[Any]:
     )
 
 
-def _literal(values: tuple[Any, ...]) -> Codec[Any]:
-    def check(name: str, value: Any) -> Any:
+def _literal(values: tuple[object, ...]) -> AnyCodec:
+    def check(name: str, value: object) -> object:
         if value not in values:
             raise ValueError(f"{name}={brief(value)} must be {' or '.join(map(repr, values))}")
         return value
@@ -212,7 +190,7 @@ def _literal(values: tuple[Any, ...]) -> Codec[Any]:
     return checked(check, **({"const": values[0]} if len(values) == 1 else {"enum": list(values)}))
 
 
-def _list(codec: Codec[Any], make: Callable[[list[Any]], Any]) -> Codec[Any]:
+def _list(codec: AnyCodec, make: Callable[[list[object]], object]) -> AnyCodec:
     return Codec(
         lambda values: [codec.write(value) for value in values],
         lambda name, value: make([codec.read(name, item) for item in listed(name, value)]),
@@ -220,8 +198,8 @@ def _list(codec: Codec[Any], make: Callable[[list[Any]], Any]) -> Codec[Any]:
     )
 
 
-def _fixed(codecs: list[Codec[Any]]) -> Codec[Any]:
-    def read(name: str, value: Any) -> tuple[Any, ...]:
+def _fixed(codecs: list[AnyCodec]) -> AnyCodec:
+    def read(name: str, value: object) -> tuple[object, ...]:
         entries = listed(name, value)
         if len(entries) != len(codecs):
             raise ValueError(f"{name}={brief(value)} must be a list of {len(codecs)} entries")
@@ -234,7 +212,7 @@ def _fixed(codecs: list[Codec[Any]]) -> Codec[Any]:
     return Codec(lambda values: [codec.write(v) for codec, v in zip(codecs, values, strict=True)], read, schema)
 
 
-def _object_of(codec: Codec[Any]) -> Codec[Any]:
+def _object_of(codec: AnyCodec) -> AnyCodec:
     return Codec(
         lambda values: {name: codec.write(value) for name, value in values.items()},
         lambda name, value: {_text(name, key): codec.read(key, item) for key, item in mapping(name, value).items()},
@@ -242,21 +220,16 @@ def _object_of(codec: Codec[Any]) -> Codec[Any]:
     )
 
 
-class _WrongKind(ValueError):
-    """An object of none of the classes that are asked for."""
-
-
-def _any_of(classes: list[Kind]) -> Codec[Any]:
+def _any_of(classes: list[Kind], what: str) -> AnyCodec:
     """Classes that are told apart by their constant, the first of their keys."""
 
-    def read(name: str, value: Any) -> Any:
+    def read(name: str, value: object) -> Any:
         key = keys_of(classes[0])[0].name
         by_constant = {keys_of(one)[0].constant: one for one in classes}
         constant = value.get(key) if isinstance(value, Mapping) else None
         if not isinstance(constant, str) or constant not in by_constant:
-            raise _WrongKind(
-                f"{name}={brief(value)} must be an object whose {key} is {' or '.join(map(str, by_constant))}"
-            )
+            wanted = what or f"an object whose {key} is {' or '.join(map(str, by_constant))}"
+            raise ValueError(f"{name}={brief(value)} must be {wanted}")
         return codec_of(by_constant[constant]).read(name, value)
 
     return Codec(
@@ -266,13 +239,13 @@ def _any_of(classes: list[Kind]) -> Codec[Any]:
     )
 
 
-def write_object(value: Any) -> dict[str, Any]:
+def write_object(value: object) -> dict[str, Any]:
     """A value of a class as JSON values: by its own `to_json`, or a dataclass by its fields."""
     own = getattr(value, "to_json", None)
     return dict(own() if callable(own) else write_fields(value))
 
 
-def _class(kind: Kind) -> Codec[Any]:
+def _class(kind: Kind) -> AnyCodec:
     """A class by `to_json` and `from_json` of its own, or by its fields."""
     if hasattr(kind, "from_json"):
         return Codec(write_object, lambda _, value: kind.from_json(value), lambda d: _schema(kind, d))
@@ -287,7 +260,7 @@ class Key:
 
     name: str
     get: Callable[[Any], Any]
-    codec: Codec[Any]
+    codec: AnyCodec
     argument: str | None = None  # of what builds the object; None: it is not read back
     constant: str | None = None
     default: Any = _REQUIRED  # where the key may lack
@@ -303,9 +276,9 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
     unless_given = {name: one.default for name, one in asked.items() if one.default is not one.empty}
     tag = ("kind",) if isinstance(getattr(kind, "kind", None), str) else ()
     hints = hints_of(kind, include_extras=True)
-    found = []
-    for said in getattr(kind, "json_keys", (*tag, *own)):
-        name, _, attribute = said.partition(": ")
+    keys = []
+    for entry in getattr(kind, "json_keys", (*tag, *own)):
+        name, _, attribute = entry.partition(": ")
         attribute = attribute or name
         hint, value = hints.get(attribute), inspect.getattr_static(kind, attribute, None)
         key = partial(Key, name=name, get=attrgetter(attribute))
@@ -313,14 +286,14 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
             default, mode = _default(own[attribute]) if attribute in own else (_REQUIRED, None)
             default = unless_given.get(name, default)
             argument = None if mode == "written" else name if maker else attribute
-            found.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
+            keys.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
         elif isinstance(value, str):
-            found.append(key(codec=_literal((value,)), constant=value))
+            keys.append(key(codec=_literal((value,)), constant=value))
         else:
             codec = codec_of(hints_of(value.fget, include_extras=True)["return"])
             argument = name if name in asked else None
-            found.append(key(codec=codec, argument=argument, default=unless_given.get(name, _REQUIRED)))
-    return tuple(found)
+            keys.append(key(codec=codec, argument=argument, default=unless_given.get(name, _REQUIRED)))
+    return tuple(keys)
 
 
 def _default(one: "Field[Any]") -> tuple[Any, str | None]:
@@ -331,7 +304,7 @@ def _default(one: "Field[Any]") -> tuple[Any, str | None]:
     return (one.default if one.default_factory is MISSING else one.default_factory()), mode
 
 
-def write_fields(value: Any) -> dict[str, Any]:
+def write_fields(value: object) -> dict[str, Any]:
     """A dataclass as JSON values, by its fields."""
     written: dict[str, Any] = {}
     kind: Kind = type(value)
@@ -344,10 +317,10 @@ def write_fields(value: Any) -> dict[str, Any]:
     return written
 
 
-def read_fields(kind: Kind, name: str, value: Any) -> Any:
+def read_fields(kind: Kind, name: str, value: object) -> Any:
     """What `write_fields` wrote. Raises `KeyError` for a missing key, `ValueError` for a wrong value."""
     given = mapping(name, value)
-    found = {}
+    arguments = {}
     for key in keys_of(kind):
         if key.argument is None and key.constant is None:
             continue  # written for people
@@ -360,9 +333,9 @@ def read_fields(kind: Kind, name: str, value: Any) -> Any:
         else:
             part = key.default
         if key.argument is not None:
-            found[key.argument] = part
+            arguments[key.argument] = part
     make: Callable[..., Any] = getattr(kind, "from_keys", None) or kind
-    return make(**found)
+    return make(**arguments)
 
 
 class Family:
@@ -379,7 +352,7 @@ class Family:
             kind.to_json = JsonFields.to_json
         self.kinds[kind.kind] = kind
 
-    def read(self, kind: str, name: str, value: Mapping[str, Any]) -> Any:
+    def read(self, kind: str, name: str, value: Mapping[str, object]) -> Any:
         """A value of a registered kind. Raises `KeyError`, `ValueError`, and what a class of somebody else's raises."""
         one = self.kinds[kind]
         return one.from_json(value) if hasattr(one, "from_json") else read_fields(one, name, {"kind": kind, **value})

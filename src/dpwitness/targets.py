@@ -68,7 +68,7 @@ def target(
     generator of candidates, tried beside the search, as `family.generator` of the entry-point group `dpwitness.attacks`
     (see `dpwitness.proposals`). `delta`, `states` and `flags`: see `Target`.
     """
-    said = Target(
+    known = Target(
         claim=claim,
         neighbours=as_relation(neighbours),
         source=source,
@@ -82,7 +82,7 @@ def target(
     def register(function: F) -> F:
         if not callable(function):
             raise InvalidParameter(f"@target marks a function, not {brief(function)}")
-        function.__dpwitness__ = said  # type: ignore[attr-defined]  # a mark on a plain function
+        function.__dpwitness__ = known  # type: ignore[attr-defined]  # a mark on a plain function
         return function
 
     return register

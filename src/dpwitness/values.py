@@ -68,10 +68,10 @@ def value_to_json(value: Any, depth: int = 0) -> Any:
     if value is None or type(value) in (bool, int, float) or (type(value) is str and _has_utf8(value)):
         return value
     written = _container_to_json(value, depth + 1) if depth < DEEPEST else None
-    if written is None:
-        text = value.text if isinstance(value, Unreadable) else as_text(value)
-        written = {"object": text.encode("ascii", "backslashreplace").decode()[:LONGEST]}
-    return written
+    if written is not None:
+        return written
+    text = value.text if isinstance(value, Unreadable) else as_text(value)
+    return {"object": text.encode("ascii", "backslashreplace").decode()[:LONGEST]}
 
 
 def _container_to_json(value: Any, depth: int) -> Any:
@@ -251,13 +251,13 @@ def _table(value: Mapping[str, Any]) -> Any:
     try:
         index = _index(value["index"])
         names = [value_from_json(name) for name, _, _ in columns]
-        made = [_column(dtype, items) for _, dtype, items in columns]
+        filled = [_column(dtype, items) for _, dtype, items in columns]
         if series:
-            return pandas.Series(made[0], index=index, name=names[0], dtype=made[0].dtype)
-        if any(len(column) != len(index) for column in made):
+            return pandas.Series(filled[0], index=index, name=names[0], dtype=filled[0].dtype)
+        if any(len(column) != len(index) for column in filled):
             raise ValueError("its columns and its index must be of one length")
         # With their types: pandas would take texts in an object column for a column of texts.
-        typed = {k: pandas.Series(column, index=index, dtype=column.dtype) for k, column in enumerate(made)}
+        typed = {k: pandas.Series(column, index=index, dtype=column.dtype) for k, column in enumerate(filled)}
         frame = pandas.DataFrame(typed, index=index)
         frame.columns = _index(value["columns"]) if "columns" in value else pandas.Index(names)
         if "attrs" in value:
@@ -279,26 +279,19 @@ def _column(dtype: Any, items: Any) -> Any:
         known = _column(dtype["dtype"], dtype["categories"])
         categories = pandas.CategoricalDtype(pandas.Index(known, dtype=known.dtype), dtype["ordered"] is True)
         return pandas.Categorical.from_codes(items, dtype=categories)
-    if isinstance(dtype, str) and _TIMES.fullmatch(dtype):
+    times = _TIMES.fullmatch(dtype) if isinstance(dtype, str) else None
+    if times is not None:
         if not all(item is None or type(item) is int for item in items):
             raise ValueError("times are whole numbers of their unit, or null")
-        whole = pandas.array(items, dtype="Int64").to_numpy("int64", na_value=_NO_TIME)
-        made = pandas.api.types.pandas_dtype(dtype)
-        plain = whole.view(f"{made.kind}8[{_unit(dtype)}]")
-        zone = getattr(made, "tz", None)
+        missing = -(2**63)  # what stands for a missing time among whole numbers
+        whole = pandas.array(items, dtype="Int64").to_numpy("int64", na_value=missing)
+        of_times = pandas.api.types.pandas_dtype(dtype)
+        plain = whole.view(f"{of_times.kind}8[{times[1] or times[3]}]")
+        zone = getattr(of_times, "tz", None)
         return pandas.array(plain if zone is None else pandas.DatetimeIndex(plain, tz="UTC").tz_convert(zone))
     if not isinstance(dtype, str) or dtype not in _COLUMNS:
         raise ValueError(f"a column must have one of the dtypes {', '.join(sorted(_COLUMNS))}, times or categories")
     return pandas.Series(value_from_json(items), dtype=dtype).array
-
-
-#: What stands for a missing time among whole numbers.
-_NO_TIME: Final = -(2**63)
-
-
-def _unit(dtype: str) -> str:
-    """The unit in the name of a dtype of times."""
-    return dtype.partition("[")[2].rstrip("]").partition(",")[0]
 
 
 def _index(value: Any) -> Any:

@@ -5,7 +5,7 @@ half-planes p ≤ slope·q + intercept. A test of one of these half-planes is a 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from dpwitness.checks import brief, number
 from dpwitness.errors import InvalidClaim
 
 Floats = NDArray[np.float64]
+#: A number, or an array of them.
+Numbers: TypeAlias = float | Floats
 
 #: Parameters at most, in nats or in standard deviations: e^700 is nearly the largest double, and two Gaussians 700
 #: standard deviations apart are told apart by one run.
@@ -24,7 +26,7 @@ LARGEST: Final = 700.0
 class HalfPlane:
     """The pairs (p, q) with p ≤ slope·q + intercept, or one such half-plane for each entry of two arrays."""
 
-    slope: Any  # a number, or an array of them; slope + intercept is at least 1, as equal inputs are private
+    slope: Any  # a number, or an array; slope + intercept is at least 1, as equal inputs are private
     intercept: Any = 0.0
 
 
@@ -53,10 +55,10 @@ class Claim(Protocol):
     def smallest(self, p: float, parameter: float) -> float:
         """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
 
-    def reached(self, p: Any, q: Any) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Any:
         """The least parameter of the family that allows (p, q): 0 where all do, infinite where none. Broadcasts."""
 
-    def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
+    def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
         """The supporting half-plane that an estimate (p, q) outside the region exceeds by the fastest growing evidence.
 
         Broadcasts over arrays. None: no estimate; any supporting half-plane will do.

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpwitness.checks import brief, number
-from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, points_of, shown
+from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, points_of, shown
 from dpwitness.claims.regions import Points, PolygonClaim
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidClaim
@@ -70,13 +70,13 @@ class ApproxDP(JsonFields, Claim):
         """(p − δ)·e^−ε, at least 0, for the ε given."""
         return max(p - self.delta, 0.0) * math.exp(-parameter)
 
-    def reached(self, p: Any, q: Any) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Any:
         """log((p − δ)/q), at least 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(np.asarray(p) > self.delta, np.log((np.asarray(p) - self.delta) / np.asarray(q)), 0.0)
         return np.maximum(np.nan_to_num(ratio, nan=0.0, posinf=np.inf), 0.0)[()]
 
-    def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
+    def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
         """Slope e^ε, intercept δ, whatever the estimate: the region is one half-plane."""
         return HalfPlane(self.ratio, self.delta)
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, in_range
+from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, in_range
 from dpwitness.codec import JsonFields
 
 #: Points of a boundary at which half-planes are computed: in log-odds of q they are 0.05 apart or closer.
@@ -47,7 +47,7 @@ class Boundary:
     contacts: Contacts
     planes: HalfPlane
 
-    def nearest(self, p: Any, q: Any) -> Any:
+    def nearest(self, p: Numbers, q: Numbers) -> Any:
         """The places of the contacts whose half-planes an estimate (p, q) exceeds most clearly. Broadcasts.
 
         For an estimate outside the region: where KL(p ‖ p₀) + KL(q ‖ q₀) is least over the boundary (p₀, q₀), the law
@@ -91,7 +91,7 @@ class CurvedClaim(JsonFields, Claim, ABC):
         """Points of the boundary."""
 
     @abstractmethod
-    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
+    def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
         """The half-planes of `at(x)` for parameters x of shape (k,), or one, and hints of shape (m, k)."""
 
     @override
@@ -108,7 +108,7 @@ class CurvedClaim(JsonFields, Claim, ABC):
             return 0.0
         return _root(lambda q: parameter - float(self.reached(p, q)), TINY, p)
 
-    def half_plane(self, p: Any = None, q: Any = None) -> HalfPlane:
+    def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
         """The half-plane that an estimate exceeds most clearly, see `Boundary.nearest`; without one, some half-plane.
 
         Broadcasts; independent sides are assumed.
@@ -141,10 +141,10 @@ class CurvedClaim(JsonFields, Claim, ABC):
 @lru_cache(maxsize=512)
 def boundary_of(claim: CurvedClaim) -> Boundary:
     """The boundary of a claim, with a half-plane for each point of it."""
-    found = claim.contacts()
-    planes = claim.planes(claim.parameter, found.hints)
+    contacts = claim.contacts()
+    planes = claim.planes(claim.parameter, contacts.hints)
     slope, intercept = np.broadcast_arrays(planes.slope, planes.intercept)
-    return Boundary(found, HalfPlane(slope, intercept))
+    return Boundary(contacts, HalfPlane(slope, intercept))
 
 
 def _root(rising: Callable[[float], float], low: float, high: float) -> float:
@@ -210,20 +210,20 @@ class PolygonClaim(CurvedClaim):
 
     def at(self, parameter: float) -> Self:
         """The claim with every slope e^parameter times as large."""
-        found = object.__new__(type(self))  # the points were checked
-        object.__setattr__(found, "points", self.points)
-        object.__setattr__(found, "excess", float(parameter))
-        return found
+        other = object.__new__(type(self))  # the points were checked
+        object.__setattr__(other, "points", self.points)
+        object.__setattr__(other, "excess", float(parameter))
+        return other
 
-    def reached(self, p: Any, q: Any) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Any:
         """The least x for which slope·e^x·q + intercept ≥ p on all sides; 0 where the sides allow (p, q)."""
         p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
-        found = np.zeros(p.shape)
+        excess = np.zeros(p.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
             for slope, intercept in zip(*self.sides(self.points), strict=True):
                 over = np.where(p > intercept, np.log((p - intercept) / (slope * q)), 0.0)
-                found = np.maximum(found, np.nan_to_num(over, nan=0.0, posinf=np.inf))
-        return found[()]
+                excess = np.maximum(excess, np.nan_to_num(over, nan=0.0, posinf=np.inf))
+        return excess[()]
 
     def largest(self, q: float) -> float:
         """min(1, slope·e^excess·q + intercept) over all sides."""
@@ -239,10 +239,10 @@ class PolygonClaim(CurvedClaim):
 
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are slopes and intercepts at no excess."""
-        found = _contacts(type(self), self.points)
-        return replace(found, q=found.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
+        contacts = _contacts(type(self), self.points)
+        return replace(contacts, q=contacts.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
 
-    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
+    def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
         """Slope·e^x, the same intercept: the half-planes where every ε may be exceeded by x. Broadcasts."""
         slope, intercept = hints
         with np.errstate(over="ignore"):

@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeGuard
 
 import numpy as np
 
-from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, in_range, shown
+from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, in_range, shown
 from dpwitness.claims.regions import LEAST_LOG_ODDS, POINTS, TINY, Contacts, CurvedClaim
 
 #: Halvings of the interval in which the log-odds of a contact's p lie.
@@ -39,7 +39,7 @@ STEPS: Final = 52
 HIGHEST: Final = 37.0
 
 
-def divergence(order: Any, p: Any, q: Any) -> Any:
+def divergence(order: Numbers, p: Numbers, q: Numbers) -> Any:
     """D_α(p ‖ q) in nats of two events' probabilities; 0 where p ≤ q. Broadcasts."""
     q = np.clip(np.asarray(q, np.float64), TINY, 1.0)
     p = np.clip(np.asarray(p, np.float64), q, 1.0)
@@ -47,7 +47,7 @@ def divergence(order: Any, p: Any, q: Any) -> Any:
         return _divergence(order, np.log(q), np.log1p(-q), np.log(p), np.log1p(-p))
 
 
-def _divergence(order: Any, log_q: Any, log_not_q: Any, log_p: Any, log_not_p: Any) -> Any:
+def _divergence(order: Numbers, log_q: Floats, log_not_q: Floats, log_p: Floats, log_not_p: Floats) -> Any:
     """D_α from logarithms of probabilities and of their complements; these may be −∞."""
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         x = log_p - log_q
@@ -57,7 +57,7 @@ def _divergence(order: Any, log_q: Any, log_not_q: Any, log_p: Any, log_not_p: A
         return np.maximum(np.where(order * x < 30, near, far), 0.0) / (order - 1)
 
 
-def contacts_at(order: Any, epsilon: Any, q_log_odds: Floats) -> tuple[Floats, Floats, Floats]:
+def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[Floats, Floats, Floats]:
     """Contacts of the boundary D_α(p ‖ q) = ε: p, log log(p/q) and log −log((1−p)/(1−q)), each of the shape of the q.
 
     Every eighth and the last are computed, those between them interpolated.
@@ -83,7 +83,7 @@ def log_odds_below(epsilon: float) -> Floats:
     return np.linspace(min(LEAST_LOG_ODDS, top - 30), top, POINTS)
 
 
-def planes_of(order: Any, epsilon: Any, x: Any, y: Any) -> HalfPlane:
+def planes_of(order: Numbers, epsilon: Numbers, x: Floats, y: Floats) -> HalfPlane:
     """The half-planes of log r = x > 0 and log r̄ = y < 0, rounded outwards; p ≤ q where ε = 0. Broadcasts."""
     order, epsilon, x, y = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (order, epsilon, x, y)))
     less = order - 1
@@ -166,7 +166,7 @@ class Hyperplane:
         costs = less * np.exp(self.order * logs - less * self.scale)
         return np.where(pays > TINY_WEIGHT, pays * (1 - lost), 0.0), costs * (1 + lost) + TINY_WEIGHT
 
-    def allowed(self, epsilon: Any) -> Any:
+    def allowed(self, epsilon: Numbers) -> Any:
         """What a divergence of at most ε allows of the mean of `sides`, rounded upwards. Broadcasts."""
         epsilon = np.asarray(epsilon, np.float64)
         lost = 1e-15 * (8 + self.order * (epsilon + self.scale))
@@ -215,7 +215,7 @@ class RenyiDP(CurvedClaim):
         """The claim of another ε at the same α."""
         return replace(self, epsilon=parameter)
 
-    def reached(self, p: Any, q: Any) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Any:
         """D_α(p ‖ q)."""
         return divergence(self.alpha, p, q)
 
@@ -234,7 +234,7 @@ class RenyiDP(CurvedClaim):
         p, *hints = contacts_at(self.alpha, self.epsilon, at)
         return Contacts(np.exp(-np.logaddexp(0, -at)), p, np.array(hints))
 
-    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
+    def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
         """See `dpwitness.claims.renyi`."""
         x, minus_y = np.exp(hints)
         return planes_of(self.alpha, parameters, x, -minus_y)
@@ -296,16 +296,16 @@ class ZCDP(CurvedClaim):
         """The claim of another ρ."""
         return replace(self, rho=parameter)
 
-    def reached(self, p: Any, q: Any) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Any:
         """The largest D_α(p ‖ q)/α, of many pairs to a few per cent."""
         p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
         if p.size > FEW:
             return _roughly(p.ravel(), q.ravel()).reshape(p.shape)
-        found = np.empty(p.size)
+        ratios = np.empty(p.size)
         for start in range(0, p.size, PIECE):
             part = slice(start, start + PIECE)
-            found[part] = _steepest(p.ravel()[part], q.ravel()[part])[1]
-        return found.reshape(p.shape)[()]
+            ratios[part] = _steepest(p.ravel()[part], q.ravel()[part])[1]
+        return ratios.reshape(p.shape)[()]
 
     @property
     def orders(self) -> tuple[float, ...]:
@@ -326,7 +326,7 @@ class ZCDP(CurvedClaim):
         p, *hints = contacts_at(order, self.rho * order, at)
         return Contacts(np.exp(-np.logaddexp(0, -at)), p, np.array([np.log(order - 1), *hints]))
 
-    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
+    def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
         """Those of D_α at ε = ρ·α, of whatever α; see `dpwitness.claims.renyi`."""
         less, x, minus_y = np.exp(hints)
         order = 1 + less
@@ -346,23 +346,23 @@ def _steepest(p: Floats, q: Floats) -> tuple[Floats, Floats]:
     logs = np.log(ORDERS_MINUS_ONE)
     values = divergence(1 + ORDERS_MINUS_ONE[:, None], p, q) / (1 + ORDERS_MINUS_ONE[:, None])
     best = values.argmax(axis=0)
-    found, largest = logs[best], np.take_along_axis(values, best[None], 0)[0]
+    steepest, largest = logs[best], np.take_along_axis(values, best[None], 0)[0]
     step = logs[1] - logs[0]
     for _ in range(3):  # once more between the neighbours, each time nine times as fine
-        tried = found + step * np.linspace(-0.9, 0.9, 19)[:, None]
-        values = divergence(1 + np.exp(tried), p, q) / (1 + np.exp(tried))
+        orders = steepest + step * np.linspace(-0.9, 0.9, 19)[:, None]
+        values = divergence(1 + np.exp(orders), p, q) / (1 + np.exp(orders))
         best = values.argmax(axis=0)[None]
-        found, largest = np.take_along_axis(tried, best, 0)[0], np.take_along_axis(values, best, 0)[0]
+        steepest, largest = np.take_along_axis(orders, best, 0)[0], np.take_along_axis(values, best, 0)[0]
         step /= 9
-    return found, largest
+    return steepest, largest
 
 
 def _roughly(p: Floats, q: Floats) -> Floats:
     """The largest D_α(p ‖ q)/α over every third order, of shape (k,)."""
-    found = np.zeros(len(p))
+    ratios = np.zeros(len(p))
     for order in 1 + ORDERS_MINUS_ONE[::3]:
-        np.maximum(found, divergence(order, p, q) / order, out=found)
-    return found
+        np.maximum(ratios, divergence(order, p, q) / order, out=ratios)
+    return ratios
 
 
 @cache

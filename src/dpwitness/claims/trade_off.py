@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dpwitness.checks import number
-from dpwitness.claims.claim import LARGEST, Floats, HalfPlane, in_range, points_of
+from dpwitness.claims.claim import LARGEST, Floats, HalfPlane, Numbers, in_range, points_of
 from dpwitness.claims.regions import POINTS, Contacts, CurvedClaim, Points, PolygonClaim
 from dpwitness.errors import InvalidClaim
 
@@ -48,7 +48,7 @@ class GaussianDP(CurvedClaim):
         """The claim of another μ."""
         return replace(self, mu=parameter)
 
-    def reached(self, p: Any, q: Any) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Any:
         """Φ⁻¹(p) − Φ⁻¹(q), at least 0."""
         from scipy.special import ndtri
 
@@ -75,7 +75,7 @@ class GaussianDP(CurvedClaim):
         z = np.linspace(-FARTHEST - self.mu, FARTHEST, POINTS)
         return Contacts(ndtr(z), ndtr(z + self.mu), z[None])
 
-    def planes(self, parameters: Any, hints: Floats) -> HalfPlane:
+    def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
         """Tangents at q = Φ(z): slope e^(−zμ − μ²/2), intercept Φ(z + μ) − slope·Φ(z), rounded outwards."""
         from scipy.special import log_ndtr, ndtr
 

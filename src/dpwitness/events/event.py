@@ -127,9 +127,9 @@ class Noun(str):
         mixed: Container[int] = (),
     ) -> "Noun":  # fmt: skip
         """Make it of a noun, such as "answer"."""
-        made = super().__new__(cls, noun)
-        made.places, made.flags, made.mixed = places, flags, mixed
-        return made
+        new = super().__new__(cls, noun)
+        new.places, new.flags, new.mixed = places, flags, mixed
+        return new
 
 
 def as_noun(noun: str) -> Noun:
@@ -181,7 +181,7 @@ def edge(name: str, value: Any) -> float:
     return found
 
 
-def row_of_numbers(name: str, value: Any) -> Rows:
+def row_of_numbers(name: str, value: object) -> Rows:
     """A list of numbers as an array of one axis. Raises `InvalidParameter` for anything else."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.ndim == 1:
         return np.asarray(value, np.float64)
@@ -191,13 +191,13 @@ def row_of_numbers(name: str, value: Any) -> Rows:
 _INFINITIES: Final = {"inf": math.inf, "-inf": -math.inf}
 
 
-def _read_column(name: str, value: Any) -> int:
+def _read_column(name: str, value: object) -> int:
     if type(value) is not int or not 0 <= value < COLUMNS:
         raise ValueError(f"{name}={brief(value)} must be a column number")
     return value
 
 
-def _read_number(name: str, value: Any) -> float:
+def _read_number(name: str, value: object) -> float:
     return _INFINITIES[value] if isinstance(value, str) and value in _INFINITIES else real(name, value)
 
 

@@ -163,11 +163,11 @@ class Interval(JsonFields, Event):
             return None
         most, above = ends
         least = "" if above is None else f"at least {above + 1}"
-        said = " and ".join(filter(None, (least, "" if most is None else f"at most {most}")))
+        text = " and ".join(filter(None, (least, "" if most is None else f"at most {most}")))
         other = ", or no number" if self.low == -np.inf else ", or a number" if self.high == np.inf else ""
         if above is None and LEAST_NUMBER < self.high < np.inf:
             other = f", or a number below {number_text(self.high)}"
-        return f"a list of {said} values{other}"
+        return f"a list of {text} values{other}"
 
 
 def _length(end: float) -> int:

@@ -1,7 +1,7 @@
 """A lower bound of the true ε of a mechanism, or of the parameter of another family of claims."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dpwitness.results.fields import read_result
 from dpwitness.results.text import notes
@@ -46,7 +46,7 @@ class Bound(WitnessedResult):
         return f"<Bound: {self._headline}>"
 
 
-def bound_from_json(value: Any) -> Bound:
+def bound_from_json(value: object) -> Bound:
     """Build a bound from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
     found: Bound = read_result(Bound, "bound", value)
     return found

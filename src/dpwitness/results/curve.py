@@ -123,7 +123,7 @@ class Curve(Result):
         return f"<Curve: p-values of {self.call} with ε = {epsilons} at {tested}>"
 
 
-def curve_from_json(value: Any) -> Curve:
+def curve_from_json(value: object) -> Curve:
     """Build a curve from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
     found: Curve = read_result(Curve, "curve", value)
     return found

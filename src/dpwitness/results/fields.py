@@ -15,7 +15,7 @@ from dpwitness.neighbours import Relation, relation_from_json, relation_to_json
 from dpwitness.values import value_from_json, value_to_json
 
 
-def read_result(kind: Any, what: str, value: Any) -> Any:
+def read_result(kind: Any, what: str, value: object) -> Any:
     """Build a result from parsed JSON that nobody has checked; `what` names it in messages. Raises `InvalidWitness`."""
     try:
         return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)
@@ -39,21 +39,21 @@ def _refuse(name: str) -> float:
     raise InvalidWitness(f"{name} is no JSON number")
 
 
-def _read_alpha(name: str, value: Any) -> float:
+def _read_alpha(name: str, value: object) -> float:
     alpha = real(name, value)
     if not 0 < alpha < 1:
         raise ValueError(f"{name}={alpha!r} must lie between 0 and 1")
     return alpha
 
 
-def _read_parameters(name: str, value: Any) -> dict[str, Any]:
-    found = {}
+def _read_parameters(name: str, value: object) -> dict[str, Any]:
+    parameters = {}
     for parameter, item in mapping(name, value).items():
         try:
-            found[parameter] = value_from_json(item)
+            parameters[parameter] = value_from_json(item)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"parameter {parameter}={brief(item)} cannot be read: {error}") from error
-    return found
+    return parameters
 
 
 def _write_relation(relation: Relation) -> dict[str, Any] | None:

@@ -182,7 +182,7 @@ class Profile(Result):
         return f"<Profile: {self._headline}>"
 
 
-def profile_from_json(value: Any) -> Profile:
+def profile_from_json(value: object) -> Profile:
     """Build a profile from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
     found: Profile = read_result(Profile, "profile", value)
     return found

@@ -1,8 +1,8 @@
 """Pieces of the text that people read: numbers, inputs and parameters on one line, tables, one label a line."""
 
 import io
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from dpwitness.neighbours import Relation
 from dpwitness.neighbours.difference import both
@@ -23,14 +23,14 @@ def rate(hits: int, runs: int) -> str:
     return f"{hits:,} of {runs:,} runs ({hits / runs:.4g})" if runs else "no runs"
 
 
-def parameters(values: dict[str, Any]) -> str:
+def parameters(values: Mapping[str, object]) -> str:
     """Parameters as in a call."""
     return ", ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
     )
 
 
-def named(mechanism: str, values: dict[str, Any]) -> str:
+def named(mechanism: str, values: Mapping[str, object]) -> str:
     """A mechanism with its parameters, as in a call."""
     return f"{mechanism}({parameters(values)})"
 

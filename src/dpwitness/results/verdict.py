@@ -246,7 +246,7 @@ class NotRefuted(CheckResult):
 Verdict = Violation | NotRefuted
 
 
-def verdict_from_json(value: Any) -> Verdict:
+def verdict_from_json(value: object) -> Verdict:
     """Build a verdict from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
     found: Verdict = read_result(Verdict, "verdict", value)
     return found

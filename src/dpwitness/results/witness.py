@@ -132,25 +132,25 @@ class Witness(JsonFields):
         return cls._of(read_json(place), shown(place))
 
     @classmethod
-    def from_json(cls, value: Any) -> "Witness":
+    def from_json(cls, value: object) -> "Witness":
         """Build a witness from parsed JSON that nobody has checked, its own or a result's. Raises `InvalidWitness`."""
         return cls._of(value, "the result")
 
     @classmethod
-    def _of(cls, value: Any, where: str) -> "Witness":
+    def _of(cls, value: object, where: str) -> "Witness":
         """The witness that parsed JSON is, or that stands within it."""
         if isinstance(value, Mapping) and "format" not in value and "witness" in value:
             value = value["witness"]
             if value is None:
                 raise InvalidWitness(f"{where} holds no witness: nothing was refuted there")
-        found = value.get("format") if isinstance(value, Mapping) else type(value).__name__
-        if found == EARLIER:
+        file_format = value.get("format") if isinstance(value, Mapping) else type(value).__name__
+        if file_format == EARLIER:
             raise InvalidWitness(
                 f"this witness has the format {EARLIER!r}, which does not say which inputs are neighbours: make it "
                 "anew with `dpwitness check … --save FILE`"
             )
-        if found != FORMAT or not isinstance(value, Mapping):
-            raise InvalidWitness(f"this is no witness: its format is {brief(found)}, not {FORMAT!r}")
+        if file_format != FORMAT or not isinstance(value, Mapping):
+            raise InvalidWitness(f"this is no witness: its format is {brief(file_format)}, not {FORMAT!r}")
         witness: Witness = read_result(cls, "witness", value)
         if witness.relation is not None and not adjacent(witness.relation, witness.pair, witness.data):
             given = "" if witness.data is None else " with the data in the file"
@@ -169,11 +169,11 @@ class Witness(JsonFields):
         """Inputs, event, observed rates and what the claim allows, a line each."""
         counts, claim = self.counts, self.claim
         first, second = inputs(self.pair.data, self.pair.neighbour)
-        told = self.pair.label.removeprefix(ATTACK)
+        proposal = self.pair.label.removeprefix(ATTACK)
         lines = [
             label("input D", first),
             label("neighbour D′", second),
-            *([label("by an attack", told)] if told != self.pair.label else []),
+            *([label("by an attack", proposal)] if proposal != self.pair.label else []),
             label("event", self.description),
             label("on D", rate(counts.hits, counts.runs)),
             label("on D′", rate(counts.neighbour_hits, counts.runs)),
@@ -185,9 +185,9 @@ class Witness(JsonFields):
             shown = f"{divergence_seen(counts, bet):.4g} seen" + (f", {most:.4g} allowed" if claim.parameter else "")
             lines.append(f"  divergence of order {bet.order:g} over {len(bet.log_ratios)} cells: {shown}")
             return lines
-        seen = counts.neighbour_hits / max(counts.runs, 1)
-        allowed = claim.largest(seen)
-        if counts.runs and (claim.parameter > 0 or allowed > seen):
+        neighbour_rate = counts.neighbour_hits / max(counts.runs, 1)
+        allowed = claim.largest(neighbour_rate)
+        if counts.runs and (claim.parameter > 0 or allowed > neighbour_rate):
             lines.append(f"  allowed on D at the rate seen on D′: {allowed:.4g}")
         return lines
 
@@ -198,7 +198,7 @@ class Witness(JsonFields):
         return f"<Witness against {self.claim} of {self.mechanism}: {self.description}>"
 
 
-def _place(path: Any) -> str:
+def _place(path: object) -> str:
     """A path as a text. Raises `InvalidData` for what is none."""
     place = os.fspath(kind("path", path, (str, os.PathLike), "the path of a file", InvalidData))
     try:
