@@ -4,9 +4,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.targets import bits as bit_relation
-from dpwitness.targets import target
+from dpwitness.targets import helper, target
 
 Answers = NDArray[np.float64]
+
+
+@helper
+def first_state(family: int) -> int:
+    """The state of Park & Miller's generator that a family of subsets begins with."""
+    return (abs(family) * 1_000_003 + 12_345) % 2_147_483_646 + 1
+
+
+@helper
+def next_state(state: int, family: int) -> int:
+    """The state after that: the same in Python and in machine code. A negative family draws nothing."""
+    return state * 48_271 % 2_147_483_647 if family >= 0 else state
+
+
+@helper
+def is_member(state: int, family: int, subset: int, person: int) -> bool:
+    """Whether a person is in a subset: with probability 1/2; of a negative family, by the subset's binary digits."""
+    return state > 1_073_741_823 if family >= 0 else subset >> person & 1 == 1
 
 
 @target(
@@ -37,12 +55,12 @@ def bounded_subset_sums(
     if law not in ("uniform", "adversarial", "rounding"):
         raise ValueError("law must be uniform, adversarial or rounding")
     answers = np.empty(queries)
-    state = (abs(family) * 1_000_003 + 12_345) % 2_147_483_646 + 1
+    state = first_state(family)
     for j in range(queries):
         total, size = 0, 0
         for i in range(len(bits)):
-            state = state * 48_271 % 2_147_483_647  # Park & Miller's generator: the same in Python and in machine code
-            if state > 1_073_741_823 if family >= 0 else j >> i & 1 == 1:
+            state = next_state(state, family)
+            if is_member(state, family, j, i):
                 size += 1
                 total += bits[i]
         if law == "uniform":
@@ -76,12 +94,27 @@ def binomial_subset_sums(
     if queries < 1:
         raise ValueError("queries must be at least 1")
     answers = np.empty(queries)
-    state = (abs(family) * 1_000_003 + 12_345) % 2_147_483_646 + 1
+    state = first_state(family)
     for j in range(queries):
         total = 0
         for i in range(len(bits)):
-            state = state * 48_271 % 2_147_483_647  # as in `bounded_subset_sums`
-            if state > 1_073_741_823 if family >= 0 else j >> i & 1 == 1:
+            state = next_state(state, family)
+            if is_member(state, family, j, i):
                 total += bits[i]
         answers[j] = total + rng.binomial(fair_bits, 0.5) - fair_bits / 2
     return answers
+
+
+def packed_subsets(size: int, queries: int, family: int) -> NDArray[np.uint8]:
+    """Who is in which subset of a family, eight people a byte: what a curator who answers them knows, and an attacker.
+
+    Shape (queries, ⌈size/8⌉), the first person in the lowest bit.
+    """
+    packed = np.zeros((queries, (size + 7) // 8), np.uint8)
+    state = first_state(family)
+    for j in range(queries):
+        for i in range(size):
+            state = next_state(state, family)
+            if is_member(state, family, j, i):
+                packed[j, i // 8] |= 1 << (i % 8)
+    return packed

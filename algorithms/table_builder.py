@@ -11,6 +11,7 @@ set's number stands for the people with the j-th base value, bit `base` for all 
 """
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from dpwitness.targets import helper, histogram, target
 Counts = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Transcript = NDArray[np.float64]
+Key = TypeVar("Key", np.uint64, Keys)
 
 RELATION = replace(histogram(7, any_length=True), noun="count")
 SOURCE = "Asghar & Kaafar 2020"
@@ -127,12 +129,20 @@ def bounded_noisy_counts(
     return _transcript(counts, chosen, suppression, base, partitions, noise, np.zeros(2 << base, np.int64), own)
 
 
-@helper
-def _looked_up(key: np.uint64, perturbation: int) -> int:
-    """Perturbation table of 2³² cells, entered by a hash of the key: the finaliser of splitmix64."""
+def splitmix64(key: Key) -> Key:
+    """The finaliser of splitmix64 (Steele, Lea & Flood 2014), of one key or of many."""
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    cell = (key ^ (key >> np.uint64(31))) >> np.uint64(32)
+    return key ^ (key >> np.uint64(31))
+
+
+_hash = helper(splitmix64)
+
+
+@helper
+def _looked_up(key: np.uint64, perturbation: int) -> int:
+    """Perturbation table of 2³² cells, entered by a hash: the keys of sets are linear, their noises must not be."""
+    cell = _hash(key) >> np.uint64(32)
     return int((cell * np.uint64(2 * perturbation + 1)) >> np.uint64(32)) - perturbation
 
 

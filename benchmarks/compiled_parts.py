@@ -22,7 +22,7 @@ from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
-from dpwitness.runs import confirm
+from dpwitness.runs import Runner
 from dpwitness.targets import target_of
 
 RUNS = 200_000
@@ -76,7 +76,7 @@ PARTS: dict[str, Callable[[], Any]] = {
 
 def nanoseconds(mechanism: CompiledMechanism, pair: Pair) -> float:
     started = time.process_time()
-    for _ in confirm(mechanism, pair, [EVENT], seed=1, runs=RUNS, workers=1):
+    for _ in Runner(mechanism=mechanism, seed=1, workers=1).confirm(pair, [EVENT], RUNS):
         pass
     return (time.process_time() - started) / RUNS * 1e9
 
@@ -103,7 +103,8 @@ def runs_to_refute(name: str, *, coupled: bool) -> float:
     hint = Estimate(p=counts.hits / counts.runs, q=counts.neighbour_hits / counts.runs, both=counts.n11 / counts.runs)
     needed = []
     for seed in range(20):
-        for (total,) in confirm(mechanism, witness.pair, [witness.event], seed=seed, runs=10_000_000, coupled=coupled):
+        runner = Runner(mechanism=mechanism, seed=seed)
+        for (total,) in runner.confirm(witness.pair, [witness.event], 10_000_000, coupled=coupled):
             if log_e_value(total, verdict.claim, hint) >= math.log(1 / verdict.alpha):
                 break
         needed.append(total.runs)

@@ -124,14 +124,15 @@ def attack(name: str, size: int, seed: int) -> tuple[Floats, Any]:
     """Claims and whether each is right, shape (size,), of an attack on a fresh system."""
     from dpwitness.machine import Deadline
     from dpwitness.reconstruction.asking import Asking, system_of
-    from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, plan, reconstruct
+    from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
+    from dpwitness.reconstruction.subset_sum.oracle import FORM
 
     rng = np.random.default_rng([LAWS.index(name), size, seed])
     bits = rng.integers(0, 2, size)
-    used, fresh = plan(size, None, None)
+    used, fresh = question_counts(size, None, None)
     asking = Asking(FORM, system_of(system(name, bits, rng), FORM, seed=seed))
     found = reconstruct(asking, seed, Plan(size=size, used=used, fresh=fresh), Deadline(math.inf))
-    return found.claims, found.found.bits == bits
+    return found.confidence.bits, found.reconstruction.bits == bits
 
 
 def measure(name: str, size: int, systems: int, first: int = 0) -> dict[str, Any]:

@@ -9,7 +9,6 @@ answers are no sums of bits with normal errors.
 """
 
 import argparse
-import io
 import json
 import math
 import os
@@ -83,7 +82,7 @@ def plot(lines: list[dict[str, Any]], path: str) -> None:
     """A panel a law; solid: linear program, dashed: least squares."""
     from matplotlib.figure import Figure
 
-    from dpwitness.report.plots import plot_format
+    from dpwitness.reconstruction.report import write_figure
 
     laws, sizes = (list(dict.fromkeys(line[key] for line in lines)) for key in ("law", "size"))
     figure = Figure(figsize=(2.6 * len(laws), 3.2), layout="constrained")
@@ -100,9 +99,7 @@ def plot(lines: list[dict[str, Any]], path: str) -> None:
         if place == 0:
             axes.set_ylabel("share of bits recovered")
             axes.legend(fontsize=6)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=plot_format(path), dpi=150)
-    Path(path).write_bytes(buffer.getvalue())
+    write_figure(figure, path)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta
 
-from dpwitness.reconstruction.table_builder import systems
+from dpwitness.reconstruction.table_builder import noise_laws
 from dpwitness.reconstruction.table_builder.averaging import choose_base
 from dpwitness.reconstruction.table_builder.histogram import recover
 from dpwitness.reconstruction.table_builder.perturbation import find_perturbation_within
@@ -29,8 +29,9 @@ from dpwitness.reconstruction.table_builder.systems import (
     KeyedNoisyCounts,
     LayeredNoisyCounts,
     System,
-    Table,
+    ValueLayeredNoisyCounts,
 )
+from dpwitness.reconstruction.table_builder.tables import Table
 
 LEVELS = (0.5, 0.9, 0.99)
 
@@ -40,7 +41,7 @@ class Answers(System):
 
     def __init__(self, table, rng, r):
         self.table, self.rng, self.r, self.asked, self.suppression = table, rng, r, 0, max(r, 4)
-        self.law = systems.uniform(r)
+        self.law = noise_laws.uniform(r)
         self.salt = rng.integers(1 << 62)
         self.keys = rng.integers(1 << 63, size=len(table.counts), dtype=np.uint64)
         self.cells = {}
@@ -265,10 +266,10 @@ def changed(kind, **more):
     return type(kind.__name__, (kind,), more)
 
 
-def counts(kind, law=systems.uniform, **more):
+def counts(kind, law=noise_laws.uniform):
     def make(table, rng, r):
         noise = law(r)
-        return kind(table, noise=noise, suppression=max(noise.bound, 4), rng=rng, **more)
+        return kind(table, noise=noise, suppression=max(noise.bound, 4), rng=rng)
 
     return make
 
@@ -276,9 +277,9 @@ def counts(kind, law=systems.uniform, **more):
 KEPT = {
     "uniform": counts(BoundedNoisyCounts),
     "keyed": counts(KeyedNoisyCounts),
-    "normal": counts(BoundedNoisyCounts, lambda r: systems.truncated_normal(r, r / 2)),
-    "laplace": counts(BoundedNoisyCounts, lambda r: systems.truncated_laplace(r, r / 2)),
-    "maximum entropy": counts(BoundedNoisyCounts, lambda r: systems.maximum_entropy(range(-r, 2 * r), r * r / 6)),
+    "normal": counts(BoundedNoisyCounts, lambda r: noise_laws.truncated_normal(r, r / 2)),
+    "laplace": counts(BoundedNoisyCounts, lambda r: noise_laws.truncated_laplace(r, r / 2)),
+    "maximum entropy": counts(BoundedNoisyCounts, lambda r: noise_laws.maximum_entropy(range(-r, 2 * r), r * r / 6)),
 }
 BROKEN = {
     "skewed noise": Skewed,
@@ -316,7 +317,7 @@ BROKEN = {
     "nonsense": Nonsense,
 }
 #: Each value has a whole number added in all of its questions: of one attribute no answer tells that from people.
-UNTOLD = {"a layer a value": counts(LayeredNoisyCounts, per_value=True)}
+UNTOLD = {"a layer a value": counts(ValueLayeredNoisyCounts)}
 SYSTEMS = {**KEPT, **BROKEN, **UNTOLD}
 
 
@@ -365,11 +366,9 @@ def one_run(name, seed, *, goal="histogram", one_value=False):
 
 
 def parameter(system, rng, attribute, bound):
-    from dpwitness.reconstruction.table_builder import report
-
     sums = int(rng.choice([7, 30, 200]))
     found = find_perturbation_within(system, rng, attribute, choose_base(system, attribute, 16), sums)
-    sure = report.found_parameter(found, None)["confidence"] or 0.0
+    sure = found.confidence or 0.0
     return np.array([sure]), np.array([found.guess == bound])
 
 

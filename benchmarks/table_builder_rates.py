@@ -18,11 +18,12 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta, norm
 
-from dpwitness.reconstruction.table_builder import systems
+from dpwitness.reconstruction.table_builder import noise_laws
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.supply import Plan
-from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, Table, read_table
-from dpwitness.reconstruction.table_builder.theory import expected_right_of
+from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts
+from dpwitness.reconstruction.table_builder.tables import Table, read_table
+from dpwitness.reconstruction.table_builder.theory import expected_right
 
 #: The attacked attribute comes first; of the last table's six values the other attributes are partitioned too.
 STATSMODELS = {
@@ -35,10 +36,10 @@ STATSMODELS = {
 }
 TABLES = ("age", "visits", "voters", "jobs")
 LAWS = {
-    "uniform": systems.uniform,
-    "normal": lambda r: systems.truncated_normal(r, r / 2),
-    "laplace": lambda r: systems.truncated_laplace(r, r / 2),
-    "maximum-entropy": lambda r: systems.maximum_entropy(r, r * r / 6),
+    "uniform": noise_laws.uniform,
+    "normal": lambda r: noise_laws.truncated_normal(r, r / 2),
+    "laplace": lambda r: noise_laws.truncated_laplace(r, r / 2),
+    "maximum-entropy": lambda r: noise_laws.maximum_entropy(r, r * r / 6),
 }
 DATA = Path(__file__).resolve().parents[1] / "data"
 FAILURE = 0.01  # of an interval
@@ -67,7 +68,7 @@ def one_run(job):
     return {
         "right": int(np.sum(np.array(found.counts) == true)),
         "values": len(true),
-        "expected": expected_right_of(law, found.base_kinds, found.kinds, (true == 0).tolist()),
+        "expected": expected_right(law, found.base_kinds, found.kinds, (true == 0).tolist()),
         "sure": 0.0 if found.failed_checks else sum(found.confidence),
         "partitions": found.partitions,
         "queries": found.queries,

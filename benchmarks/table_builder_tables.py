@@ -4,31 +4,31 @@ python benchmarks/table_builder_tables.py --output FOLDER [--runs 100] [--seed 1
 """
 
 import argparse
+import math
 import textwrap
 import time
 from pathlib import Path
 
 import numpy as np
 
+from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import choose_base, remove_noise
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
+from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, as_law
 from dpwitness.reconstruction.table_builder.supply import Plan
 from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
     GrowingNoisyCounts,
     KeyedNoisyCounts,
     LayeredNoisyCounts,
-    Table,
-    read_table,
+    ValueLayeredNoisyCounts,
 )
+from dpwitness.reconstruction.table_builder.tables import Table, read_table
 from dpwitness.reconstruction.table_builder.theory import (
-    chebyshev_bound,
     expected_right,
     histogram_bound,
     noise_removed,
-    partitions_needed,
     perturbation_found,
-    sub_populations_needed,
 )
 
 TABLE_3 = {
@@ -37,9 +37,50 @@ TABLE_3 = {
     (5, 50): 70.2, (5, 100): 88.0, (5, 200): 98.2, (5, 250): 103.6,
 }  # fmt: skip
 TABLE_2 = {50: 104, 127: 106, 200: 107, 255: 107}
-
-
+#: No more two-partitions are tried.
+MAX_PARTITIONS = 1 << 22
 DATA = Path(__file__).resolve().parents[1] / "data"
+
+
+def require_probability(wanted: float) -> None:
+    if not 0 < wanted < 1:
+        raise InvalidParameter(f"probability={wanted!r} must lie between 0 and 1")
+
+
+def sub_populations_needed(noise: NoiseLaw | int, probability: float) -> int:
+    """The smallest `m` with which Algorithm 3 succeeds with the wanted probability."""
+    require_probability(probability)
+    one = perturbation_found(noise, 1)
+    if not one > 0:
+        raise InvalidParameter("this noise takes its largest value so rarely that no sum gives it away")
+    return math.ceil(math.log1p(-probability) / math.log1p(-min(one, 1 - 1e-16)))
+
+
+def chebyshev_bound(noise: NoiseLaw | int, k: int) -> float:
+    """Inequality (4): a lower bound on the probability that `k` two-partitions give the right count; 0.0 if vacuous.
+
+    For uniform noise within ±r it is 1 − 8r(r+1)/(3k).
+    """
+    return max(0.0, 1 - 8 * as_law(noise).variance / k)
+
+
+def partitions_needed(noise: NoiseLaw | int, probability: float) -> int:
+    """The number of two-partitions from which on Algorithm 4 succeeds with the wanted probability: 2k answers.
+
+    Even k are the harder ones, as they allow ties: with this k, with k + 1 and with every larger one it succeeds.
+    Raises `InvalidParameter` where more than 4 million would be needed.
+    """
+    require_probability(probability)
+    law, high = as_law(noise), 2
+    while noise_removed(law, high) < probability:
+        high *= 2
+        if high > MAX_PARTITIONS:
+            raise InvalidParameter(f"probability={probability!r} needs more than {MAX_PARTITIONS} two-partitions")
+    low = high // 2 - high // 2 % 2
+    while high - low > 2:  # over even k, where success grows steadily
+        middle = (low + high) // 4 * 2
+        low, high = (low, middle) if noise_removed(law, middle) >= probability else (middle, high)
+    return high - 1 if noise_removed(law, high - 1) >= probability else high
 
 
 def attack(table, system, r, s, k, base, base_partitions, rng, same=False):
@@ -91,7 +132,7 @@ def table_3(folder, runs, seed):
             )
             mean, error = summary(right)
             z = (mean - paper) / (np.sqrt(2) * error) if error > 0 else 0.0
-            expected = expected_right(r, k, 1000, len(true), int(np.sum(true == 0)))
+            expected = expected_right(r, 1000, [k] * len(true), (true == 0).tolist())
             print(f"    {r}  {k:>3}  {paper:>6.1f}   {mean:>7.2f} ± {error:<5.2f}  {z:>5.1f}   {expected:>7.2f}")
         print(f"  {time.perf_counter() - started:.1f} s on one core")
 
@@ -129,28 +170,28 @@ def mitigation(folder, runs, seed):
         [*(counts // 2), *(counts - counts // 2)],
     )
     systems = {
-        "bounded": (BoundedNoisyCounts, {}),
-        "growing": (GrowingNoisyCounts, {}),
-        "layered": (LayeredNoisyCounts, {}),
-        "layered, a layer a value": (LayeredNoisyCounts, {"per_value": True}),
+        "bounded": BoundedNoisyCounts,
+        "growing": GrowingNoisyCounts,
+        "layered": LayeredNoisyCounts,
+        "layered, a layer a value": ValueLayeredNoisyCounts,
     }
     base = halves.positions("age", range(17, 28))
     where = {"half": (1,)}
     true = halves.histogram("age", where)
     print(f"Mitigation, r = 2, s = 4, {runs} runs: sub-population right (Algorithm 4), ages of 111 right (k = 200)")
-    for name, (system, more) in systems.items():
+    for name, system in systems.items():
         shares = []
         for k in (50, 200, 1000):
             hits = 0
             for stream in np.random.SeedSequence([seed, 3, k]).spawn(runs):
                 rng = np.random.default_rng(stream)
-                oracle = system(halves, noise=2, suppression=4, rng=rng, **more)
+                oracle = system(halves, noise=2, suppression=4, rng=rng)
                 hits += remove_noise(oracle, rng, "age", base, k, where=where).count == true[base].sum()
             shares.append(f"k={k}: {hits / runs:.2f}")
         right = []
         for stream in np.random.SeedSequence([seed, 4]).spawn(max(runs // 10, 2)):
             rng = np.random.default_rng(stream)
-            oracle = system(halves, noise=2, suppression=4, rng=rng, **more)
+            oracle = system(halves, noise=2, suppression=4, rng=rng)
             plan = Plan(base=tuple(base.tolist()), partitions=200, base_partitions=1000, fitted=False)
             found = recover_histogram(oracle, rng, "age", plan, where=where)
             right.append(np.sum(np.array(found.counts) == true))

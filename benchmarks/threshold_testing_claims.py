@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpwitness.reconstruction.threshold_testing.attack import Reconstruction, adaptive_attack, reconstruct
+from dpwitness.reconstruction.threshold_testing.attack import adaptive_attack, reconstruct
 from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, paper_oracle
 
 EPSILONS = (1.0, 0.5, 0.1)
@@ -59,7 +59,7 @@ def compared(name: str, counts: np.ndarray, epsilon: float, runs: int) -> str:
         right = found.guess == counts
         rows.append((
             right[determined].mean(), right.mean(), (paper.guess == counts).mean(), found.known.sum(),
-            (found.known & (claimed_right(found, counts) == 0)).sum(), found.confidence, found.queries / len(counts),
+            (found.known & ~found.right_claims(counts)).sum(), found.confidence, found.queries / len(counts),
         ))  # fmt: skip
     mine, every, paper_right, claimed, wrong, sure, queries = np.array(rows).T
     said = float((claimed * sure).sum() / max(claimed.sum(), 1))
@@ -69,19 +69,6 @@ def compared(name: str, counts: np.ndarray, epsilon: float, runs: int) -> str:
         f"| {said:.4f} | {1 - wrong.sum() / max(claimed.sum(), 1):.4f} | {queries.mean():.1f} "
         f"| {(time.perf_counter() - started) / runs:.2f} |"
     )
-
-
-def claimed_right(found: Reconstruction, counts: np.ndarray) -> np.ndarray:
-    """Which claimed cells are right with the factor that the attack says, or the whole one that suits most."""
-    if found.factor is not None:
-        return found.known & (found.guess == counts)
-    some = found.known & (found.guess > 0)
-    factors, number = np.unique(counts[some] / found.guess[some], return_counts=True)
-    whole = (factors >= 1) & (factors == np.rint(factors))
-    if found.factor_at_most is not None:
-        whole &= factors <= found.factor_at_most
-    factor = factors[np.argmax(np.where(whole, number, 0))] if whole.any() else 1
-    return found.known & (found.guess * factor == counts)
 
 
 System = Callable[[np.ndarray, np.random.Generator], Callable[[np.ndarray], np.ndarray]]
@@ -216,7 +203,7 @@ def claims(name: str, system: System, stated: dict[str, float], runs: int) -> st
             answer = system(counts, np.random.default_rng([4, h, k]))
             oracle = asked(answer, len(counts), Noise(**stated))
             found = adaptive_attack(oracle, np.random.default_rng([5, h, k]))
-            n, good = int(found.known.sum()), int(claimed_right(found, counts).sum())
+            n, good = int(found.known.sum()), int(found.right_claims(counts).sum())
             claimed, right, said = claimed + n, right + good, said + n * found.confidence
             runs_with, false_runs, systems = runs_with + (n > 0), false_runs + (good < n), systems + 1
     return (

@@ -23,7 +23,7 @@ from dpwitness.reconstruction.threshold_testing.attack import (
     score,
 )
 from dpwitness.reconstruction.threshold_testing.oracle import ThresholdOracle
-from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold, laplace_cdf
 
 FILES = {
     "Adult": "adult_capital_loss.csv",
@@ -137,11 +137,6 @@ def medical_cost(counts: np.ndarray, repeat: int) -> None:
         tens = found[:, 0].reshape(-1, 10).mean(axis=1)
         near = np.mean(np.abs(tens - target) <= 0.02)
         print(f"| {delta:g} | {attack_threshold(epsilon / 2, delta)} | {parts} | {shown(found[:, 0])} | {near:.2f} |")
-
-
-def laplace_cdf(x: np.ndarray) -> np.ndarray:
-    tail = np.exp(-np.abs(x)) / 2
-    return np.asarray(np.where(x < 0, tail, 1 - tail))
 
 
 def query_noise(data: dict[str, np.ndarray], repeat: int) -> None:

@@ -6,13 +6,14 @@ import time
 
 import numpy as np
 
-from dpwitness.runs.elsewhere import Died, Remote
+from dpwitness.runs.dispatcher import Dispatcher
+from dpwitness.runs.pool import WorkerDied
 from dpwitness.runs.worker import execute
 from running import runner
 
 
 class Elsewhere:
-    """A place whose processes are threads of control of this one; `dies` says after how many portions one ends."""
+    """A pool whose processes are threads of control of this one; `dies` says after how many portions one ends."""
 
     task_seconds = 0.01
     eager = True
@@ -35,9 +36,6 @@ class Elsewhere:
         self.published.append(content)
         return content
 
-    def retract(self, published):
-        self.retracted += 1
-
     def submit(self, mechanism, work, first, end):
         self.portions.append((first, end))
         return len(self.portions), (mechanism, work, first, end)
@@ -45,11 +43,11 @@ class Elsewhere:
     def answer(self, handle, timeout):
         number, portion = handle
         if number in self.dies:
-            raise Died("killed")
+            raise WorkerDied("killed")
         return execute(*portion)
 
-    def drop(self, handles, *, at_once):
-        pass
+    def close(self, work, futures, *, at_once):
+        self.retracted += 1
 
 
 def away(mechanism, place=None, *, seed=1, deadline=None):
@@ -57,7 +55,7 @@ def away(mechanism, place=None, *, seed=1, deadline=None):
     found = runner(mechanism, seed, deadline=deadline)
     return type(found)(
         mechanism=mechanism, seed=seed, workers=2, deadline=found.deadline,
-        pool=Remote(mechanism, place or Elsewhere(), seed=seed),
+        pool=Dispatcher(mechanism, place or Elsewhere(), seed=seed),
     )  # fmt: skip
 
 

@@ -1,11 +1,4 @@
-"""Where machine code is kept on disk: only where nobody else can put any, since what lies there is executed.
-
-A folder that does not exist yet is made. Where one cannot be used, the next is: $DPWITNESS_CACHE_DIR, the user's cache
-folder, one of the user's own among the temporary files, and in the end one of this process alone, without which every
-process compiles anew. What was asked for and is not done is said, once a process, with what to do.
-
-Deadlines that compiling does not use up: its time is not the mechanism's, and a second check needs none of it.
-"""
+"""What compiling asks of the machine: a folder that nobody else can write to, and deadlines that it does not use up."""
 
 import atexit
 import os
@@ -24,22 +17,24 @@ from typing import Final
 
 from platformdirs import user_cache_path
 
-#: What was said already, by this process.
-_said: set[str] = set()
+#: Warnings of this process, each of which is given once.
+_warned: set[str] = set()
 
 
 def cache_folder() -> Path:
-    """Where driver modules are kept; see the module.
+    """Where driver modules and machine code lie; a folder that does not exist yet is made.
 
     What lies there is executed. So a folder is used only if it is the user's own and no one else may write to it or
-    put another in its place. Warns where the one that was asked for is not used, and where there is none.
+    put another in its place. The first that can be used is: $DPWITNESS_CACHE_DIR, the user's cache folder, one of the
+    user's own among the temporary files, and in the end one of this process alone, with which every process compiles
+    anew. Warns where the one that was asked for is not used, and where there is none.
     """
     given = os.environ.get("DPWITNESS_CACHE_DIR")
     if given:
         refused = _refusal(Path(given))
         if refused is None:
             return Path(given)
-        _say(f"DPWITNESS_CACHE_DIR={given} is not used: {refused}")
+        _warn(f"DPWITNESS_CACHE_DIR={given} is not used: {refused}")
     usual = user_cache_path("dpwitness", appauthor=False)
     refused = _refusal(usual)
     if refused is None:
@@ -47,7 +42,7 @@ def cache_folder() -> Path:
     temporary = Path(tempfile.gettempdir()) / f"dpwitness-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     if not temporary.is_symlink() and _refusal(temporary) is None:
         return temporary
-    _say(
+    _warn(
         f"every process compiles anew, since {usual} is not used for machine code ({refused}): set DPWITNESS_CACHE_DIR "
         "to a folder of your own"
     )
@@ -65,10 +60,10 @@ def _refusal(folder: Path) -> str | None:
         return f"it cannot be made ({error.strerror or error}); use a folder that you can write to"
 
 
-def _say(message: str) -> None:
+def _warn(message: str) -> None:
     """Warn, once a process."""
-    if message not in _said:
-        _said.add(message)
+    if message not in _warned:
+        _warned.add(message)
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
@@ -86,7 +81,7 @@ def numba_cache() -> Iterator[None]:
     if refused is None:
         yield
         return
-    _say(f"NUMBA_CACHE_DIR={given} is not used: {refused}")
+    _warn(f"NUMBA_CACHE_DIR={given} is not used: {refused}")
     with numba_writes_to(cache_folder()):
         yield
 
@@ -173,7 +168,10 @@ COMPILING: Final = Stopwatch()
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A time by `time.monotonic` that moves by the seconds spent compiling from the making of this value on."""
+    """A time by `time.monotonic` that moves by the seconds spent compiling from the making of this value on.
+
+    Compiling is not the mechanism's time, and a second check needs none of it.
+    """
 
     at: float
     compiled: float = field(default_factory=lambda: COMPILING.seconds)

@@ -21,11 +21,11 @@ from dpwitness.errors import BudgetTooSmall, DPWitnessError, InvalidNeighbours, 
 from dpwitness.events import Event, Noun
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.claims import Accountant, Stated, as_claim, stated_claim
+from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import Outcome, summary
-from dpwitness.mechanisms.resolve import How, as_mechanism, example_of, given_or_made
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism, example_of, mechanism_or_factory
 from dpwitness.mechanisms.signature import takes
 from dpwitness.neighbours import (
     Data,
@@ -39,7 +39,7 @@ from dpwitness.neighbours import (
 )
 from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, Errors
 from dpwitness.proposals import Attack, chosen_attack
-from dpwitness.runs import Progress, Remote, Runner, default_workers, in_time, on_all_cores, on_cluster
+from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_time, on_all_cores, on_cluster
 from dpwitness.targets import target_of
 
 MOST_WORKERS: Final = 1024
@@ -124,7 +124,7 @@ class Statement:
 
     def __post_init__(self) -> None:
         """Settle which mechanism runs, the one of a name or one that is made for each run, and what is claimed."""
-        mechanism: Any = given_or_made(self.mechanism, self.make)
+        mechanism: Any = mechanism_or_factory(self.mechanism, self.make)
         reference = self.reference
         if isinstance(mechanism, str):
             reference = mechanism if reference is None else reference
@@ -134,7 +134,7 @@ class Statement:
             object.__setattr__(self, name, value)
 
     @property
-    def stated(self) -> Stated:
+    def stated(self) -> StatedClaim:
         """The claim, and what goes to the mechanism's parameters. Raises `InvalidClaim` where there is no claim."""
         thing, delta = plain_function(example_of(self.mechanism)), self.delta
         own = target_of(thing)
@@ -227,7 +227,7 @@ class Problem:
 def prepare(
     statement: Statement,
     effort: Effort,
-    how: How | None = None,
+    how: Requirements | None = None,
     *,
     began: float | None = None,
     deadline: Deadline | None = None,
@@ -253,7 +253,7 @@ def prepare(
     relation = _with_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
     resolve = partial(
         as_mechanism, function, parameters=values, epsilon=epsilon, delta=stated.delta, outcome=statement.outcome,
-        errors=statement.errors, how=how or How(),
+        errors=statement.errors, requirements=how or Requirements(),
     )  # fmt: skip
     first, mechanism = in_time(
         partial(_first_accepted, resolve, islice(relation.candidates(data), TRIED)),
@@ -353,7 +353,7 @@ def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) ->
     raise refused or InvalidNeighbours("the relation proposes no pair of inputs")
 
 
-def _pool(mechanism: Mechanism, effort: Effort) -> Remote | None:
+def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
     """The cluster where there is one, else other processes for a mechanism that threads cannot share."""
     workers, seed = effort.workers or 1, effort.seed or 0  # both are settled
     if effort.cluster is not None:

@@ -178,7 +178,16 @@ def test_protocols_answer_for_themselves():
     """Nobody asks of what kind a claim, relation, event, objective, learner or executor is, outside its own folder."""
     own = {
         name: folder
-        for folder in ("claims", "neighbours", "events", "search/objectives", "search/learners", "runs/executor")
+        for folder in (
+            "claims",
+            "neighbours",
+            "events",
+            "search/objectives",
+            "search/learners",
+            "runs/threads",
+            "runs/dispatcher",
+            "runs/pool",
+        )
         for name in classes_of(folder)
     }
     for _, path in rooms():

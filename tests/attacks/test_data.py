@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpwitness.files import read_column
-from dpwitness.reconstruction.table_builder.systems import read_table
+from dpwitness.reconstruction.table_builder.tables import read_table
 
 
 @pytest.mark.parametrize(

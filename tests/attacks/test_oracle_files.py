@@ -10,7 +10,7 @@ import pytest
 from dpwitness.cli import options
 from dpwitness.errors import AttackStopped, BadInput, InvalidData, InvalidParameter, UnknownTarget
 from dpwitness.reconstruction.asking import Asking, Clock, Limits, Waiting, system_of
-from dpwitness.reconstruction.command import attack_system, oracle_options
+from dpwitness.reconstruction.command import AttackOptions, attack_own, oracle_options, settings_of
 from dpwitness.reconstruction.transcript import Form, Transcript, as_number, read_transcript
 
 FORM = Form(family="toy", answer="a finite number", written=int, handed=int, read=as_number, of_system=("size",))
@@ -33,7 +33,8 @@ def parsed(*words):
 def run(*words, settings=None, attack=adaptive):
     arguments = parsed(*words)
     arguments.attack = "toy"
-    return attack_system(arguments, FORM, settings or {"size": 3}, attack)
+    ended = attack_own(settings_of(AttackOptions, arguments), FORM, settings or {"size": 3}, attack)
+    return None if ended is None else ended.found
 
 
 def answer(path, *, of=lambda question: 2 * question, where=lambda number: True):

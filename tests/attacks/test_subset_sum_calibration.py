@@ -10,14 +10,15 @@ from scipy.stats import binom
 
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking, system_of
-from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, claimed, held_out, plan, reconstruct
+from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
+from dpwitness.reconstruction.subset_sum.confidence import claims_of_fit, held_out_scale
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     Reconstruction,
     Subsets,
     least_squares_adversary,
     polynomial_adversary,
 )
-from dpwitness.reconstruction.subset_sum.oracle import query_count
+from dpwitness.reconstruction.subset_sum.oracle import FORM, query_count
 from running import scaled
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "subset_sum_calibration.py"
@@ -28,7 +29,7 @@ def attacked(answers, seed):
     """The reconstruction from a system, whose answers are made of a subset, the bits and a generator; and the bits."""
     rng = np.random.default_rng([SIZE, seed])
     bits = rng.integers(0, 2, SIZE)
-    used, fresh = plan(SIZE, None, None)
+    used, fresh = question_counts(SIZE, None, None)
     asking = Asking(FORM, system_of(lambda subset: float(answers(subset, bits, rng)), FORM, seed=1))
     return reconstruct(asking, seed, Plan(size=SIZE, used=used, fresh=fresh), Deadline(math.inf)), bits
 
@@ -38,9 +39,9 @@ def right_of_claimed(answers, systems):
     claims, right = [], []
     for seed in range(systems):
         found, bits = attacked(answers, seed)
-        some = found.claims > 0.5
-        claims += found.claims[some].tolist()
-        right += (found.found.bits == bits)[some].tolist()
+        some = found.confidence.bits > 0.5
+        claims += found.confidence.bits[some].tolist()
+        right += (found.reconstruction.bits == bits)[some].tolist()
     return np.array(claims), np.array(right)
 
 
@@ -61,8 +62,8 @@ def right_of_claimed(answers, systems):
 def test_answers_that_say_nothing_claim_nothing(answers):
     """Noise passes the test of three standard errors once in 700 systems."""
     found = [attacked(answers, seed)[0] for seed in range(3)]
-    assert sum(one.expected_right > SIZE / 2 for one in found) <= binom.isf(1e-3, 3, 1 / 700)
-    assert all(one.basis.startswith("none: ") for one in found if one.expected_right == SIZE / 2)
+    assert sum(one.confidence.expected_right > SIZE / 2 for one in found) <= binom.isf(1e-3, 3, 1 / 700)
+    assert all(one.confidence.basis.startswith("none: ") for one in found if one.confidence.expected_right == SIZE / 2)
 
 
 @pytest.mark.parametrize(
@@ -101,10 +102,10 @@ def test_of_bits_claimed_with_a_probability_as_many_are_right(answers):
 @pytest.mark.parametrize("offset", [0, 16, -300])
 def test_an_honest_system_is_claimed_to_be_nearly_known(offset):
     found, bits = attacked(lambda q, b, g: offset + b[q].sum() + g.normal(0, 2), 1)
-    assert np.array_equal(found.found.bits, bits)
-    assert found.expected_right > 0.9 * SIZE
-    assert abs(found.fresh.scale.value - 1) < 4 * found.fresh.scale.error
-    assert found.fresh.error < 0.8 * found.fresh.constant
+    assert np.array_equal(found.reconstruction.bits, bits)
+    assert found.confidence.expected_right > 0.9 * SIZE
+    assert abs(found.confidence.scale - 1) < 4 * found.confidence.scale_error
+    assert found.confidence.fresh_error < 0.8 * found.confidence.fresh_error_of_constant
 
 
 @pytest.mark.parametrize("adversary", [least_squares_adversary, polynomial_adversary])
@@ -126,16 +127,16 @@ def test_the_scale_is_that_of_answers_it_was_not_made_of():
     sums = subsets.sums(bits.astype(float))
     found = Reconstruction(bits=bits, fractions=bits.astype(float), largest_residual=0.0)
     for scale in (1.0, 0.4, -1.0):
-        measured = held_out(subsets, 7 + scale * sums, found)
+        measured = held_out_scale(subsets, 7 + scale * sums, found)
         assert measured.value == pytest.approx(scale)
         assert measured.error < 1e-6
-        noisy = held_out(subsets, 7 + scale * sums + rng.normal(0, 3, 400), found)
+        noisy = held_out_scale(subsets, 7 + scale * sums + rng.normal(0, 3, 400), found)
         assert abs(noisy.value - scale) < 4 * noisy.error
         # Of 400 answers: 3/√(400·n/8), half the bits being 1, half of them in a subset, beside the subset's size.
         assert noisy.error == pytest.approx(3 / math.sqrt(400 * bits.sum() * (1 - bits.mean()) / 4), rel=0.25)
     alike = Reconstruction(bits=np.zeros(SIZE, int), fractions=np.zeros(SIZE), largest_residual=0.0)
-    assert held_out(subsets, sums, alike) is None  # predicts what a constant does
-    assert (claimed(least_squares_adversary(subsets, sums, offset=True), None) == 0.5).all()
+    assert held_out_scale(subsets, sums, alike) is None  # predicts what a constant does
+    assert (claims_of_fit(least_squares_adversary(subsets, sums, offset=True), None) == 0.5).all()
 
 
 @pytest.mark.campaign

@@ -12,7 +12,8 @@ from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking, Clock, Limits, system_of
 from dpwitness.reconstruction.subset_sum import Oracle
-from dpwitness.reconstruction.subset_sum.attack import FORM, Plan, plan, reconstruct
+from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
+from dpwitness.reconstruction.subset_sum.oracle import FORM
 
 MINE = """
 import numpy as np
@@ -127,7 +128,7 @@ def test_the_end_of_the_time_leaves_what_was_answered():
     asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
     found = reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
     assert found.stopped == "--max-time is over after 99 questions, and the attack asks more: allow more time"
-    assert found.found.bits.tolist() == secret().tolist()
+    assert found.reconstruction.bits.tolist() == secret().tolist()
     end[0] = 30
     asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
     with pytest.raises(AttackStopped, match="over after 29 questions"):
@@ -142,11 +143,11 @@ def test_too_few_answers_to_reconstruct_from_say_what_stopped_them():
 
 
 def test_a_plan_keeps_a_tenth_for_checking():
-    assert plan(40, None, None) == (545, 55)
-    assert plan(40, 100, None) == (100, 10)
-    assert plan(40, None, 220) == (200, 20)
+    assert question_counts(40, None, None) == (545, 55)
+    assert question_counts(40, 100, None) == (100, 10)
+    assert question_counts(40, None, 220) == (200, 20)
     with pytest.raises(InvalidParameter, match="--budget 50 is too small"):
-        plan(40, None, 50)
+        question_counts(40, None, 50)
 
 
 def test_a_callable_of_one_subset_is_an_oracle():
@@ -225,7 +226,7 @@ def asked(system, size, **limits):
     asking = Asking(
         FORM, system_of(system, FORM, seed=1), limits=Limits(clock=Clock(sleep=lambda pause: None), **limits)
     )
-    used, fresh = plan(size, None, limits.get("budget"))
+    used, fresh = question_counts(size, None, limits.get("budget"))
     return reconstruct(asking, 1, Plan(size=size, used=used, fresh=fresh), Deadline(math.inf))
 
 
@@ -233,16 +234,16 @@ def test_an_unforeseen_quota_ends_in_the_result_of_the_answers_there_are():
     system = Quota(64, end=801)
     found = asked(system, 64)
     assert found.stopped.startswith("oracle Quota raised ConnectionError: quota at question 801, [")
-    assert found.fresh.number == 72
-    assert np.sum(found.found.bits == system.bits) >= 62
-    assert 58 < found.expected_right <= np.sum(found.found.bits == system.bits)
+    assert found.confidence.fresh_questions == 72
+    assert np.sum(found.reconstruction.bits == system.bits) >= 62
+    assert 58 < found.confidence.expected_right <= np.sum(found.reconstruction.bits == system.bits)
 
 
 def test_failed_calls_and_refused_questions_among_many_answers():
     system = Quota(64, 17, 300, *range(500, 504))  # the third question is refused however often it is asked
     found = asked(system, 64)
     assert found.stopped == "1 of 1,218 questions got no answer"
-    assert np.array_equal(found.found.bits, system.bits)
+    assert np.array_equal(found.reconstruction.bits, system.bits)
 
 
 def test_too_few_answers_say_how_many_it_takes():

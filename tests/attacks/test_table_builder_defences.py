@@ -1,5 +1,6 @@
 """Defences, and the attacks that answer them: each at the rate that theory predicts, for the questions that it says."""
 
+import runpy
 from itertools import product
 from pathlib import Path
 
@@ -7,27 +8,28 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpwitness.reconstruction.table_builder import histogram, perturbation, theory, variants
-from dpwitness.reconstruction.table_builder import variants as workarounds
-from dpwitness.reconstruction.table_builder.defences import ROWS, averaging, measure
+from dpwitness.reconstruction.table_builder import histogram, perturbation, theory
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
-from dpwitness.reconstruction.table_builder.report import defences_text
-from dpwitness.reconstruction.table_builder.supply import Plan, Within
-from dpwitness.reconstruction.table_builder.systems import (
-    AuditedCounts,
-    BoundedNoisyCounts,
-    CappedCounts,
-    ExactCounts,
-    FreshNoisyCounts,
-    QuestionRefused,
-    SingleValues,
-    Table,
-    WithoutTotals,
+from dpwitness.reconstruction.table_builder.noise_laws import (
     maximum_entropy,
     truncated_laplace,
     truncated_normal,
     uniform,
 )
+from dpwitness.reconstruction.table_builder.supply import Plan
+from dpwitness.reconstruction.table_builder.systems import (
+    BoundedNoisyCounts,
+    ExactCounts,
+    FreshNoisyCounts,
+    WithoutTotals,
+)
+from dpwitness.reconstruction.table_builder.tables import Table
+
+FOLDER = Path(__file__).resolve().parents[2]
+BENCHMARK = runpy.run_path(str(FOLDER / "benchmarks" / "table_builder_defences.py"))
+ROWS, averaging, measure, markdown = (BENCHMARK[name] for name in ("ROWS", "averaging", "measure", "markdown"))
+AuditedCounts, CappedCounts = BENCHMARK["AuditedCounts"], BENCHMARK["CappedCounts"]
+QuestionRefused, SingleValues = BENCHMARK["QuestionRefused"], BENCHMARK["SingleValues"]
 
 
 def agrees(hits, runs, p):
@@ -44,7 +46,7 @@ WIDE = Table.from_counts([50 + i for i in range(14)] + [1, 0, 4])
 
 def test_suppression_alone_falls_to_two_questions_a_value():
     system = made(ExactCounts, WIDE)
-    counts = [workarounds.subtract(system, "value", value) for value in range(17)]
+    counts = [BENCHMARK["subtract"](system, "value", value) for value in range(17)]
     assert counts == WIDE.histogram("value").tolist()
     assert system.asked == 34
 
@@ -56,7 +58,7 @@ def test_fresh_noise_is_averaged_by_repeating():
         system = made(FreshNoisyCounts, WIDE, seed)
         first, again = (system.ask("value", np.ones((1, 17), bool))[0] for _ in range(2))
         right[0] += first == again
-        counts = variants.recover_by_repeating(system, "value", np.array([3, 14]), times)
+        counts = BENCHMARK["recover_by_repeating"](system, "value", np.array([3, 14]), times)
         right[1:] += np.array(counts) == [53, 1]
         assert system.asked == 2 + 2 + 100 + 2 * times
     assert agrees(right[0], runs, 1 / 5)
@@ -72,18 +74,14 @@ def test_three_partitions_pass_an_audit_of_two_partitions():
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         system = made(BoundedNoisyCounts, WIDE, seed)
-        found = variants.in_parts(system, rng, within(12, 14), k, 3)
+        found = BENCHMARK["remove_noise_in_parts"](system, rng, "value", np.arange(12), k, 3, beside=(14,))
         assert found.kinds == ((3, k),)
         assert found.queries == 3 * k
         hits += abs(found.mean - sum(range(50, 62)) - 1) < 0.5
     assert agrees(hits, runs, theory.noise_removed(2, ((3, k),)))
     audited = AuditedCounts(made(BoundedNoisyCounts, WIDE), 50)
-    variants.in_parts(audited, np.random.default_rng(0), within(14), 200, 3)
+    BENCHMARK["remove_noise_in_parts"](audited, np.random.default_rng(0), "value", np.arange(14), 200, 3)
     assert audited.asked == 600
-
-
-def within(size, *beside):
-    return Within(attribute="value", base=np.arange(size), beside=np.array(beside, np.int64), where={})
 
 
 def _renamed(rule):
@@ -97,12 +95,12 @@ def test_split_averaging_needs_no_or():
     runs, hits, right = 60, 0, 0
     for seed in range(runs):
         system = SingleValues(made(BoundedNoisyCounts, table, seed))
-        counts, everybody = variants.recover_by_splitting(system, "a", np.array([5]))
+        counts, everybody = BENCHMARK["recover_by_splitting"](system, "a", np.array([5]))
         assert everybody.kinds == ((2, 52),)
         hits += abs(everybody.mean - 900) < 0.5
         right += counts[0] == table.histogram("a")[5]
     assert agrees(hits, runs, theory.noise_removed(2, 52))
-    assert right >= binom.ppf(1e-9, runs, theory.value_bound(2, 51))
+    assert right >= binom.ppf(1e-9, runs, theory.histogram_bound(2, 51, 1))
     with pytest.raises(QuestionRefused, match="no 'or'"):
         recover_histogram(system, rng, "a")
 
@@ -126,7 +124,7 @@ def test_totals_without_noise_are_noticed_and_added_up_by_other_attributes():
     table = people()
     runs, right, sure, known = 20, [], [], 0
     for seed in range(runs):
-        system = WithoutTotals(made(BoundedNoisyCounts, table, seed))
+        system = made(WithoutTotals, table, seed)
         found = histogram.recover(system, np.random.default_rng(seed), "a")
         assert found.workarounds[-1] == histogram.ADDED_UP
         # Itself, four attributes of two values, and their six pairs: information 1 + 4/2 + 6/4.
@@ -152,8 +150,9 @@ def test_the_parameter_is_found_without_totals():
     conditions = [{"a": [value], "d": [d]} for value in range(2) for d in range(2)]
     runs, hits = 150, 0
     for seed in range(runs):
-        system = WithoutTotals(made(BoundedNoisyCounts, rows, seed, r=1))
-        assert perturbation.find_perturbation(system, "b", (0, 1), conditions).largest == 0  # Algorithm 3 is blind
+        system = made(WithoutTotals, rows, seed, r=1)
+        _, answers = perturbation.in_sub_populations(system, "b", (0, 1), conditions, 4)
+        assert max(perturbation.largest_sum(answers).sums) == 0  # Algorithm 3 is blind
         asked = system.asked
         found = perturbation.find_perturbation_without_totals(system, "b", "c", conditions, 4)
         assert found.queries == system.asked - asked == 4 * 4
@@ -194,11 +193,19 @@ def test_the_table_of_defences_names_each_once():
     assert {row.source for row in ROWS} >= {"section 2.2", "section 6", "section 7", "section 7.2", "section 9"}
 
 
+def test_each_defence_is_a_line():
+    counts = [60, 50, 40, 30, 20, 10, 9, 8, 7, 3, 2, 1]
+    table = Table.from_counts(counts, BENCHMARK["TARGETS"], "mdvis")
+    lines = markdown(measure(1, rows=ROWS[:2], table=table)).splitlines()
+    assert len(lines) == 4
+    assert all(line.startswith("|") and line.count("|") == 8 for line in lines)
+    assert "| 2 | 75% |" in lines[2]  # exact answers: nine of twelve are shown
+
+
 @pytest.mark.campaign
 def test_the_table_of_defences_is_as_documented():
     rows = measure(1)
-    text = (Path(__file__).parents[2] / "docs" / "attacks.md").read_text()
-    assert defences_text(rows) in text
+    assert markdown(rows) in (FOLDER / "docs" / "attacks.md").read_text()
     for row in rows:
         if row["predicted"] is not None:  # ten runs, whose values share the base set's count
             assert row["right"] == pytest.approx(row["predicted"], abs=0.12)

@@ -1,15 +1,22 @@
 """The histogram attack where an attribute has few usable values, what it says of itself, and how much it asks."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpwitness.reconstruction.table_builder.averaging import how_many, several_partitions, two_partitions
+from dpwitness.reconstruction.table_builder.averaging import number_of_partitions, two_partitions
 from dpwitness.reconstruction.table_builder.confidence import difference_right, probability_right
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.supply import Plan, Supply
-from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, KeyedNoisyCounts, System, Table
-from dpwitness.reconstruction.table_builder.theory import expected_right_of
+from dpwitness.reconstruction.table_builder.systems import BoundedNoisyCounts, KeyedNoisyCounts, System
+from dpwitness.reconstruction.table_builder.tables import Table
+from dpwitness.reconstruction.table_builder.theory import expected_right
+
+DEFENCES = Path(__file__).resolve().parents[2] / "benchmarks" / "table_builder_defences.py"
+SEVERAL_PARTITIONS = runpy.run_path(str(DEFENCES))["several_partitions"]
 
 
 def agrees(hits, runs, p):
@@ -73,7 +80,7 @@ def test_questions_that_do_not_fit_into_memory_are_asked_in_turns(monkeypatch):
 
     table = Table.from_counts([60 + i for i in range(12)] + [0, 1, 3])
     whole, true = attack(table, plan=Plan(partitions=200))
-    monkeypatch.setattr(supply, "MOST_FLAGS", 15 * 2 * 70)
+    monkeypatch.setattr(supply, "MAX_FLAGS", 15 * 2 * 70)
     parts, _ = attack(table, plan=Plan(partitions=200))
     assert parts.counts == whole.counts == tuple(true)
     assert parts.queries == whole.queries
@@ -120,12 +127,12 @@ def test_one_value_costs_two_noise_removals():
 def test_sizes_of_partitions_with_values_on_either_side():
     rng = np.random.default_rng(0)
     sides = two_partitions(rng, 3, None, 2)
-    assert len(sides) == how_many(3, 2) == 3 * 4
+    assert len(sides) == number_of_partitions(3, 2) == 3 * 4
     assert len(np.unique(sides, axis=0)) == 12
     assert not np.any(sides[:, :3].all(axis=1))
     assert np.all(sides[:, :3].any(axis=1))
     for size, parts, number in ((4, 3, 6), (5, 3, 25), (4, 2, 7)):  # Stirling numbers of the second kind
-        labels = several_partitions(rng, size, 100, parts)
+        labels = SEVERAL_PARTITIONS(rng, size, 100, parts)
         assert len(labels) == len(np.unique(labels, axis=0)) == number
         assert np.all([len(set(row)) == parts for row in labels.tolist()])
 
@@ -146,7 +153,7 @@ def test_workarounds_are_used_and_said(table, words):
         right += int(np.sum(np.array(found.counts) == true))
         sure += sum(found.confidence)
         values += len(true)
-        expected += expected_right_of(2, found.base_kinds, found.kinds, (true == 0).tolist())
+        expected += expected_right(2, found.base_kinds, found.kinds, (true == 0).tolist())
         assert any(text.startswith(words) for text in found.workarounds)
     # Values share the base set's count: a run is the unit, so that the limit is a wide one.
     assert right >= binom.ppf(1e-9, values, min(expected / values, 1 - 1e-12)) - len(true)

@@ -8,8 +8,7 @@ from typing import ClassVar
 import pytest
 
 from dpwitness.cli import main
-from dpwitness.reconstruction.table_builder import Oracle, systems
-from dpwitness.reconstruction.table_builder.systems import Table
+from dpwitness.reconstruction.table_builder import Oracle, oracle
 
 SYSTEM = '''
 """People in a real database; the same rows get the same noise, at most four are suppressed."""
@@ -199,10 +198,7 @@ def test_the_parameter_of_ones_own_system(mine, capsys):
             "--data has none of the values of 'age', which are 1, 2; it has 20, 21, 22, 23, 24, 25, 26, 27, …",
         ),
         (["--ask", "q.jsonl", "--values", "age=nan,1,2"], "--values age: nan is no finite number"),
-        (["--defences", "--recover", "perturbation", "--sums", "5"], "--recover perturbation says nothing of --defen"),
-        (["--defences", "--budget", "3"], "--budget says nothing of --defences"),
         (["--values", "age=1:3"], "--values is of an attack on your own system"),
-        (["--defences", "--value", "3"], "--value says nothing of --defences"),
     ],
 )
 def test_bad_input_is_one_line_and_2(mine, capsys, options, message):
@@ -217,25 +213,11 @@ def test_values_that_an_oracle_says_itself():
     class Named:
         values: ClassVar = {"age": (1, 2)}
 
-    assert systems.values_of(Named) == {"age": (1, 2)}
-    assert systems.values_of({"age": 3}.get) is None
+    assert oracle.values_of(Named) == {"age": (1, 2)}
+    assert oracle.values_of({"age": 3}.get) is None
     for wrong in ({"age": "12"}, {"age": []}, {"age": [1, 1]}, {3: [1]}, {"age": [None]}, [1], {}):
         Named.values = wrong
         with pytest.raises(Exception, match="value"):
-            systems.values_of(Named)
-    assert systems.FORM.family == "table_builder"
-    assert Oracle is systems.Oracle
-
-
-def test_defences_as_a_command(capsys, monkeypatch):
-    from dpwitness.reconstruction.table_builder import defences
-    from dpwitness.reconstruction.table_builder import defences as defence_rows
-
-    counts = [60, 50, 40, 30, 20, 10, 9, 8, 7, 3, 2, 1]
-    monkeypatch.setattr(defences, "_table", lambda: Table.from_counts(counts, defence_rows.TARGETS, "mdvis"))
-    monkeypatch.setattr(defences, "ROWS", defence_rows.ROWS[:2])
-    assert main(["attack", "table_builder", "--defences", "--seed", "1", "--quiet"]) == 0
-    table = capsys.readouterr().out.splitlines()
-    assert len(table) == 4
-    assert all(line.startswith("|") and line.count("|") == 8 for line in table)
-    assert "| 2 | 75% |" in table[2]  # exact answers: nine of twelve are shown
+            oracle.values_of(Named)
+    assert oracle.FORM.family == "table_builder"
+    assert Oracle is oracle.Oracle

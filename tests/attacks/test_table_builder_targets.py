@@ -9,10 +9,10 @@ from dpwitness.algorithms import table_builder
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import MechanismError
 from dpwitness.events.encoding import NOT_A_NUMBER
-from dpwitness.mechanisms.resolve import How, as_mechanism
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import as_finite_numbers
 from dpwitness.reconstruction.table_builder.candidates import whole_count
-from dpwitness.reconstruction.table_builder.systems import NoiseLaw, maximum_entropy, uniform
+from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, maximum_entropy, uniform
 from dpwitness.reconstruction.table_builder.theory import rounded_error_law
 
 TARGETS = [
@@ -33,7 +33,7 @@ def runs_of(function, counts, n, seed=0, **parameters):
     width = len(counts) + 2 * parameters.get("partitions", 63) + 1
     rows = np.empty((n, width))
     with np.errstate(over="ignore"):  # keys are multiplied modulo 2⁶⁴, which NumPy's scalars warn of
-        mechanism = as_mechanism(function, data, parameters=parameters, how=How(interpreted=True))
+        mechanism = as_mechanism(function, data, parameters=parameters, requirements=Requirements(interpreted=True))
         assert mechanism.fill(data, np.random.default_rng(seed), rows, 0) == width
     return rows
 

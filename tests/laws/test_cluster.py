@@ -14,10 +14,11 @@ from dpwitness.cli import main
 from dpwitness.errors import BadInput, ClusterLost, InvalidParameter
 from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.resolve import How, as_mechanism
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.problem import Effort
 from dpwitness.runs import Role, Runner, dask, on_cluster
+from dpwitness.runs.worker import execute
 from running import runner
 
 PAIR = pairs((np.zeros(4), np.ones(4))).given[0]
@@ -44,7 +45,7 @@ def svt():
 
 
 def python(function):
-    return as_mechanism(function, PAIR.data, how=How(interpreted=True))
+    return as_mechanism(function, PAIR.data, requirements=Requirements(interpreted=True))
 
 
 def there(mechanism, cluster, **settings):
@@ -124,18 +125,15 @@ def test_what_was_counted_before_a_scheduler_was_lost_is_kept(monkeypatch):
             self.left -= 1
             if self.left < 0:
                 raise self._lost("gone")
-            return dask.execute(*handle)
+            return execute(*handle)
 
-        def drop(self, handles, *, at_once):
-            pass
-
-        def retract(self, published):
+        def close(self, work, futures, *, at_once):
             pass
 
     from dpwitness.api.loop import confirm_events
-    from dpwitness.runs.elsewhere import Remote
+    from dpwitness.runs.dispatcher import Dispatcher
 
-    pool = Remote(mechanism, Lost(), seed=1)
+    pool = Dispatcher(mechanism, Lost(), seed=1)
     away = Runner(mechanism=mechanism, seed=1, workers=2, pool=pool)
     done = confirm_events(away, PAIR, EVENTS, 10**7)
     assert done.ended == "cluster lost"

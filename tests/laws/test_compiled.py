@@ -22,8 +22,9 @@ from dpwitness.mechanisms.compiled.compare import difference_in_event
 from dpwitness.mechanisms.compiled.driver import fingerprint
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import constants, digest, names, rebuilt
-from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.python import PythonMechanism, sfc64_state
+from dpwitness.mechanisms.draws import sfc64_state
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
@@ -87,7 +88,7 @@ def test_the_next_run_starts_behind_both_sides_with_no_half_word(draws):
     state = sfc64_state(rng)
     start = int(state[3])
     rows = np.empty((2, 1, 2))
-    mechanism.fill_pair(Pair(counts[:1], counts[1:]), rng, rows, 0, coupled=True)
+    mechanism.fill_pair(PairedRuns.d_first(Pair(counts[:1], counts[1:]), rows.shape[1], coupled=True), rng, rows)
     # A word serves two draws of 31 bits.
     assert int(state[3]) == start + (max(draws) + 1) // 2
     assert int(state[4]) == 0
@@ -110,7 +111,7 @@ def test_both_sides_of_a_coupled_run_make_the_same_draws():
     assert np.array_equal(left, right)
     assert len(np.unique(left[:, 0])) == 2_000  # 2,000 of 2^31 numbers: two are equal with probability 10⁻³, seed fixed
     apart = np.empty((2, 2_000, 3))
-    mechanism.fill_pair(PAIR, generator(3, Role.SEARCH), apart, 0, coupled=False)
+    mechanism.fill_pair(PairedRuns.d_first(PAIR, apart.shape[1], coupled=False), generator(3, Role.SEARCH), apart)
     assert len(np.unique(apart[:, :, 0])) == 4_000
 
 
@@ -400,13 +401,13 @@ class Recorded(Mechanism):
         rows[:, 0] = [self._value(data, int(rng.integers(1 << 62))) for _ in rows]
         return 1
 
-    def fill_pair(self, pair, rng, rows, start, *, coupled, order=None):
+    def fill_pair(self, runs, rng, rows):
         for i in range(rows.shape[1]):
             state = rng.bit_generator.state
-            for side in (1, 0) if order is not None and order[i] else (0, 1):
-                if coupled:
+            for side in (1, 0) if runs.order[i] else (0, 1):
+                if runs.coupled:
                     rng.bit_generator.state = state
-                self.fill(pair.sides[side], rng, rows[side, i : i + 1], start)
+                self.fill(runs.pair.sides[side], rng, rows[side, i : i + 1], runs.start)
         return 1
 
     def _value(self, data, draw):

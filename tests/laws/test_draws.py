@@ -13,10 +13,11 @@ import dpwitness as dpw
 from dpwitness.claims import HalfPlane
 from dpwitness.errors import SlowMechanism
 from dpwitness.evidence import growth_rate
-from dpwitness.mechanisms.python import Draws, PythonMechanism
+from dpwitness.mechanisms.draws import Draws
+from dpwitness.mechanisms.mechanism import PairedRuns
+from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import as_finite_numbers
 from dpwitness.neighbours.pair import Pair
 
@@ -28,7 +29,8 @@ def stream(seed=1):
 
 
 def both_sides(function, n=2_000, *, coupled=True, kind=PythonMechanism):
-    return kind(Signature.of(function, {})).pair_outcomes(PAIR, stream(), n, coupled=coupled)[:, :, 0]
+    runs = PairedRuns.d_first(PAIR, n, coupled=coupled)
+    return kind(Signature.of(function, {})).pair_outcomes(runs, stream())[:, :, 0]
 
 
 def draws_more_on_one_side(rng, data):
@@ -90,8 +92,8 @@ def test_functions_of_the_global_generators_repeat_by_seed_and_are_coupled(draw)
     random.seed(5)
     np.random.seed(5)  # noqa: NPY002
     before = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
-    x, y = mechanism.pair_outcomes(PAIR, stream(), 20, coupled=True)[:, :, 0]
-    again, _ = mechanism.pair_outcomes(PAIR, stream(), 20, coupled=True)[:, :, 0]
+    x, y = mechanism.pair_outcomes(PairedRuns.d_first(PAIR, 20, coupled=True), stream())[:, :, 0]
+    again, _ = mechanism.pair_outcomes(PairedRuns.d_first(PAIR, 20, coupled=True), stream())[:, :, 0]
     assert x.tolist() == again.tolist()
     assert y == pytest.approx(x + 1)
     assert len(set(x.tolist())) == 20

@@ -29,9 +29,8 @@ from dpwitness.events.encoding import (
     text_code,
 )
 from dpwitness.mechanisms.outcomes import Row, row_of
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from leaks import LEAKS, leaking, responding
 
 NEIGHBOURS = pairs(([0], [1]))

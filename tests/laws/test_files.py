@@ -10,7 +10,7 @@ import pytest
 from dpwitness import files
 from dpwitness.errors import InvalidData
 from dpwitness.files import check_writable, read_column, read_text, write_atomically
-from dpwitness.reconstruction.table_builder.systems import read_table
+from dpwitness.reconstruction.table_builder.tables import read_table
 
 FULL = Path("/dev/full")
 

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
-from dpwitness.mechanisms.resolve import How, as_mechanism
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import as_input, copier, input_from_json, input_key, input_to_json, pairs, shown
 from dpwitness.values import value_from_json, value_to_json
 
@@ -189,7 +189,7 @@ def kind_of(rng, data):
     "data", [[1, 2], [0.5], (1, 2), "text", b"bytes", None, {"a": [1]}, {1, 2}, [[1], [2, 3]], 5, 2**80]
 )
 def test_a_mechanism_gets_its_input_exactly_as_it_was_given(data):
-    mechanism = as_mechanism(kind_of, as_input(data), how=How(interpreted=True))
+    mechanism = as_mechanism(kind_of, as_input(data), requirements=Requirements(interpreted=True))
     rows = np.empty((1, 1))
     mechanism.fill(as_input(data), np.random.default_rng(0), rows, 0)
     assert mechanism.label(rows[0, 0]) == f"{type(data).__name__} {data!r}"
@@ -230,9 +230,9 @@ def kinds_seen(rng, data):
 def test_lists_are_handed_over_as_arrays_on_both_sides_or_on_neither(pair):
     """A function that returns before it comes to what it cannot do with a list is tried on the other input, too."""
     data, neighbour = map(as_input, pair)
-    handing = as_mechanism(early, data, neighbour=neighbour, how=How(interpreted=True)).handing
+    handing = as_mechanism(early, data, neighbour=neighbour, requirements=Requirements(interpreted=True)).conversion
     assert handing.lists_as_arrays
-    mechanism = as_mechanism(kinds_seen, data, neighbour=neighbour, how=How(interpreted=True))
+    mechanism = as_mechanism(kinds_seen, data, neighbour=neighbour, requirements=Requirements(interpreted=True))
     for side in (data, neighbour, as_input([5])):
         rows = np.empty((1, 1))
         mechanism.fill(side, np.random.default_rng(0), rows, 0)
@@ -243,10 +243,12 @@ def test_lists_are_handed_over_as_arrays_on_both_sides_or_on_neither(pair):
 
 @pytest.mark.parametrize("errors", ["raise", "outcome"])
 def test_a_list_is_a_list_where_the_function_takes_it(errors):
-    mechanism = as_mechanism(kind_of, as_input([1]), neighbour=as_input([]), how=How(interpreted=True), errors=errors)
-    assert not mechanism.handing.lists_as_arrays
-    arrays = as_mechanism(kinds_seen, as_input([1]), how=How(interpreted=True), errors=errors)
-    assert arrays.handing.lists_as_arrays
+    mechanism = as_mechanism(
+        kind_of, as_input([1]), neighbour=as_input([]), requirements=Requirements(interpreted=True), errors=errors
+    )
+    assert not mechanism.conversion.lists_as_arrays
+    arrays = as_mechanism(kinds_seen, as_input([1]), requirements=Requirements(interpreted=True), errors=errors)
+    assert arrays.conversion.lists_as_arrays
 
 
 def test_arrays_of_different_lengths_are_compiled_whatever_their_axes():

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dpwitness.events import Interval, OutcomeSet
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.mechanism import PairedRuns
+from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import as_finite_numbers
 from dpwitness.neighbours.pair import Pair
 from dpwitness.runs import Role
@@ -58,7 +58,7 @@ def test_health_checks_make_no_run_twice_either(kind):
     mechanism.outcomes(PAIR.data, rng, 64)
     assert len(calls) == 64
     mechanism, calls = made(kind)
-    mechanism.pair_outcomes(PAIR, rng, 64, coupled=False)
+    mechanism.pair_outcomes(PairedRuns.d_first(PAIR, 64, coupled=False), rng)
     assert len(calls) == 2 * 64
 
 
@@ -67,11 +67,11 @@ def test_other_runs_are_never_taken_for_the_same():
     mechanism, calls = made(PythonMechanism)
     rng = np.random.Generator(np.random.SFC64(0))
     narrow, wide = np.empty((2, 4, 1)), np.empty((2, 4, 8))
-    mechanism.fill_pair(PAIR, rng, narrow, 0, coupled=False)
-    mechanism.fill_pair(PAIR, rng, wide, 0, coupled=False)
+    mechanism.fill_pair(PairedRuns.d_first(PAIR, narrow.shape[1], coupled=False), rng, narrow)
+    mechanism.fill_pair(PairedRuns.d_first(PAIR, wide.shape[1], coupled=False), rng, wide)
     assert len(calls) == 16
     assert not set(narrow[:, :, 0].ravel()) & set(wide[:, :, 0].ravel())
     with mechanism.again():
-        mechanism.fill_pair(PAIR, rng, narrow, 0, coupled=False)
+        mechanism.fill_pair(PairedRuns.d_first(PAIR, narrow.shape[1], coupled=False), rng, narrow)
     assert len(calls) == 16
     assert np.array_equal(narrow[:, :, 0], wide[:, :, 0])

@@ -17,7 +17,7 @@ from dpwitness.errors import InvalidWitness, MixedKinds
 from dpwitness.events import Interval, Noun, Outside
 from dpwitness.mechanisms.layout import MOST, ROOT, Entry, RowLayout
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.resolve import How, as_mechanism
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Role
@@ -40,10 +40,10 @@ def laid(mechanism, sides, layout):
     """Rows of outcomes on both sides, by a layout that was there before them."""
     rows = np.empty((2, len(sides[0]), 256))
     longest = 1
-    with mechanism.laid_out(layout):
-        for side, outcomes in zip(rows, sides, strict=True):
-            for k, outcome in enumerate(outcomes):
-                longest = max(longest, mechanism._write(outcome, side[k], k))
+    mechanism.traits.keyed |= layout is not None
+    for side, outcomes in zip(rows, sides, strict=True):
+        for k, outcome in enumerate(outcomes):
+            longest = max(longest, mechanism._write(outcome, side[k], k, layout or ROOT))
     return rows[:, :, :longest]
 
 
@@ -160,8 +160,12 @@ def test_a_row_follows_from_the_outcome_alone(outcomes, random):
 
 def test_counts_and_rows_are_those_of_one_process():
     """Each process sees other keys first."""
-    mechanism = as_mechanism(elsewhere.tokens, PAIR.data, neighbour=PAIR.neighbour, how=How(interpreted=True))
-    other = as_mechanism(elsewhere.tokens, PAIR.data, neighbour=PAIR.neighbour, how=How(interpreted=True))
+    mechanism = as_mechanism(
+        elsewhere.tokens, PAIR.data, neighbour=PAIR.neighbour, requirements=Requirements(interpreted=True)
+    )
+    other = as_mechanism(
+        elsewhere.tokens, PAIR.data, neighbour=PAIR.neighbour, requirements=Requirements(interpreted=True)
+    )
     there, here = away(mechanism, Elsewhere(), seed=5), runner(other, 5)
     for turn in range(3):
         rows = [running.sample(PAIR, 200, Role.SEARCH, turn) for running in (there, here)]
@@ -183,7 +187,9 @@ def random_tokens(rng, data):
 
 
 def test_keys_that_never_come_again_fill_no_memory_and_convict_nobody():
-    mechanism = as_mechanism(random_tokens, PAIR.data, neighbour=PAIR.neighbour, how=How(interpreted=True))
+    mechanism = as_mechanism(
+        random_tokens, PAIR.data, neighbour=PAIR.neighbour, requirements=Requirements(interpreted=True)
+    )
     running = runner(mechanism, 3)
     for turn in range(3):
         x, y = running.sample(PAIR, 200, Role.SEARCH, turn)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.mechanisms.resolve import Made
+from dpwitness.mechanisms.resolve import MechanismFactory
 from dpwitness.problem import Effort, Statement, prepare
 
 PAIR = [([0.0], [1.0])]
@@ -117,7 +117,7 @@ def test_what_cannot_be_made_is_told(given, message):
 
 
 def test_a_pickled_one_leaves_its_example_behind():
-    assert set(Made(OnceOnly).__getstate__()) == {"make", "__name__", "__qualname__", "__signature__"}
+    assert set(MechanismFactory(OnceOnly).__getstate__()) == {"make", "__name__", "__qualname__", "__signature__"}
 
 
 def test_assert_private_takes_it(pytester):

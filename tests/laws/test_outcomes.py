@@ -22,9 +22,8 @@ from dpwitness import InvalidOutcome, InvalidParameter, MechanismRaised, NotRefu
 from dpwitness.errors import MixedKinds, SlowMechanism
 from dpwitness.events.encoding import EXCEPTION, NESTED, NONE, SYMBOL, TEXT, exception_code, nested, symbol, text_code
 from dpwitness.mechanisms.outcomes import Row, row_of
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.vectorised import VectorisedMechanism
 
 NEIGHBOURS = pairs(([0], [1]))
 

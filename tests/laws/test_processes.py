@@ -9,24 +9,29 @@ import sys
 import threading
 import time
 import uuid
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
+from loky.process_executor import ProcessPoolExecutor as LokyExecutor
 
 import elsewhere
-from dpwitness.errors import MechanismCrashed, MechanismRaised, MechanismTimeout, MixedKinds
+from dpwitness.errors import ClusterLost, MechanismCrashed, MechanismRaised, MechanismTimeout, MixedKinds
 from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load, load_code
-from dpwitness.mechanisms.mechanism import Learned
-from dpwitness.mechanisms.resolve import How, as_mechanism
+from dpwitness.mechanisms.mechanism import OutputTraits
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import pairs
-from dpwitness.runs import Role
+from dpwitness.runs import Role, Runner, on_executor
 from dpwitness.runs import processes as processes_of_runs
-from dpwitness.runs.elsewhere import PAYS, START, TRIES, Died, Paying, Remote
+from dpwitness.runs.dispatcher import PAYS, START, TRIES, BreakEven, Dispatcher
+from dpwitness.runs.pool import WorkerDied
 from dpwitness.runs.processes import Processes
-from dpwitness.runs.worker import CannotSend, _is_installed, dumped, execute, loaded, parcel, sent
+from dpwitness.runs.worker import CannotSend, SentMechanism, _is_installed, dumped, execute, loaded, parcel
 from elsewhere import Elsewhere, away
 from running import runner
 
@@ -35,7 +40,9 @@ EVENTS = [Interval(coordinate=0, low=0.5)]
 
 
 def python(function, **settings):
-    return as_mechanism(function, PAIR.data, neighbour=PAIR.neighbour, how=How(interpreted=True), **settings)
+    return as_mechanism(
+        function, PAIR.data, neighbour=PAIR.neighbour, requirements=Requirements(interpreted=True), **settings
+    )
 
 
 def last(iterator):
@@ -98,8 +105,8 @@ def test_outputs_of_another_kind_than_before_are_an_error_as_on_one_core():
     for mechanism in mechanisms:
         mechanism.forget()  # how many runs were timed, and so what they returned, depends on the machine
     assert told(away(mechanisms[0])) == told(runner(mechanisms[1]))
-    assert not Learned(bare=frozenset({False})).agrees(Learned(single=frozenset({False})))
-    assert Learned(bare=frozenset({False})).agrees(Learned(single=frozenset({True})))
+    assert not OutputTraits(bare={False}).agree(OutputTraits(single={False}))
+    assert OutputTraits(bare={False}).agree(OutputTraits(single={True}))
 
 
 def test_a_process_that_ends_costs_no_counts(monkeypatch):
@@ -131,15 +138,15 @@ def test_a_mechanism_that_changes_while_it_runs_stays_here_and_says_so(name):
 
 
 def test_what_is_made_again_here_keeps_the_deadline(monkeypatch):
-    both, deadlines = Learned(bare=frozenset({False}), single=frozenset({False})), []
+    both, deadlines = OutputTraits(bare={False}, single={False}), []
 
     def here(self, work, first, count, deadline):
         deadlines.append(deadline)
         yield None  # the time is over
 
-    monkeypatch.setattr(Remote, "_do_here", here)
+    monkeypatch.setattr(Dispatcher, "_do_here", here)
     mechanism = python(elsewhere.noisy)
-    said = {"learned": lambda number, found: both, "first_runs": lambda number, found: found.first_runs}
+    said = {"traits": lambda number, found: both, "first_runs": lambda number, found: found.first_runs}
     there = away(mechanism, Deceiving(**said), deadline=time.monotonic() + 60)
     with pytest.raises(MechanismTimeout):
         last(there.confirm(PAIR, EVENTS, 1_000))
@@ -244,9 +251,9 @@ def test_what_is_installed_is_so_by_any_path(tmp_path):
 
 def test_roles_of_runs_by_which_processes_are_compared_are_their_own():
     mechanism = python(elsewhere.noisy)
-    package = sent(mechanism, PAIR, 3)
+    package = SentMechanism.of(mechanism, PAIR, 3)
     assert package.first_runs() == package.first_runs()
-    assert package.first_runs() != sent(mechanism, PAIR, 4).first_runs()
+    assert package.first_runs() != SentMechanism.of(mechanism, PAIR, 4).first_runs()
     assert execute(parcel(b"nothing"), parcel(b""), 0, 1).refused.startswith("UnpicklingError")
 
 
@@ -263,16 +270,28 @@ def test_real_processes_give_the_same_counts_and_repeat_nobody_s_stream(place):
     mechanism = python(elsewhere.slow)
     there = away(mechanism, place)
     assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
-    assert len(there.pool._first_runs) == 2  # both have done something
+    assert there.pool.answered == 2  # both have done something
     for function in (elsewhere.global_numpy, elsewhere.global_random):
         mechanism = python(function)
         x, y = away(mechanism, place).sample(PAIR, 2_000, Role.SEARCH)
         assert len(np.unique([x - 0.0, y - 1.0])) == 4_000  # of 53 bits: two are equal with probability 10⁻⁹
 
 
+@pytest.mark.parametrize("executor", [partial(ProcessPoolExecutor, mp_context=get_context("spawn")), LokyExecutor])
+def test_any_executor_of_concurrent_futures_gives_the_same_counts(executor):
+    mechanism = python(elsewhere.slow)
+    with executor(2) as started:
+        there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 1))
+        assert there.beside == 2
+        assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
+        assert there.notes == ()
+    with pytest.raises(ClusterLost, match="the executor does not take any more work"):
+        last(there.confirm(PAIR, EVENTS, 300))
+
+
 def killing(place):
     """Kill one of the processes, in a tenth of a second."""
-    pids = list(place._pool._processes)
+    pids = list(place._executor._processes)
     threading.Timer(0.1, os.kill, (pids[0], signal.SIGKILL)).start()
     return pids[0]
 
@@ -285,11 +304,11 @@ def test_a_killed_process_costs_no_counts(place):
     first = next(looks)
     killed = killing(place)
     assert [first, *looks] == list(here.confirm(PAIR, EVENTS, 2_000))
-    assert killed not in place._pool._processes
+    assert killed not in place._executor._processes
     killed = killing(place)
     for a, b in zip(there.sample(PAIR, 2_000, Role.SEARCH), here.sample(PAIR, 2_000, Role.SEARCH), strict=True):
         assert np.array_equal(a, b)
-    assert killed not in place._pool._processes
+    assert killed not in place._executor._processes
     assert there.notes == ()
 
 
@@ -319,7 +338,7 @@ def test_processes_that_hang_at_the_deadline_are_ended(place):
     mechanism = python(hanging)
     looks = away(mechanism, place, deadline=time.monotonic() + 20).confirm(PAIR, EVENTS, 1_000_000)
     next(looks)
-    pids = list(place._pool._processes)
+    pids = list(place._executor._processes)
     assert 0 < last(looks)[0].runs < 1_000_000
     for pid in pids:
         with pytest.raises(ProcessLookupError):
@@ -327,7 +346,7 @@ def test_processes_that_hang_at_the_deadline_are_ended(place):
 
 
 def test_processes_are_started_where_enough_is_to_come():
-    paying = Paying()
+    paying = BreakEven()
     assert not paying.to_start(8, 8.0, 0.1)  # nothing was made here yet: how long it takes is a guess
     paying.here = START
     assert paying.to_start(8, 8.0, 0.1)
@@ -351,11 +370,11 @@ def test_processes_can_be_ended_without_a_lock():
     """A handler of signals runs in the midst of whatever holds it."""
     place = Processes(1)
     place.kill()  # none was started
-    handle = place._asked(time.sleep, 60)
+    handle = place._submit(time.sleep, 60)
     assert place.answer(handle, 0.01) is None
     with place._lock:
         place.kill()
-    with pytest.raises(Died):
+    with pytest.raises(WorkerDied):
         place.answer(handle, 30.0)
     place.stop()
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from dpwitness.errors import MechanismRaised
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
-from dpwitness.mechanisms.mechanism import refusal
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.compiled.refusals import Refused, refusal
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
 

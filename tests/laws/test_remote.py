@@ -28,13 +28,13 @@ from dpwitness.errors import (
 )
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms.catalog import load_code
+from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import Row, row_of
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.remote import RemoteMechanism, client, server, wire
 from dpwitness.mechanisms.remote.client import Call
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Pair
 
 THERE = '''
@@ -191,7 +191,8 @@ def test_from_the_same_words_a_run_draws_what_it_draws_here(at, there):
     both = []
     for kind, made in ((RemoteMechanism, at("drawn", sys.executable)), (PythonMechanism, here(there, "drawn"))):
         rows = np.empty((2, 8, 1))
-        kind(Signature.of(made, {})).fill_pair(Pair(DATA, DATA + 1), np.random.default_rng(3), rows, 0, coupled=True)
+        runs = PairedRuns.d_first(Pair(DATA, DATA + 1), rows.shape[1], coupled=True)
+        kind(Signature.of(made, {})).fill_pair(runs, np.random.default_rng(3), rows)
         both.append(rows)
     assert np.array_equal(both[0], both[1])
     assert np.array_equal(both[0][0], both[0][1])
@@ -351,13 +352,13 @@ def test_at_the_deadline_of_a_check_the_interpreter_is_ended(at):
 def test_runs_that_begin_too_late_are_not_begun(at, monkeypatch):
     """The time may be over while an interpreter is started."""
     mechanism = RemoteMechanism(Signature.of(at("drawn"), {}))
-    begun = client.Remote.connection
+    begun = client.RemoteFunction.connection
 
     def late(remote):
         mechanism.release()
         return begun(remote)
 
-    monkeypatch.setattr(client.Remote, "connection", late)
+    monkeypatch.setattr(client.RemoteFunction, "connection", late)
     with pytest.raises(MechanismTimeout, match="the time was over before they began"):
         mechanism.fill(DATA, np.random.default_rng(0), np.empty((1, 1)), 0)
 

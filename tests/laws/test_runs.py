@@ -16,14 +16,14 @@ from dpwitness.events import Interval, OutcomeSet
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
-from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.python import sfc64_state
+from dpwitness.mechanisms.draws import sfc64_state
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
 from dpwitness.runs import Role, Runner, generator, stack
-from dpwitness.runs.executor import default_workers
-from dpwitness.runs.runner import BLOCK
+from dpwitness.runs.shards import BLOCK
+from dpwitness.runs.threads import default_workers
 from running import confirm, ordered, runner, sample
 
 PAIR = pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]
@@ -103,7 +103,7 @@ def test_each_role_and_shard_has_a_stream_of_its_own(monkeypatch):
         asked.append((seed, *key))
         return generator(seed, *key)
 
-    monkeypatch.setattr(dpwitness.runs.runner, "generator", recorded)
+    monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
     mechanism = as_mechanism(load("svt"), PAIR.data, epsilon=0.7)
     runs = 2 * mechanism.shard + 1
     sample(mechanism, PAIR, runs, seed=5, key=(0, 0))
@@ -123,7 +123,7 @@ def test_a_check_draws_no_stream_twice(monkeypatch):
         asked.append((seed, *key))
         return generator(seed, *key)
 
-    monkeypatch.setattr(dpwitness.runs.runner, "generator", recorded)
+    monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
     verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, seed=5, search_runs=40_000, runs=100_000)
     assert verdict.counts.runs > 0
     assert {Role.SEARCH, Role.PLAYOFF, Role.CONFIRM} <= {key[1] for key in asked}
@@ -142,7 +142,7 @@ def test_a_check_in_epochs_draws_no_stream_twice(monkeypatch):
     def noisy(rng, data, size):
         return data[0] + rng.laplace(0, 1, size)
 
-    monkeypatch.setattr(dpwitness.runs.runner, "generator", recorded)
+    monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
     few = {"neighbours": dpwitness.queries(1), "seed": 5, "search_runs": 0, "runs": 300}
     assert dpwitness.check(noisy, claim=1.0, **few).epoch_runs > 100
     asked = [(seed, *role.value, *key) for seed, role, *key in asked if role is Role.EPOCH]
@@ -170,8 +170,8 @@ class Recorded(Mechanism):
     def fill(self, data, rng, rows, start):
         raise NotImplementedError
 
-    def fill_pair(self, pair, rng, rows, start, *, coupled, order=None):
-        self.blocks.append((start, rows.shape[1]))
+    def fill_pair(self, runs, rng, rows):
+        self.blocks.append((runs.start, rows.shape[1]))
         rows[:] = 1.0
         return self.width
 
@@ -193,8 +193,8 @@ def test_runs_are_counted_in_blocks_of_limited_memory_and_numbered_on(width, run
 class Widening(Recorded):
     """Returns three numbers a run, whatever its width was thought to be."""
 
-    def fill_pair(self, pair, rng, rows, start, *, coupled, order=None):
-        self.blocks.append((start, rows.shape[2]))
+    def fill_pair(self, runs, rng, rows):
+        self.blocks.append((runs.start, rows.shape[2]))
         rows[:] = rng.random((2, rows.shape[1], 3))[:, :, : rows.shape[2]]
         return 3
 
@@ -219,10 +219,10 @@ def test_a_last_block_that_is_shorter_may_be_too_narrow_too():
     class Late(Widening):
         shard = runs
 
-        def fill_pair(self, pair, rng, rows, start, *, coupled, order=None):
-            if start > BLOCK:
-                return super().fill_pair(pair, rng, rows, start, coupled=coupled)
-            self.blocks.append((start, rows.shape[2]))
+        def fill_pair(self, runs, rng, rows):
+            if runs.start > BLOCK:
+                return super().fill_pair(runs, rng, rows)
+            self.blocks.append((runs.start, rows.shape[2]))
             rows[:] = 1.0
             return 1
 
@@ -245,7 +245,9 @@ def test_samples_and_tallies_hold_every_shard(shards):
     assert len(np.unique(left)) == n
     for k in range(shards):
         rows = np.empty((2, min(5, n - 5 * k), 1))
-        mechanism.fill_pair(pair, generator(5, Role.SEARCH, 4, k), rows, 0, coupled=True)
+        mechanism.fill_pair(
+            PairedRuns.d_first(pair, rows.shape[1], coupled=True), generator(5, Role.SEARCH, 4, k), rows
+        )
         assert np.array_equal(rows, [left[5 * k : 5 * k + 5], right[5 * k : 5 * k + 5]])
     event = Interval(coordinate=0, low=0.5, high=1.5)
     a, b = event.contains(left), event.contains(right)

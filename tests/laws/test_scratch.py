@@ -11,8 +11,9 @@ from dpwitness.errors import CompiledDiffers
 from dpwitness.events.encoding import NOT_A_NUMBER
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
+from dpwitness.mechanisms.draws import sfc64_state
+from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import Row, row_of
-from dpwitness.mechanisms.python import sfc64_state
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
@@ -84,7 +85,8 @@ def test_outcomes_are_those_of_plain_python(function):
         mechanism = as_mechanism(function, data)
     assert with_scratch(function)
     rows = np.empty((2, 5, 16))
-    length = mechanism.fill_pair(Pair(data, data + 1), generator(3, Role.SEARCH), rows, 0, coupled=False)
+    runs = PairedRuns.d_first(Pair(data, data + 1), rows.shape[1], coupled=False)
+    length = mechanism.fill_pair(runs, generator(3, Role.SEARCH), rows)
     rng = generator(3, Role.SEARCH)
     for i in range(5):
         for side in range(2):
@@ -121,8 +123,9 @@ def test_what_a_run_leaves_unwritten_is_not_what_another_wrote():
     mechanism = CompiledMechanism(Signature.of(unwritten, {}))
     rows = np.empty((2, 50, 3))
     full_first = as_mechanism(three_arrays, data)
-    full_first.fill_pair(Pair(data, data), generator(1, Role.SEARCH), np.empty((2, 50, 16)), 0, coupled=False)
-    mechanism.fill_pair(Pair(data, data), generator(1, Role.SEARCH), rows, 0, coupled=False)
+    runs = PairedRuns.d_first(Pair(data, data), 50, coupled=False)
+    full_first.fill_pair(runs, generator(1, Role.SEARCH), np.empty((2, 50, 16)))
+    mechanism.fill_pair(runs, generator(1, Role.SEARCH), rows)
     assert (rows[:, :, 1:] == NOT_A_NUMBER).all()
     assert (rows[:, :, 0] >= 0).all()
 

@@ -159,8 +159,8 @@ def test_a_mechanism_that_hangs_in_its_first_run_ends_in_an_error(monkeypatch):
 
 def test_the_start_of_processes_is_not_the_mechanism_s_time(monkeypatch):
     """Importing what it needs takes another process longer than the check has: until then runs are made here."""
-    monkeypatch.setattr("dpwitness.runs.elsewhere.START", 0.0)
-    monkeypatch.setattr("dpwitness.runs.elsewhere.PAYS", 0.5)
+    monkeypatch.setattr("dpwitness.runs.dispatcher.START", 0.0)
+    monkeypatch.setattr("dpwitness.runs.dispatcher.PAYS", 0.5)
 
     class Slow:
         def __reduce__(self):
@@ -183,7 +183,7 @@ def test_the_start_of_processes_is_not_the_mechanism_s_time(monkeypatch):
 
 def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("dpwitness.runs.executor.INTERRUPTED", 0.1)
+    monkeypatch.setattr("dpwitness.runs.threads.INTERRUPTED", 0.1)
 
     class Interrupted:
         """A deadline at which the user has had enough."""

@@ -14,10 +14,10 @@ from dpwitness.events import Interval
 from dpwitness.evidence import Counts, log_e_value
 from dpwitness.health.dependence import refuse_series, series_of
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.mechanism import PairedRuns
+from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.remote import RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.runs import Role, generator, order
 from elsewhere import away
 from running import runner
@@ -77,9 +77,10 @@ def test_where_one_call_makes_many_runs_the_order_of_the_calls_is_random():
 def test_compiled_sides_draw_in_the_order_of_the_runs():
     mechanism = CompiledMechanism(Signature.of(lambda rng, data: rng.random(), {}))
     turns = order(1, Role.SEARCH, runs=RUNS)
+    none = np.zeros(RUNS, np.uint8)
     both = [
-        mechanism.pair_outcomes(PAIR, generator(1, Role.SEARCH), RUNS, coupled=False, order=given)
-        for given in (None, turns, 1 - turns)
+        mechanism.pair_outcomes(PairedRuns(pair=PAIR, order=given, coupled=False), generator(1, Role.SEARCH))
+        for given in (none, turns, 1 - turns)
     ]
     plain, turned, other = (rows[..., 0] for rows in both)
     assert np.array_equal(np.where(turns, plain[::-1], plain), turned)

@@ -24,7 +24,7 @@ from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference
-from dpwitness.mechanisms.resolve import How
+from dpwitness.mechanisms.resolve import Requirements
 from dpwitness.neighbours import Pair, Pairs, adjacent
 from dpwitness.problem import Effort, Problem, Statement, prepare
 from dpwitness.results.witness import Witness
@@ -43,7 +43,7 @@ PASS_SECONDS: Final = 0.02
 
 
 def work_on(
-    statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T], how: How | None = None
+    statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T], how: Requirements | None = None
 ) -> T:  # fmt: skip
     """Make a problem ready and work on it; `how`: what a witness says of the rows.
 
@@ -51,7 +51,7 @@ def work_on(
     one entry from that entry alone where a mechanism returns both; in the time that is left. Warns `CompiledDiffers`.
     """
     refuse_inside()
-    how, began, deadline = how or How(), time.monotonic(), None
+    how, began, deadline = how or Requirements(), time.monotonic(), None
     while True:
         try:
             problem, runner = prepare(statement, effort, how, began=began, deadline=deadline)

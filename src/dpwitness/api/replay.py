@@ -20,7 +20,7 @@ from dpwitness.evidence import runs_needed
 from dpwitness.mechanisms.catalog import load, load_registered
 from dpwitness.mechanisms.claims import as_claim
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.resolve import How, given_or_made
+from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
 from dpwitness.mechanisms.signature import takes
 from dpwitness.neighbours import Data, Pairs, Relation, as_relation, require_adjacent, taken
 from dpwitness.options import AnyMechanism, Option, ReplayOptions, ShrinkOptions
@@ -63,7 +63,7 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     while effort.seed == witness.seed:
         effort = replace(effort, seed=secrets.randbits(32))
     if options["make"] is not None:
-        mechanism = given_or_made(mechanism, options["make"])
+        mechanism = mechanism_or_factory(mechanism, options["make"])
     reference = None
     if mechanism is None:  # a file never decides which code runs: only the bundled targets are known by name alone
         mechanism, reference = load_registered(witness.mechanism), witness.mechanism
@@ -103,7 +103,7 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
     old = violation.witness
     if mechanism is None and options["make"] is None:
         mechanism = load_registered(old.mechanism)
-    mechanism = given_or_made(mechanism, options["make"])
+    mechanism = mechanism_or_factory(mechanism, options["make"])
     relation, data = _relation_of(old, options["neighbours"], options["data"])
     require_adjacent(relation, old.pair, data, what="the witness's pair")
     seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
@@ -171,9 +171,9 @@ def _statement_of(
     )  # fmt: skip
 
 
-def _rows_of(witness: Witness) -> How:
+def _rows_of(witness: Witness) -> Requirements:
     """What a witness says of the rows that its event looks at."""
-    return How(layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
+    return Requirements(layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
 
 
 def _relation_of(

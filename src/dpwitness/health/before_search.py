@@ -22,7 +22,8 @@ from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import LEVEL, fisher_p_value
 from dpwitness.health.findings import ADVICE, SECONDS, Finding
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.mechanism import Mechanism, Rows, of_both
+from dpwitness.mechanisms.failures import described_on_both_inputs
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, Pair, shown
 from dpwitness.neighbours.pair import unlike
@@ -327,11 +328,12 @@ def _same(runner: Runner, pair: Pair, number: int) -> int:
         key = (Role.HEALTH_SAME_DRAWS, number, n)
         try:
             if mechanism.cost.compiled:
-                left, right = mechanism.pair_outcomes(pair, generator(runner.seed, *key), n, coupled=True)
+                runs = PairedRuns.d_first(pair, n, coupled=True)
+                left, right = mechanism.pair_outcomes(runs, generator(runner.seed, *key))
             else:
                 left, right = (mechanism.outcomes(data, generator(runner.seed, *key), n) for data in pair.sides)
         except MechanismRaised as error:
-            told = error if mechanism.cost.compiled else of_both(mechanism.fill, pair, error)
+            told = error if mechanism.cost.compiled else described_on_both_inputs(mechanism.fill, pair, error)
             if not told.on_both_inputs:
                 raise told from error.__cause__
             return 0  # the search goes on without the pair, and says so

@@ -428,7 +428,7 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
     hits: list[list[Hits]] = [[] for _ in events]
     outcomes = Outcomes()
     blocks: list[Rows] = []
-    before = mechanism.made
+    before = mechanism.run_count
     width = max(mechanism.width, *(event.width for event in events))
     room = max(min(RUNS_IN_ORDER, ROOM // width), FEWEST)
     # Of mechanisms too slow for that the runs of epochs are looked at.

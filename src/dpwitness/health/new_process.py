@@ -27,11 +27,10 @@ from dpwitness.health.findings import SECONDS, Outcomes, outcome_keys
 from dpwitness.health.loading import CannotLoad, Place, load, place_of
 from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.layout import RowLayout
-from dpwitness.mechanisms.mechanism import Handing, Mechanism
-from dpwitness.mechanisms.python import Attributes, PythonMechanism
-from dpwitness.mechanisms.remote import Remote, RemoteMechanism
+from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
+from dpwitness.mechanisms.python import Attributes, PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.remote import RemoteFunction, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
 from dpwitness.runs.processes import end_with
@@ -51,13 +50,13 @@ _RUNNING: Final[set["subprocess.Popen[bytes]"]] = set()
 class Request:
     """What the new process is asked: which function, on which inputs, and which events to count."""
 
-    function: Place | Remote
+    function: Place | RemoteFunction
     outcome: Place | Attributes | None
     errors: str
     marked: bool
     layout: RowLayout | None
     by_position: bool
-    handing: Handing
+    conversion: InputConversion
     parameters: dict[str, Any]
     vectorised: bool
     interpreted: bool
@@ -86,16 +85,16 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     """
     signature, outcome = mechanism.signature, mechanism.outcome
     function = signature.original or signature.function
-    if not isinstance(function, Remote):  # what is sent to another interpreter is data
+    if not isinstance(function, RemoteFunction):  # what is sent to another interpreter is data
         _check_plain(signature.given)
     return Request(
-        function=function.anew() if isinstance(function, Remote) else place_of(function),
+        function=function.anew() if isinstance(function, RemoteFunction) else place_of(function),
         outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
         errors=mechanism.errors,
         marked=mechanism.marked,
         layout=mechanism.layout,
         by_position=mechanism.by_position,
-        handing=mechanism.handing,
+        conversion=mechanism.conversion,
         parameters=dict(signature.given),
         vectorised=signature.size is not None,
         interpreted=signature.original is not None,
@@ -194,12 +193,12 @@ def answer(question: Request | Place) -> Any:
     if isinstance(question, Place):
         return constants(load(question))
     place = question.function
-    function, kind = (place, RemoteMechanism) if isinstance(place, Remote) else (load(place), PythonMechanism)
+    function, kind = (place, RemoteMechanism) if isinstance(place, RemoteFunction) else (load(place), PythonMechanism)
     signature = Signature.of(function, question.parameters)
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
     kind = VectorisedMechanism if question.vectorised else kind
     mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome, errors=question.errors)
-    mechanism.marked, mechanism.handing = question.marked, question.handing
+    mechanism.marked, mechanism.conversion = question.marked, question.conversion
     mechanism.begin(question.layout, keyed=False, by_position=question.by_position)
     events = [event_from_json(event) for event in question.events]
     return [_counted(mechanism, data, events, question.seed, side) for side, data in enumerate(question.inputs)]

@@ -24,7 +24,7 @@ def registered() -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
 
 
-def load_registered(name: str) -> Callable[..., Any]:
+def load_registered(name: str) -> Callable[..., object]:
     """Return the registered target of that name, and nothing else.
 
     Raises `UnknownTarget`, also where the package that registers it cannot be imported.
@@ -41,14 +41,14 @@ def load_registered(name: str) -> Callable[..., Any]:
         raise UnknownTarget(f"unknown target {name!r}: {hint}")
     point = points[name]
     try:
-        found = point.load()
+        target = point.load()
     except Exception as error:  # another package's code: it may raise anything
         owner = f" of {point.dist.name}" if point.dist else ""
-        raise UnknownTarget(f"target {name!r} ({point.value}{owner}) cannot be loaded: {_told(error)}") from error
-    return _callable(found, name)
+        raise UnknownTarget(f"target {name!r} ({point.value}{owner}) cannot be loaded: {_described(error)}") from error
+    return _callable(target, name)
 
 
-def load(name: str) -> Callable[..., Any]:
+def load(name: str) -> Callable[..., object]:
     """Return a registered target, or what `load_code` finds. Raises `UnknownTarget`."""
     if ":" in name:
         return load_code(name)
@@ -57,12 +57,12 @@ def load(name: str) -> Callable[..., Any]:
     return load_registered(name)
 
 
-def load_code(name: str) -> Callable[..., Any]:
+def load_code(name: str) -> Callable[..., object]:
     """Return the function of a file or the object of a module; this runs the user's code. Raises as `load_object`."""
     return _callable(load_object(name), name)
 
 
-def load_object(name: str) -> Any:
+def load_object(name: str) -> object:
     """Return what a file or a module has under a name, whatever it is; this runs the user's code.
 
     Raises `UnknownTarget` where there is no such file, module or name, or where it raises while it is imported. A
@@ -72,10 +72,10 @@ def load_object(name: str) -> Any:
     if not place or not attribute:
         raise UnknownTarget(f"{name!r} must be path/file.py:FUNCTION or package.module:OBJECT")
     module = _run_file(place) if place.endswith(".py") else _import(place)
-    found: Any = module
+    value: object = module
     for part in attribute.split("."):
         try:
-            found = getattr(found, part)
+            value = getattr(value, part)
         except AttributeError as error:
             names = [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
             shown = difflib.get_close_matches(attribute, names, n=3, cutoff=0.4) or names[:5]
@@ -83,22 +83,22 @@ def load_object(name: str) -> Any:
                 f"{place} has no {attribute!r}; it has: {', '.join(shown) or 'no functions'}"
             ) from error
         except Exception as error:  # a property, or a module's __getattr__
-            raise UnknownTarget(f"{name} cannot be loaded: {_told(error)}") from error
-    return found
+            raise UnknownTarget(f"{name} cannot be loaded: {_described(error)}") from error
+    return value
 
 
-def _callable(found: Any, name: str) -> Callable[..., Any]:
-    if not callable(library_of(found).function(found)):
-        raise UnknownTarget(f"{name} is no function but {type(found).__name__}")
-    return found  # type: ignore[no-any-return]  # callable() narrows Any to nothing better
+def _callable(value: Any, name: str) -> Callable[..., Any]:
+    if not callable(library_of(value).function(value)):
+        raise UnknownTarget(f"{name} is no function but {type(value).__name__}")
+    return value  # type: ignore[no-any-return]  # callable() narrows Any to nothing better
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
 @contextmanager
-def _found_first(folder: str) -> Iterator[None]:
+def _importable_from(folder: str) -> Iterator[None]:
     """Let imports find a folder first, as when Python runs a file there; afterwards last, for imports while it runs.
 
     Last, because a file of the user's must not take the place of a library that is imported later.
@@ -116,18 +116,10 @@ def _found_first(folder: str) -> Iterator[None]:
 
 def _import(name: str) -> ModuleType:
     try:
-        with _found_first(os.getcwd()):  # as `python -m` does
+        with _importable_from(os.getcwd()):  # as `python -m` does
             return importlib.import_module(name)
     except Exception as error:
-        raise UnknownTarget(f"cannot import {name}: {_told(error)}") from error
-
-
-def _near_file(path: Path) -> str:
-    """The files of a folder whose names are like one that is not there."""
-    try:
-        return near(path.name, [found.name for found in path.parent.glob("*.py")])
-    except (OSError, ValueError):
-        return ""
+        raise UnknownTarget(f"cannot import {name}: {_described(error)}") from error
 
 
 def _run_file(place: str) -> ModuleType:
@@ -137,7 +129,11 @@ def _run_file(place: str) -> ModuleType:
     except (OSError, ValueError) as error:  # a name too long, a folder that is closed, a null byte
         raise UnknownTarget(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
     if not there:
-        raise UnknownTarget(f"there is no file {place}{_near_file(path)}")
+        try:
+            hint = near(path.name, [file.name for file in path.parent.glob("*.py")])
+        except (OSError, ValueError):
+            hint = ""
+        raise UnknownTarget(f"there is no file {place}{hint}")
     name = f"_dpwitness_file_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -145,11 +141,11 @@ def _run_file(place: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with _found_first(str(path.parent)):
+        with _importable_from(str(path.parent)):
             spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]  # what was cut off in the middle must not be taken for the whole
         if isinstance(error, Exception):
-            raise UnknownTarget(f"{place} cannot be loaded: {_told(error)}") from error
+            raise UnknownTarget(f"{place} cannot be loaded: {_described(error)}") from error
         raise
     return module

@@ -1,14 +1,4 @@
-"""A claim as a text, as the command line has it: 1, (1, 1e-5), zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE and others.
-
-Claims read off privacy accountants: what dp-accounting's and Opacus' say of a mechanism, as a privacy profile.
-
-An accountant is any object that has `get_delta(epsilon)` or `get_epsilon(delta)`: `RdpAccountant` and `PLDAccountant`
-of dp-accounting have both, `RDPAccountant`, `GaussianAccountant` and `PRVAccountant` of Opacus the latter. What it
-answers is claimed for every ε, or δ, that is asked for here: the pairs make a `PrivacyProfile`. Which inputs are
-neighbours is for the user to say; Opacus' accountants speak of adding or removing one record. No library is imported.
-
-The claim to test: what the user says of a mechanism, and what an object says in its place.
-"""
+"""The claim to test: what the user says of a mechanism, as a text or by an accountant, else what an object carries."""
 
 import inspect
 import json
@@ -18,8 +8,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeGuard, cast
-
-import numpy as np
 
 from dpwitness.checks import brief, near
 from dpwitness.claims import (
@@ -36,7 +24,7 @@ from dpwitness.claims import (
 from dpwitness.errors import BadInput, InvalidClaim, InvalidParameter
 from dpwitness.files import read_text, shown
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.libraries.library import Library
+from dpwitness.mechanisms.libraries.library import EPSILONS, Library
 from dpwitness.targets import target_of
 
 #: For help and messages.
@@ -99,15 +87,20 @@ def _of_file(kind: str, path: str) -> Claim:
     return FILES[kind](value)
 
 
-#: ε in nats at which δ is asked for, and δ at which ε is, where δ cannot be: some take a second for each.
-EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
+#: δ at which ε is asked for, where δ cannot be asked for at `EPSILONS`: some take a second for each.
 DELTAS: Final = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 #: The largest ε of a profile.
 LARGEST: Final = 700.0
 
 
 class Accountant(Protocol):
-    """What gives an ε (nats) for a δ; some give a δ for an ε, too."""
+    """What gives an ε (nats) for a δ; some give a δ for an ε, too.
+
+    `RdpAccountant` and `PLDAccountant` of dp-accounting do both, `RDPAccountant`, `GaussianAccountant` and
+    `PRVAccountant` of Opacus give ε. What it answers is claimed for every ε, or δ, that is asked for here: the pairs
+    make a `PrivacyProfile`. Which inputs are neighbours is for the user to say; Opacus' accountants speak of adding or
+    removing one record. No library is imported.
+    """
 
     def get_epsilon(self, delta: float, /) -> float:
         """The ε at which the mechanism is (ε, δ)-differentially private."""
@@ -118,13 +111,6 @@ def is_accountant(thing: object) -> TypeGuard[Accountant]:
     if is_claim(thing) or inspect.isclass(thing) or inspect.isroutine(thing):
         return False
     return callable(getattr(thing, "get_epsilon", None)) or callable(getattr(thing, "get_delta", None))
-
-
-def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | None:
-    """What was given as a claim, a text read, an accountant by its profile. Raises `InvalidClaim`."""
-    if isinstance(claim, str):
-        return claim_of_text(claim)
-    return claim_of(claim) if is_accountant(claim) else claim  # type: ignore[return-value]  # the rest of the union
 
 
 def claim_of(accountant: Accountant) -> PrivacyProfile:
@@ -145,44 +131,51 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
     at: tuple[float, ...] = EPSILONS
     if not callable(ask):
         ask, at = accountant.get_epsilon, DELTAS
-    answers, said = [], ""
+    answers, refused = [], ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as that the best order is the largest of those that were tried
         for value in at:
             try:
                 answers.append((value, float(ask(value))))
             except Exception as error:  # some raise where the δ asked for is more than they need at ε = 0
-                said = f"{type(error).__name__}: {error}".splitlines()[0]
+                refused = f"{type(error).__name__}: {error}".splitlines()[0]
     pairs = answers if at is EPSILONS else [(epsilon, delta) for delta, epsilon in answers]
-    kept = _falling(pairs)
-    if not kept:
-        because = f" ({said})" if said else ""
+    profile = _falling(pairs)
+    if not profile:
+        because = f" ({refused})" if refused else ""
         raise InvalidClaim(
             f"claim={type(accountant).__name__}: it states no (ε, δ) with ε up to {LARGEST:g} that claims anything"
             + because
         )
-    epsilon, delta = kept[0]
+    epsilon, delta = profile[0]
     if epsilon == 0 and delta <= DELTAS[-1]:
         raise InvalidClaim(
             f"claim={type(accountant).__name__}: it states ε = 0 at δ = {delta:g}, as an accountant does that knows of "
             "no runs: let it account for the mechanism first, or give claim=0 if that is what you claim"
         )
-    return PrivacyProfile(kept)
+    return PrivacyProfile(profile)
 
 
 def _falling(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     """The pairs that claim something, with δ falling in ε: a pair claims as much of every larger ε."""
-    kept: list[tuple[float, float]] = []
+    profile: list[tuple[float, float]] = []
     least = 1.0
     for epsilon, delta in sorted((max(e, 0.0), max(d, 0.0)) for e, d in pairs if not math.isnan(e + d)):
         if epsilon <= LARGEST and delta < least:
             least = delta
-            kept.append((epsilon, delta))
-    return kept
+            profile.append((epsilon, delta))
+    return profile
+
+
+def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | None:
+    """What was given as a claim, a text read, an accountant by its profile. Raises `InvalidClaim`."""
+    if isinstance(claim, str):
+        return claim_of_text(claim)
+    return claim_of(claim) if is_accountant(claim) else claim  # type: ignore[return-value]  # the rest of the union
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class StatedClaim:
     """The claim to test, and what goes to parameters of the mechanism that are named after ε and δ."""
 
     claim: Claim
@@ -191,13 +184,13 @@ class Stated:
 
 
 def stated_claim(
-    thing: Any,
+    thing: object,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
     claim: Claim | Accountant | float | str | None = None,
-    d_in: Any = None,
-) -> Stated:
+    d_in: object = None,
+) -> StatedClaim:
     """Return what is claimed of a mechanism: as given, else as the object carries it.
 
     Parameters
@@ -224,36 +217,34 @@ def stated_claim(
     name = getattr(thing, "__name__", type(thing).__name__)
     if d_in is not None and not library.takes_distance:
         raise InvalidParameter(f"d_in={brief(d_in)} is for OpenDP measurements, and {name} is none: leave it out")
-    whole_claim = claim if is_claim(claim) else None
-    for key, value in (("epsilon", epsilon), ("claim", claim)):
-        if (
-            value is not None
-            and value is not whole_claim
-            and (isinstance(value, bool) or not isinstance(value, numbers.Real))
-        ):
+    for key, value in (("epsilon", epsilon), ("claim", None if is_claim(claim) else claim)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
             raise InvalidClaim(f"{key}={brief(value)} must be a number")
     if epsilon is not None and not 0 < epsilon <= 700:
         raise InvalidClaim(f"epsilon={brief(epsilon)} must be positive and finite (at most 700)")
+    parameter = None if epsilon is None else float(epsilon)
     if is_claim(claim):
         if delta is not None:
             raise InvalidClaim(f"claim={claim} says it all: leave delta={brief(delta)} out")
-        return Stated(claim=claim, epsilon=None if epsilon is None else float(epsilon), delta=None)
+        return StatedClaim(claim=claim, epsilon=parameter, delta=None)
     given = cast("float | None", epsilon if claim is None else claim)  # a number: it is no claim
-    if given is None:
-        carried = library.claim(thing, d_in)
-        if carried is None:
-            raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
-        if delta is not None and getattr(carried, "delta", None) is None:
-            raise InvalidClaim(
-                f"{name} claims {carried}, which has no δ: leave delta={brief(delta)} out, or give epsilon=… too"
-            )
-        tested = carried if delta is None else ApproxDP(carried.parameter, delta)
-    else:
+    if given is not None:
         tested = _of_epsilon(thing, library, given, delta, d_in, own=claim is None)
-    return Stated(claim=tested, epsilon=None if epsilon is None else float(epsilon), delta=delta)
+        return StatedClaim(claim=tested, epsilon=parameter, delta=delta)
+    carried = library.claim(thing, d_in)
+    if carried is None:
+        raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
+    if delta is not None and getattr(carried, "delta", None) is None:
+        raise InvalidClaim(
+            f"{name} claims {carried}, which has no δ: leave delta={brief(delta)} out, or give epsilon=… too"
+        )
+    tested = carried if delta is None else ApproxDP(carried.parameter, delta)
+    return StatedClaim(claim=tested, epsilon=parameter, delta=delta)
 
 
-def _of_epsilon(thing: Any, library: Library, epsilon: float, delta: float | None, d_in: Any, *, own: bool) -> Claim:
+def _of_epsilon(
+    thing: object, library: Library, epsilon: float, delta: float | None, d_in: object, *, own: bool
+) -> Claim:
     """What a given ε claims; `own`: it is the mechanism's parameter too, and a target says what that means."""
     target = target_of(thing)
     if target is not None and target.states is not None and own and delta is None:

@@ -1,67 +1,32 @@
 """Outcomes with keys as rows by key: which coordinate holds which entry, the same for every outcome of a mechanism.
 
-An *entry* is a number at a place of an outcome: under a key, a column and an index label, a field, a position. A
-`RowLayout` gives entries their coordinates and never moves them; it is fixed before the runs whose rows it lays out, so
-that a row follows from the outcome alone, on both sides and in every process. An entry that an outcome lacks is NaN.
-Entries that a layout lacks stand behind it, in a form that is the same everywhere:
+An outcome with keys is a tree: an *entry* is a number at a node, under a key, a column and an index label, a field, a
+position. A `RowLayout` gives entries their coordinates and never moves them; it is fixed before the runs whose rows it
+lays out, so that a row follows from the outcome alone, on both sides and in every process. An entry that an outcome
+lacks is NaN. Entries that a layout lacks stand behind it, in a form that is the same everywhere:
 
 - while it grows, a code of each and its value, by which `settled` gives them coordinates once the runs are done;
 - once it is full (keys that are random would fill any memory), their number, and one code for all of them.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from dpwitness.codec import whole_below
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
-from dpwitness.mechanisms.outcomes import LABELS, Row, key_codes, said
+from dpwitness.mechanisms.outcomes import LABELS, Entry, Node, Path, Row, key_codes, node_name
 
 Rows = NDArray[np.float64]
-#: A step from a place of an outcome to one within: a word, and the codes of the key, label or number.
-Step = tuple[str, tuple[float, ...]]
-Path = tuple[Step, ...]
 
 #: Entries of a layout at most, or twice as many as the largest outcome has.
 MOST: Final = 512
 #: Flags and negative zeros find what 1 and 0 find in a dict.
 _EQUAL: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An entry of outcomes: the way to it, which of several numbers there it is, and its name for people."""
-
-    json_keys: ClassVar[tuple[str, ...]] = ("name", "at: path", "part")
-
-    path: Path
-    part: Annotated[int, whole_below(1 << 16)]  # a text or a number takes three
-    name: str = field(compare=False)
-
-    @property
-    def code(self) -> float:
-        """The code that stands for it behind a layout."""
-        return symbol("entry", repr((self.path, self.part)))
-
-
-class Place:
-    """A place of outcomes: the coordinates of its entries, and the places within that a layout knows."""
-
-    __slots__ = ("blocks", "children", "coordinates", "name", "path")
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
-        self.coordinates: list[int] = []
-        self.children: dict[tuple[str, type, Any], Place] = {}
-        self.blocks: dict[int, int] = {}
-
-    def entry(self, part: int) -> Entry:
-        """One of the entries here, by their number."""
-        return Entry(self.path, part, self.name if part == 0 else f"{self.name} (part {part + 1})")
+ROOT_NAME: Final = "outcome"
 
 
 class RowLayout:
@@ -73,15 +38,15 @@ class RowLayout:
     def __init__(self, entries: Sequence[Entry], *, full: bool = False) -> None:
         self.entries, self.full = tuple(entries), full
         self.blank = [math.nan] * len(self.entries)
-        self._places: dict[Path, Place] = {(): Place((), ROOT_NAME)}
+        self._nodes: dict[Path, Node] = {(): Node((), ROOT_NAME)}
         self._coordinates = {(entry.path, entry.part): c for c, entry in enumerate(self.entries)}
-        for entry, c in zip(self.entries, range(len(self.entries)), strict=True):
-            place = self._places.setdefault(entry.path, Place(entry.path, entry.name))
-            if len(place.coordinates) == entry.part:
-                place.coordinates.append(c)
-        self.root = self._places[()]
+        for c, entry in enumerate(self.entries):
+            node = self._nodes.setdefault(entry.path, Node(entry.path, entry.name))
+            if len(node.coordinates) == entry.part:
+                node.coordinates.append(c)
+        self.root = self._nodes[()]
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.entries, self.full)
 
     def __eq__(self, other: object) -> bool:
@@ -90,9 +55,9 @@ class RowLayout:
     def __hash__(self) -> int:
         return hash((self.entries, self.full))
 
-    def place(self, path: Path) -> Place | None:
-        """The place at the end of a path; None where there is no entry."""
-        return self._places.get(path)
+    def node(self, path: Path) -> Node | None:
+        """The node at the end of a path; None where there is no entry."""
+        return self._nodes.get(path)
 
     def coordinate(self, entry: Entry) -> int | None:
         """The coordinate of an entry; None where it has none."""
@@ -120,11 +85,10 @@ class RowLayout:
         new = [entry for entry in entries if self.coordinate(entry) is None]
         if self.full or not new:
             return self
-        kept = new[: max(most - len(self.entries), 0)]
-        return RowLayout((*self.entries, *kept), full=len(kept) < len(new))
+        added = new[: max(most - len(self.entries), 0)]
+        return RowLayout((*self.entries, *added), full=len(added) < len(new))
 
 
-ROOT_NAME: Final = "outcome"
 ROOT: Final = RowLayout((Entry((), 0, ROOT_NAME),))
 
 
@@ -133,82 +97,84 @@ def _rebuilt(entries: tuple[Entry, ...], full: bool) -> RowLayout:
 
 
 class KeyedRow(Row):
-    """A row that is laid out; `found`: entries behind the layout by their codes, to which new ones are added."""
+    """A row that is laid out; `unplaced`: entries behind the layout by their codes, to which new ones are added."""
 
-    __slots__ = ("_fresh", "_parts", "found", "layout", "rest", "values")
+    __slots__ = ("_parts", "_unknown", "layout", "rest", "unplaced", "values")
     keyed = True
 
-    def __init__(self, layout: RowLayout, labels: dict[float, str], found: dict[float, Entry]) -> None:
+    def __init__(self, layout: RowLayout, labels: dict[float, str], unplaced: dict[float, Entry]) -> None:
         super().__init__(labels=labels)
-        self.layout, self.found = layout, found
+        self.layout, self.unplaced = layout, unplaced
         self.values = layout.blank.copy()
-        self.rest: list[tuple[Place, int, float]] = []
-        self._parts: dict[Place, int] = {}
-        self._fresh: dict[Path, Place] = {}
+        self.rest: list[tuple[Node, int, float]] = []
+        self._parts: dict[Node, int] = {}
+        self._unknown: dict[Path, Node] = {}  # nodes that the layout has not
 
-    def put(self, entry: float, place: Any, label: str | None = None) -> None:
-        """As in `Row`, at the coordinate of the place, or behind the layout."""
-        place = place or self.layout.root
-        part = self._parts.get(place, 0)
-        self._parts[place] = part + 1
-        if part < len(place.coordinates):
-            self.values[place.coordinates[part]] = entry
+    @override
+    def put(self, entry: float, node: Node | None, label: str | None = None) -> None:
+        node = node or self.layout.root
+        part = self._parts.get(node, 0)
+        self._parts[node] = part + 1
+        if part < len(node.coordinates):
+            self.values[node.coordinates[part]] = entry
         else:
-            self.rest.append((place, part, entry))
+            self.rest.append((node, part, entry))
         if label is not None:
             self.label(entry, label)
 
-    def at(self, place: Any, word: str, name: Any) -> Place:
-        """The place within another that a word and a name lead to."""
-        place = place or self.layout.root
-        found = place.children.get((word, type(name), name))
-        return self._child(place, word, name) if found is None else found
+    @override
+    def at(self, node: Node | None, word: str, name: object) -> Node:
+        node = node or self.layout.root
+        known = node.children.get((word, type(name), name))
+        return self._child(node, word, name) if known is None else known
 
-    def _child(self, place: Place, word: str, name: Any) -> Place:
-        path = (*place.path, (word, tuple(_EQUAL.get(code, code) for code in key_codes(name, self))))
-        known = self.layout.place(path)
-        if known is None:
-            outer = "" if place is self.layout.root or not place.path else place.name
-            known = self._fresh.setdefault(path, Place(path, said(outer, word, name)))
-        elif not (isinstance(name, float) and math.isnan(name)) and self.layout.place(place.path) is place:
-            place.children[word, type(name), name] = known
-        return known
+    def _child(self, node: Node, word: str, name: object) -> Node:
+        path = (*node.path, (word, tuple(_EQUAL.get(code, code) for code in key_codes(name, self))))
+        child = self.layout.node(path)
+        if child is None:
+            outer = "" if node is self.layout.root or not node.path else node.name
+            child = self._unknown.setdefault(path, Node(path, node_name(outer, word, name)))
+        elif not (isinstance(name, float) and math.isnan(name)) and self.layout.node(node.path) is node:
+            node.children[word, type(name), name] = child
+        return child
 
-    def length(self, length: int, place: Any, what: str = "values") -> None:
-        """As in `Row`: a number with a name of its own, for people to count."""
-        self.put(float(length), self.at(place, "number of", what))
+    @override
+    def length(self, length: int, node: Node | None, what: str = "values") -> None:
+        # A number with a name of its own, for people to count.
+        self.put(float(length), self.at(node, "number of", what))
 
-    def extend(self, values: Any, place: Any, word: str = "value") -> None:
-        """As in `Row`."""
+    @override
+    def extend(self, values: Iterable[object], node: Node | None, word: str = "value") -> None:
         for number, value in enumerate(values, 1):
-            self.add(value, self.at(place, word, number))
+            self.add(value, self.at(node, word, number))
 
-    def block(self, numbers: list[float], place: Any) -> None:
-        """As in `Row`: at once where their coordinates follow each other."""
-        place, n = place or self.layout.root, len(numbers)
-        start = place.blocks.get(n)
-        if start is None:
-            places = [self.at(place, "value", number) for number in range(1, n + 1)]
-            for number, within in zip(numbers, places, strict=True):
-                self.put(number, within)
-            ends = [within.coordinates[0] if within.coordinates else -1 for within in places]
-            if n and ends[0] >= 0 and ends == list(range(ends[0], ends[0] + n)):
-                place.blocks[n] = ends[0]
+    @override
+    def block(self, numbers: list[float], node: Node | None) -> None:
+        # At once where their coordinates follow each other.
+        node, n = node or self.layout.root, len(numbers)
+        start = node.blocks.get(n)
+        if start is not None:
+            self.values[start : start + n] = numbers
             return
-        self.values[start : start + n] = numbers
+        children = [self.at(node, "value", number) for number in range(1, n + 1)]
+        for number, child in zip(numbers, children, strict=True):
+            self.put(number, child)
+        firsts = [child.coordinates[0] if child.coordinates else -1 for child in children]
+        if n and firsts[0] >= 0 and firsts == list(range(firsts[0], firsts[0] + n)):
+            node.blocks[n] = firsts[0]
 
     def written(self) -> list[float]:
         """All of its numbers: those that are laid out, and what stands behind them."""
         if not self.rest:
             return self.values
         if self.layout.full:
-            return self.values + others([(place.entry(part), entry) for place, part, entry in self.rest])
-        for place, part, entry in self.rest:
-            made = place.entry(part)
-            code = made.code
-            if code not in self.found and len(self.found) < LABELS:
-                self.found[code] = made
-            self.values += (code, entry)
+            return self.values + others([(node.entry(part), value) for node, part, value in self.rest])
+        for node, part, value in self.rest:
+            entry = node.entry(part)
+            code = entry.code
+            if code not in self.unplaced and len(self.unplaced) < LABELS:
+                self.unplaced[code] = entry
+            self.values += (code, value)
         return self.values
 
     @property
@@ -229,12 +195,12 @@ def keyed_row(value: Any, row: KeyedRow, attributes: Sequence[str] = ()) -> None
         row.add(value)
 
 
-def others(found: Sequence[tuple[Entry, float]]) -> list[float]:
+def others(entries: Sequence[tuple[Entry, float]]) -> list[float]:
     """What stands behind a full layout for entries that it lacks: how many there are, and a code of all of them."""
-    return [float(len(found)), symbol("entries", repr([(entry.path, entry.part, value) for entry, value in found]))]
+    return [float(len(entries)), symbol("entries", repr([(entry.path, entry.part, value) for entry, value in entries]))]
 
 
-def settled(rows: Rows, base: RowLayout, layout: RowLayout, found: Mapping[float, Entry]) -> tuple[Rows, RowLayout]:
+def settled(rows: Rows, base: RowLayout, layout: RowLayout, unplaced: Mapping[float, Entry]) -> tuple[Rows, RowLayout]:
     """Give the entries behind a layout coordinates of their own, as far as there is room.
 
     Parameters
@@ -243,7 +209,7 @@ def settled(rows: Rows, base: RowLayout, layout: RowLayout, found: Mapping[float
         Rows of shape (2, n, any width) that `base` laid out.
     layout
         What `base` has become since: the same with further entries, perhaps.
-    found
+    unplaced
         Entries by their codes.
 
     Returns
@@ -255,39 +221,28 @@ def settled(rows: Rows, base: RowLayout, layout: RowLayout, found: Mapping[float
         return rows, layout
     codes, values = rows[:, :, start::2], rows[:, :, start + 1 :: 2]
     codes = codes[:, :, : values.shape[2]]
-    places = np.nonzero(~np.isnan(codes))
-    kinds, first, numbers = np.unique(codes[places], return_index=True, return_inverse=True)
-    known = [found.get(code) for code in kinds.tolist()]
+    present = np.nonzero(~np.isnan(codes))
+    kinds, first, numbers = np.unique(codes[present], return_index=True, return_inverse=True)
+    known = [unplaced.get(code) for code in kinds.tolist()]
     longest = int(np.count_nonzero(~np.isnan(codes), axis=2).max(initial=0)) + start
     new = layout.extended([entry for k in np.argsort(first) if (entry := known[k]) is not None], max(MOST, 2 * longest))
-    made = np.full((2, rows.shape[1], new.width), np.nan)
-    made[:, :, :start] = rows[:, :, :start]
-    at = np.array([-1 if entry is None else _or_none(new.coordinate(entry)) for entry in known], np.int64)[numbers]
-    held, sides, runs = values[places], places[0], places[1]
+    result = np.full((2, rows.shape[1], new.width), np.nan)
+    result[:, :, :start] = rows[:, :, :start]
+    coordinates = [None if entry is None else new.coordinate(entry) for entry in known]
+    at = np.array([-1 if c is None else c for c in coordinates], np.int64)[numbers]
+    sides, runs, present_values = present[0], present[1], values[present]
     inside = at >= 0
-    made[sides[inside], runs[inside], at[inside]] = held[inside]
+    result[sides[inside], runs[inside], at[inside]] = present_values[inside]
     if new.full:
-        for side, run, entries in _by_run(sides, runs, [known[k] for k in numbers], held, ~inside):
-            made[side, run, len(new.entries) :] = others(entries)
-    return made, new
+        outside: dict[tuple[int, int], list[tuple[Entry, float]]] = {}
+        for k in np.flatnonzero(~inside):
+            entry = known[numbers[k]] or Entry((), -1, "")  # of more kinds than are kept
+            outside.setdefault((int(sides[k]), int(runs[k])), []).append((entry, float(present_values[k])))
+        for (side, run), entries in outside.items():
+            result[side, run, len(new.entries) :] = others(entries)
+    return result, new
 
 
 def flat_names(width: int) -> dict[int, str]:
     """Names of the entries of outcomes that are written flat: by position, with lengths before lists."""
     return {c: f"entry {c + 1} of the flat outcome" for c in range(width)}
-
-
-def _or_none(coordinate: int | None) -> int:
-    return -1 if coordinate is None else coordinate
-
-
-def _by_run(
-    sides: NDArray[np.intp], runs: NDArray[np.intp], entries: Sequence[Entry | None], values: Rows,
-    chosen: NDArray[np.bool_],
-) -> Iterator[tuple[int, int, list[tuple[Entry, float]]]]:  # fmt: skip
-    """The chosen entries of each run that has any, with their values."""
-    together: dict[tuple[int, int], list[tuple[Entry, float]]] = {}
-    for k in np.flatnonzero(chosen):
-        entry = entries[int(k)] or Entry((), -1, "")  # of more kinds than are kept
-        together.setdefault((int(sides[k]), int(runs[k])), []).append((entry, float(values[k])))
-    return ((side, run, found) for (side, run), found in together.items())

@@ -5,11 +5,11 @@ from typing import Any
 from scipy import sparse
 
 from dpwitness.events.encoding import symbol
-from dpwitness.mechanisms.outcomes import Place, Row, append
+from dpwitness.mechanisms.outcomes import Node, Row, append
 
 
 @append.register(sparse.sparray)
 @append.register(sparse.spmatrix)
-def _(value: Any, row: Row, place: Place) -> None:
-    row.put(symbol("sparse"), place, "sparse")
-    row.add(value.toarray(), place)
+def _(value: Any, row: Row, node: Node | None) -> None:
+    row.put(symbol("sparse"), node, "sparse")
+    row.add(value.toarray(), node)

@@ -16,11 +16,7 @@ array                  as a list; of records, a symbol of the fields first
 others                 what `numpy.asarray` makes of them, where they offer `__array__`; see also `of_pandas`
 =====================  ========================================================================================
 
-Single values as entries of a row.
-
-Values that hold others, as entries of a row.
-
-Columns with an index as entries of a row that knows places, whatever library they come from.
+A row is written by position, one entry behind the other, or by the nodes of the outcome's tree (see `layout`).
 """
 
 import datetime
@@ -35,11 +31,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache, singledispatch
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.codec import whole_below
 from dpwitness.events.encoding import NOT_A_NUMBER, array_rows, entries, nested, symbol
 
 #: Labels that a mechanism keeps for people: random texts must not fill the memory.
@@ -53,8 +50,41 @@ SINGLE: Final = symbol("sequence of one")
 QUOTED: Final = ("key", "field", "column", "index", "attribute", "element")
 SEQUENCES: Final = (tuple, list, deque, range)
 
-#: Where an entry stands in an outcome, made by `Row.at`; None at the top.
-Place = Any
+#: A step from a node of an outcome to one within: a word, and the codes of the key, label or number.
+Step = tuple[str, tuple[float, ...]]
+Path = tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of outcomes: the way to it, which of several numbers there it is, and its name for people."""
+
+    json_keys: ClassVar[tuple[str, ...]] = ("name", "at: path", "part")
+
+    path: Path
+    part: Annotated[int, whole_below(1 << 16)]  # a text or a number takes three
+    name: str = field(compare=False)
+
+    @property
+    def code(self) -> float:
+        """The code that stands for it behind a layout."""
+        return symbol("entry", repr((self.path, self.part)))
+
+
+class Node:
+    """A node of the tree that an outcome is: the coordinates of its entries, and the nodes within that a layout has."""
+
+    __slots__ = ("blocks", "children", "coordinates", "name", "path")
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        self.coordinates: list[int] = []
+        self.children: dict[tuple[str, type, object], Node] = {}
+        self.blocks: dict[int, int] = {}
+
+    def entry(self, part: int) -> Entry:
+        """One of the entries here, by their number."""
+        return Entry(self.path, part, self.name if part == 0 else f"{self.name} (part {part + 1})")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +92,7 @@ class Row:
     """The entries of one outcome, one behind the other, and the texts behind them.
 
     `structured`: whether the outcome holds more than single values, so that rows by position would not do: see
-    `layout.KeyedRow`, which knows places.
+    `layout.KeyedRow`, which has a coordinate for each node. A node of None is the outcome as a whole.
     """
 
     keyed: ClassVar[bool] = False
@@ -71,7 +101,7 @@ class Row:
     labels: dict[float, str] = field(default_factory=dict)
     structured: bool = False
 
-    def put(self, entry: float, place: Place, label: str | None = None) -> None:
+    def put(self, entry: float, node: Node | None, label: str | None = None) -> None:
         """Append an entry; `label` is the text that stands behind it."""
         self.entries.append(entry)
         if label is not None:
@@ -82,31 +112,32 @@ class Row:
         if len(self.labels) < LABELS or entry in self.labels:
             self.labels[entry] = text
 
-    def at(self, place: Place, word: str, name: Any) -> Place:
-        """The place within another that a word and a name lead to, such as "key" and "a"."""
+    def at(self, node: Node | None, word: str, name: object) -> Node | None:
+        """The node within another that a word and a name lead to, such as "key" and "a"."""
         self.structured = True
+        return None
 
-    def length(self, length: int, place: Place, what: str = "values") -> None:
+    def length(self, length: int, node: Node | None, what: str = "values") -> None:
         """Append an entry for the number of values that something holds."""
         self.structured = True
-        self.put(nested(length), place)
+        self.put(nested(length), node)
 
-    def block(self, numbers: list[float], place: Place) -> None:
+    def block(self, numbers: list[float], node: Node | None) -> None:
         """Append the entries of an array of numbers."""
         self.entries += numbers
 
-    def add(self, value: Any, place: Place = None) -> None:
+    def add(self, value: Any, node: Node | None = None) -> None:
         """Append the entries of a value. Raises `TypeError` for what cannot be told from others of its kind."""
         kind = type(value)
         if kind is float or kind is int or kind is bool or value is None:
             for entry in entries(value):
-                self.put(entry, place)
+                self.put(entry, node)
         elif kind is str:
-            self.put(entries(value)[0], place, value)
+            self.put(entries(value)[0], node, value)
         else:
-            append(value, self, place)
+            append(value, self, node)
 
-    def extend(self, values: Iterable[Any], place: Place, word: str = "value") -> None:
+    def extend(self, values: Iterable[object], node: Node | None, word: str = "value") -> None:
         """Append the entries of several values."""
         for value in values:
             # The common case by itself: −0, NaN and all other types take ten times as long.
@@ -116,7 +147,7 @@ class Row:
                 self.add(value)
 
 
-def row_of(value: Any, row: Row) -> None:
+def row_of(value: object, row: Row) -> None:
     """Write an outcome into an empty row: of a sequence the entries alone, without their number.
 
     Raises `TypeError` for an object of a type that is not known, and `RecursionError` for one that holds itself.
@@ -129,27 +160,27 @@ def row_of(value: Any, row: Row) -> None:
         row.add(value)
 
 
-def is_sequence(value: Any) -> bool:
+def is_sequence(value: object) -> bool:
     """Whether the row of an outcome is that of its entries."""
     return isinstance(value, SEQUENCES) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
-def said(outer: str, word: str, name: Any) -> str:
-    """A place for people, such as "key 'a', value 2"; `outer` names the place that it lies in, empty at the top."""
+def node_name(outer: str, word: str, name: object) -> str:
+    """A node for people, such as "key 'a', value 2"; `outer` names the node that it lies in, empty at the top."""
     if isinstance(name, np.generic):
         name = name.item()
     own = f"{word} {name!r}" if word in QUOTED else f"{word} {name}"
     return f"{outer}, {own}" if outer else own
 
 
-def listed(names: Sequence[Any]) -> str:
+def listed(names: Sequence[object]) -> str:
     """Names in their order, for people; of many the first."""
     shown = [repr(name.item() if isinstance(name, np.generic) else name) for name in names[:LISTED]]
     return ", ".join(shown) + (f", … ({len(names)})" if len(names) > LISTED else "") or "none"
 
 
 @singledispatch
-def append(value: Any, row: Row, place: Place) -> None:
+def append(value: object, row: Row, node: Node | None) -> None:
     """Append the entries of an object to a row; `append.register` adds a type.
 
     Raises `TypeError` for a type that is not known.
@@ -157,11 +188,11 @@ def append(value: Any, row: Row, place: Place) -> None:
     _import_for(type(value).__module__.partition(".")[0])
     known = append.dispatch(type(value))
     if known is not append.dispatch(object):
-        known(value, row, place)
+        known(value, row, node)
     elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        _append_fields(value, row, place)
+        _append_fields(value, row, node)
     elif hasattr(value, "__array__") and not isinstance(value, type):
-        _append_converted(value, row, place)
+        _append_converted(value, row, node)
     else:
         raise TypeError(f"{type(value).__name__} is no kind of outcome")
 
@@ -174,57 +205,57 @@ def _import_for(library: str) -> None:
         importlib.import_module(name)
 
 
-def _append_fields(value: Any, row: Row, place: Place) -> None:
+def _append_fields(value: Any, row: Row, node: Node | None) -> None:
     """A dataclass."""
     names = [*value.__dataclass_fields__]
-    row.put(symbol("dataclass", repr((type(value).__qualname__, names))), place, type(value).__name__)
+    row.put(symbol("dataclass", repr((type(value).__qualname__, names))), node, type(value).__name__)
     for name in names:
-        row.add(getattr(value, name), row.at(place, "field", name))
+        row.add(getattr(value, name), row.at(node, "field", name))
 
 
-def _append_converted(value: Any, row: Row, place: Place) -> None:
+def _append_converted(value: object, row: Row, node: Node | None) -> None:
     """What offers itself as an array: tensors, columns and the like of other libraries."""
     array = np.asarray(value.detach() if hasattr(value, "detach") else value)
     if array.ndim == 0 and array.dtype.kind == "O":
         raise TypeError(f"{type(value).__name__} is no kind of outcome")
-    row.put(symbol("array", type(value).__qualname__), place, type(value).__name__)
-    row.add(array, place)
+    row.put(symbol("array", type(value).__qualname__), node, type(value).__name__)
+    row.add(array, node)
 
 
-def key_codes(value: Any, row: Row) -> list[float]:
+def key_codes(value: object, row: Row) -> list[float]:
     """The entries of a key or an element, by which it is sorted; its labels go to the row's."""
     own = Row(labels=row.labels)
     own.add(value)
     return own.entries
 
 
-def append_entries(value: Any, row: Row, place: Place) -> None:
+def append_entries(value: Any, row: Row, node: Node | None) -> None:
     """The entries of a sequence, one after the other."""
     if not isinstance(value, np.ndarray):
         names = getattr(value, "_fields", None)
         if names is not None and isinstance(value, tuple):
             for name, item in zip(names, value, strict=True):
-                row.add(item, row.at(place, "field", name))
+                row.add(item, row.at(node, "field", name))
         else:
-            row.extend(value, place)
+            row.extend(value, node)
         return
     if value.dtype.names is not None:
-        row.put(symbol("records", repr(value.dtype.names)), place, "records")
-        row.extend(list(value), place, "row")
+        row.put(symbol("records", repr(value.dtype.names)), node, "records")
+        row.extend(list(value), node, "row")
         return
     if isinstance(value, np.matrix):  # whose rows are matrices again
         value = np.asarray(value)
     elif isinstance(value, np.ma.MaskedArray):  # None where an entry is masked
-        row.extend(value.tolist(), place)
+        row.extend(value.tolist(), node)
         return
     quick = numeric_entries(value)
     if quick is None:
         row.extend(
-            value.tolist() if value.ndim == 1 and value.dtype.kind in "OUSbiuc" else list(value), place,
+            value.tolist() if value.ndim == 1 and value.dtype.kind in "OUSbiuc" else list(value), node,
             "value" if value.ndim == 1 else "row",
         )  # fmt: skip
         return
-    row.block(quick, place)
+    row.block(quick, node)
 
 
 def numeric_entries(value: NDArray[Any]) -> list[float] | None:
@@ -241,64 +272,64 @@ EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 
 @append.register
-def _(value: numbers.Number, row: Row, place: Place) -> None:
+def _(value: numbers.Number, row: Row, node: Node | None) -> None:
     if isinstance(value, enum.Enum):
-        append.dispatch(enum.Enum)(value, row, place)
+        append.dispatch(enum.Enum)(value, row, node)
         return
     if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
-        row.put(symbol("complex"), place, "complex")
-        row.add(value.real, row.at(place, "part", "real"))
-        row.add(value.imag, row.at(place, "part", "imaginary"))
+        row.put(symbol("complex"), node, "complex")
+        row.add(value.real, row.at(node, "part", "real"))
+        row.add(value.imag, row.at(node, "part", "imaginary"))
         return
     for entry in entries(value):
-        row.put(entry, place)
+        row.put(entry, node)
     if isinstance(value, np.longdouble) and math.isfinite(value) and float(value) != value:
-        row.put(symbol("long double", repr(value)), place, str(value))
+        row.put(symbol("long double", repr(value)), node, str(value))
 
 
 @append.register(np.bool_)
 @append.register(str)
-def _(value: Any, row: Row, place: Place) -> None:
+def _(value: object, row: Row, node: Node | None) -> None:
     if isinstance(value, enum.Enum):
-        append.dispatch(enum.Enum)(value, row, place)
+        append.dispatch(enum.Enum)(value, row, node)
     else:
-        row.put(entries(value)[0], place, str(value) if isinstance(value, str) else None)
+        row.put(entries(value)[0], node, str(value) if isinstance(value, str) else None)
 
 
 @append.register(Decimal)
 @append.register(fractions.Fraction)
-def _(value: Any, row: Row, place: Place) -> None:
+def _(value: Any, row: Row, node: Node | None) -> None:
     try:
-        row.add(float(value), place)
+        row.add(float(value), node)
     except OverflowError:  # of a fraction
-        row.put(math.inf if value > 0 else -math.inf, place)
+        row.put(math.inf if value > 0 else -math.inf, node)
     except ValueError:  # a signalling NaN
-        row.put(NOT_A_NUMBER, place)
-    row.put(symbol(type(value).__name__, f"{value!s}"), place, str(value))
+        row.put(NOT_A_NUMBER, node)
+    row.put(symbol(type(value).__name__, f"{value!s}"), node, str(value))
 
 
 @append.register
-def _(value: enum.Enum, row: Row, place: Place) -> None:
+def _(value: enum.Enum, row: Row, node: Node | None) -> None:
     name = f"{type(value).__qualname__}.{value.name or value.value}"  # a combination of flags may have no name
-    row.put(symbol("enum", name), place, name)
+    row.put(symbol("enum", name), node, name)
 
 
 @append.register(bytes)
 @append.register(bytearray)
 @append.register(memoryview)
-def _(value: Any, row: Row, place: Place) -> None:
+def _(value: Any, row: Row, node: Node | None) -> None:
     held = bytes(value)
-    row.put(symbol("bytes", held.hex()), place, repr(held) if len(held) <= BYTES else f"{len(held)} bytes")
-    row.length(len(held), place, "bytes")
-    row.extend(held[:BYTES], place, "byte")
+    row.put(symbol("bytes", held.hex()), node, repr(held) if len(held) <= BYTES else f"{len(held)} bytes")
+    row.length(len(held), node, "bytes")
+    row.extend(held[:BYTES], node, "byte")
 
 
 @append.register(datetime.date)
 @append.register(datetime.time)
 @append.register(datetime.timedelta)
-def _(value: Any, row: Row, place: Place) -> None:
+def _(value: Any, row: Row, node: Node | None) -> None:
     if value != value:  # pandas' NaT is of such a type
-        row.put(symbol("missing", str(value)), place, str(value))
+        row.put(symbol("missing", str(value)), node, str(value))
         return
     if isinstance(value, datetime.timedelta):
         seconds = value.total_seconds()
@@ -309,39 +340,39 @@ def _(value: Any, row: Row, place: Place) -> None:
     else:
         seconds = value.hour * 3600.0 + value.minute * 60 + value.second + value.microsecond / 1e6
     exact = repr(value) if isinstance(value, datetime.timedelta) else value.isoformat()
-    row.add(seconds, place)
-    row.put(symbol("time", f"{exact} {getattr(value, 'fold', 0)}"), place, str(value))
+    row.add(seconds, node)
+    row.put(symbol("time", f"{exact} {getattr(value, 'fold', 0)}"), node, str(value))
 
 
 @append.register(np.datetime64)
 @append.register(np.timedelta64)
-def _(value: Any, row: Row, place: Place) -> None:
+def _(value: Any, row: Row, node: Node | None) -> None:
     if np.isnat(value):
-        row.put(symbol("missing", "NaT"), place, "NaT")
+        row.put(symbol("missing", "NaT"), node, "NaT")
         return
-    row.add(int(value.astype(np.int64)), place)
-    row.put(symbol("time", value.dtype.str), place, value.dtype.str)
+    row.add(int(value.astype(np.int64)), node)
+    row.put(symbol("time", value.dtype.str), node, value.dtype.str)
 
 
-#: What stands at the place of an element of a set.
+#: What stands at the node of an element of a set.
 PRESENT: Final = symbol("element")
-#: Types of elements that come again, so that each has a place of its own.
+#: Types of elements that come again, so that each has a node of its own.
 NAMES: Final = (str, bytes, int, type(None))
 
 
 @append.register
-def _(value: Mapping, row: Row, place: Place) -> None:  # type: ignore[type-arg]  # what is dispatched on has no arguments
+def _(value: Mapping, row: Row, node: Node | None) -> None:  # type: ignore[type-arg]  # what is dispatched on has no arguments
     names = [*value]
     codes = [key_codes(name, row) for name in names]
     order = symbol("mapping", repr(codes))
     if row.keyed:
-        row.put(symbol("mapping"), place, "a dict")
+        row.put(symbol("mapping"), node, "a dict")
         for name in names:
-            row.add(value[name], row.at(place, "key", name))
-        row.put(order, row.at(place, "order of", "keys"), listed(names))
+            row.add(value[name], row.at(node, "key", name))
+        row.put(order, row.at(node, "order of", "keys"), listed(names))
         return
     row.structured = True
-    row.put(order, place, f"keys {', '.join(map(repr, names[:5]))}"[:80])
+    row.put(order, node, f"keys {', '.join(map(repr, names[:5]))}"[:80])
     for number in sorted(range(len(names)), key=codes.__getitem__):
         for code in codes[number]:
             row.put(code, None)
@@ -349,16 +380,16 @@ def _(value: Mapping, row: Row, place: Place) -> None:  # type: ignore[type-arg]
 
 
 @append.register
-def _(value: Set, row: Row, place: Place) -> None:  # type: ignore[type-arg]  # as above
-    row.put(symbol("set"), place, "a set")
-    row.length(len(value), place, "elements")
+def _(value: Set, row: Row, node: Node | None) -> None:  # type: ignore[type-arg]  # as above
+    row.put(symbol("set"), node, "a set")
+    row.length(len(value), node, "elements")
     if row.keyed:
         elements = sorted(value, key=lambda element: key_codes(element, row))
         for element in elements:
             if isinstance(element, NAMES):
-                row.put(PRESENT, row.at(place, "element", element), "present")
-        # A place for each pair or number that was ever drawn would be seen once: these stand by their order.
-        row.extend([element for element in elements if not isinstance(element, NAMES)], place, "other element")
+                row.put(PRESENT, row.at(node, "element", element), "present")
+        # A node for each pair or number that was ever drawn would be seen once: these stand by their order.
+        row.extend([element for element in elements if not isinstance(element, NAMES)], node, "other element")
         return
     for codes in sorted(key_codes(element, row) for element in value):
         for code in codes:
@@ -370,60 +401,64 @@ def _(value: Set, row: Row, place: Place) -> None:  # type: ignore[type-arg]  # 
 @append.register(deque)
 @append.register(range)
 @append.register(np.ndarray)
-def _(value: Any, row: Row, place: Place) -> None:
+def _(value: Any, row: Row, node: Node | None) -> None:
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        row.add(value.tolist() if isinstance(value, np.ma.MaskedArray) else value[()], place)
+        row.add(value.tolist() if isinstance(value, np.ma.MaskedArray) else value[()], node)
         return
     if row.keyed:
-        row.put(symbol("list"), place, "a list")  # so that what holds nothing is there, too
-    row.length(len(value), place)
-    append_entries(value, row, place)
+        row.put(symbol("list"), node, "a list")  # so that what holds nothing is there, too
+    row.length(len(value), node)
+    append_entries(value, row, node)
 
 
 @append.register
-def _(value: np.void, row: Row, place: Place) -> None:
+def _(value: np.void, row: Row, node: Node | None) -> None:
     if value.dtype.names is None:
-        append(value.tobytes(), row, place)
+        append(value.tobytes(), row, node)
         return
-    row.put(symbol("record", repr(value.dtype.names)), place, "record")
+    row.put(symbol("record", repr(value.dtype.names)), node, "record")
     for name in value.dtype.names:
-        row.add(value[name], row.at(place, "field", name))
+        row.add(value[name], row.at(node, "field", name))
 
 
-def put_series(values: Sequence[Any], labels: Sequence[Any] | None, row: Row, place: Place) -> None:
+def put_series(values: Sequence[object], labels: Sequence[object] | None, row: Row, node: Node | None) -> None:
     """Values by their labels, or by their numbers from 1 where there are none."""
-    row.put(symbol("series"), place, "a Series")
-    row.length(len(values), place, "rows")
-    for value, within in zip(values, _rows(labels, len(values), row, place), strict=True):
+    row.put(symbol("series"), node, "a Series")
+    row.length(len(values), node, "rows")
+    for value, within in zip(values, _rows(labels, len(values), row, node), strict=True):
         row.add(value, within)
 
 
 def put_columns(
-    names: Sequence[Any], columns: Sequence[Sequence[Any]], labels: Sequence[Any] | None, row: Row, place: Place
+    names: Sequence[object],
+    columns: Sequence[Sequence[object]],
+    labels: Sequence[object] | None,
+    row: Row,
+    node: Node | None,
 ) -> None:
     """The values of a table by column and label, row after row, so that a row more changes no entry before it."""
-    row.put(symbol("table"), place, "a DataFrame")
+    row.put(symbol("table"), node, "a DataFrame")
     rows = len(columns[0]) if columns else len(labels or ())
-    row.length(rows, place, "rows")
-    seen: dict[Any, int] = {}
-    places = [_rows(labels, rows, row, _again(row, row.at(place, "column", name), name, seen)) for name in names]
+    row.length(rows, node, "rows")
+    seen: dict[object, int] = {}
+    nodes = [_rows(labels, rows, row, _again(row, row.at(node, "column", name), name, seen)) for name in names]
     for number in range(rows):
-        for values, within in zip(columns, places, strict=True):
-            row.add(values[number], within[number])
+        for values, own in zip(columns, nodes, strict=True):
+            row.add(values[number], own[number])
     if not columns:  # its rows have a label and nothing else
-        for within in _rows(labels, rows, row, place):
-            row.put(symbol("row"), within, "present")
+        for label in _rows(labels, rows, row, node):
+            row.put(symbol("row"), label, "present")
 
 
-def _rows(labels: Sequence[Any] | None, count: int, row: Row, place: Place) -> list[Place]:
-    """The places of rows; where a label comes again, by how often it was there."""
+def _rows(labels: Sequence[object] | None, count: int, row: Row, node: Node | None) -> list[Node | None]:
+    """The nodes of rows; where a label comes again, by how often it was there."""
     if labels is None:
-        return [row.at(place, "row", number) for number in range(1, count + 1)]
-    seen: dict[Any, int] = {}
-    return [_again(row, row.at(place, "index", label), label, seen) for label in labels]
+        return [row.at(node, "row", number) for number in range(1, count + 1)]
+    seen: dict[object, int] = {}
+    return [_again(row, row.at(node, "index", label), label, seen) for label in labels]
 
 
-def _again(row: Row, place: Place, name: Any, seen: dict[Any, int]) -> Place:
-    """The place itself where a name comes for the first time, then one for each further time."""
+def _again(row: Row, node: Node | None, name: object, seen: dict[object, int]) -> Node | None:
+    """The node itself where a name comes for the first time, then one for each further time."""
     seen[name] = seen.get(name, 0) + 1
-    return place if seen[name] == 1 else row.at(place, "occurrence", seen[name])
+    return node if seen[name] == 1 else row.at(node, "occurrence", seen[name])

@@ -1,18 +1,6 @@
-"""Where the random draws of single runs of plain Python come from, so that both sides of a run can share them.
+"""A function that the interpreter runs, one run a call or many runs a call, and what it returns as rows of numbers."""
 
-Outputs that are kept until it is known that the rows were wide enough, of mechanisms whose runs no seed repeats.
-
-Runs that were made again would be other runs: long outcomes, for which wider rows are made, would be too rare.
-
-`outcome=`: what a user has an output summarised by, a function or the names of its attributes.
-
-A function that runs as plain Python, and what it returns as rows of numbers.
-"""
-
-import ctypes
 import os
-import random
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -20,120 +8,24 @@ from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, MixedKinds
-from dpwitness.events.encoding import exception_code
-from dpwitness.mechanisms.layout import ROOT, Entry, KeyedRow, RowLayout, flat_names, keyed_row, settled
-from dpwitness.mechanisms.mechanism import Learned, Mechanism, Order, Rows, Turns, always_raises, of_both, raised
+from dpwitness.events.encoding import array_rows, exception_code
+from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
+from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
+from dpwitness.mechanisms.layout import ROOT, KeyedRow, RowLayout, flat_names, keyed_row, settled
+from dpwitness.mechanisms.mechanism import Mechanism, Order, OutputTraits, PairedRuns, Rows, Turns
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
 
-#: Seconds a run from which on seeding the global generators for each run (40 µs) costs less than a tenth.
-WORTH: Final = 500e-6
-
-
-def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """The living state of an SFC64 generator as five words: four, of which the last counts draws, and a 32-bit rest."""
-    bits = rng.bit_generator
-    if not isinstance(bits, np.random.SFC64):
-        raise TypeError(f"coupled runs need an SFC64 generator, not {type(bits).__name__}")
-    memory = (ctypes.c_uint64 * 5).from_address(bits.ctypes.state_address)
-    return np.ctypeslib.as_array(memory)
-
-
-class Draws:
-    """The draws of runs one by one: those of one stream in turn, or of a stream of its own for each run.
-
-    Streams of their own begin from 256 random bits each: runs are independent of each other, and a run that is made
-    twice, once on each input, draws the same both times.
-    """
-
-    def __init__(self, rng: np.random.Generator, runs: int, *, own_streams: bool, global_too: bool) -> None:
-        """For so many runs. `global_too`: seed the generators of `random` and `numpy.random` for each run."""
-        self._rng = rng
-        self._global_too = global_too
-        self._words = None
-        if own_streams or global_too:
-            self._words = rng.integers(0, 1 << 64, (runs, 4), np.uint64)
-            self._rng = np.random.Generator(np.random.SFC64(0))
-            self._state = sfc64_state(self._rng)
-
-    def of_run(self, run: int) -> np.random.Generator:
-        """The generator for a run, ready to draw from."""
-        if self._words is not None:
-            words = self._words[run]
-            self._state[:4], self._state[4] = words, 0
-            if self._global_too:
-                random.seed(int(words[0]) << 64 | int(words[1]))
-                np.random.seed(words.view(np.uint32))  # noqa: NPY002  # what the mechanism draws from
-        return self._rng
-
-
-@contextmanager
-def global_generators_kept() -> Iterator[None]:
-    """Put the states of the generators of `random` and `numpy.random` back in the end."""
-    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(legacy)  # noqa: NPY002
-
-
-def repeats(outcomes: Callable[[np.random.Generator], NDArray[np.float64]]) -> bool:
-    """Whether outcomes on both inputs, of shape (2, runs, width), vary, and are the same again from the same seed."""
-    first, again = (outcomes(np.random.Generator(np.random.SFC64(0))) for _ in range(2))
-    varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
-    return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """Stands for the output of a run that raised an exception of a class of this name."""
-
-    name: str
-
-
-@dataclass(slots=True)
-class Kept:
-    """The outputs of the last runs on each input.
-
-    `again`: the same runs are asked for once more, for wider rows.
-    """
-
-    again: bool = False
-    _last: list[tuple[Data, int, Sequence[Any]]] = field(default_factory=list)
-
-    @contextmanager
-    def asked_again(self) -> Iterator[None]:
-        """While the same runs are asked for once more."""
-        self.again = True
-        try:
-            yield
-        finally:
-            self.again = False
-
-    def keep(self, data: Data, start: int, outputs: Sequence[Any]) -> None:
-        """Keep the outputs of runs from number `start` on, and those of the other input before."""
-        self._last = [*self._last[-1:], (data, start, outputs)]
-
-    def taken(self, data: Data, start: int, rows: NDArray[np.float64]) -> Sequence[Any] | None:
-        """The outputs of just these runs, where they are asked for again; None where they must be made."""
-        if self.again:
-            for kept, first, outputs in self._last:
-                if kept is data and first == start and len(outputs) == len(rows):
-                    return outputs
-        return None
-
-
-#: Attributes of an object of no known kind that an error message names.
-NAMED: Final = 5
 #: What a user gives as `outcome=`: a function from an output to an outcome, or names of its attributes, as
 #: "coef_,intercept_" or ("coef_", "intercept_").
 Outcome = Callable[[Any], Any] | str | Sequence[str]
+#: Attributes of an object of no known kind that an error message names.
+NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +34,7 @@ class Attributes:
 
     names: tuple[str, ...]
 
-    def __call__(self, output: Any) -> Any:
+    def __call__(self, output: object) -> object:
         """Return the values. Raises `AttributeError` for an output that lacks one."""
         return attrgetter(*self.names)(output)
 
@@ -161,49 +53,75 @@ def summary(given: Outcome | None) -> Callable[[Any], Any] | None:
     return Attributes(names=tuple(plain))
 
 
-def advice(value: Any) -> str:
+def _advice(value: object) -> str:
     """What to do about an object of a type that is no kind of outcome."""
-    kept = [name for name in vars(value) if name.endswith("_") and not name.startswith("_")] if _has_vars(value) else []
-    if kept:
-        return f"name the attributes of it that are released, as outcome={','.join(kept[:NAMED])!r}"
+    own = vars(value) if hasattr(value, "__dict__") and not isinstance(value, type) else ()
+    released = [name for name in own if name.endswith("_") and not name.startswith("_")]
+    if released:
+        return f"name the attributes of it that are released, as outcome={','.join(released[:NAMED])!r}"
     return (
         "return a number, a flag, text, bytes, a date, a dict, a set, a dataclass, an array, a table or a list of such"
     )
 
 
-def _has_vars(value: Any) -> bool:
-    return hasattr(value, "__dict__") and not isinstance(value, type)
+@dataclass(frozen=True, slots=True)
+class ExceptionOutcome:
+    """Stands for the output of a run that raised an exception of a class of this name."""
+
+    name: str
 
 
-def summarised(outcome: Callable[[Any], Any], output: Any, name: str, run: int) -> Any:
-    """What the user's `outcome` makes of an output of a mechanism. Raises `InvalidOutcome` where that raises."""
-    try:
-        return outcome(output)
-    except Exception as error:
-        raise InvalidOutcome(
-            f"outcome= raised {type(error).__name__} ({error}) for {brief(output)}, which {name} returned on run "
-            f"{run}: return a number, a flag, text or a list of such for every output"
-        ) from error
+@dataclass(slots=True)
+class RecentOutputs:
+    """The outputs of the last runs on each input, of a mechanism whose runs no seed repeats.
+
+    They fill wider rows where the first ones were too narrow: runs that were made again would be other runs, and long
+    outcomes would be too rare.
+    """
+
+    requested: bool = False  # the same runs are asked for once more
+    _last: list[tuple[Data, int, Sequence[object]]] = field(default_factory=list)
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """While the same runs are asked for once more."""
+        self.requested = True
+        try:
+            yield
+        finally:
+            self.requested = False
+
+    def store(self, data: Data, start: int, outputs: Sequence[object]) -> None:
+        """Keep the outputs of runs from number `start` on, and those of the other input before."""
+        self._last = [*self._last[-1:], (data, start, outputs)]
+
+    def find(self, data: Data, start: int, runs: int) -> Sequence[object] | None:
+        """The outputs of just these runs, where they are asked for again; None where they must be made."""
+        if self.requested:
+            for input_, first, outputs in self._last:
+                if input_ is data and first == start and len(outputs) == runs:
+                    return outputs
+        return None
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Runs of one input: what they draw, and the rows that they fill, by which layout."""
+
+    data: Data
+    draws: Draws
+    rows: Rows
+    layout: RowLayout
+
+
+#: Seconds a run from which on seeding the global generators for each run (40 µs) costs less than a tenth.
+SEEDING_PAYS: Final = 500e-6
 #: Types of most outcomes.
 FLOATS: Final = (float, np.float64)
 #: Exceptions of which it is asked whether something is used up: each may cost runs.
 ASKED: Final = 8
 #: The sides of a run where D′ comes first.
 BACKWARDS: Final = (1, 0)
-#: In `of`, the mechanism and the layout of the runs that this thread makes: a thread that is left behind at a deadline
-#: keeps its own.
-_LAID: Final = threading.local()
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """Runs of one input: what they draw, and the rows that they fill."""
-
-    data: Data
-    draws: Draws
-    rows: Rows
 
 
 class PythonMechanism(Mechanism):
@@ -222,8 +140,6 @@ class PythonMechanism(Mechanism):
     ----------
     draws_globally
         Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
-    keyed
-        Whether rows are laid out by the places of entries: from the first output on that holds more than single values.
     by_position
         Keep to rows by position whatever it returns, as files without a layout have them.
     """
@@ -235,92 +151,53 @@ class PythonMechanism(Mechanism):
         super().__init__(signature)
         self.draws_globally = False
         self.errors = errors
-        self._outcome = summary(outcome)
-        self._labels: dict[float, str] = {}
-        self.keyed = isinstance(self._outcome, Attributes)
+        self._outcome = self._summarise = summary(outcome)
         self._layout = ROOT
-        self._found: dict[float, Entry] = {}  # entries behind the layout, by their codes
-        self._positional = False  # whether an outcome of several entries stood by position
-        self._looked_into = 0
-        self._kept = Kept()
+        self._recent = RecentOutputs()
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
-        self._bare: set[bool] = set()  # whether bare values were None, and the same of sequences of one entry
-        self._single: set[bool] = set()
+        self._looked_into = 0  # exceptions
+        self.forget()
 
-    def __getstate__(self) -> dict[str, Any]:
+    @override
+    def forget(self) -> None:
+        self.traits = OutputTraits(keyed=isinstance(self._outcome, Attributes))
+
+    def __getstate__(self) -> dict[str, object]:
         """Return what another process needs of it."""
-        return {**vars(self), "_ran_well": None, "_kept": Kept()}
+        return {**vars(self), "_ran_well": None, "_recent": RecentOutputs()}
 
     @property
+    @override
     def outcome(self) -> Callable[[Any], Any] | None:
-        """What turns an output into an outcome, where the user gave it."""
         return self._outcome
 
-    def label(self, value: float) -> str | None:
-        """Return the text that an outcome's entry stands for."""
-        return self._labels.get(value)
-
-    def learned(self) -> Learned:
-        """Return what its outputs showed so far."""
-        return Learned(
-            labels=dict(self._labels), bare=frozenset(self._bare), single=frozenset(self._single),
-            entries=dict(self._found), keyed=self.keyed, positional=self._positional,
-        )  # fmt: skip
-
-    def learn(self, other: Learned) -> None:
-        """Take over what it returned in another process."""
-        if self.learned().agrees(other):
-            self._labels.update(other.labels)
-            self._bare.update(other.bare)
-            self._single.update(other.single)
-            self._found.update(other.entries)
-            self.keyed |= other.keyed
-            self._positional |= other.positional
-
-    def forget(self) -> None:
-        """Begin anew with what `learned` returns."""
-        self._labels, self._bare, self._single, self._found = {}, set(), set(), {}
-        self.keyed, self._positional = isinstance(self._outcome, Attributes), False
-
     @property
+    @override
     def layout(self) -> RowLayout | None:
-        """As in `Mechanism`."""
-        return self._layout if self.keyed else None
+        return self._layout if self.traits.keyed else None
 
+    @override
     def begin(self, layout: RowLayout | None, *, keyed: bool, by_position: bool) -> None:
-        """As in `Mechanism`."""
         if layout is not None:
-            self._layout, self.keyed, self.width = layout, True, max(self.width, layout.width)
-        self.keyed |= keyed
+            self._layout, self.width = layout, max(self.width, layout.width)
         self.by_position = by_position
-        if by_position:
-            self.keyed = False
+        self.traits.keyed = not by_position and (self.traits.keyed or keyed or layout is not None)
 
-    @contextmanager
-    def laid_out(self, layout: RowLayout | None) -> Iterator[None]:
-        """As in `Mechanism`."""
-        self.keyed |= layout is not None
-        before = getattr(_LAID, "of", None)
-        _LAID.of = (self, layout or ROOT)
-        try:
-            yield
-        finally:
-            _LAID.of = before
-
+    @override
     def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:
-        """As in `Mechanism`."""
-        if not self.keyed:
+        if not self.traits.keyed:
             return rows
-        made, self._layout = settled(rows, layout or ROOT, self._layout, self._found)
+        rows, self._layout = settled(rows, layout or ROOT, self._layout, self.traits.entries)
         self.width = max(self.width, self._layout.width)  # else rows would be made twice
-        return made
+        return rows
 
     @property
+    @override
     def places(self) -> dict[int, str]:
-        """Names of entries by coordinate, where outcomes are laid out by keys."""
-        return self._layout.names if self.keyed else flat_names(self.width) if self.flat else {}
+        return self._layout.names if self.traits.keyed else flat_names(self.width) if self.flat else {}
 
     @property
+    @override
     def reproducible(self) -> bool:
         """Whether a seed repeats its runs: it takes a generator, or draws from the global ones alone."""
         return super().reproducible or self.draws_globally
@@ -328,126 +205,118 @@ class PythonMechanism(Mechanism):
     def repeats_if_seeded(self, pair: Pair) -> bool:
         """Whether runs that differ are the same again where the global generators are seeded for each."""
         before, self.draws_globally = self.draws_globally, True
-        runs = 2 if self.cost.slow else 4
+        runs = PairedRuns.d_first(pair, 2 if self.cost.slow else 4, coupled=False, layout=self.layout)
         try:
-            return repeats(lambda rng: self.pair_outcomes(pair, rng, runs, coupled=False))
+            return repeats(lambda rng: self.pair_outcomes(runs, rng))
         finally:
             self.draws_globally = before
 
+    @override
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """Run once a row; as in `Mechanism`."""
-        return self._fill_sides((Side(data, self._draws(rng, len(rows)), rows),), start, None)
+        side = Side(data, self._draws(rng, len(rows)), rows, self._layout)
+        return self._fill_sides((side,), np.zeros(len(rows), np.uint8), start)
 
-    def fill_pair(
-        self,
-        pair: Pair,
-        rng: np.random.Generator,
-        rows: Rows,
-        start: int,
-        *,
-        coupled: bool,
-        order: Order | None = None,
-    ) -> int:
-        """As in `Mechanism`; coupled, each run begins from a state of its own, the same on both sides."""
-        shared = coupled and self.reproducible
-        draws = self._draws(rng, rows.shape[1], shared=shared)
-        others = draws if shared else self._draws(rng, rows.shape[1])
-        sides = Side(pair.data, draws, rows[0]), Side(pair.neighbour, others, rows[1])
+    @override
+    def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
+        # Coupled, each run begins from a state of its own, the same on both sides.
+        shared = runs.coupled and self.reproducible
+        draws = self._draws(rng, len(runs), shared=shared)
+        others = draws if shared else self._draws(rng, len(runs))
+        self.traits.keyed |= runs.layout is not None
+        layout = runs.layout or ROOT
+        sides = Side(runs.pair.data, draws, rows[0], layout), Side(runs.pair.neighbour, others, rows[1], layout)
         try:
-            return self._fill_sides(sides, start, order)
+            return self._fill_sides(sides, runs.order, runs.start)
         except MechanismRaised as error:
-            raise of_both(self.fill, pair, error) from error.__cause__
+            raise described_on_both_inputs(self.fill, runs.pair, error) from error.__cause__
 
+    @override
     def turns(self, order: Order) -> Turns:
-        """As in `Mechanism`."""
         runs = len(order)
-        places = self.made - 2 * runs + 2 * np.arange(runs)
-        return np.stack([np.full(runs, os.getpid()), places + order, places + 1 - order])
+        numbers = self.run_count - 2 * runs + 2 * np.arange(runs)
+        return np.stack([np.full(runs, os.getpid()), numbers + order, numbers + 1 - order])
 
+    @override
     def again(self) -> AbstractContextManager[None]:
-        """As in `Mechanism`; where a seed repeats nothing, rows are filled from the outputs that were kept."""
-        return self._kept.asked_again()
+        return self._recent.request()
 
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
         return Draws(rng, runs, own_streams=shared, global_too=self.draws_globally)
 
-    def _fill_sides(self, sides: Sequence[Side], start: int, order: Order | None) -> int:
+    def _fill_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
         """Run once a row of each side; runs that no seed repeats are not made again for wider rows."""
-        kept = [self._kept.taken(side.data, start, side.rows) for side in sides]
-        if all(outputs is not None for outputs in kept):
+        recent = [self._recent.find(side.data, start, len(side.rows)) for side in sides]
+        if all(outputs is not None for outputs in recent):
             return max(
-                self._placed(output, side.rows[i], start + i)
-                for side, outputs in zip(sides, kept, strict=True)
+                self._placed(output, side, i, start + i)
+                for side, outputs in zip(sides, recent, strict=True)
                 for i, output in enumerate(outputs or ())
             )
-        self.made += sum(len(side.rows) for side in sides)
+        self.run_count += sum(len(side.rows) for side in sides)
         if not self.draws_globally:
-            return self._run_sides(sides, start, order)
-        with global_generators_kept():
-            return self._run_sides(sides, start, order)
+            return self._run_sides(sides, order, start)
+        with global_states_restored():
+            return self._run_sides(sides, order, start)
 
-    def _run_sides(self, sides: Sequence[Side], start: int, order: Order | None) -> int:
+    def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
         """Make run after run, each on all sides in its order."""
-        given = [self.handing.of(side.data) for side in sides]
-        outputs: list[list[Any]] = [[] for _ in sides]
+        inputs = [self.conversion.source(side.data) for side in sides]
+        outputs: list[list[object]] = [[] for _ in sides]
         repeated, longest = self.reproducible, 0
-        for i, turned in enumerate([0] * len(sides[0].rows) if order is None else order.tolist()):
+        for i, turned in enumerate(order.tolist()):
             for k in BACKWARDS if turned else range(len(sides)):
                 side = sides[k]
-                output = self._run(side, given[k], i, start)
-                longest = max(longest, self._placed(output, side.rows[i], start + i))
+                output = self._run(side, inputs[k], i, start)
+                longest = max(longest, self._placed(output, side, i, start + i))
                 if not repeated:
                     outputs[k].append(output)
         if not repeated:
-            for side, made in zip(sides, outputs, strict=True):
-                self._kept.keep(side.data, start, made)
+            for side, own in zip(sides, outputs, strict=True):
+                self._recent.store(side.data, start, own)
         return self.check_length(longest, start)
 
-    def _run(self, side: Side, given: Callable[[], Data], i: int, start: int) -> Any:
+    def _run(self, side: Side, source: Callable[[], Data], i: int, start: int) -> object:
         """What one run returns, or what it raised where that is an outcome."""
         rng = side.draws.of_run(i)
         try:
-            output = self.signature.call(given(), rng)
+            output = self.signature.call(source(), rng)
         except Exception as error:
             if self.errors != "outcome":
                 raise raised(self.name, error, start + i, side.data, used_up=self._used_up(error)) from error
-            return Raised(type(error).__qualname__)
+            return ExceptionOutcome(type(error).__qualname__)
         self._ran_well = (side.data,)
         return output
-
-    def _placed(self, output: Any, row: Rows, run: int) -> int:
-        """One output, or what a run raised, as a row of numbers."""
-        if isinstance(output, Raised):
-            return self._write_exception(output.name, row)
-        return self._write(output, row, run)
 
     def _used_up(self, error: Exception) -> bool:
         """Whether it raises now on an input, too, on which it ran well before."""
         if self._ran_well is None or self._looked_into >= ASKED:
             return False
         self._looked_into += 1
-        given = self.handing.of(*self._ran_well)
+        source = self.conversion.source(*self._ran_well)
 
         def run(number: int) -> object:
             rng = np.random.Generator(np.random.SFC64(number))
-            return self.signature.call(given(), rng)
+            return self.signature.call(source(), rng)
 
         return always_raises(run, type(error))
 
+    def _placed(self, output: object, side: Side, i: int, run: int) -> int:
+        """Write one output, or what a run raised, as row i of a side; return its length."""
+        if isinstance(output, ExceptionOutcome):
+            return self._write_exception(output.name, side.rows[i])
+        return self._write(output, side.rows[i], run, side.layout)
+
     def _write_exception(self, name: str, row: Rows) -> int:
-        """The row of a run that raised an exception of a class of that name."""
         code = exception_code(name)
-        if len(self._labels) < LABELS:
-            self._labels[code] = f"raises {name}"
+        if len(self.traits.labels) < LABELS:
+            self.traits.labels[code] = f"raises {name}"
         row[0], row[1:] = code, np.nan
         return 1
 
-    def _write(self, output: Any, row: Rows, run: int) -> int:
-        """One output as a row of numbers."""
-        summarise = self._summary()
-        value = output if summarise is None else summarised(summarise, output, self.name, run)
+    def _write(self, output: Any, row: Rows, run: int, layout: RowLayout) -> int:
+        value: Any = output if self._summarise is None else self._summarised(self._summarise, output, run)
         # The common case by itself: a number after another one.
-        if type(value) in FLOATS and False in self._bare and not self.keyed:
+        if type(value) in FLOATS and False in self.traits.bare and not self.traits.keyed:
             number = float(value)
             if number < 0 or number > 0:
                 row[0], row[1:] = number, np.nan
@@ -455,11 +324,12 @@ class PythonMechanism(Mechanism):
         if is_sequence(value):
             self.check_length(len(value), run)
         try:
-            written = self._keyed(value, output, run) if self.keyed else self._by_position(value, output, run)
+            keyed = self.traits.keyed
+            written = self._keyed(value, run, layout) if keyed else self._by_position(value, output, run, layout)
         except TypeError as error:
             raise InvalidOutcome(
-                f"{self.name} returned {brief(output)} on run {run}: {advice(value)}, or pass outcome= to turn outputs "
-                "into numbers"
+                f"{self.name} returned {brief(output)} on run {run}: {_advice(value)}, or pass outcome= to turn "
+                "outputs into numbers"
             ) from error
         except RecursionError as error:
             raise InvalidOutcome(
@@ -471,53 +341,128 @@ class PythonMechanism(Mechanism):
         row[length:] = np.nan
         return len(written)
 
-    def _by_position(self, value: Any, output: Any, run: int) -> list[float]:
+    def _summarised(self, summarise: Callable[[Any], Any], output: object, run: int) -> Any:
+        try:
+            return summarise(output)
+        except Exception as error:
+            raise InvalidOutcome(
+                f"outcome= raised {type(error).__name__} ({error}) for {brief(output)}, which {self.name} returned on "
+                f"run {run}: return a number, a flag, text or a list of such for every output"
+            ) from error
+
+    def _by_position(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:
         """The entries one behind the other, for outcomes of single values; of the first with places, by these."""
-        made = Row(labels=self._labels)
-        row_of(value, made)
+        row = Row(labels=self.traits.labels)
+        row_of(value, row)
         if self.by_position:
-            self.flat |= made.structured
-            self._note_kind(value, output, made, run)
-            return made.entries
+            self.flat |= row.structured
+            self._note_kind(value, output, row, run)
+            return row.entries
         sequence = is_sequence(value)
         # A value of two entries would move those behind it.
-        if made.structured or (sequence and len(made.entries) != len(value)):
-            if self._positional:
+        if row.structured or (sequence and len(row.entries) != len(value)):
+            if self.traits.positional:
                 raise self._mixed(output, run, "sequences of single values")
-            self.keyed = True
-            return self._keyed(value, output, run)
-        self._positional |= sequence or len(made.entries) > 1
-        self._note_kind(value, output, made, run)
-        return made.entries
+            self.traits.keyed = True
+            return self._keyed(value, run, layout)
+        self.traits.positional |= sequence or len(row.entries) > 1
+        self._note_kind(value, output, row, run)
+        return row.entries
 
-    def _keyed(self, value: Any, output: Any, run: int) -> list[float]:
+    def _keyed(self, value: object, run: int, layout: RowLayout) -> list[float]:
         """The entries by their places."""
-        own, layout = getattr(_LAID, "of", None) or (self, self._layout)
-        made = KeyedRow(layout if own is self else self._layout, self._labels, self._found)
-        keyed_row(value, made, self._outcome.names if isinstance(self._outcome, Attributes) else ())
-        self.check_length(made.count, run)
-        return made.written()
+        row = KeyedRow(layout, self.traits.labels, self.traits.entries)
+        keyed_row(value, row, self._outcome.names if isinstance(self._outcome, Attributes) else ())
+        self.check_length(row.count, run)
+        return row.written()
 
-    def _note_kind(self, value: Any, output: Any, made: Row, run: int) -> None:
+    def _note_kind(self, value: Any, output: Any, row: Row, run: int) -> None:
         """Tell a sequence of one entry from that entry alone. Raises `MixedKinds` where it was not told before."""
         sequence = is_sequence(value)
         if sequence and not (len(value) == 1 and not is_sequence(value[0])):
             return
         if self.marked:
             if sequence:
-                made.put(SINGLE, None)
+                row.put(SINGLE, None)
             return
         kind = (value[0] if sequence else value) is None
-        (self._single if sequence else self._bare).add(kind)
-        if kind in self._single and kind in self._bare:
+        (self.traits.single if sequence else self.traits.bare).add(kind)
+        if kind in self.traits.single and kind in self.traits.bare:
             raise self._mixed(output, run, "bare values as well as sequences of one entry")
 
-    def _mixed(self, output: Any, run: int, others: str) -> MixedKinds:
+    def _mixed(self, output: object, run: int, others: str) -> MixedKinds:
         return MixedKinds(
             f"{self.name} returned {brief(output)} on run {run}, and {others}: they are told apart from the first run "
             "on"
         )
 
-    def _summary(self) -> Callable[[Any], Any] | None:
-        """What outputs are still to be summarised by here."""
-        return self._outcome
+
+class VectorisedMechanism(PythonMechanism):
+    """A function that makes many runs a call: it takes their number and returns them along axis 0."""
+
+    shard = 16_384
+
+    @override
+    def turns(self, order: Order) -> Turns:
+        # The rows of a call stand beside each other.
+        runs = len(order)
+        first = self.run_count - 2 * runs + np.arange(runs)
+        second = first + runs
+        return np.stack([np.full(runs, os.getpid()), *((second, first) if order[0] else (first, second))])
+
+    @override
+    def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
+        """One call makes all runs of a side, which come in the order of the first run."""
+        return max(self._run_all(sides[k], start) for k in (BACKWARDS if order[0] else range(len(sides))))
+
+    def _run_all(self, side: Side, start: int) -> int:
+        data, rows, n = side.data, side.rows, len(side.rows)
+        if self.errors == "outcome":
+            return self._run_singly(side, start)
+        try:
+            output: Any = self.signature.call(self.conversion.source(data)(), side.draws.of_run(0), n)
+        except Exception as error:
+            raise raised(self.name, error, start, data) from error
+        if not self.reproducible and hasattr(output, "__len__") and len(output) == n:
+            self._recent.store(data, start, output)
+        if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf":
+            if output.ndim not in (1, 2) or len(output) != n:
+                raise InvalidOutcome(
+                    f"{self.name} returned an array of shape {output.shape} for {n} runs from {start} on: "
+                    "return one row for each run"
+                )
+            values = None if self.traits.keyed and output.ndim == 2 else array_rows(output.reshape(n, -1))
+            if values is not None:
+                self.traits.positional |= output.ndim == 2
+                width = min(values.shape[1], rows.shape[1])
+                rows[:, :width] = values[:, :width]
+                rows[:, width:] = np.nan
+                return self.check_length(values.shape[1], start)
+        self._require_each(output, n, start)
+        return self.check_length(max(self._write(output[i], rows[i], start + i, side.layout) for i in range(n)), start)
+
+    def _run_singly(self, side: Side, start: int) -> int:
+        """One run a call, where exceptions are outcomes: one of several runs would end the others."""
+        data, rng, n = side.data, side.draws.of_run(0), len(side.rows)
+        outputs: list[Any] = []
+        for i in range(n):
+            own = rng if n == 1 else self._draws(rng, 1).of_run(0)
+            try:
+                output: Any = self.signature.call(self.conversion.source(data)(), own, 1)
+            except Exception as error:
+                outputs.append(ExceptionOutcome(type(error).__qualname__))
+            else:
+                self._require_each(output, 1, start + i)
+                outputs.append(output[0])
+        if not self.reproducible:
+            self._recent.store(data, start, outputs)
+        return self.check_length(
+            max(self._placed(output, side, i, start + i) for i, output in enumerate(outputs)), start
+        )
+
+    def _require_each(self, output: object, n: int, start: int) -> None:
+        """Raise `InvalidOutcome` for what is not one outcome for each run."""
+        if not hasattr(output, "__len__") or len(output) != n:
+            raise InvalidOutcome(
+                f"{self.name} returned {brief(output)} for {n} runs from {start} on: return one for each"
+            )

@@ -1,38 +1,43 @@
-"""The choice: what the user has becomes a mechanism that runs compiled, as plain Python, or many runs a call.
-
-`make=`: a mechanism that is made anew for each run, since one object would be used up by many.
-"""
+"""The choice: what the user has becomes a mechanism that runs compiled, as plain Python, or many runs a call."""
 
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, SlowMechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism, Refused
+from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.compiled.refusals import Refused, refusal
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.mechanism import Handing, Learned, Mechanism, refusal
-from dpwitness.mechanisms.python import WORTH, Outcome, PythonMechanism
-from dpwitness.mechanisms.remote import Remote, RemoteMechanism
+from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, OutputTraits, PairedRuns
+from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.remote import RemoteFunction, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.vectorised import VectorisedMechanism
 from dpwitness.neighbours import Data, Pair, as_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class How:
-    """What an attempt to test a mechanism has shown to be needed for the next.
+class Requirements:
+    """What a mechanism has to be like: what earlier attempts to test it have shown, or a witness says of its rows.
 
-    `interpreted`: plain Python in any case; `marked`: rows that tell a sequence of one entry from that entry alone;
-    `keyed`: rows by the places of entries from the first run on. Of a witness: the `layout` of its event, whether it
-    stands `by_position` since the file has none, and the texts behind numbers.
+    Attributes
+    ----------
+    interpreted
+        Plain Python in any case.
+    marked
+        Rows tell a sequence of one entry from that entry alone.
+    keyed
+        Rows are laid out by the places of entries from the first run on.
+    layout, by_position, texts
+        Of a witness: the layout of its event, whether the event stands by position since the file has no layout, and
+        the texts behind numbers.
     """
 
     interpreted: bool = False
@@ -43,20 +48,20 @@ class How:
     texts: Mapping[float, str] = field(default_factory=dict)
 
 
-PLAIN: Final = How()
+NONE = Requirements()
 
 
 def as_mechanism(
-    function: Callable[..., Any] | Mechanism,
+    function: Callable[..., object] | Mechanism,
     data: Data,
     *,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     outcome: Outcome | None = None,
     neighbour: Data | None = None,
     errors: str = "raise",
-    how: How = PLAIN,
+    requirements: Requirements = NONE,
 ) -> Mechanism:
     """Return whatever the user has as a `Mechanism` whose cost is measured.
 
@@ -67,7 +72,7 @@ def as_mechanism(
     ----------
     function
         A function, another callable, or an object of a library (see `libraries`); a `Mechanism` is returned as it is;
-        where `how` asks for plain Python, the one that it is compared with.
+        where plain Python is required, the one that it is compared with.
     data, neighbour
         The inputs that it is tried on; `neighbour` is `data` by default.
     parameters
@@ -78,7 +83,7 @@ def as_mechanism(
         What turns an output into an outcome, or names of its attributes; it keeps the function from being compiled.
     errors
         "outcome" makes an exception an outcome, which keeps the function from being compiled too.
-    how
+    requirements
         What an earlier attempt has shown to be needed.
 
     Raises
@@ -97,15 +102,16 @@ def as_mechanism(
     """
     pair = Pair(data, data if neighbour is None else neighbour)
     if isinstance(function, Mechanism):
-        if how.interpreted and function.plain is not None:
-            return _measured(function.plain, pair, how)
-        function.marked |= how.marked
-        return _begun(function, how)
+        if requirements.interpreted and function.plain is not None:
+            return _measured(function.plain, pair, requirements)
+        function.marked |= requirements.marked
+        return _begun(function, requirements)
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
     if signature.size is not None:
-        return _measured(_tried(VectorisedMechanism(signature, outcome, errors=errors), pair), pair, how)
-    reason, interpreted = None, how.interpreted
+        vectorised = VectorisedMechanism(signature, outcome, errors=errors)
+        return _measured(_with_conversion(vectorised, pair), pair, requirements)
+    reason, interpreted = None, requirements.interpreted
     arrays = [as_array(side) for side in pair.sides]
     axes = {-1 if array is None else array.ndim for array in arrays}
     numeric = len(axes) == 1 and -1 not in axes
@@ -113,22 +119,28 @@ def as_mechanism(
         try:
             compiled = CompiledMechanism(signature)
             # numba compiles when first called.
-            compiled.fill_pair(pair, np.random.default_rng(0), np.empty((2, 1, 8)), 0, coupled=False)
+            first = PairedRuns.d_first(pair, 1, coupled=False)
+            compiled.fill_pair(first, np.random.default_rng(0), np.empty((2, 1, 8)))
         except Refused as error:
             reason = refusal(str(error))
         else:
             twin = PythonMechanism(signature.interpreted())
             twin.begin(None, keyed=False, by_position=True)  # as compiled code writes rows
-            compiled.plain = _tried(twin, pair)
-            difference = first_difference(compiled, compiled.plain, pair)
+            compiled.plain = _with_conversion(twin, pair)
+            difference = first_difference(compiled, twin, pair)
             if difference is None:
-                return _measured(compiled, pair, how)
-            _warn_different(difference, signature)
+                return _measured(compiled, pair, requirements)
+            if signature.generator is None:
+                difference = (
+                    f"{signature.name} runs as plain Python: it draws its own randomness, so what numba makes of it "
+                    "cannot be compared with it; let it take an rng to have it compiled"
+                )
+            warnings.warn(difference, CompiledDiffers, stacklevel=2)
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
-    kind = RemoteMechanism if isinstance(function, Remote) else PythonMechanism
-    plain = _measured(_tried(kind(signature, outcome, errors=errors), pair), pair, how)
+    kind = RemoteMechanism if isinstance(function, RemoteFunction) else PythonMechanism
+    plain = _measured(_with_conversion(kind(signature, outcome, errors=errors), pair), pair, requirements)
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
@@ -139,16 +151,16 @@ def as_mechanism(
     return plain
 
 
-def _tried(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
-    """A mechanism that gets its inputs as it can take them: as given, else lists of numbers as arrays.
+def _with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
+    """The mechanism, which gets its inputs as it can take them: as given, else lists of numbers as arrays.
 
     Both inputs are tried, since a mechanism may return before it comes to what it cannot do with a list.
     """
-    arrays = Handing.arrays(pair)
+    arrays = InputConversion.to_arrays(pair)
     if arrays is not None and not _runs(mechanism, pair):
-        mechanism.handing = arrays
+        mechanism.conversion = arrays
         if not _runs(mechanism, pair):  # neither: what it says of the input as given is to be read
-            mechanism.handing = Handing()
+            mechanism.conversion = InputConversion()
     return mechanism
 
 
@@ -166,55 +178,48 @@ def _runs(mechanism: PythonMechanism, pair: Pair) -> bool:
     return True
 
 
-def _measured(mechanism: Mechanism, pair: Pair, how: How) -> Mechanism:
-    mechanism.marked = how.marked
-    _begun(mechanism, how).measure(pair)
+def _measured(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> Mechanism:
+    mechanism.marked = requirements.marked
+    _begun(mechanism, requirements).measure(pair)
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
-        mechanism.draws_globally = mechanism.cost.seconds_per_run > WORTH and mechanism.repeats_if_seeded(pair)
+        slow = mechanism.cost.seconds_per_run > SEEDING_PAYS
+        mechanism.draws_globally = slow and mechanism.repeats_if_seeded(pair)
     return mechanism
 
 
-def _begun(mechanism: Mechanism, how: How) -> Mechanism:
-    """The mechanism, told what its rows are like and what texts stand behind numbers."""
-    mechanism.begin(how.layout, keyed=how.keyed, by_position=how.by_position)
-    mechanism.learn(Learned(labels=how.texts))
+def _begun(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
+    """The mechanism, which knows what its rows are like and what texts stand behind numbers."""
+    mechanism.begin(requirements.layout, keyed=requirements.keyed, by_position=requirements.by_position)
+    mechanism.traits.adopt(OutputTraits(labels=dict(requirements.texts)))
     return mechanism
 
 
-def _warn_different(difference: str, signature: Signature) -> None:
-    if signature.generator is None:
-        difference = (
-            f"{signature.name} runs as plain Python: it draws its own randomness, so what numba makes of it "
-            "cannot be compared with it; let it take an rng to have it compiled"
-        )
-    warnings.warn(difference, CompiledDiffers, stacklevel=3)
-
-
-def called(thing: Any) -> Callable[..., Any]:
+def called(thing: object) -> Callable[..., object]:
     """Return the function behind what is none. Raises `InvalidParameter`.
 
     Bound methods, partial functions and other callable objects stay what they are.
     """
-    name = type(thing).__name__
-    found: Callable[..., Any] = library_of(thing).function(thing)
-    if not callable(found):
+    function: Callable[..., object] = library_of(thing).function(thing)
+    if not callable(function):
         raise InvalidParameter(
             f"{brief(thing)} is not callable: give a function, an object with .randomise(x) or an OpenDP measurement"
         )
-    without_signature = inspect.isbuiltin(thing) or name == "method-wrapper"  # what an extension defines
-    if id(found) == id(thing) and not without_signature:
-        return found
+    name = type(thing).__name__
+    has_signature = not (inspect.isbuiltin(thing) or name == "method-wrapper")  # else an extension defines it
+    itself = function is thing
+    if itself and has_signature:
+        return function
 
-    def function(value: Any) -> Any:
-        return found(value)
+    def wrapper(value: object) -> object:
+        return function(value)
 
-    function.__name__ = function.__qualname__ = getattr(thing, "__name__", name)
-    function.__module__ = type(thing).__module__
-    return function
+    wrapper.__name__ = wrapper.__qualname__ = getattr(thing, "__name__", name)
+    wrapper.__module__ = type(thing).__module__
+    return wrapper
 
 
-class Made:
-    """A callable that makes a new mechanism by `make()` for each call, and calls that.
+class MechanismFactory:
+    """A callable that makes a new mechanism by `make()` for each call: one object may be used up by many calls.
 
     Attributes
     ----------
@@ -222,7 +227,7 @@ class Made:
         One that was made to see its parameters, and the claim that it carries. It is never run.
     """
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], object]) -> None:
         if not callable(make):
             raise InvalidParameter(f"make={brief(make)} must be a function without parameters that returns a mechanism")
         self.make = make
@@ -241,22 +246,22 @@ class Made:
         with suppress(TypeError, ValueError):  # a builtin without a signature: what matches parameters will say so
             self.__signature__ = inspect.signature(function)
 
-    def __call__(self, *values: Any, **named: Any) -> Any:
+    def __call__(self, *values: object, **named: object) -> object:
         """Make one, and run it."""
         return called(self.make())(*values, **named)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """For another process, which needs no example: handles of C libraries cannot be sent."""
         return {name: value for name, value in vars(self).items() if name != "example"}
 
 
-def given_or_made(mechanism: Any, make: Callable[[], Any] | None) -> Any:
+def mechanism_or_factory(mechanism: Any, make: Callable[[], object] | None) -> Any:
     """Return the mechanism, or what makes one for each run. Raises `InvalidParameter` unless exactly one was given."""
     if (mechanism is None) == (make is None):
         raise InvalidParameter("give a mechanism, or make=, a function that returns a new one for each run, not both")
-    return mechanism if make is None else Made(make)
+    return mechanism if make is None else MechanismFactory(make)
 
 
-def example_of(thing: Any) -> Any:
+def example_of(thing: object) -> object:
     """Return the object that carries a claim and a relation: one of those that are made, or the thing itself."""
-    return thing.example if isinstance(thing, Made) else thing
+    return thing.example if isinstance(thing, MechanismFactory) else thing

@@ -43,7 +43,7 @@ class Signature:
         The user's own function, where `function` is a copy of it that the interpreter runs.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     name: str
     generator: str | None
     size: str | None
@@ -52,13 +52,13 @@ class Signature:
     parameters: dict[str, Any]
     given: dict[str, Any] = field(default_factory=dict)
     by_position: tuple[str, ...] = ()
-    original: Callable[..., Any] | None = None
+    original: Callable[..., object] | None = None
 
     @classmethod
     def of(
         cls,
-        function: Callable[..., Any],
-        given: Mapping[str, Any],
+        function: Callable[..., object],
+        given: Mapping[str, object],
         epsilon: float | None = None,
         delta: float | None = None,
     ) -> "Signature":
@@ -109,7 +109,7 @@ class Signature:
         fields = {name: getattr(self, name) for name in self.__slots__ if name not in ("function", "original")}
         return _sent, (self.original or self.function, fields, self.original is not None)
 
-    def bind(self, data: Any, rng: np.random.Generator | None, size: int | None = None) -> dict[str, Any]:
+    def bind(self, data: object, rng: np.random.Generator | None, size: int | None = None) -> dict[str, object]:
         """Return everything to call the function with, by name."""
         bound = {self.data: data, **self.parameters}
         if self.generator is not None:
@@ -118,7 +118,7 @@ class Signature:
             bound[self.size] = size
         return bound
 
-    def call(self, data: Any, rng: np.random.Generator | None, size: int | None = None) -> Any:
+    def call(self, data: object, rng: np.random.Generator | None, size: int | None = None) -> object:
         """Run the function once."""
         bound = self.bind(data, rng, size)
         if self.by_position:
@@ -159,8 +159,8 @@ _VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 
 
 def _values(
-    name: str, own: Mapping[str, Any], given: Mapping[str, Any], epsilon: float | None, delta: float | None
-) -> dict[str, Any]:
+    name: str, own: Mapping[str, object], given: Mapping[str, object], epsilon: float | None, delta: float | None
+) -> dict[str, object]:
     """The values of a function's own parameters, of which `own` holds the defaults."""
     unknown = [key for key in given if key not in own]
     if unknown:
@@ -173,10 +173,13 @@ def _values(
     missing = [key for key, value in values.items() if value is inspect.Parameter.empty]
     if missing:
         first = missing[0]
-        how = "epsilon=… (command line: --epsilon)" if first in EPSILON_NAMES else ""
-        how = "delta=… (command line: --delta)" if first in DELTA_NAMES else how
-        how = how or f"parameters={{{first!r}: …}} (command line: --set {first}=…)"
-        raise InvalidParameter(f"{name} needs a value for {first!r}: give {how}")
+        if first in EPSILON_NAMES:
+            setting = "epsilon=… (command line: --epsilon)"
+        elif first in DELTA_NAMES:
+            setting = "delta=… (command line: --delta)"
+        else:
+            setting = f"parameters={{{first!r}: …}} (command line: --set {first}=…)"
+        raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}")
     return values
 
 
@@ -190,7 +193,7 @@ def own_copy(value: Any) -> Any:
     return value
 
 
-def takes(function: Any, name: str) -> bool:
+def takes(function: object, name: str) -> bool:
     """Whether a function has a parameter of that name."""
     try:
         return name in declared_by(getattr(function, "py_func", function))[0]

@@ -1,10 +1,7 @@
-"""Attacks: generators of candidates from knowledge of how a mechanism fails, and commands that run them on data.
+"""Attacks as tools: they recover data from a system that answers questions, a simulated one or the user's own.
 
-A family is a folder here, or a file anywhere that an entry point of the group `dpwitness.attacks` names; see
-`AttackFamily`. Attacks never see evidence.
-
-Systems under attack that are the user's own: asked by a call, many at a time, or through files of questions.
-
-`form` says what a family asks and takes for an answer, `systems` finds the user's system, `asking` asks it within a
-budget and a rate, `transcript` is the file of questions and answers, `command` joins them for `dpwitness attack`.
+A family is a folder here, or a package that an entry point of the group `dpwitness.attacks` names (see
+`dpwitness.proposals.AttackFamily`). Attacks never see evidence. What families share: `asking` asks a system within a
+budget and a rate, `transcript` keeps questions and answers in a file, `command` runs an attack from options, `report`
+writes its result.
 """

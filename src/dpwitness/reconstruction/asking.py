@@ -1,6 +1,4 @@
-"""The user's system: a callable, a factory that makes one, or an object that answers many questions at once.
-
-Asking a system within what is allowed: its answers checked, questions counted, budget, rate and time kept.
+"""Asking a system within what is allowed: its answers checked, questions counted, budget, rate and time kept.
 
 What was answered is never lost: the answers so far come with whatever ends the asking.
 """
@@ -18,7 +16,6 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.catalog import load_object
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
 from dpwitness.reconstruction.transcript import Form, Row, Transcript, shown_question
 
@@ -28,96 +25,6 @@ Q = TypeVar("Q")
 AT_ONCE: Final = 4096
 #: Tells the generator of a factory from all others made of the same seed.
 STREAM: Final = 0x5F57
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class System(Generic[Q]):
-    """What answers: `answers` takes at most `at_once` questions and gives as many answers, not yet looked at."""
-
-    name: str
-    answers: Callable[[Sequence[Q]], Sequence[object]]
-    at_once: int
-
-
-def load_system(name: str, form: Form[Q], seed: int) -> System[Q]:
-    """The system that --oracle names. Raises `UnknownTarget`, and as `system_of`."""
-    return system_of(load_object(name), form, seed=seed, name=name)
-
-
-def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
-    """What the user has, as a system.
-
-    Parameters
-    ----------
-    thing
-        A callable of one question; a callable without required parameters but `rng` (a `numpy.random.Generator`) or
-        `seed` (an int), which makes one; or an object with `ask_all`, a list of questions → as many answers.
-    seed
-        What `rng` and `seed` of a factory are made of.
-
-    Raises
-    ------
-    InvalidParameter
-        For what is none of these.
-    OracleFailed
-        Where a factory raises.
-    """
-    named = name or str(getattr(thing, "__name__", type(thing).__name__))
-    made = _made(thing, seed, named)
-    if callable(ask_all := getattr(made, "ask_all", None)):
-
-        def answers(some: Sequence[Q]) -> Sequence[object]:
-            return _many(ask_all, [form.handed(one) for one in some])
-
-        return System(name=named, answers=answers, at_once=AT_ONCE)
-    if not callable(made):
-        told = "" if made is thing else ": it takes no question, so it was called to make a system"
-        raise InvalidParameter(
-            f"oracle {named} {'is' if made is thing else 'returned'} {type(made).__name__}{told}; give a function of "
-            "one question, a function without parameters that returns one, or an object with ask_all(questions)"
-        )
-    return System(name=named, answers=lambda some: [made(form.handed(one)) for one in some], at_once=1)
-
-
-def _made(thing: Any, seed: int, name: str) -> Any:
-    """The thing itself, or what it makes where it is a factory."""
-    if not callable(thing) or (hasattr(thing, "ask_all") and not inspect.isclass(thing)):
-        return thing
-    try:
-        parameters = inspect.signature(thing).parameters.values()
-    except (TypeError, ValueError):  # of an extension: it says nothing of its parameters
-        return thing
-    generators = GENERATOR_NAMES | {"seed"}
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return thing
-    needed = (p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD)
-    if any(p.name not in generators for p in needed):
-        return thing
-    given = {
-        p.name: seed if p.name == "seed" else np.random.default_rng([seed, STREAM])
-        for p in parameters
-        if p.name in generators
-    }
-    try:
-        return thing(**given)
-    except Exception as error:  # the user's code: it may raise anything
-        raise OracleFailed(f"oracle {name} could not be made: {type(error).__name__}: {error}") from error
-
-
-def _many(ask_all: Callable[[list[Any]], Any], questions: list[Any]) -> Sequence[object]:
-    answers = ask_all(questions)
-    if not hasattr(answers, "__iter__"):
-        raise WrongNumber(f"{type(answers).__name__} from ask_all")
-    found = list(answers)
-    if len(found) != len(questions):
-        raise WrongNumber(f"{len(found)} answers from ask_all")
-    return found
-
-
-class WrongNumber(ValueError):
-    """Not one answer a question; what came instead."""
-
-
 #: Questions that wait in a file at most.
 MOST_WAITING: Final = 10_000_000
 #: Seconds between two writings of the answers so far, at least.
@@ -131,6 +38,88 @@ LONGEST_PAUSE: Final = 60.0
 IN_VAIN: Final = 3
 #: So many questions without an answer, one after another, are taken for the end of all answers.
 REFUSED: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System(Generic[Q]):
+    """What answers: `answers` takes at most `at_once` questions and gives as many answers, not yet looked at."""
+
+    name: str
+    answers: Callable[[Sequence[Q]], Sequence[object]]
+    at_once: int
+
+
+class WrongNumber(ValueError):
+    """Not one answer a question; what came instead."""
+
+
+def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
+    """What the user has, as a system.
+
+    Parameters
+    ----------
+    thing
+        A callable of one question; a callable without required parameters but `rng` (a `numpy.random.Generator`) or
+        `seed` (an int), which returns one; or an object with `ask_all`, a list of questions → as many answers.
+    seed
+        What `rng` and `seed` of a factory follow from.
+
+    Raises
+    ------
+    InvalidParameter
+        For what is none of these.
+    OracleFailed
+        Where a factory raises.
+    """
+    name = name or str(getattr(thing, "__name__", type(thing).__name__))
+    oracle = thing
+    if (arguments := _factory_arguments(thing, seed)) is not None:
+        try:
+            oracle = thing(**arguments)
+        except Exception as error:  # the user's code: it may raise anything
+            raise OracleFailed(f"oracle {name} could not be made: {type(error).__name__}: {error}") from error
+    if callable(ask_all := getattr(oracle, "ask_all", None)):
+
+        def answers(questions: Sequence[Q]) -> Sequence[object]:
+            given = ask_all([form.handed(question) for question in questions])
+            if not hasattr(given, "__iter__"):
+                raise WrongNumber(f"{type(given).__name__} from ask_all")
+            given = list(given)
+            if len(given) != len(questions):
+                raise WrongNumber(f"{len(given)} answers from ask_all")
+            return given
+
+        return System(name=name, answers=answers, at_once=AT_ONCE)
+    if not callable(oracle):
+        kind = f"is {type(oracle).__name__}"
+        if oracle is not thing:
+            kind = f"returned {type(oracle).__name__}: it takes no question, so it was called to make a system"
+        raise InvalidParameter(
+            f"oracle {name} {kind}; give a function of one question, a function without parameters that returns one, "
+            "or an object with ask_all(questions)"
+        )
+    return System(name=name, answers=lambda questions: [oracle(form.handed(one)) for one in questions], at_once=1)
+
+
+def _factory_arguments(thing: Any, seed: int) -> dict[str, Any] | None:
+    """What a factory of systems is called with; None for what is no factory."""
+    if not callable(thing) or (hasattr(thing, "ask_all") and not inspect.isclass(thing)):
+        return None
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):  # of an extension: it says nothing of its parameters
+        return None
+    known = GENERATOR_NAMES | {"seed"}
+    for p in parameters:
+        if p.kind is p.VAR_POSITIONAL:
+            return None
+        if p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in known:
+            return None
+    return {
+        p.name: seed if p.name == "seed" else np.random.default_rng([seed, STREAM])
+        for p in parameters
+        if p.name in known
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +162,7 @@ class Waiting(Exception):  # no error: the attack goes on in another run, once i
 
 
 class Asking(Generic[Q]):
-    """The only way from an attack on a user's system to its answers.
+    """The only way from an attack on a system to its answers.
 
     Answers come from the transcript where it has them, then from the system. An attack that is deterministic given its
     seed and the answers asks the same questions again, so an interrupted one, or one whose questions a file carries,
@@ -182,19 +171,16 @@ class Asking(Generic[Q]):
     **Answers that stay out.** A system refuses a question, is down for a moment, or meets a quota; a file is filled in
     by half. A family chooses how it takes that:
 
-    - `ask_some` gives NaN for each question that has no answer, and goes on. Then `stopped` says why no more answers
-      come, None while they do, and `missing` how many did not. A family drops what is NaN, makes the best of the rest,
-      and reports `stopped`. Nothing is raised unless there is no answer at all.
+    - `ask_some` gives NaN for each question that has no answer, and goes on. A family drops what is NaN, makes the best
+      of the rest, and reports `stopped`. Nothing is raised unless there is no answer at all.
     - `ask` is for a family that can do nothing with a part: it raises `AttackStopped` at the first question without an
       answer, whose `answers` are those before it. The family catches this where it has something to say of what it
-      knows by then. Where the asking is `partial`, it is `ask_some`.
+      knows by then.
 
     Attributes
     ----------
-    asked
-        Questions so far, those that the transcript answers included.
-    missing
-        How many of them got no answer.
+    asked, missing
+        Questions so far, those that the transcript answers included; how many of them got no answer.
     stopped
         Why no more answers come; None: they do.
     progress
@@ -202,8 +188,6 @@ class Asking(Generic[Q]):
 
     Parameters
     ----------
-    form
-        Of the family's questions and answers.
     system
         None: only the transcript answers, and `Waiting` is raised where it lacks questions, or all answers of a batch.
     limits
@@ -212,8 +196,6 @@ class Asking(Generic[Q]):
         Gets all questions and answers; None: they are not kept.
     save
         Writes the transcript; called every few seconds, and by the caller at the end. None: it is not written.
-    partial
-        Whether `ask` is `ask_some`: for a family all of whose parts take NaN for an answer.
     offer
         Without a system: whether new questions can be written into the transcript, to be answered for another run.
     """
@@ -226,7 +208,6 @@ class Asking(Generic[Q]):
         limits: Limits | None = None,
         transcript: Transcript | None = None,
         save: Callable[[], None] | None = None,
-        partial: bool = False,
         offer: bool = True,
     ) -> None:
         if system is None and transcript is None:
@@ -235,7 +216,7 @@ class Asking(Generic[Q]):
         self.progress: Callable[[int], None] | None = None
         self.asked = self.missing = 0
         self.stopped: str | None = None
-        self._partial, self._offer = partial, offer
+        self._offer = offer
         self._next = -np.inf
         self._save, self._saved, self._between = save, self.limits.clock.now(), SAVE_EVERY
         self._unused = 0  # answers of the transcript that were not asked for
@@ -252,20 +233,15 @@ class Asking(Generic[Q]):
         return np.inf if self.limits.budget is None else self.limits.budget - self.asked - self._unused
 
     @property
-    def paid(self) -> int:
-        """Up to which row the transcript has answers, also of questions that are not asked this time."""
+    def last_answered(self) -> int:
+        """The last row of the transcript that has an answer, from 1, also of what is not asked this time; 0: none."""
         rows = [] if self.transcript is None else self.transcript.rows
         return max((place for place, row in enumerate(rows, 1) if row.answer is not None), default=0)
-
-    def one(self, question: Q) -> float:
-        """The answer to one question, as `ask` gives it."""
-        return float(self.ask([question])[0])
 
     def ask(self, questions: Iterable[Q]) -> NDArray[np.float64]:
         """The answers to questions that may all be asked at once, shape (questions,); ⊤ is 1 and ⊥ is 0.
 
-        Questions may be made as they are taken, from an iterator. Of a sequence that the budget has not enough for,
-        none is asked.
+        Of a sequence that the budget has not enough for, none is asked; of an iterator as many as it has.
 
         Raises
         ------
@@ -277,10 +253,8 @@ class Asking(Generic[Q]):
         Waiting
             Where there is no system and the transcript answers none of these questions, or lacks some of them.
         """
-        if self._partial:
-            return self.ask_some(questions)
-        if isinstance(questions, Sized):
-            self._allow(len(questions) - self._unused)
+        if isinstance(questions, Sized) and len(questions) - self._unused > self.left:
+            raise self._over_budget(len(questions) - self._unused)
         answers, stopped = self._collect(iter(questions), whole=True)
         if stopped is not None:
             stopped.answers = tuple(answers[: int(np.argmax(np.append(np.isnan(answers), True)))].tolist())
@@ -288,14 +262,9 @@ class Asking(Generic[Q]):
         return answers
 
     def ask_some(self, questions: Iterable[Q]) -> NDArray[np.float64]:
-        """As `ask`, but NaN for each question that gets no answer, shape (questions,); see `stopped` and `missing`.
+        """The answers, NaN for each question that gets none, shape (questions,); see `stopped` and `missing`.
 
-        Raises
-        ------
-        OracleFailed
-            Where the system raises, or gives what is no answer, and nothing was answered before.
-        Waiting
-            As `ask`.
+        Raises `OracleFailed` and `Waiting` where `ask` does.
         """
         answers, stopped = self._collect(iter(questions), whole=False)
         if stopped is not None:
@@ -309,16 +278,19 @@ class Asking(Generic[Q]):
         """The answers that the transcript has, NaN where it has none; nothing is asked."""
         if self.transcript is None:
             return np.array([np.nan for _ in questions])
-        rows = (self._found(self.form.written(question)) for question in questions)
-        return np.array([np.nan if row is None else _answer(row) for row in rows], np.float64)
+        rows = (self._find(self.form.written(question)) for question in questions)
+        return np.array([np.nan if row is None else row.value for row in rows], np.float64)
 
     def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[NDArray[np.float64], AttackStopped | None]:
         """The answers, NaN where there is none, and what ended the asking; `whole`: there the answers end, too."""
         if self.system is None:
             rows, stopped = self._of_file(questions, whole=whole)
-            return np.array([_answer(row) for row in rows], np.float64), stopped
+            return np.array([row.value for row in rows], np.float64), stopped
         answers = array("d")  # of millions of questions rows would take much memory
-        stopped, size = None if self.stopped is None else AttackStopped(self.stopped), self._at_once(self.system)
+        stopped = None if self.stopped is None else AttackStopped(self.stopped)
+        size, rate = self.system.at_once, self.limits.rate
+        if rate is not None:  # no more than a second's
+            size = max(1, min(size, int(rate)))
         while batch := list(islice(questions, size)):
             asked = [(question, self._row(question)) for question in batch]
             if stopped is None:
@@ -326,7 +298,7 @@ class Asking(Generic[Q]):
                     self._fill([one for one in asked if one[1].answer is None], self.system, whole)
                 except AttackStopped as error:
                     stopped = error
-            answers.extend(_answer(row) for _, row in asked)
+            answers.extend(row.value for _, row in asked)
             if stopped is not None and whole:
                 break
             if stopped is not None and not self._unused:
@@ -338,9 +310,9 @@ class Asking(Generic[Q]):
         if self.transcript is None:
             return Row(0, None)
         written = self.form.written(question)
-        return self._found(written) or Row(0, written)
+        return self._find(written) or Row(0, written)
 
-    def _found(self, written: object) -> Row | None:
+    def _find(self, written: object) -> Row | None:
         """The row of the transcript that has this question, which then is counted if it has an answer, too."""
         assert self.transcript is not None
         row = self.transcript.find(written)
@@ -364,7 +336,7 @@ class Asking(Generic[Q]):
         stopped: AttackStopped | None = None
         for question in chain(first, questions):
             written = self.form.written(question)
-            rows.append(row := self._found(written) or Row(0, written))
+            rows.append(row := self._find(written) or Row(0, written))
             if row.answer is not None:
                 continue
             if len(unanswered) >= self.left:
@@ -411,15 +383,12 @@ class Asking(Generic[Q]):
             self._keep()
             if self.progress is not None:
                 self.progress(self.asked)
-            if not failed:
-                continue
-            if not self._answered and (whole or len(self._refused) >= REFUSED):
-                raise self._refused[0]
-            if whole:
-                raise AttackStopped(str(failed[0])) from failed[0]
-            if len(self._refused) >= REFUSED:
-                others = len(self._refused) - 1
-                raise AttackStopped(f"{self._refused[0]}; the {others} questions after it got no answer either")
+            if failed and (whole or len(self._refused) >= REFUSED):
+                first, others = (failed[0], 0) if whole else (self._refused[0], len(self._refused) - 1)
+                if not self._answered:
+                    raise first
+                more = f"; the {others} questions after it got no answer either" if others else ""
+                raise AttackStopped(f"{first}{more}") from first
         if allowed < len(batch):
             raise self._over_budget(len(batch) - allowed)
 
@@ -438,17 +407,17 @@ class Asking(Generic[Q]):
             except WrongNumber as error:
                 message = (
                     f"oracle {system.name} gave {error} for {len(batch)} questions, from question {self.asked + 1} on: "
-                    f"give one answer a question{self._kept}"
+                    f"give one answer a question{self._where_kept}"
                 )
                 raise (AttackStopped if self._answered else OracleFailed)(message) from error
             except Exception as error:  # the user's code: it may raise anything
                 often = f" (tried {tried} times)" if tried > 1 else ""
                 failed = OracleFailed(
-                    f"oracle {system.name} raised {type(error).__name__}: {error} at question {self._told(batch)}"
-                    f"{often}{self._kept}"
+                    f"oracle {system.name} raised {type(error).__name__}: {error} at question {self._place(batch)}"
+                    f"{often}{self._where_kept}"
                 )
                 failed.__cause__ = error
-                if tried == tries or not self._paused(pause):
+                if tried == tries or not self._pause(pause):
                     break
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
@@ -465,8 +434,8 @@ class Asking(Generic[Q]):
             if row.answer is None:
                 failed.append(
                     OracleFailed(
-                        f"oracle {system.name} gave {_short(value)} for question {self._told([question])}: give "
-                        f"{self.form.answer}{self._kept}"
+                        f"oracle {system.name} gave {_short(value)} for question {self._place([question])}: give "
+                        f"{self.form.answer}{self._where_kept}"
                     )
                 )
                 self._refused.append(failed[-1])
@@ -483,12 +452,8 @@ class Asking(Generic[Q]):
             self.transcript.add(row)
 
     @property
-    def _kept(self) -> str:
+    def _where_kept(self) -> str:
         return "" if self._save is None else "; the answers so far are kept"
-
-    def _allow(self, number: int) -> None:
-        if number > self.left:
-            raise self._over_budget(number)
 
     def _over_budget(self, number: int) -> AttackStopped:
         asked = self.asked + self._unused
@@ -496,10 +461,6 @@ class Asking(Generic[Q]):
             f"--budget {self.limits.budget} is used up: {asked} questions were asked, and the next step asks "
             f"{number} more; allow at least {asked + number}"
         )
-
-    def _at_once(self, system: System[Q]) -> int:
-        rate = self.limits.rate
-        return system.at_once if rate is None else max(1, min(system.at_once, int(rate)))
 
     def _keep(self) -> None:
         """Write the answers where the last time is long ago, against a kill; a long file less often."""
@@ -510,11 +471,11 @@ class Asking(Generic[Q]):
             self._saved = now()
             self._between = max(SAVE_EVERY, 20 * (self._saved - started))
 
-    def _told(self, batch: Sequence[Q]) -> str:
+    def _place(self, batch: Sequence[Q]) -> str:
         """The next question for a message: its number, from 1, and its text."""
         return f"{self.asked + 1}, {shown_question(self.form.written(batch[0]))}"
 
-    def _paused(self, seconds: float) -> bool:
+    def _pause(self, seconds: float) -> bool:
         """Wait before the next try; False where the time is over before."""
         deadline = self.limits.deadline
         if deadline is not None and deadline.left <= seconds:
@@ -535,10 +496,6 @@ class Asking(Generic[Q]):
             clock.sleep(pause)
         if limits.rate is not None:
             self._next = now + pause + number / limits.rate
-
-
-def _answer(row: Row) -> float:
-    return np.nan if row.answer is None else row.answer
 
 
 def _short(value: object) -> str:

@@ -15,7 +15,8 @@ from dpwitness.cli.parser import number, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import STDIN, STREAMS, check_writable
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.asking import Asking, Limits, Waiting, load_system
+from dpwitness.mechanisms.catalog import load_object
+from dpwitness.reconstruction.asking import Asking, Limits, Waiting, system_of
 from dpwitness.reconstruction.report import Asked, Result
 from dpwitness.reconstruction.transcript import Form, State, Transcript, add_answers, read_transcript
 
@@ -124,7 +125,7 @@ def oracle_options(parser: argparse.ArgumentParser, question: str, answer: str) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended(Generic[R]):
+class EndedAttack(Generic[R]):
     """An attack on the user's system that came to its end: what it found, from which seed, and what it asked."""
 
     found: R
@@ -136,11 +137,9 @@ class Ended(Generic[R]):
 def attack_own(
     options: AttackOptions,
     form: Form[Q],
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     attack: Callable[[Asking[Q], int], R],
-    *,
-    partial: bool = False,
-) -> Ended[R] | None:
+) -> EndedAttack[R] | None:
     """Run an attack on the system that the options name; None where its questions wait in a file, which is then said.
 
     Parameters
@@ -153,8 +152,6 @@ def attack_own(
     attack
         From what it may ask and its seed to what it found; it must ask the same again when it gets the same answers.
         How it goes on without some of them says `Asking`.
-    partial
-        As `Asking` takes it.
 
     Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
     the attack, --ask FILE has its questions and answers; where the process is killed, those of some seconds before.
@@ -165,15 +162,16 @@ def attack_own(
     if options.ask is not None:
         check_writable(options.ask)
     transcript, before = _transcript(options, form, settings)
-    seed = transcript.seed
+    seed, system = transcript.seed, None
+    if options.oracle is not None:
+        system = system_of(load_object(options.oracle), form, seed=seed, name=options.oracle)
     save = None if options.ask is None else functools.partial(transcript.save, options.ask)
     asking = Asking(
         form,
-        None if options.oracle is None else load_system(options.oracle, form, seed),
+        system,
         limits=limits,
         transcript=None if options.ask is None and options.answers is None else transcript,
         save=save if _replaceable(options.ask) else None,
-        partial=partial,
         offer=options.ask is not None,
     )
     try:
@@ -199,7 +197,7 @@ def attack_own(
         budget=options.budget,
         rate=options.rate,
     )
-    return Ended(found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
+    return EndedAttack(found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
 
 
 def _replaceable(ask: str | None) -> bool:
@@ -207,7 +205,7 @@ def _replaceable(ask: str | None) -> bool:
     return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask)) and not ask.startswith(STREAMS)
 
 
-def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, Any]) -> tuple[Transcript, State]:
+def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, object]) -> tuple[Transcript, State]:
     """What was asked before, from the files that there are, else nothing, and a seed; and the state of --ask FILE."""
     ask, answers = options.ask, options.answers
     begun = ask if ask is not None and os.path.isfile(ask) and os.path.getsize(ask) > 0 else None
@@ -215,14 +213,14 @@ def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, An
     if place is None:
         new = Transcript(form.family, options.seed_or_fresh(), settings)
         return new, new.state
-    found = read_transcript(place, form)
-    found.require(options.seed, settings, form.of_system, place)
-    before = found.state
+    transcript = read_transcript(place, form)
+    transcript.require(options.seed, settings, form.of_system, place)
+    before = transcript.state
     if begun is not None and answers is not None:
         same = answers != STDIN and os.path.exists(answers) and os.path.samefile(begun, answers)
         if not same:
-            add_answers(found, answers, form)
-    return found, before
+            add_answers(transcript, answers, form)
+    return transcript, before
 
 
 def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
@@ -240,59 +238,3 @@ def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
 def finish(arguments: argparse.Namespace, result: Result) -> int:
     """Print a result, write --save and --plot; return the exit code."""
     return hand_over(arguments, NOT_REFUTED, result.to_json, result.text, plot=result.plot)
-
-
-# The same by parsed arguments, for commands that do not make frozen settings of them yet.
-
-
-def _options(arguments: argparse.Namespace) -> AttackOptions:
-    return settings_of(AttackOptions, arguments)
-
-
-def seed_of(arguments: argparse.Namespace) -> int:
-    """See `AttackOptions`."""
-    return _options(arguments).seed_or_fresh()
-
-
-def deadline_of(arguments: argparse.Namespace) -> Deadline:
-    """See `AttackOptions`."""
-    return _options(arguments).deadline()
-
-
-def require_time(arguments: argparse.Namespace, deadline: Deadline, smaller: str) -> None:
-    """See `AttackOptions`."""
-    _options(arguments).require_time(deadline, smaller)
-
-
-def is_real(arguments: argparse.Namespace) -> bool:
-    """See `AttackOptions`."""
-    return _options(arguments).own_system
-
-
-def refuse_limits(arguments: argparse.Namespace) -> None:
-    """See `AttackOptions`."""
-    _options(arguments).require_own_system()
-
-
-def attack_system(
-    arguments: argparse.Namespace,
-    form: Form[Q],
-    settings: Mapping[str, Any],
-    attack: Callable[[Asking[Q], int], R],
-    *,
-    partial: bool = False,
-) -> R | None:
-    """See `attack_own`."""
-    ended = attack_own(_options(arguments), form, settings, attack, partial=partial)
-    return None if ended is None else ended.found
-
-
-def described(arguments: argparse.Namespace, asking: Asking[Any]) -> dict[str, Any]:
-    """What results of all families say of the system and of what it was asked."""
-    return {
-        "oracle": arguments.oracle or "files",
-        "questions": asking.asked,
-        "unanswered": asking.missing,
-        "budget": arguments.budget,
-        "rate": arguments.rate,
-    }

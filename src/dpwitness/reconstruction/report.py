@@ -3,7 +3,7 @@
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,18 +34,13 @@ class Asked:
         return f"{self.oracle}, {self.questions:,} questions{missing}"
 
 
-def only_drawn() -> Any:
-    """A field of a `Result` that its plot needs, and its JSON lacks."""
-    return field(repr=False)
-
-
 class Result(ABC):
-    """What an attack says; a subclass is a dataclass."""
+    """What an attack says; a subclass is a dataclass, whose fields with `repr=False` are for its plot alone."""
 
     __slots__ = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values, but for those `only_drawn`; those of `Asked` stand among the others."""
+        """The fields as JSON values; those of `Asked` stand among the others."""
         return _object(self)
 
     @abstractmethod

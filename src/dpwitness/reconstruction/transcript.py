@@ -1,8 +1,7 @@
-"""What a family asks and what it takes for an answer, in memory and in a file.
+"""The questions of an attack and their answers, in memory and in a file: CSV or JSON lines.
 
-Files of questions and answers, read: CSV or JSON lines, told apart by their first character.
-
-The questions of an attack and their answers so far, with the seed that they follow from: memory, and a file.
+A `Form` says what a family asks and takes for an answer; a `Transcript` has the questions so far, with the seed that
+they follow from.
 """
 
 import csv
@@ -10,12 +9,11 @@ import io
 import json
 import math
 import numbers
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -51,56 +49,52 @@ class Form(Generic[Q]):
 
     family: str
     answer: str
-    written: Callable[[Q], Any]
-    handed: Callable[[Q], Any]
+    written: Callable[[Q], object]
+    handed: Callable[[Q], object]
     read: Callable[[object], float | None]
     of_system: tuple[str, ...] = ()
 
 
 def as_number(value: object) -> float | None:
     """A finite number, of any kind that Python, NumPy or a database has; None for anything else, flags included."""
-    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
-        value = value.item()
+    value = _scalar(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         return None
     try:
-        found = float(value)
+        number = float(value)
     except (OverflowError, ValueError):  # an int beyond all floats, a signalling NaN
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def as_whole(value: object) -> float | None:
     """A whole number, 12.0 included; None for anything else."""
-    found = as_number(value)
-    return None if found is None or not found.is_integer() else found
+    number = as_number(value)
+    return number if number is not None and number.is_integer() else None
 
 
 def as_flag(value: object) -> float | None:
     """1 for ⊤ and 0 for ⊥: a flag, a number (⊤ unless 0), or one of the texts that stand for them; None for others."""
-    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
-        value = value.item()
+    value = _scalar(value)
     if isinstance(value, str):
         return FLAGS.get(value.strip().lower())
-    if isinstance(value, bool):
-        return float(value)
-    found = as_number(value)
-    return None if found is None else float(found != 0)
+    number = float(value) if isinstance(value, bool) else as_number(value)
+    return None if number is None else float(number != 0)
 
 
-#: The names that a CSV header or a JSON object may have; the first two are needed.
-NAMES: Final = ("id", "answer", "question", "attack")
+def _scalar(value: object) -> object:
+    return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One line: `id` counts from 1; `answer`, `question` and `attack` as JSON values, None where there is none."""
+    """One line of a file: `id` counts from 1; the others are JSON values, None where there is none."""
 
     place: str
     id: int
-    answer: Any
-    question: Any
-    attack: Any
+    answer: object
+    question: object
+    attack: object
 
 
 def read_records(path: str) -> list[Record]:
@@ -111,24 +105,19 @@ def read_records(path: str) -> list[Record]:
     """
     text, name = read_text(path), shown(path)
     lines = _json_lines(text, name) if text.lstrip()[:1] == "{" else _csv_lines(text, name)
-    found: dict[int, Record] = {}
+    records: dict[int, Record] = {}
     for place, fields in lines:
-        identity = fields.get("id")
-        if type(identity) is not int or identity < 1:
-            raise InvalidData(f"{place}: id {identity!r:.60} must be the number of a question, from 1")
-        if identity in found:
-            raise InvalidData(f"{place}: question {identity} is there twice; leave one of them out")
-        found[identity] = Record(
-            place=place,
-            id=identity,
-            answer=fields.get("answer"),
-            question=fields.get("question"),
-            attack=fields.get("attack"),
-        )
-    return [found[identity] for identity in sorted(found)]
+        number = fields.get("id")
+        if type(number) is not int or number < 1:
+            raise InvalidData(f"{place}: id {number!r:.60} must be the number of a question, from 1")
+        if number in records:
+            raise InvalidData(f"{place}: question {number} is there twice; leave one of them out")
+        values = {name: fields.get(name) for name in ("answer", "question", "attack")}
+        records[number] = Record(place=place, id=number, **values)
+    return [records[number] for number in sorted(records)]
 
 
-def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, object]]]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -142,12 +131,12 @@ def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield place, fields
 
 
-def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, object]]]:
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)  # as spreadsheets of all countries write it
     rows = iter(_csv_rows(text, name, delimiter))
     header = [cell.strip().lower() for cell in next(rows, (1, []))[1]]
-    if missing := [column for column in NAMES[:2] if header.count(column) != 1]:
+    if missing := [column for column in ("id", "answer") if header.count(column) != 1]:
         raise InvalidData(f"{name} needs one column {missing[0]!r} in its header line; it has: {', '.join(header)}")
     for number, row in rows:
         if not any(cell.strip() for cell in row):
@@ -170,7 +159,7 @@ def _csv_rows(text: str, name: str, delimiter: str) -> list[tuple[int, list[str]
         csv.field_size_limit(before)
 
 
-def _value(cell: str) -> Any:
+def _value(cell: str) -> object:
     """What a cell holds: JSON, a text that is none, or nothing."""
     if not cell:
         return None
@@ -196,10 +185,15 @@ class Row:
     """
 
     id: int
-    question: Any
+    question: object
     answer: float | None = None
     place: str | None = None
     asked: bool = False
+
+    @property
+    def value(self) -> float:
+        """The answer, NaN where there is none."""
+        return math.nan if self.answer is None else self.answer
 
 
 class Transcript:
@@ -215,13 +209,15 @@ class Transcript:
         What the questions follow from: the family's name, the attack's seed and its options, as JSON values.
     """
 
-    def __init__(self, family: str, seed: int, settings: Mapping[str, Any]) -> None:
+    def __init__(self, family: str, seed: int, settings: Mapping[str, object]) -> None:
         self.family, self.seed = family, seed
         self.settings = _as_read(settings)
         self.rows: list[Row] = []
-        self._next = 0  # the place after the last row found: mostly the next one to be
+        self._next = 0  # the place after the row of the last question: mostly the next one to be
         self._last = 0  # the largest number of a row that there ever was
-        self._places: dict[str, deque[Row]] | None = None  # by the question; made where the next row is another one
+        self._places: dict[str, deque[int]] | None = (
+            None  # of rows by their question; filled where the next row is another one
+        )
 
     @property
     def answered(self) -> int:
@@ -233,20 +229,20 @@ class Transcript:
         """Numbers and answers of all rows: what has to be written if it changes."""
         return [(row.id, row.answer) for row in self.rows]
 
-    def find(self, question: Any) -> Row | None:
+    def find(self, question: object) -> Row | None:
         """The first row of this question that was not found before in this run; None: there is none."""
         place = self._next
         if place >= len(self.rows) or self.rows[place].asked or self.rows[place].question != question:
             if self._places is None:
                 self._places = {}
-                for row in self.rows:
-                    self._places.setdefault(_key(row.question), deque()).append(row)
-            same = self._places.get(_key(question), ())
-            while same and same[0].asked:
+                for number, row in enumerate(self.rows):
+                    self._places.setdefault(_key(row.question), deque()).append(number)
+            same = self._places.get(_key(question), deque())
+            while same and self.rows[same[0]].asked:
                 same.popleft()
             if not same:
                 return None
-            place = bisect_left(self.rows, same[0].id, key=lambda row: row.id)
+            place = same[0]
         self.rows[place].asked, self._next = True, place + 1
         return self.rows[place]
 
@@ -276,7 +272,7 @@ class Transcript:
         """Write the file: CSV where its name ends so, else JSON lines. Raises `InvalidData`."""
         write_atomically(path, self._csv() if path.lower().endswith(".csv") else self._json_lines())
 
-    def require(self, seed: int | None, settings: Mapping[str, Any], of_system: Sequence[str], path: str) -> None:
+    def require(self, seed: int | None, settings: Mapping[str, object], of_system: Sequence[str], path: str) -> None:
         """Take over new settings; what is asked may change by them, answers keep their questions.
 
         Raises `InvalidData` unless the seed (None: not given) and the settings `of_system` are those of the file.
@@ -290,7 +286,7 @@ class Transcript:
                 )
         self.settings = asked
 
-    def _fields(self) -> Iterable[dict[str, Any]]:
+    def _fields(self) -> Iterable[dict[str, object]]:
         attack = {"family": self.family, "seed": self.seed, **self.settings}
         for place, row in enumerate(self.rows):
             answer = row.answer
@@ -327,11 +323,11 @@ def read_transcript(path: str, form: Form[Q]) -> Transcript:
     if attack.get("family") != form.family:
         raise InvalidData(f"{shown(path)} is of the family {attack.get('family')!r:.60}, not {form.family!r}")
     settings = {name: value for name, value in attack.items() if name not in ("family", "seed")}
-    found = Transcript(form.family, attack["seed"], settings)
+    transcript = Transcript(form.family, attack["seed"], settings)
     for record in records:
-        found.put(Row(record.id, record.question, _read(record, form), record.place))
-    found.begin()
-    return found
+        transcript.put(Row(record.id, record.question, _read(record, form), record.place))
+    transcript.begin()
+    return transcript
 
 
 def add_answers(transcript: Transcript, path: str, form: Form[Q]) -> None:
@@ -364,18 +360,18 @@ def _read(record: Record, form: Form[Q]) -> float | None:
     return answer
 
 
-def shown_question(question: Any) -> str:
+def shown_question(question: object) -> str:
     """A question on a line, its middle left out where it is long."""
     text = json.dumps(question, ensure_ascii=False)
     return text if len(text) <= LONGEST else f"{text[: LONGEST * 2 // 3]} … {text[-LONGEST // 4 :]}"
 
 
-def _key(question: Any) -> str:
+def _key(question: object) -> str:
     """The same text for equal questions."""
     return json.dumps(question, sort_keys=True)
 
 
-def _as_read(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _as_read(settings: Mapping[str, object]) -> dict[str, object]:
     """Settings as a file has them: lists for tuples."""
-    found: dict[str, Any] = json.loads(json.dumps(dict(settings)))
-    return found
+    read: dict[str, object] = json.loads(json.dumps(dict(settings)))
+    return read

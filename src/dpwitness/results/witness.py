@@ -19,7 +19,8 @@ from dpwitness.events import Event
 from dpwitness.evidence import Counts
 from dpwitness.evidence.bet import bet_on_cells, divergence_seen
 from dpwitness.files import shown, write_atomically
-from dpwitness.mechanisms.layout import Entry, RowLayout
+from dpwitness.mechanisms.layout import RowLayout
+from dpwitness.mechanisms.outcomes import Entry
 from dpwitness.neighbours import Pair, Relation, adjacent
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK

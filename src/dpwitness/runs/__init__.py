@@ -1,16 +1,15 @@
 """Runs of mechanisms: their streams, where they are made, and what is counted."""
 
 from dpwitness.runs.dask import on_cluster
-from dpwitness.runs.elsewhere import Remote
-from dpwitness.runs.executor import Executor, Threads, default_workers, in_time
+from dpwitness.runs.dispatcher import Dispatcher, on_executor
 from dpwitness.runs.processes import on_all_cores
 from dpwitness.runs.runner import Progress, Runner, stack
 from dpwitness.runs.streams import Role, generator, order
+from dpwitness.runs.threads import Threads, default_workers, in_time
 
 __all__ = [
-    "Executor",
+    "Dispatcher",
     "Progress",
-    "Remote",
     "Role",
     "Runner",
     "Threads",
@@ -19,6 +18,7 @@ __all__ = [
     "in_time",
     "on_all_cores",
     "on_cluster",
+    "on_executor",
     "order",
     "stack",
 ]

@@ -2,19 +2,26 @@
 
 import atexit
 import logging
+import math
 import threading
 import time
 import warnings
-from collections.abc import Callable
-from concurrent.futures import CancelledError
-from typing import Any, Final, TypeVar, cast
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Executor, Future
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.elsewhere import Remote
+from dpwitness.runs.dispatcher import Dispatcher
+from dpwitness.runs.pool import Pool, Published, WorkerDied
 from dpwitness.runs.worker import Answer, Parcel, execute
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 #: The cluster of this machine's own processes, which is started when it is first used.
 LOCAL: Final = "local"
@@ -26,43 +33,43 @@ LOOK: Final = 0.5
 T = TypeVar("T")
 
 
-class Cluster:
-    """The workers of a Dask scheduler; see `portions.Place`.
+class Cluster(Pool):
+    """The workers of a Dask scheduler.
 
     A portion that was on a worker which ended is done by another one: the scheduler knows what it was. Parcels are
     tasks themselves, so that each worker gets one once, and one that was lost is made again.
     """
 
-    task_seconds = 1.0
-    eager = True
-
-    def __init__(self, client: Any, name: str) -> None:
+    def __init__(self, client: "Client", name: str) -> None:
         self._client = client
         self._name = name
-        self.workers = max(sum(self._threads().values()), 1)
+        # One for each piece of work, by which what is left of it is cancelled together.
+        self._executors: dict[object, Executor] = {}
+        self.workers = self._threads()
 
     @property
+    @override
     def started(self) -> bool:
         """Whether its scheduler answers."""
         return bool(self._client.status == "running")
 
-    def _threads(self) -> dict[str, int]:
-        """The threads of every worker."""
-        return cast("dict[str, int]", self._reached(self._client.nthreads))
+    def _threads(self) -> int:
+        """The threads of all workers."""
+        return max(sum(cast("dict[str, int]", self._reached(self._client.nthreads)).values()), 1)
 
-    def _reached(self, asked: Callable[[], T]) -> T:
+    def _reached(self, ask: Callable[[], T]) -> T:
         """Ask the scheduler. Raises `ClusterLost` where it does not answer."""
         from distributed.comm.core import CommClosedError
 
         try:
-            return asked()
+            return ask()
         except (OSError, CommClosedError, CancelledError, RuntimeError, ValueError) as error:
-            raise self._lost(error) from error
+            raise self._lost(_first_line(error)) from error
 
-    def _lost(self, error: object) -> ClusterLost:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    def _lost(self, why: str) -> ClusterLost:
         return ClusterLost(f"the scheduler of the cluster {self._name} does not answer any more ({why})")
 
+    @override
     def start(self, deadline: Deadline | None) -> None:
         """Wait for a worker. Raises `ClusterLost` where none comes."""
         timeout = CONNECTING if deadline is None else min(max(deadline.left, 0.1), CONNECTING)
@@ -72,55 +79,43 @@ class Cluster:
             if not self.started:
                 raise
             raise ClusterLost(f"the cluster {self._name} has no workers: start some with `dask worker`") from error
-        self.workers = max(sum(self._threads().values()), 1)
+        self.workers = self._threads()
 
-    def ready(self, mechanism: Any) -> bool:
-        """Whether workers have read a mechanism: they do with its first portion, and are never waited for."""
-        return True
-
-    def publish(self, content: Parcel) -> Any:
+    @override
+    def publish(self, content: Parcel) -> Published:
         """Make a task of a parcel: workers fetch its result from each other, once."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent, and only once
             return self._reached(lambda: self._client.submit(_same, content, pure=False))
 
-    def retract(self, published: Any) -> None:
-        """Let the workers forget it."""
-        published.release()
+    @override
+    def submit(self, mechanism: Published, work: Published, first: int, end: int) -> "Future[Answer]":
+        if work.key not in self._executors:
+            self._executors[work.key] = self._client.get_executor(pure=False)  # type: ignore[no-untyped-call]  # Dask has few types
+        executor = self._executors[work.key]
+        return self._reached(lambda: executor.submit(execute, mechanism, work, first, end))
 
-    def submit(self, mechanism: Any, work: Any, first: int, end: int) -> Any:
-        """Have a portion done."""
-        return self._reached(lambda: self._client.submit(execute, mechanism, work, first, end, pure=False))
-
-    def answer(self, handle: Any, timeout: float | None) -> Answer | None:
-        """Wait for an answer; see `portions.Place`.
-
-        Raises `ClusterLost` without a scheduler, and `MechanismCrashed` where several workers ended over it.
-        """
+    @override
+    def answer(self, future: "Future[Answer]", timeout: float | None) -> Answer | None:
+        """As of any pool. Raises `MechanismCrashed` where several workers ended over it."""
         from distributed import KilledWorker
 
-        there = threading.Event()
-        handle.add_done_callback(lambda _: there.set())
-        end = None if timeout is None else time.monotonic() + timeout
+        end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
-            left = LOOK if end is None else min(LOOK, max(end - time.monotonic(), 0.0))
-            # Not `handle.result(left)`: where it is cancelled that fails in Dask's own code.
-            there.wait(left)
-            if handle.status == "finished":
-                return cast(Answer, self._reached(handle.result))
-            if handle.status == "cancelled":
-                raise self._lost("what was on its way is cancelled")
-            if handle.status == "error":
-                error = handle.exception()
-                if isinstance(error, KilledWorker):
-                    raise MechanismCrashed(
-                        f"several workers of the cluster {self._name} ended while they ran the mechanism: "
-                        f"{str(error).splitlines()[0]}"
-                    )
-                raise error
+            try:
+                answer = super().answer(future, min(LOOK, max(end - time.monotonic(), 0.0)))
+            except WorkerDied as error:
+                raise self._lost("what was on its way is cancelled") from error
+            except KilledWorker as error:
+                raise MechanismCrashed(
+                    f"several workers of the cluster {self._name} ended while they ran the mechanism: "
+                    f"{_first_line(error)}"
+                ) from error
+            if answer is not None:
+                return answer
             if self._silent():
                 raise self._lost("its connection is closed")
-            if end is not None and time.monotonic() >= end:
+            if time.monotonic() >= end:
                 return None
 
     def _silent(self) -> bool:
@@ -128,10 +123,16 @@ class Cluster:
         comm = self._client.scheduler_comm
         return self._client.status != "running" or comm is None or bool(comm.comm.closed())
 
-    def drop(self, handles: list[Any], *, at_once: bool) -> None:
-        """Begin none of these. What a worker runs it runs to its end: others may use the cluster too."""
-        if handles and not self._silent():
-            self._client.cancel(handles, force=at_once)
+    @override
+    def close(self, work: Published, futures: "Sequence[Future[Answer]]", *, at_once: bool) -> None:
+        """Begin none of these, and let the workers forget the work.
+
+        What a worker runs it runs to its end: others may use the cluster too.
+        """
+        executor = self._executors.pop(work.key, None)
+        if futures and executor is not None and not self._silent():
+            executor.shutdown(wait=False)
+        work.release()
 
 
 def _same(content: Parcel) -> Parcel:
@@ -139,13 +140,18 @@ def _same(content: Parcel) -> Parcel:
     return content
 
 
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 class _LocalCluster(Cluster):
     """Processes of this machine, which may be ended."""
 
-    def drop(self, handles: list[Any], *, at_once: bool) -> None:
-        """As in `Cluster`; a portion that may never end is ended with its process."""
-        super().drop(handles, at_once=at_once)
-        if at_once and not self._silent() and any(self._client.processing().values()):
+    @override
+    def close(self, work: Published, futures: "Sequence[Future[Answer]]", *, at_once: bool) -> None:
+        """A portion that may never end is ended with its process."""
+        super().close(work, futures, at_once=at_once)
+        if at_once and not self._silent() and any(self._client.processing().values()):  # type: ignore[no-untyped-call]  # as above
             self._client.restart(wait_for_workers=False)
 
 
@@ -153,8 +159,8 @@ _OPEN: dict[tuple[str, int], Cluster] = {}
 _OPENING: Final = threading.Lock()
 
 
-def on_cluster(mechanism: Mechanism, cluster: Any, workers: int, seed: int) -> Remote:
-    """An executor of a mechanism on a cluster.
+def on_cluster(mechanism: Mechanism, cluster: "str | Client", workers: int, seed: int) -> Dispatcher:
+    """Run a mechanism on a cluster.
 
     Parameters
     ----------
@@ -179,14 +185,14 @@ def on_cluster(mechanism: Mechanism, cluster: Any, workers: int, seed: int) -> R
     except ImportError as error:
         raise InvalidParameter(f"cluster={brief(cluster)} needs Dask: pip install 'dpwitness[cluster]'") from error
     if isinstance(cluster, distributed.Client):
-        place = Cluster(cluster, "of the client")
+        pool = Cluster(cluster, "of the client")
     else:
         with _OPENING:
             key = (cluster, workers if cluster == LOCAL else 0)
             if key not in _OPEN or not _OPEN[key].started:
                 _OPEN[key] = _local(workers) if cluster == LOCAL else _connected(cluster)
-            place = _OPEN[key]
-    return Remote(mechanism, place, seed=seed, threads=workers)
+            pool = _OPEN[key]
+    return Dispatcher(mechanism, pool, seed=seed, threads=workers)
 
 
 def _local(workers: int) -> Cluster:
@@ -195,7 +201,6 @@ def _local(workers: int) -> Cluster:
 
     _quiet()
     cluster = LocalCluster(  # type: ignore[no-untyped-call]  # Dask has few types
-
         n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", memory_limit=0,
         silence_logs="ERROR",
     )  # fmt: skip
@@ -205,11 +210,6 @@ def _local(workers: int) -> Cluster:
     return _LocalCluster(client, LOCAL)
 
 
-def _quiet() -> None:
-    """Let Dask not print a traceback where its scheduler is gone: that is told by `ClusterLost`."""
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
-
-
 def _connected(address: str) -> Cluster:
     from distributed import Client
 
@@ -217,7 +217,11 @@ def _connected(address: str) -> Cluster:
     try:
         client = Client(address, timeout=CONNECTING, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
     except (OSError, ValueError) as error:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ClusterLost(f"no scheduler answers at cluster={brief(address)} ({why})") from error
+        raise ClusterLost(f"no scheduler answers at cluster={brief(address)} ({_first_line(error)})") from error
     atexit.register(client.close)
     return Cluster(client, address)
+
+
+def _quiet() -> None:
+    """Let Dask print no traceback where its scheduler is gone: `ClusterLost` says so."""
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)

@@ -10,19 +10,21 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import CancelledError, wait
-from concurrent.futures import TimeoutError as NotYet
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
-from dpwitness.machine import Deadline, private_folder
+from typing_extensions import override
+
+from dpwitness.machine import private_folder
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.elsewhere import Died, Remote
-from dpwitness.runs.executor import default_workers
-from dpwitness.runs.worker import Answer, Parcel, execute, read
+from dpwitness.runs.dispatcher import Dispatcher
+from dpwitness.runs.pool import Pool, WorkerDied
+from dpwitness.runs.threads import default_workers
+from dpwitness.runs.worker import Answer, Parcel, preload
 
 #: Seconds after which processes that have nothing to do end.
 IDLE: Final = 60.0
@@ -39,86 +41,53 @@ OTHERS: Final = 5.0
 
 
 @dataclass(slots=True)
-class Reading:
-    """Processes that read a mechanism: those asked to, and who has done it since when."""
+class Warmup:
+    """Processes that import what a mechanism needs before they get work: those asked to, and who has done it."""
 
-    asked: list[Any] = field(default_factory=list)
+    asked: "list[Future[str]]" = field(default_factory=list)
     workers: set[str] = field(default_factory=set)
-    since: float = math.inf
+    since: float = math.inf  # when the first had done it
     used: float = 0.0  # when it was last asked for
-    failed: bool = False  # to read it, which is told where a portion of work needs it
+    failed: bool = False  # which is told where a portion of work needs the mechanism
 
     def done(self, workers: int) -> bool:
         """Whether so many have, or those that have not take long."""
-        for answer in [answer for answer in self.asked if answer.done()]:
-            self.asked.remove(answer)
-            if answer.cancelled() or answer.exception() is not None:
+        for future in [future for future in self.asked if future.done()]:
+            self.asked.remove(future)
+            if future.cancelled() or future.exception() is not None:
                 self.failed = True
             else:
-                self.workers.add(answer.result())
+                self.workers.add(future.result())
                 self.since = min(self.since, time.monotonic())
         return self.failed or len(self.workers) >= workers or time.monotonic() - self.since > OTHERS
 
 
-class Processes:
-    """As many processes of this machine as there are workers; see `portions.Place`."""
+class Processes(Pool):
+    """As many processes of this machine as there are workers."""
 
     task_seconds = 0.2
     eager = False
+    gone = (RuntimeError, CancelledError)  # loky's own errors are such
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._lock = threading.Lock()
-        self._pool: Any = None
-        self._reading: dict[str, Reading] = {}  # by the digest of the mechanism
+        self._executor: Any = None  # loky's, which has no types
+        self._warmups: dict[str, Warmup] = {}  # by the digest of the mechanism
 
-    @property
-    def started(self) -> bool:
-        """Whether they run."""
-        return self._pool is not None
-
-    def start(self, deadline: Deadline | None) -> None:
-        """Start them with the first portion."""
-
+    @override
     def ready(self, mechanism: Parcel) -> bool:
-        """Whether all of them have read it, or one has and the others take long; see `portions.Place`."""
-        now, found = time.monotonic(), self._reading.get(mechanism.digest)
-        if found is None or now - found.used > IDLE / 2:  # else those that had read it may have ended
-            found = self._reading[mechanism.digest] = Reading()
-        found.used = now
-        if found.done(self.workers):
+        """Whether all of them have read it, or one has and the others take long."""
+        now, warmup = time.monotonic(), self._warmups.get(mechanism.digest)
+        if warmup is None or now - warmup.used > IDLE / 2:  # else those that had read it may have ended
+            warmup = self._warmups[mechanism.digest] = Warmup()
+        warmup.used = now
+        if warmup.done(self.workers):
             return True
-        found.asked += [self._asked(read, mechanism) for _ in range(self.workers - len(found.asked))]
+        warmup.asked += [self._submit(preload, mechanism) for _ in range(self.workers - len(warmup.asked))]
         return False
 
-    def _running(self) -> Any:
-        from loky.process_executor import ProcessPoolExecutor  # type: ignore[import-untyped]  # it has no types
-
-        with self._lock:
-            if self._pool is None:
-                self._pool = ProcessPoolExecutor(
-                    self.workers,
-                    timeout=IDLE,
-                    initializer=_begin,
-                    initargs=(os.getpid(),),
-                    env=_threads_of_each(self.workers),
-                )
-            return self._pool
-
-    def stop(self) -> None:
-        """End them, whatever they do."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-            self._reading.clear()
-        if pool is not None:
-            pool.shutdown(wait=True, kill_workers=True)
-
-    def kill(self) -> None:
-        """End them without a lock, which may be held by whoever is being interrupted."""
-        for number in tuple(getattr(self._pool, "_processes", None) or ()):
-            with suppress(OSError):  # it is gone
-                os.kill(number, signal.SIGKILL)
-
+    @override
     def publish(self, content: Parcel) -> Parcel:
         """Write a large parcel to a file of this process."""
         if content.content is None or len(content.content) < LARGE:
@@ -127,54 +96,64 @@ class Processes:
         path.write_bytes(content.content)
         return replace(content, content=None, path=str(path))
 
-    def retract(self, published: Parcel) -> None:
-        """Remove its file: who wants it has read it."""
-        if published.path is not None:
-            (private_folder() / f"{published.digest}.parcel").unlink(missing_ok=True)
-
-    def submit(self, mechanism: Parcel, work: Parcel, first: int, end: int) -> Any:
-        """Have a portion done, by new processes where one has ended."""
-        return self._asked(execute, mechanism, work, first, end)
-
-    def _asked(self, function: Callable[..., Any], *given: Any) -> Any:
-        from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
+    @override
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+        """Have something done, by new processes where one has ended."""
+        from loky.process_executor import (  # type: ignore[import-untyped]  # it has no types
+            BrokenProcessPool,
+            ProcessPoolExecutor,
+            ShutdownExecutorError,
+        )
 
         while True:
-            pool = self._running()
+            with self._lock:
+                if self._executor is None:
+                    self._executor = ProcessPoolExecutor(
+                        self.workers,
+                        timeout=IDLE,
+                        initializer=_begin,
+                        initargs=(os.getpid(),),
+                        env=_threads_of_each(self.workers),
+                    )
+                executor = self._executor
             try:
-                return pool.submit(function, *given)
+                future: Future[Any] = executor.submit(function, *arguments)
+                return future
             except (BrokenProcessPool, ShutdownExecutorError):
-                self._left(pool)
+                with self._lock:
+                    if self._executor is executor:
+                        self._executor = None
 
-    def _left(self, pool: Any) -> None:
-        """Take no broken pool again."""
-        with self._lock:
-            if self._pool is pool:
-                self._pool = None
-
-    def answer(self, handle: Any, timeout: float | None) -> Answer | None:
-        """Wait for an answer; see `portions.Place`."""
-        from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
-
+    @override
+    def answer(self, future: "Future[Answer]", timeout: float | None) -> Answer | None:
         try:
-            found: Answer = handle.result(timeout)
-        except NotYet:
-            return None
-        except (BrokenProcessPool, ShutdownExecutorError, CancelledError) as error:
-            raise Died(_how(error)) from error
-        return found
+            return super().answer(future, timeout)
+        except WorkerDied as error:  # what loky says of it is long
+            codes = re.search(r"exit codes of the workers are \{(.*)\}", str(error))
+            raise WorkerDied(f"exit code {codes[1]}" if codes else "it is gone") from error
 
-    def drop(self, handles: list[Any], *, at_once: bool) -> None:
-        """Begin none of these; end those that go on although nobody may wait for them."""
-        left = [handle for handle in handles if not handle.cancel()]
+    @override
+    def close(self, work: Parcel, futures: "Sequence[Future[Answer]]", *, at_once: bool) -> None:
+        """Begin none of these; end those that go on although nobody may wait for them; remove the work's file."""
+        left = [future for future in futures if not future.cancel()]
         if at_once and left and wait(left, PATIENCE).not_done:
             self.stop()
+        if work.path is not None:
+            (private_folder() / f"{work.digest}.parcel").unlink(missing_ok=True)
 
+    def stop(self) -> None:
+        """End them, whatever they do."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+            self._warmups.clear()
+        if executor is not None:
+            executor.shutdown(wait=True, kill_workers=True)
 
-def _how(error: BaseException) -> str:
-    """How a process ended, by what loky says at length."""
-    codes = re.search(r"exit codes of the workers are \{(.*)\}", str(error))
-    return f"exit code {codes[1]}" if codes else "it is gone"
+    def kill(self) -> None:
+        """End them without a lock, which may be held by whoever is being interrupted."""
+        for number in tuple(getattr(self._executor, "_processes", None) or ()):
+            with suppress(OSError):  # it is gone
+                os.kill(number, signal.SIGKILL)
 
 
 def _threads_of_each(workers: int) -> dict[str, str]:
@@ -206,18 +185,18 @@ _STARTED: Final[list[Processes]] = []
 @cache
 def processes(workers: int) -> Processes:
     """The processes of this process, by their number; they end with it."""
-    found = Processes(workers)
-    _STARTED.append(found)
-    atexit.register(found.stop)
-    return found
+    pool = Processes(workers)
+    _STARTED.append(pool)
+    atexit.register(pool.stop)
+    return pool
 
 
 def end_at_once() -> None:
     """Kill all processes that this one has started. For a handler of signals: it waits for nothing and nobody."""
-    for place in _STARTED:
-        place.kill()
+    for pool in _STARTED:
+        pool.kill()
 
 
-def on_all_cores(mechanism: Mechanism, workers: int, seed: int) -> Remote:
-    """An executor of a mechanism on all cores."""
-    return Remote(mechanism, processes(workers), seed=seed)
+def on_all_cores(mechanism: Mechanism, workers: int, seed: int) -> Dispatcher:
+    """Run a mechanism on all cores."""
+    return Dispatcher(mechanism, processes(workers), seed=seed)

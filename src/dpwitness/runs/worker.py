@@ -1,9 +1,7 @@
-"""Work on its way to another process of ours: written there, and done there.
+"""Work in another process of ours: how it is written for one, and what the process does with it.
 
 A function goes with everything that it reaches in files of the user's, since another process may not find these; what
 is installed goes by name. Nothing of this is ever read from a file or a connection that is not our own.
-
-What a process does with work that it is sent: it keeps mechanisms and pieces of work ready, and answers.
 """
 
 import hashlib
@@ -18,27 +16,26 @@ import time
 import traceback
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import MechanismError, MechanismRaised
-from dpwitness.mechanisms.mechanism import Learned, Mechanism
+from dpwitness.mechanisms.mechanism import Mechanism, OutputTraits, PairedRuns
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import read_only
-from dpwitness.runs.executor import Work
+from dpwitness.runs.shards import ShardedRuns
 from dpwitness.runs.streams import Role, generator
 
-#: Runs on each input by which two processes are compared, and about how many seconds they may take.
-COMPARED: Final = 32
-COMPARED_SECONDS: Final = 0.25
+T = TypeVar("T")
+
 #: Packages that every process has.
 OURS: Final = frozenset({"dpwitness", "_dpwitness_command", "_dpwitness_pytest"})
 
@@ -62,56 +59,56 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a process says to some parts of a piece of work.
+    """What a process says to some shards of a piece of work.
 
     Attributes
     ----------
     results
-        Those of the parts in order, up to the first that raised.
+        Those of the shards in order, up to the first that raised.
     error
         What that raised, written by `dumped`.
-    learned
-        What the mechanism learned of its outputs while it did these parts.
+    traits
+        What the mechanism's outputs showed while it did these shards.
     seconds
-        How long the parts took.
+        How long the shards took.
     worker
         A name of the process.
     first_runs
-        A digest of the first runs that the mechanism made there: see `first_runs`.
+        A digest of the first runs that the mechanism made there: see `SentMechanism.first_runs`.
     refused
         Why the process cannot do such work at all; None where it can.
     """
 
     results: Sequence[Any] | NDArray[Any]
     error: bytes | None = None
-    learned: Learned | None = None
+    traits: OutputTraits | None = None
     seconds: float = 0.0
     worker: str = ""
     first_runs: str = ""
     refused: str | None = None
 
 
-def dumped(value: Any, *, by_name: Mechanism | None = None) -> bytes:
-    """Write a value for another process.
+def dumped(content: object, *, by_name: Mechanism | None = None) -> bytes:
+    """Write something for another process.
 
     `by_name`: a mechanism that the reader has already. Raises `CannotSend` for what cannot be written.
     """
     import cloudpickle  # type: ignore[import-untyped]  # it has no types
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
-        def persistent_id(self, found: Any) -> str | None:
-            return "mechanism" if by_name is not None and found is by_name else None
+        def persistent_id(self, value: object) -> str | None:
+            return "mechanism" if by_name is not None and value is by_name else None
 
-        def reducer_override(self, found: Any) -> Any:
-            if type(found) is np.ndarray and not found.flags.writeable:
-                return read_only, (found.copy(order="K"),)  # what a mechanism must not write to stays so
-            if type(found) is random.SystemRandom:  # it has no state: another one is as good
+        def reducer_override(self, value: object) -> object:
+            if type(value) is np.ndarray and not value.flags.writeable:
+                return read_only, (value.copy(order="K"),)  # what a mechanism must not write to stays so
+            if type(value) is random.SystemRandom:  # it has no state: another one is as good
                 return random.SystemRandom, ()
-            return super().reducer_override(found)
+            return super().reducer_override(value)
 
     def written() -> bytes:
         out = io.BytesIO()
-        Pickler(out, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+        Pickler(out, protocol=pickle.HIGHEST_PROTOCOL).dump(content)
         return out.getvalue()
 
     try:
@@ -128,7 +125,7 @@ def loaded(content: bytes, mechanism: Mechanism | None = None) -> Any:
     """Read what `dumped` wrote; `mechanism` stands where one was written by name. Raises what its making raises."""
 
     class Unpickler(pickle.Unpickler):
-        def persistent_load(self, name: str) -> Any:
+        def persistent_load(self, name: str) -> object:
             return mechanism
 
     return Unpickler(io.BytesIO(content)).load()
@@ -169,7 +166,7 @@ def _is_installed(file: str) -> bool:
     if {"site-packages", "dist-packages"} & set(place.parts):
         return True
     # Where an interpreter is reached through links, its modules and `sysconfig` may name one folder by different paths.
-    standard = {Path(found).resolve() for found in (sysconfig.get_paths()["stdlib"], os.path.dirname(os.__file__))}
+    standard = {Path(folder).resolve() for folder in (sysconfig.get_paths()["stdlib"], os.path.dirname(os.__file__))}
     return any(place.resolve().is_relative_to(folder) for folder in standard)
 
 
@@ -178,14 +175,25 @@ def parcel(content: bytes) -> Parcel:
     return Parcel(digest=hashlib.blake2b(content, digest_size=16).hexdigest(), content=content)
 
 
+#: Runs on each input by which two processes are compared, and about how many seconds they may take.
+COMPARED: Final = 32
+COMPARED_SECONDS: Final = 0.25
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentMechanism:
     """A mechanism for another process, and what it is tried on there first."""
 
     mechanism: Mechanism
     pair: Pair
     runs: int
     seed: int
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, pair: Pair, seed: int) -> "SentMechanism":
+        """With as many runs as fit in a part of a second, at least one."""
+        runs = COMPARED_SECONDS / max(2 * mechanism.cost.seconds_per_run, 1e-9)
+        return cls(mechanism=mechanism, pair=pair, runs=int(min(max(runs, 1), COMPARED)), seed=seed)
 
     def first_runs(self) -> str:
         """Run the mechanism a few times and return a digest of the outcomes, or of the error.
@@ -195,24 +203,18 @@ class Sent:
         """
         rng = generator(self.seed, Role.HEALTH_PROCESSES)
         try:
-            with self.mechanism.laid_out(None):  # whatever it has seen before
-                rows = self.mechanism.pair_outcomes(self.pair, rng, self.runs, coupled=False)
+            # Without a layout, whatever it has seen before.
+            rows = self.mechanism.pair_outcomes(PairedRuns.d_first(self.pair, self.runs, coupled=False), rng)
         except MechanismError as error:
             return f"{type(error).__name__}: {error}"
         width = int(np.flatnonzero(np.append(True, ~np.isnan(rows).all(axis=(0, 1))))[-1])
         return hashlib.blake2b(np.ascontiguousarray(rows[:, :, :width]).tobytes(), digest_size=16).hexdigest()
 
 
-def sent(mechanism: Mechanism, pair: Pair, seed: int) -> Sent:
-    """What is sent of a mechanism: it is tried on as many runs as fit in a part of a second, at least one."""
-    runs = COMPARED_SECONDS / max(2 * mechanism.cost.seconds_per_run, 1e-9)
-    return Sent(mechanism=mechanism, pair=pair, runs=int(min(max(runs, 1), COMPARED)), seed=seed)
-
-
 #: Mechanisms, and pieces of work, that a process keeps ready.
-KEPT: Final = 8
+READY: Final = 8
 #: Seconds that a process which has read a mechanism leaves to others.
-READ_SECONDS: Final = 0.02
+PRELOAD_SECONDS: Final = 0.02
 
 
 @dataclass(slots=True)
@@ -226,77 +228,74 @@ class _Ready:
 
 WORKER: Final = uuid.uuid4().hex
 _MECHANISMS: "OrderedDict[str, _Ready]" = OrderedDict()
-_WORK: "OrderedDict[str, Work[Any]]" = OrderedDict()
+_WORK: "OrderedDict[str, ShardedRuns[object]]" = OrderedDict()
 _LOADING = threading.RLock()
 
 
-def execute(mechanism: Parcel, work: Parcel, first: int, end: int) -> Answer:
-    """Do the parts from `first` to before `end` of a piece of work, in a process that need not have it yet."""
-    try:
-        with _LOADING:
-            ready = _ready(mechanism)
-            parts = _work(work, mechanism.digest, ready.mechanism)
-    except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
-        return Answer(results=[], worker=WORKER, refused=f"{type(error).__name__}: {error}".splitlines()[0])
-    if ready.mechanism.threads:
-        return _done(ready, parts, first, end)
-    with ready.lock:  # its own state, if it has any, may not be safe under threads
-        return _done(ready, parts, first, end)
-
-
-def read(mechanism: Parcel) -> str:
+def preload(mechanism: Parcel) -> str:
     """Import what a mechanism needs, and return the name of this process. Raises what that raises."""
     with _LOADING:
         loaded(mechanism.read())
-    time.sleep(READ_SECONDS)  # so that a process which has just been started gets the next one to read
+    time.sleep(PRELOAD_SECONDS)  # so that a process which has just been started gets the next one to read
     return WORKER
 
 
-def _ready(parcel: Parcel) -> _Ready:
-    if parcel.digest not in _MECHANISMS:
-        found: Sent = loaded(parcel.read())
-        # A file that seeds the global generators when it is imported would have every process draw the same.
-        random.seed()
-        np.random.seed()  # noqa: NPY002  # the user's functions draw from it
-        _MECHANISMS[parcel.digest] = _Ready(found.mechanism, found.first_runs(), threading.RLock())
-        if len(_MECHANISMS) > KEPT:
-            _MECHANISMS.popitem(last=False)
-    _MECHANISMS.move_to_end(parcel.digest)
-    return _MECHANISMS[parcel.digest]
+def execute(mechanism: Parcel, work: Parcel, first: int, end: int) -> Answer:
+    """Do the shards from `first` to before `end` of a piece of work, in a process that need not have it yet."""
+    try:
+        with _LOADING:
+            ready = _cached(_MECHANISMS, mechanism.digest, lambda: _started(mechanism))
+            shards: ShardedRuns[Any] = _cached(
+                _WORK, f"{mechanism.digest} {work.digest}", lambda: loaded(work.read(), ready.mechanism)
+            )
+    except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
+        return Answer(results=[], worker=WORKER, refused=f"{type(error).__name__}: {error}".splitlines()[0])
+    if ready.mechanism.threads:
+        return _done(ready, shards, first, end)
+    with ready.lock:  # its own state, if it has any, may not be safe under threads
+        return _done(ready, shards, first, end)
 
 
-def _work(parcel: Parcel, of: str, mechanism: Mechanism) -> Work[Any]:
-    key = f"{of} {parcel.digest}"
-    if key not in _WORK:
-        _WORK[key] = loaded(parcel.read(), mechanism)
-        if len(_WORK) > KEPT:
-            _WORK.popitem(last=False)
-    _WORK.move_to_end(key)
-    return _WORK[key]
+def _cached(cache: "OrderedDict[str, T]", key: str, make: Callable[[], T]) -> T:
+    """What a cache of the last few holds under a key, made where it is not there."""
+    if key not in cache:
+        cache[key] = make()
+        if len(cache) > READY:
+            cache.popitem(last=False)
+    cache.move_to_end(key)
+    return cache[key]
 
 
-def _done(ready: _Ready, work: Work[Any], first: int, end: int) -> Answer:
+def _started(parcel: Parcel) -> _Ready:
+    package: SentMechanism = loaded(parcel.read())
+    # A file that seeds the global generators when it is imported would have every process draw the same.
+    random.seed()
+    np.random.seed()  # noqa: NPY002  # the user's functions draw from it
+    return _Ready(package.mechanism, package.first_runs(), threading.RLock())
+
+
+def _done(ready: _Ready, work: ShardedRuns[Any], first: int, end: int) -> Answer:
     results: list[Any] = []
     error = None
     ready.mechanism.forget()
     started = time.perf_counter()
     try:
-        for part in range(first, end):
-            results.append(work(part))  # noqa: PERF401  # what was done before an error counts
+        for shard in range(first, end):
+            results.append(work(shard))  # noqa: PERF401  # what was done before an error counts
     except BaseException as raised:  # handed to the caller, who raises it where it would have been raised there
-        error = _written(raised)
+        error = _dumped_error(raised)
     arrays = results and all(isinstance(result, np.ndarray) for result in results)
     return Answer(
         results=np.stack(results) if arrays else results,  # counts travel as 32 bytes an event and shard
         error=error,
-        learned=ready.mechanism.learned(),
+        traits=ready.mechanism.traits,
         seconds=time.perf_counter() - started,
         worker=WORKER,
         first_runs=ready.first_runs,
     )
 
 
-def _written(error: BaseException) -> bytes:
+def _dumped_error(error: BaseException) -> bytes:
     """An error, with its traceback as a note; one that cannot be written becomes one of ours."""
     error.add_note("in another process:\n" + "".join(traceback.format_exception(error)).rstrip())
     try:

@@ -31,7 +31,7 @@ from dpwitness.claims import Claim
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
 from dpwitness.events import Nested, around, thresholds_of
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
-from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.neighbours import Pair, adjacent, large, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
@@ -259,7 +259,8 @@ def _fast(runner: Runner, pair: Pair) -> bool:
 
     def seconds() -> tuple[float]:
         began = time.perf_counter()
-        runner.mechanism.pair_outcomes(pair, generator(runner.seed, Role.MANY_RECORDS, 2), 1, coupled=False)
+        run = PairedRuns.d_first(pair, 1, coupled=False, layout=runner.mechanism.layout)
+        runner.mechanism.pair_outcomes(run, generator(runner.seed, Role.MANY_RECORDS, 2))
         return ((time.perf_counter() - began) / 2,)
 
     times = [one[0] for one in Threads(1).ordered([seconds, seconds], runner.deadline) if one is not None]

@@ -1,7 +1,7 @@
 """Guards what numba makes of a mechanism: the same seeds run compiled and in Python must give the same outcomes.
 
-Numba checks no types at run time, wraps whole numbers and freezes globals; our driver adds scratch memory and kept
-machine code. None of it may change what is tested unseen.
+Numba checks no types at run time, wraps whole numbers and freezes globals; our driver adds scratch memory and machine
+code from a cache. None of it may change what is tested unseen.
 """
 
 import time
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import MechanismError
 from dpwitness.events.encoding import TEXTS, Rows, same_outcome
-from dpwitness.mechanisms.mechanism import Mechanism, Order
+from dpwitness.mechanisms.mechanism import Mechanism, Order, PairedRuns
 from dpwitness.neighbours import Data, Pair, shown
 
 #: Paired runs that are compared before a mechanism is used, fewer where they take longer than so many seconds.
@@ -39,13 +39,14 @@ def first_difference(
     Says in one line how the first that differs does, None where all are the same.
     """
     rng = rng or np.random.Generator(np.random.SFC64(0))
+    one = PairedRuns.d_first(pair, 1, coupled=False)
     own = np.random.Generator(np.random.SFC64())
     began = time.perf_counter()
     for run in range(runs):
         own.bit_generator.state = rng.bit_generator.state
-        rows = compiled.pair_outcomes(pair, rng, 1, coupled=False)
-        for side, given in enumerate(pair.sides):
-            if difference := _difference(compiled, plain, given, own, rows[side], run):
+        rows = compiled.pair_outcomes(one, rng)
+        for side, data in enumerate(pair.sides):
+            if difference := _difference(compiled, plain, data, own, rows[side], run):
                 return difference
         if time.perf_counter() - began > seconds:
             break
@@ -70,13 +71,12 @@ def difference_in_event(
     for rng, order in streams:
         start = rng.bit_generator.state
         n = min(len(order), max(ROOM // max(compiled.width, 1), EACH))
-        rows = compiled.pair_outcomes(pair, rng, n, coupled=coupled, order=order[:n])
+        runs = PairedRuns(pair=pair, order=order[:n], coupled=coupled)
+        rows = compiled.pair_outcomes(runs, rng)
         here, there = contains(rows[0]), contains(rows[1])
         chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
         rng.bit_generator.state = start
-        difference = _difference_in_runs(
-            compiled, plain, pair, (rng, order), sorted(chosen), began + SECONDS, coupled=coupled
-        )
+        difference = _difference_in_runs(compiled, plain, runs, rng, sorted(chosen), began + SECONDS)
         if difference is not None:
             return difference
         if chosen or time.perf_counter() - began > SECONDS:
@@ -87,27 +87,24 @@ def difference_in_event(
 def _difference_in_runs(
     compiled: Mechanism,
     plain: Mechanism,
-    pair: Pair,
-    stream: tuple[np.random.Generator, Order],
-    runs: Sequence[int],
+    runs: PairedRuns,
+    rng: np.random.Generator,
+    numbers: Sequence[int],
     deadline: float,
-    *,
-    coupled: bool,
 ) -> str | None:
-    """Compare the runs of these numbers in a stream."""
-    rng, order = stream
+    """Compare the runs of these numbers, which `rng` is at the beginning of."""
     own = np.random.Generator(np.random.SFC64())
     done = 0
-    for run in runs:
+    for run in numbers:
         if run > done:
-            compiled.pair_outcomes(pair, rng, run - done, coupled=coupled, order=order[done:run])
+            compiled.pair_outcomes(runs.part(done, run), rng)
         own.bit_generator.state = state = rng.bit_generator.state
-        rows = compiled.pair_outcomes(pair, rng, 1, coupled=coupled, order=order[run : run + 1])
+        rows = compiled.pair_outcomes(runs.part(run, run + 1), rng)
         done = run + 1
-        for side in (1, 0) if order[run] else (0, 1):
-            if coupled:  # both sides begin alike; else the second draws behind the first
+        for side in (1, 0) if runs.order[run] else (0, 1):
+            if runs.coupled:  # both sides begin alike; else the second draws behind the first
                 own.bit_generator.state = state
-            if difference := _difference(compiled, plain, pair.sides[side], own, rows[side], run):
+            if difference := _difference(compiled, plain, runs.pair.sides[side], own, rows[side], run):
                 return difference
         if time.perf_counter() > deadline:
             break
@@ -135,7 +132,6 @@ def _difference(
 
 
 def _shown(row: Rows) -> str:
-    """A row for a message."""
     present = row[: int(np.sum(~np.isnan(row)))].tolist()
     texts = [TEXTS.get(entry) or f"{entry:.10g}" for entry in present[:12]]
     return f"({', '.join(texts)}{', …' if len(present) > 12 else ''})"

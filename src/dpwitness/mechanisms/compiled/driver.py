@@ -71,22 +71,22 @@ def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position
 '''
 
 #: Mechanisms on their way into a driver module that is just being imported, by fingerprint.
-WAITING: dict[str, Any] = {}
+WAITING: dict[str, object] = {}
 #: Drivers that were loaded in this process, by their files.
 LOADED: dict[Path, Callable[..., int]] = {}
 
 
-def load_driver(mechanism: Callable[..., Any], arguments: list[str], *, keep: bool = True) -> Callable[..., int]:
+def load_driver(mechanism: Callable[..., object], arguments: list[str], *, on_disk: bool = True) -> Callable[..., int]:
     """Return the `fill` of a mechanism (see `DRIVER`), from the cache where it is there.
 
-    `arguments`: the expressions to call it with, in order. `keep`: whether machine code may be kept on disk. Numba
-    compiles, and may refuse, when it is first called.
+    `arguments`: the expressions to call it with, in order. `on_disk`: whether machine code may be stored for other
+    processes. Numba compiles, and may refuse, when it is first called.
     """
     call = ", ".join(arguments)
     key, complete = fingerprint(mechanism, call)
     name = f"_dpwitness_driver_{key}"
     try:
-        path = _written(cache_folder() if keep and complete else private_folder(), name, key, call)
+        path = _written(cache_folder() if on_disk and complete else private_folder(), name, key, call)
     except OSError:  # a full disk, or a folder that has just been removed
         path = _written(private_folder(), name, key, call)
     # The key holds every value and function that is reached: in one process the same key is the same machine code.
@@ -139,13 +139,13 @@ def _own_code() -> tuple[bytes, ...]:
     return tuple(Path(file).read_bytes() for file in files)
 
 
-def fingerprint(mechanism: Callable[..., Any], call: str) -> tuple[str, bool]:
+def fingerprint(mechanism: Callable[..., object], call: str) -> tuple[str, bool]:
     """Hash a mechanism with all that it reaches; and whether machine code may be kept under that name."""
-    found = hashlib.sha256()
+    code = hashlib.sha256()
     for part in (*_own_code(), call, sys.version, numba.__version__, np.__version__):
-        found.update(repr(part).encode())
-    parts, complete = digest(mechanism)
-    found.update(parts)
+        code.update(repr(part).encode())
+    reached, complete = digest(mechanism)
+    code.update(reached)
     if not complete:
-        found.update(os.urandom(16))
-    return found.hexdigest()[:24], complete
+        code.update(os.urandom(16))
+    return code.hexdigest()[:24], complete

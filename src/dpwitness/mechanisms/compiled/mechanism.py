@@ -3,20 +3,20 @@
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.mechanisms.compiled.driver import load_driver
+from dpwitness.mechanisms.compiled.refusals import Refused
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
+from dpwitness.mechanisms.draws import sfc64_state
+from dpwitness.mechanisms.failures import described_on_both_inputs, raised
 from dpwitness.mechanisms.layout import flat_names
-from dpwitness.mechanisms.mechanism import Mechanism, Order, Rows, of_both, raised
-from dpwitness.mechanisms.python import sfc64_state
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 
 NOT_STARTED: Final = np.int64(2**62)
-
-
-class Refused(Exception):
-    """Numba cannot compile a mechanism; the message is numba's."""
 
 
 class CompiledMechanism(Mechanism):
@@ -34,90 +34,85 @@ class CompiledMechanism(Mechanism):
         if signature.generator is not None:
             names[signature.generator] = "generator"
         self._values = tuple(
-            _as_array(name, value) if isinstance(value, list) else value for name, value in signature.parameters.items()
+            _list_as_array(name, value) if isinstance(value, list) else value
+            for name, value in signature.parameters.items()
         )
         self._arguments = [names[key] for key in signature.order]
         self._scratch = SIZE
-        self._keep = True
+        self._on_disk = True
         self._redirected = with_scratch(signature.function)
         self._load()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Everything but machine code and what the interpreter runs: another process compiles for itself."""
         own = {name: value for name, value in vars(self).items() if name not in ("_fill", "plain", "_redirected")}
         return {**own, "_redirected": self._redirected is not None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         self._redirected = with_scratch(self.signature.function) if state["_redirected"] else None
         self._load()
 
     def _load(self) -> None:
         if self._redirected:
-            self._fill = load_driver(self._redirected, ["scratch", *self._arguments], keep=self._keep)
+            self._fill = load_driver(self._redirected, ["scratch", *self._arguments], on_disk=self._on_disk)
         else:
-            self._fill = load_driver(self.signature.function, self._arguments, keep=self._keep)
+            self._fill = load_driver(self.signature.function, self._arguments, on_disk=self._on_disk)
 
     @property
+    @override
     def places(self) -> dict[int, str]:
-        """As in `Mechanism`: compiled code writes outcomes that hold others flat."""
+        # Compiled code writes outcomes that hold others flat.
         return flat_names(self.width) if self.plain is not None and self.plain.flat else {}
 
+    @override
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """As in `Mechanism`; for a few runs, since it makes as many again that it throws away."""
+        """For a few runs: it makes as many again that it throws away."""
         both = np.empty((2, *rows.shape))
-        length = self.fill_pair(Pair(data, data), rng, both, start, coupled=False)
+        runs = PairedRuns(pair=Pair(data, data), order=np.zeros(len(rows), np.uint8), coupled=False, start=start)
+        length = self.fill_pair(runs, rng, both)
         rows[:] = both[0]
         return length
 
-    def fill_pair(
-        self,
-        pair: Pair,
-        rng: np.random.Generator,
-        rows: Rows,
-        start: int,
-        *,
-        coupled: bool,
-        order: Order | None = None,
-    ) -> int:
-        """As in `Mechanism`; coupled runs need an SFC64 generator."""
+    @override
+    def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
+        """Coupled runs need an SFC64 generator."""
         position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
         # Apart, not in one block: an index out of bounds must not reach the other input.
-        inputs = _arrays(pair)
-        runs = rows.shape[1]
-        state = sfc64_state(rng) if coupled else np.zeros(5, np.uint64)
-        order = np.zeros(runs, np.uint8) if order is None else order
+        inputs = _arrays(runs.pair)
+        n = len(runs)
+        state = sfc64_state(rng) if runs.coupled else np.zeros(5, np.uint64)
         try:
-            both, memory = rows.reshape(2 * runs, -1), np.empty(self._scratch)
-            length = self._fill(rng, state, coupled, order, *inputs, self._values, both, position, memory)
+            both, memory = rows.reshape(2 * n, -1), np.empty(self._scratch)
+            length = self._fill(rng, state, runs.coupled, runs.order, *inputs, self._values, both, position, memory)
         except Exception as error:
             at = int(position[0])
             if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
-                if isinstance(error, OSError) and self._keep:  # the cache is full, or was removed: do without
-                    self._keep = False
-                    self._load()
-                    return self.fill_pair(pair, rng, rows, start, coupled=coupled, order=order)
-                if self._redirected:
+                if isinstance(error, OSError) and self._on_disk:  # the cache is full, or was removed: do without
+                    self._on_disk = False
+                elif self._redirected:
                     self._redirected = None
-                    self._load()
-                    return self.fill_pair(pair, rng, rows, start, coupled=coupled, order=order)
-                raise Refused(str(error) or type(error).__name__) from error
-            side = pair.data if at < runs else pair.neighbour
-            raise of_both(self.fill, pair, raised(self.name, error, start + at % runs, side)) from error
-        return self.check_length(length, start)
+                else:
+                    raise Refused(str(error) or type(error).__name__) from error
+                self._load()
+                return self.fill_pair(runs, rng, rows)
+            data = runs.pair.sides[at // n]
+            failure = raised(self.name, error, runs.start + at % n, data)
+            raise described_on_both_inputs(self.fill, runs.pair, failure) from error
+        return self.check_length(length, runs.start)
 
 
-def _arrays(pair: Pair) -> list[Any]:
+def _arrays(pair: Pair) -> list[NDArray[Any] | np.generic]:
     """Both inputs as arrays of one kind, or numbers. Raises `Refused` for anything else."""
-    both = [as_array(given) for given in pair.sides]
-    if both[0] is None or both[1] is None or both[0].ndim != both[1].ndim:
+    left, right = (as_array(data) for data in pair.sides)
+    if left is None or right is None or left.ndim != right.ndim:
         raise Refused("its inputs are no numeric arrays of as many axes")
-    if both[0].dtype != both[1].dtype:
-        both = [given.astype(np.float64) for given in both if given is not None]
-    return [given[()] if given.ndim == 0 else given for given in both if given is not None]
+    if left.dtype != right.dtype:
+        left, right = left.astype(np.float64), right.astype(np.float64)
+    return [array[()] if array.ndim == 0 else array for array in (left, right)]
 
 
-def _as_array(name: str, value: list[Any]) -> Any:
+def _list_as_array(name: str, value: list[object]) -> object:
     """A list as an array of its own. Raises `Refused` for lists of different lengths, which no array holds."""
     try:
         return own_copy(np.asarray(value))

@@ -1,9 +1,8 @@
 """What a function reaches: every value and function that its code names, through module attributes too.
 
-`digest` hashes it, so that machine code is kept for just that; `rebuilt` makes a copy in which every numba function
-on the way is made anew, so that nothing that was compiled for other values is used.
-
-The module-level values that are compiled into a function, compared between processes.
+`digest` hashes it, so that machine code is stored for just that; `rebuilt` makes a copy in which every numba function
+on the way is made anew, so that nothing that was compiled for other values is used; `constants` hashes the values
+alone, to compare them between processes.
 """
 
 import dis
@@ -26,18 +25,18 @@ Path = tuple[str, ...]
 EMPTY = object()
 
 
-def is_numba(value: Any) -> bool:
+def is_numba(value: object) -> bool:
     """Whether it is a function that numba compiles."""
     return _is_of(value, "numba.core.dispatcher", "Dispatcher")
 
 
-def _is_of(value: Any, module: str, name: str) -> bool:
+def _is_of(value: object, module: str, name: str) -> bool:
     """Whether a value is of a class of numba's, which takes 0.4 s to import: where nobody has, nothing is."""
-    found = sys.modules.get(module)
-    return found is not None and isinstance(value, getattr(found, name))
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(value, getattr(loaded, name))
 
 
-def root_of(value: Any) -> str:
+def root_of(value: object) -> str:
     """The package that a function or a class says it is of; of one made by `exec` it may be nothing that is a text."""
     return str(value.__module__).partition(".")[0]
 
@@ -59,30 +58,30 @@ def names(code: pytypes.CodeType) -> Iterator[Path]:
             yield from names(constant)
 
 
-def variables(function: pytypes.FunctionType) -> dict[str, Any]:
+def variables(function: pytypes.FunctionType) -> dict[str, object]:
     """The globals and free variables of a function, by name; `EMPTY` for a variable that is not bound yet."""
-    found = dict(function.__globals__)
+    known = dict(function.__globals__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            found[name] = cell.cell_contents
+            known[name] = cell.cell_contents
         except ValueError:
-            found[name] = EMPTY
-    return found
+            known[name] = EMPTY
+    return known
 
 
-def digest(function: Callable[..., Any]) -> tuple[bytes, bool]:
+def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
     """Hash everything that decides what a function does; and whether all of it could be told.
 
     Where it could not, machine code must not be kept: the same hash may stand for other code next time.
     """
-    found = hashlib.sha256()
+    reached = hashlib.sha256()
     complete = True
     for part in _function(function, set(), root=True):
         if part is None:
             complete = False
         else:
-            found.update(len(part).to_bytes(8, "little") + part)
-    return found.digest(), complete
+            reached.update(len(part).to_bytes(8, "little") + part)
+    return reached.digest(), complete
 
 
 def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[bytes | None]:
@@ -109,7 +108,7 @@ def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[byt
             yield from _reached(known[path[0]], path[1:], seen)
 
 
-def _reached(value: Any, attributes: Path, seen: set[int]) -> Iterator[bytes | None]:
+def _reached(value: object, attributes: Path, seen: set[int]) -> Iterator[bytes | None]:
     """A value, or what is read from it while it is a module."""
     while isinstance(value, pytypes.ModuleType):
         if value.__name__.partition(".")[0] in KNOWN:
@@ -129,7 +128,7 @@ def _code(code: pytypes.CodeType, seen: set[int]) -> Iterator[bytes | None]:
         yield from _code(constant, seen) if isinstance(constant, pytypes.CodeType) else _value(constant, seen)
 
 
-def _value(value: Any, seen: set[int]) -> Iterator[bytes | None]:
+def _value(value: object, seen: set[int]) -> Iterator[bytes | None]:
     """The bytes of a value that numba takes for a constant; None for what cannot be told."""
     if is_numba(value):
         yield from _function(value, seen)
@@ -170,7 +169,7 @@ def _class(value: type, seen: set[int]) -> Iterator[bytes | None]:
         yield None
 
 
-Remake = Callable[[pytypes.FunctionType, dict[str, Any]], Any]
+Remake = Callable[[pytypes.FunctionType, dict[str, object]], object]
 
 
 def rebuilt(function: pytypes.FunctionType, remake: Remake, keep: frozenset[str] = OWN) -> Any:
@@ -186,9 +185,9 @@ class _Rebuilder:
     def __init__(self, remake: Remake, keep: frozenset[str]) -> None:
         self._remake = remake
         self._keep = keep
-        self._made: dict[int, Any] = {}
+        self._copies: dict[int, object] = {}
 
-    def function(self, function: pytypes.FunctionType, options: dict[str, Any] | None = None) -> Any:
+    def function(self, function: pytypes.FunctionType, options: dict[str, object] | None = None) -> object:
         space = dict(function.__globals__)
         cells = {name: pytypes.CellType() for name in function.__code__.co_freevars}
         copy = pytypes.FunctionType(
@@ -199,8 +198,8 @@ class _Rebuilder:
             function.__module__,
             function.__qualname__,
         )
-        made = copy if options is None else self._remake(copy, options)
-        self._made[id(function)] = made  # before what it calls: it may call itself
+        result = copy if options is None else self._remake(copy, options)
+        self._copies[id(function)] = result  # before what it calls: it may call itself
         known = variables(function)
         paths: dict[str, set[Path]] = {}
         for name, *attributes in set(names(function.__code__)):
@@ -212,13 +211,13 @@ class _Rebuilder:
                     cells[name].cell_contents = value
             else:
                 space[name] = value
-        return made
+        return result
 
     def _value(self, value: Any, attributes: set[Path]) -> Any:
         if is_numba(value) and value._can_compile and value.py_func.__module__ not in self._keep:
-            if id(value.py_func) not in self._made:
+            if id(value.py_func) not in self._copies:
                 self.function(value.py_func, value.targetoptions)
-            return self._made[id(value.py_func)]
+            return self._copies[id(value.py_func)]
         if isinstance(value, pytypes.ModuleType) and value.__name__.partition(".")[0] not in KNOWN:
             space = {}
             for name in {path[0] for path in attributes if path}:
@@ -234,16 +233,16 @@ class _Rebuilder:
         return value
 
 
-def constants(function: Callable[..., Any]) -> str | None:
+def constants(function: Callable[..., object]) -> str | None:
     """Return a digest of the module-level numbers and arrays that a function and those it calls use; None without any.
 
     They are compiled into it. Unlike in `digest`, neither code nor names of modules count: it is the same in every
     process that loads the function. This package's own modules are left out: they draw nothing when they are imported.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     seen: set[int] = set()
 
-    def visit(function: Any) -> None:
+    def visit(function: object) -> None:
         plain = getattr(function, "py_func", function)
         if not isinstance(plain, pytypes.FunctionType) or id(plain) in seen:
             return
@@ -258,11 +257,11 @@ def constants(function: Callable[..., Any]) -> str | None:
                     break
                 value = getattr(value, attribute, None)
             if isinstance(value, np.ndarray):
-                found[f"{plain.__qualname__} {path}"] = f"{value.dtype} {value.shape} {value.tobytes()!r}"
+                values[f"{plain.__qualname__} {path}"] = f"{value.dtype} {value.shape} {value.tobytes()!r}"
             elif isinstance(value, numbers.Number):
-                found[f"{plain.__qualname__} {path}"] = repr(value)
+                values[f"{plain.__qualname__} {path}"] = repr(value)
             else:
                 visit(value)
 
     visit(function)
-    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest() if found else None
+    return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest() if values else None

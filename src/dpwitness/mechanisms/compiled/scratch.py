@@ -138,7 +138,7 @@ def with_scratch(function: Callable[..., Any]) -> Callable[..., Any] | None:
     parameters.kw_defaults = [value and ast.Constant(None) for value in parameters.kw_defaults]
     (parameters.posonlyargs or parameters.args).insert(0, ast.arg(PARAMETER))
     module = ast.fix_missing_locations(ast.Module([definition], []))
-    namespace = function.__globals__ | {PREFIX + maker: made for maker, (made, _) in MAKERS.items()}
+    namespace = function.__globals__ | {PREFIX + maker: replacement for maker, (replacement, _) in MAKERS.items()}
     exec(compile(module, function.__code__.co_filename, "exec"), namespace)
     copy: FunctionType = namespace[function.__name__]
     copy.__defaults__, copy.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
@@ -156,8 +156,12 @@ def _definition(function: FunctionType) -> ast.FunctionDef | None:
         return None
     if code not in _codes(compiled):
         return None
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == code.co_name)
-    return next((node for node in found if code.co_firstlineno in {node.lineno, *_decorated(node)}), None)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            decorators = {decorator.lineno for decorator in node.decorator_list}
+            if code.co_firstlineno in {node.lineno, *decorators}:
+                return node
+    return None
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -166,8 +170,3 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
         if isinstance(constant, CodeType):
             yield constant
             yield from _codes(constant)
-
-
-def _decorated(node: ast.FunctionDef) -> list[int]:
-    """The lines of a function's decorators."""
-    return [decorator.lineno for decorator in node.decorator_list]

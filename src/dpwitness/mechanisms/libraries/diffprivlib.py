@@ -18,7 +18,7 @@ class Diffprivlib(Library):
 
     def recognises(self, thing: object) -> bool:
         """Whether it has the method."""
-        return hasattr(thing, "randomise") and not inspect.isroutine(thing)
+        return hasattr(thing, "randomise")
 
     def function(self, thing: Any) -> Callable[..., Any]:
         """Return its `.randomise`; for one that selects by utilities, that of the same mechanism with others."""
@@ -37,8 +37,8 @@ class Diffprivlib(Library):
 
 def selection(thing: Any) -> Callable[..., Any]:
     """Return what makes a mechanism like the one given, with the utilities that are its input, and selects."""
-    taken = inspect.signature(type(thing)).parameters
-    settings = {name: getattr(thing, name) for name in taken if name not in ("utility", "random_state")}
+    names = inspect.signature(type(thing)).parameters
+    settings = {name: getattr(thing, name) for name in names if name not in ("utility", "random_state")}
 
     def select(utilities: Any) -> Any:
         return type(thing)(**settings, utility=np.atleast_1d(utilities).tolist()).randomise()

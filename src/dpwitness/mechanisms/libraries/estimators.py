@@ -27,9 +27,9 @@ class Estimators(Library):
         """
 
         def fit(data: Any) -> Any:
-            made = copy.deepcopy(thing)
-            made.fit(*data) if isinstance(data, tuple) else made.fit(data)
-            return made
+            estimator = copy.deepcopy(thing)
+            estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
+            return estimator
 
         return fit
 

@@ -4,12 +4,15 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.claims import ApproxDP, Claim
 from dpwitness.neighbours import Relation, pairs
+
+#: ε in nats at which a privacy profile is read off an object.
+EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
 
 
 class Library:

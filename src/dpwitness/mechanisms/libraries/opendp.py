@@ -8,12 +8,10 @@ import numpy as np
 
 from dpwitness.claims import ZCDP, ApproxDP, Claim, PrivacyProfile
 from dpwitness.errors import InvalidClaim, InvalidParameter
-from dpwitness.mechanisms.libraries.library import Library
+from dpwitness.mechanisms.libraries.library import EPSILONS, Library
 
 #: The feature without which no function of the user's can be part of a measurement.
 USERS_OWN: Final = "honest-but-curious"
-#: ε in nats at which a measurement's profile is read off.
-EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
 
 
 class OpenDP(Library):
@@ -46,8 +44,8 @@ class OpenDP(Library):
         try:
             loss = thing.map(as_distance(thing, d_in))
         except Exception as error:  # whatever OpenDP raises for a distance of the wrong type or sign
-            said = (str(error).splitlines() or [type(error).__name__])[0]
-            raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({said})") from error
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InvalidClaim(f"d_in={d_in!r}: the measurement gives no loss for it ({reason})") from error
         if isinstance(loss, int | float) and is_pure(thing):
             return ApproxDP(float(loss))
         measure = str(thing.output_measure)
@@ -65,7 +63,7 @@ class OpenDP(Library):
         )
 
     def delta(self, thing: Any, d_in: Any = None) -> float:
-        """Return 0.0 for a measure that has no δ; as in `Library` for all others."""
+        """Return 0.0 for a measure that has no δ, without asking for a distance."""
         if is_pure(thing):
             return 0.0
         if d_in is None:
@@ -112,7 +110,8 @@ def in_carrier(value: Any, carrier: str) -> Any:
     """
     if carrier.startswith("Vec<"):
         entry = carrier.removeprefix("Vec<").removesuffix(">")
-        return [in_carrier(one, entry) for one in (np.atleast_1d(value).tolist() if is_rows(value) else value)]
+        numbers = isinstance(value, np.ndarray) or np.isscalar(value)
+        return [in_carrier(one, entry) for one in (np.atleast_1d(value).tolist() if numbers else value)]
     if carrier.startswith("HashMap<") and isinstance(value, Mapping):
         key, _, entry = carrier.removeprefix("HashMap<").removesuffix(">").partition(", ")
         return {in_carrier(name, key): in_carrier(one, entry) for name, one in value.items()}
@@ -125,11 +124,6 @@ def in_carrier(value: Any, carrier: str) -> Any:
     if np.size(value) != 1:
         raise InvalidParameter(f"the measurement takes one value ({carrier}), not {np.size(value)}: use queries(1)")
     return kind(np.asarray(value).item())
-
-
-def is_rows(value: Any) -> bool:
-    """Whether an input is a number, or an array, which holds numbers."""
-    return isinstance(value, np.ndarray) or np.isscalar(value)
 
 
 def scalar_kind(carrier: str) -> Callable[[Any], Any] | None:

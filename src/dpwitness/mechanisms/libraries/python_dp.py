@@ -3,7 +3,6 @@
 The former have `.add_noise(x)`, the latter `.quick_result(list)`, which begins anew with each list.
 """
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +20,7 @@ class PythonDP(Library):
 
     def recognises(self, thing: object) -> bool:
         """Whether it has one of the methods."""
-        named = hasattr(thing, "add_noise") or hasattr(thing, "quick_result")
-        return named and not inspect.isroutine(thing) and not isinstance(thing, type)
+        return not isinstance(thing, type) and (hasattr(thing, "add_noise") or hasattr(thing, "quick_result"))
 
     def function(self, thing: Any) -> Callable[..., Any]:
         """Return its `.add_noise`, or its `.quick_result` of a list of numbers."""

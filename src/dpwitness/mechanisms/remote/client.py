@@ -1,11 +1,7 @@
-"""Another interpreter as a process, and the messages to it and from it.
-
-A function that another interpreter runs, called as if it were one of this.
-
-A mechanism that runs in another interpreter, many runs a message.
-"""
+"""A function that another interpreter runs: the process and its messages, the function, the mechanism made of it."""
 
 import collections
+import copy
 import hashlib
 import inspect
 import os
@@ -22,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
+from typing_extensions import override
 
 from dpwitness.checks import brief, kind, seconds
 from dpwitness.errors import (
@@ -33,16 +30,18 @@ from dpwitness.errors import (
     UnknownTarget,
 )
 from dpwitness.events.encoding import array_rows, symbol
-from dpwitness.mechanisms.mechanism import Order, Rows, raised
-from dpwitness.mechanisms.outcomes import Place, Row, append, listed, put_series
-from dpwitness.mechanisms.python import Attributes, Draws, Outcome, PythonMechanism, Side
+from dpwitness.mechanisms.draws import Draws
+from dpwitness.mechanisms.failures import raised
+from dpwitness.mechanisms.mechanism import Order
+from dpwitness.mechanisms.outcomes import Node, Row, append, listed, put_series
+from dpwitness.mechanisms.python import Attributes, Outcome, PythonMechanism, Side
 from dpwitness.mechanisms.remote import wire
 from dpwitness.mechanisms.remote.wire import RAISES, Tagged, packed
 from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES, Signature
 
 SERVER: Final = Path(__file__).with_name("server.py")
 #: Inputs and parameters that the other side keeps.
-KEPT: Final = 32
+STORED: Final = 32
 #: Bytes that are kept of what the other side writes to its standard error.
 TAIL: Final = 4_000
 #: Seconds that a process which closed its pipes has to end by itself.
@@ -68,10 +67,10 @@ class Connection:
         self._process = process
         self._input = process.stdin
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._said = bytearray()
+        self._stderr = bytearray()
         threads = (
             threading.Thread(target=_read, args=(process.stdout, self._answers.put), daemon=True),
-            threading.Thread(target=_listen, args=(process.stderr, self._said), daemon=True),
+            threading.Thread(target=_listen, args=(process.stderr, self._stderr), daemon=True),
         )
         for thread in threads:
             thread.start()
@@ -79,7 +78,7 @@ class Connection:
         self._count = 0
         self.end = weakref.finalize(self, _end, process, threads)
 
-    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def ask(self, request: dict[str, object], seconds: float) -> dict[str, Any]:
         """Send a message and return what is answered.
 
         Raises `MechanismCrashed` where the process has ended, `MechanismTimeout` where it does not answer in time, and
@@ -102,14 +101,14 @@ class Connection:
             raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer")
         return answer
 
-    def number_of(self, held: bytes, store: list[Any], forget: list[int]) -> int:
+    def number_of(self, held: bytes, store: list[object], forget: list[int]) -> int:
         """Return the number by which the other side knows an encoded value; what to send for it goes to the lists."""
         key = hashlib.blake2b(held, digest_size=16).digest()
         if key not in self._stored:
             self._count += 1
             self._stored[key] = self._count
             store.append((self._count, held))
-            if len(self._stored) > KEPT:
+            if len(self._stored) > STORED:
                 forget.append(self._stored.popitem(last=False)[1])
         self._stored.move_to_end(key)
         return self._stored[key]
@@ -120,14 +119,14 @@ class Connection:
             self._process.wait(ENDING)
         self.end()
         code = self._process.returncode
-        lines = bytes(self._said).decode(errors="replace").strip().splitlines()
+        lines = bytes(self._stderr).decode(errors="replace").strip().splitlines()
         return f"with {f'exit code {code}' if code >= 0 else f'signal {-code}'}{f' ({lines[-1]})' if lines else ''}"
 
 
-def unpacked(held: bytes) -> Any:
+def unpacked(held: bytes) -> object:
     """Return the value of a message from the other side: data alone. Raises `MechanismCrashed` for a damaged one."""
     try:
-        return wire.Reader(held, _made, _array_of).value()
+        return wire.Reader(held, _object_of, _array_of).value()
     except (ValueError, TypeError, OverflowError, MemoryError, RecursionError, LookupError) as error:
         raise MechanismCrashed(f"the other interpreter answered what cannot be read ({error})") from error
 
@@ -138,7 +137,7 @@ def _array_of(dtype: Any, shape: Any, held: Any, order: Any = "C") -> Any:
     return np.frombuffer(held, dtype).reshape(shape, order="F" if order == "F" else "C")
 
 
-def _made(kind: str, content: Any) -> Any:
+def _object_of(kind: str, content: Any) -> Any:
     if kind != wire.TABLE:
         return wire.Tagged(kind, content)
     import pandas as pd  # type: ignore[import-untyped]  # only where a table comes
@@ -161,11 +160,11 @@ def _read(stream: IO[bytes], put: Callable[[bytes | None], None]) -> None:
         put(held)
 
 
-def _listen(stream: IO[bytes], said: bytearray) -> None:
+def _listen(stream: IO[bytes], tail: bytearray) -> None:
     """Keep the end of what is written."""
     while block := stream.read1(1 << 16):  # type: ignore[attr-defined]  # a buffered reader
-        said += block
-        del said[:-TAIL]
+        tail += block
+        del tail[:-TAIL]
 
 
 def _end(process: subprocess.Popen[bytes], threads: tuple[threading.Thread, ...]) -> None:
@@ -214,7 +213,7 @@ class Default:
         return "its own"
 
 
-class Remote:
+class RemoteFunction:
     """A function of another interpreter; made by `remote`, and taken for a mechanism wherever a function is.
 
     It can be sent to another process, which starts an interpreter of its own.
@@ -247,19 +246,17 @@ class Remote:
         self._described = answer
         return connection
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Everything but the processes."""
         return {**self.__dict__, "_idle": []}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         """In another process, or in this one as a copy."""
         self.__dict__.update(state, _pid=os.getpid())
 
-    def anew(self) -> "Remote":
+    def anew(self) -> "RemoteFunction":
         """Return the same function for an interpreter that has run nothing yet."""
-        made = Remote.__new__(Remote)
-        made.__setstate__(self.__getstate__())
-        return made
+        return copy.copy(self)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -286,7 +283,7 @@ class Remote:
         Raises what `raised_there` makes of an exception, with the number of the run in `run` and that of the input in
         `side`.
         """
-        store: list[Any] = []
+        store: list[object] = []
         forget: list[int] = []
         parameters = connection.number_of(call.parameters, store, forget)
         request = {
@@ -314,11 +311,11 @@ class Remote:
     def _read(self, answer: dict[str, Any], call: Call) -> Any:
         """What an answer says. Raises `KeyError`, `TypeError` or `ValueError` for what is none."""
         if "floats" in answer or "values" in answer:
-            found = np.frombuffer(answer["floats"], "<f8") if "floats" in answer else answer["values"]
+            outcomes = np.frombuffer(answer["floats"], "<f8") if "floats" in answer else answer["values"]
             runs = len(call.order) * len(call.data)
-            if len(found) != runs:
-                raise ValueError(f"{len(found)} outcomes of {runs} runs")
-            return found
+            if len(outcomes) != runs:
+                raise ValueError(f"{len(outcomes)} outcomes of {runs} runs")
+            return outcomes
         if "raised" in answer:
             raise raised_there(*answer["raised"])
         if "error" in answer:
@@ -348,7 +345,7 @@ class Remote:
             return self.asked(connection, call)[0]
 
 
-def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> Remote:
+def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> RemoteFunction:
     """Return a function that another environment's interpreter runs, to be checked as any other.
 
     What it needs need not be installed here, nor dpwitness there: an old library that wants NumPy 1, or none, is one
@@ -372,8 +369,8 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
         Where there is no such file or function, or where it raises while it is imported.
     """
     named = os.fsdecode(kind("python", python, (str, os.PathLike), "the path of an interpreter", InvalidParameter))
-    found = shutil.which(named)
-    if found is None:
+    program = shutil.which(named)
+    if program is None:
         raise InvalidParameter(f"python={named!r} is no program: give the path of an interpreter, as env/bin/python")
     place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
     if not place or not name:
@@ -382,15 +379,15 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
         if not Path(place).is_file():
             raise UnknownTarget(f"there is no file {place}")
         place = str(Path(place).resolve())
-    return Remote(os.path.abspath(found), place, name, seconds("max_time", max_time))
+    return RemoteFunction(os.path.abspath(program), place, name, seconds("max_time", max_time))
 
 
-def raised_there(run: int, side: int, kind: str, text: str, told: str) -> RemoteException:
+def raised_there(run: int, side: int, kind: str, text: str, trace: str) -> RemoteException:
     """Return an exception of the other interpreter as one of this: of a class of the same name."""
-    made: RemoteException = type(kind, (RemoteException,), {})(text)
-    made.run, made.side = run, side
-    made.add_note(told)
-    return made
+    error: RemoteException = type(kind, (RemoteException,), {})(text)
+    error.run, error.side = run, side
+    error.add_note(trace)
+    return error
 
 
 def words_from(rng: np.random.Generator, runs: int) -> bytes:
@@ -398,7 +395,7 @@ def words_from(rng: np.random.Generator, runs: int) -> bytes:
     return rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8").tobytes()
 
 
-def encoded_parameters(name: str, values: dict[str, Any]) -> bytes:
+def encoded_parameters(name: str, values: dict[str, object]) -> bytes:
     """Return parameters as they are sent. Raises `InvalidParameter` for one that is no data."""
     sent = {key: value for key, value in values.items() if type(value) is not Default}
     for key, value in sent.items():
@@ -412,52 +409,56 @@ def encoded_parameters(name: str, values: dict[str, Any]) -> bytes:
     return packed(sent)
 
 
-def _parameter(name: str, kind: str, has_default: bool, sent: bool, default: Any) -> inspect.Parameter:
+def _parameter(name: str, kind: str, has_default: bool, sent: bool, default: object) -> inspect.Parameter:
     value = inspect.Parameter.empty if not has_default else default if sent else Default()
     return inspect.Parameter(name, getattr(inspect._ParameterKind, kind), default=value)
 
 
-class Sent(Draws):
-    """The random words that runs in another interpreter begin from."""
+class RemoteDraws(Draws):
+    """The random words that runs in another interpreter begin from: those of `Draws`, so that they draw the same."""
 
     def __init__(self, rng: np.random.Generator, runs: int, *, own_streams: bool, global_too: bool) -> None:
-        """As in `Draws`: the same words, so that a run draws there what it would draw here."""
+        """For so many runs; without streams of their own, words for the first alone."""
         self.words = words_from(rng, runs if own_streams or global_too else 1)
 
 
 class RemoteMechanism(PythonMechanism):
-    """A function of another interpreter; parameters as in `PythonMechanism`, the function of the signature a `Remote`.
+    """A function of another interpreter, many runs a message; the function of the signature is a `RemoteFunction`.
 
-    Attributes of an output are read over there: only they are sent.
+    Parameters as in `PythonMechanism`. Attributes of an output are read over there: only they are sent.
     """
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
-        assert isinstance(signature.function, Remote)
+        assert isinstance(signature.function, RemoteFunction)
         self._remote = signature.function
-        self._read = self._outcome.names if isinstance(self._outcome, Attributes) else ()
+        self._attributes: tuple[str, ...] = ()
+        if isinstance(self._outcome, Attributes):
+            self._attributes, self._summarise = self._outcome.names, None
         self._parameters = encoded_parameters(self.name, signature.parameters)
         self._busy: set[Connection] = set()
         self._releases = 0
 
-    def __getstate__(self) -> dict[str, Any]:
+    @override
+    def __getstate__(self) -> dict[str, object]:
         """For another process: everything but what runs in this one."""
-        return {**self.__dict__, "_busy": set()}
+        return {**super().__getstate__(), "_busy": set()}
 
+    @override
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
-        """Random words that are sent: of each run its own, or of the first alone."""
-        return Sent(rng, runs, own_streams=shared, global_too=self.draws_globally)
+        return RemoteDraws(rng, runs, own_streams=shared, global_too=self.draws_globally)
 
-    def _run_sides(self, sides: Sequence[Side], start: int, order: Order | None) -> int:
+    @override
+    def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
         """Make all runs of all sides in one message."""
-        runs = len(sides[0].rows)
+        runs = len(order)
         call = Call(
-            data=tuple(packed(self.handing.of(side.data)()) for side in sides),
+            data=tuple(packed(self.conversion.source(side.data)()) for side in sides),
             parameters=self._parameters,
             names=(self.signature.data, self.signature.generator),
-            order=bytes(runs) if order is None else order.tobytes(),
-            words=tuple(side.draws.words for side in sides if isinstance(side.draws, Sent)),
-            outcome=self._read,
+            order=order.tobytes(),
+            words=tuple(side.draws.words for side in sides if isinstance(side.draws, RemoteDraws)),
+            outcome=self._attributes,
             errors=self.errors == "outcome",
             seed_globals=self.draws_globally,
         )
@@ -469,23 +470,9 @@ class RemoteMechanism(PythonMechanism):
             raise raised(self.name, error, start + error.run, sides[error.side].data) from error
         except (MechanismCrashed, MechanismTimeout) as error:
             raise type(error)(f"{self.name} on runs from {start} on: {error}") from error
-        if isinstance(outputs, np.ndarray) and self._summary() is not None:
+        if isinstance(outputs, np.ndarray) and self._summarise is not None:
             outputs = outputs.tolist()
         return max(self._written(side, outputs[k * runs : (k + 1) * runs], start) for k, side in enumerate(sides))
-
-    def _written(self, side: Side, outputs: Any, start: int) -> int:
-        """The outputs of one side as rows."""
-        rows = side.rows
-        if isinstance(outputs, np.ndarray):
-            if not self.keyed:
-                self._note_kind(float(outputs[0]), outputs[0], Row(), start)
-            values = array_rows(outputs.reshape(-1, 1))
-            assert values is not None  # floats
-            rows[:, :1], rows[:, 1:] = values, np.nan
-            return 1
-        if not self.reproducible:
-            self._kept.keep(side.data, start, outputs)
-        return self.check_length(max(self._placed(value, rows[i], start + i) for i, value in enumerate(outputs)), start)
 
     def _asked(self, connection: Connection, call: Call, releases: int) -> Any:
         """What the other interpreter returns; meanwhile it can be ended by `release`."""
@@ -497,28 +484,39 @@ class RemoteMechanism(PythonMechanism):
         finally:
             self._busy.discard(connection)
 
-    def _placed(self, value: Any, row: Rows, run: int) -> int:
-        """One outcome as a row of numbers."""
-        if type(value) is Tagged and value.kind == RAISES:
-            return self._write_exception(str(value.content), row)
-        return self._write(value, row, run)
+    def _written(self, side: Side, outputs: Any, start: int) -> int:
+        """Write the outputs of one side as rows; return the longest length."""
+        rows = side.rows
+        if isinstance(outputs, np.ndarray):
+            if not self.traits.keyed:
+                self._note_kind(float(outputs[0]), outputs[0], Row(), start)
+            values = array_rows(outputs.reshape(-1, 1))
+            assert values is not None  # floats
+            rows[:, :1], rows[:, 1:] = values, np.nan
+            return 1
+        if not self.reproducible:
+            self._recent.store(side.data, start, outputs)
+        return self.check_length(max(self._placed(value, side, i, start + i) for i, value in enumerate(outputs)), start)
 
-    def _summary(self) -> Callable[[Any], Any] | None:
-        return None if self._read else self._outcome
+    @override
+    def _placed(self, output: object, side: Side, i: int, run: int) -> int:
+        if type(output) is Tagged and output.kind == RAISES:
+            return self._write_exception(str(output.content), side.rows[i])
+        return self._write(output, side.rows[i], run, side.layout)
 
+    @override
     def release(self) -> None:
-        """End what still runs, as after a deadline."""
         self._releases += 1
         for connection in tuple(self._busy):
             connection.end()
 
 
 @append.register
-def _(value: Tagged, row: Row, place: Place) -> None:
+def _(value: Tagged, row: Row, node: Node | None) -> None:
     if row.keyed and value.kind == "pandas Series":
         labels, values = value.content
-        put_series(values, None if labels == list(range(len(values))) else labels, row, place)
-        row.put(symbol("series", repr(labels)), row.at(place, "order of", "labels"), listed(labels))
+        put_series(values, None if labels == list(range(len(values))) else labels, row, node)
+        row.put(symbol("series", repr(labels)), row.at(node, "order of", "labels"), listed(labels))
         return
-    row.put(symbol("tagged", value.kind), place, value.kind)
-    row.add(value.content, place)
+    row.put(symbol("tagged", value.kind), node, value.kind)
+    row.add(value.content, node)

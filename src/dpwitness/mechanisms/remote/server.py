@@ -55,7 +55,7 @@ def _nested(shape: list[int], entries: Any) -> Any:
     return [_nested(shape[1:], entries) for _ in range(shape[0])]
 
 
-def made(kind: str, content: Any) -> Any:
+def object_of(kind: str, content: Any) -> Any:
     """Return an object of a library that an input holds: a table, or a time in one."""
     if kind not in (wire.TABLE, "missing", "time Timestamp", "time Timedelta"):
         raise ValueError("an input holds a " + kind)
@@ -71,11 +71,11 @@ def made(kind: str, content: Any) -> Any:
         index = pd.Index(column, dtype=column.dtype, name=label_name)
     else:
         index = pd.RangeIndex(*ends, name=label_name)
-    made = {}
+    series = {}
     for k, column in enumerate(columns):
         column = typed(pd, column, types[k])
-        made[k] = pd.Series(column, index=index, dtype=column.dtype)  # with its type: texts in an object column stay so
-    frame = pd.DataFrame(made, index=index)
+        series[k] = pd.Series(column, index=index, dtype=column.dtype)  # with its type: texts in an object column stay
+    frame = pd.DataFrame(series, index=index)
     frame.columns = pd.Index(names, name=column_name)
     return frame
 
@@ -103,7 +103,7 @@ def typed(pd: Any, values: list[Any], name: Any) -> Any:
 
 def unpacked(held: bytes) -> Any:
     """Return the value of a message."""
-    return wire.Reader(held, made, array_of).value()
+    return wire.Reader(held, object_of, array_of).value()
 
 
 class Service:
@@ -147,12 +147,12 @@ class Service:
         """Return a value that was sent: the same one where a function cannot change it, else a new copy."""
         value = self.stored[number]
         if isinstance(value, bytes):
-            found = unpacked(value)
-            if not (wire.immutable(found) or hasattr(found, "nbytes")):
-                return found
-            value = self.stored[number] = (found,)
-        (found,) = value
-        return found.copy(order="K") if hasattr(found, "nbytes") else found
+            content = unpacked(value)
+            if not (wire.immutable(content) or hasattr(content, "nbytes")):
+                return content
+            value = self.stored[number] = (content,)
+        (content,) = value
+        return content.copy(order="K") if hasattr(content, "nbytes") else content
 
     def begin(self, side: int, words: bytes, *, seed_globals: bool) -> Any:
         """Return a side's generator, begun from 32 random bytes: NumPy's, or the standard library's without NumPy."""
@@ -189,10 +189,10 @@ class Service:
         outcomes: list[list[Any]] = [[] for _ in inputs]
         turns = [side for turned in order for side in ((1, 0) if turned else range(len(inputs)))]
         for side in turns:
-            made = len(outcomes[side])
+            run = len(outcomes[side])
             arguments = self.held(request["parameters"])
             arguments[request["data"]] = self.held(inputs[side])
-            own = request["words"][side][32 * made : 32 * made + 32]
+            own = request["words"][side][32 * run : 32 * run + 32]
             if own and (name is not None or seeded):
                 rngs[side] = self.begin(side, own, seed_globals=seeded)
             if name is not None:
@@ -205,16 +205,16 @@ class Service:
                     first.append(arguments.pop(key))
                 outcome = self.function(*first, **arguments)
             except Exception as error:
-                told = [type(error).__qualname__, str(error), traceback.format_exc()]
+                trace = [type(error).__qualname__, str(error), traceback.format_exc()]
                 if not request["errors"]:
-                    return bytes(wire.packed({"raised": [made, side, *told]}))
-                outcome = wire.Tagged(wire.RAISES, told[0])
+                    return bytes(wire.packed({"raised": [run, side, *trace]}))
+                outcome = wire.Tagged(wire.RAISES, trace[0])
             else:
                 if summary is not None:
                     try:
                         outcome = summary(outcome)
                     except AttributeError as error:
-                        return bytes(wire.packed({"summary": [made, str(error)]}))
+                        return bytes(wire.packed({"summary": [run, str(error)]}))
             outcomes[side].append(outcome)
         return _encoded([outcome for one in outcomes for outcome in one])
 
@@ -269,7 +269,7 @@ def main() -> None:
     while True:
         try:
             answer = service.answer(waiting.get())
-        except BaseException as error:  # of the user's code, SystemExit included: told, then the next message
+        except BaseException as error:  # of the user's code, SystemExit included: reported, then the next message
             answer = wire.packed({"error": [type(error).__name__, str(error), traceback.format_exc()]})
         wire.send(outward, answer)
 

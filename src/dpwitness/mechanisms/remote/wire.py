@@ -174,8 +174,8 @@ class Reader:
 
     def length(self) -> int:
         """Return the next length."""
-        found: int = LENGTH.unpack(self.take(8))[0]
-        return found
+        length: int = LENGTH.unpack(self.take(8))[0]
+        return length
 
     def value(self) -> Any:
         """Return the next value. Raises `ValueError` for what is no encoding of one."""

@@ -7,9 +7,10 @@ subset holds the bit move it; here all of them do. Normal errors of standard dev
 1/(2σ²) and variance 1/σ².
 """
 
+import functools
 import math
+from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -24,20 +25,6 @@ MOST_QUERIES: Final = 1 << 40
 #: E of normal errors at most; of binomial ones, whose bound takes 800 sums over all E² fair bits, half a minute.
 MOST_ERROR: Final = 10**6
 MOST_BINOMIAL_ERROR: Final = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfidenceBound:
-    """A bound of the probability that the confidence reaches a threshold, and the width that gives it.
-
-    `probability`: at most this; `width`: errors beyond it are counted as lost, in counts; `largest_step` and
-    `mean_step`: of the walk within that width, in nats.
-    """
-
-    probability: float
-    width: float
-    largest_step: float
-    mean_step: float
 
 
 def steps(fair_bits: int) -> Floats:
@@ -60,44 +47,6 @@ def simulate_confidence(rng: np.random.Generator, fair_bits: int, answers: int, 
     return np.cumsum(steps(fair_bits)[rng.binomial(fair_bits, 0.5, (walks, answers))], axis=1)
 
 
-def confidence_bound(fair_bits: int, answers: int, limit: float) -> ConfidenceBound:
-    """Bound the probability that |confidence| reaches `limit` (nats, δ′ of the lecture) within `answers` answers.
-
-    As in the proof: errors stay within a width but for a small probability; within it the steps are bounded, their
-    mean is small, and Hoeffding's inequality bounds their sum, for the largest of all partial sums as for the last.
-    Tails and mean are exact here. The proof's width of log²n·√R exceeds R/2, and so says nothing, unless R is in the
-    thousands; this takes, of 200 widths up to 8·√R, the one that gives the smallest bound.
-    """
-    from scipy.stats import binom  # 0.4 s
-
-    _check(fair_bits=fair_bits, answers=answers)
-    if not limit > 0:
-        raise InvalidParameter(f"limit={limit!r} must be positive")
-    weights = binom.pmf(np.arange(fair_bits + 1), fair_bits, 0.5)
-    size = steps(fair_bits)
-    best = ConfidenceBound(probability=1.0, width=fair_bits / 2, largest_step=math.inf, mean_step=math.inf)
-    first = max(math.floor(fair_bits / 2 - 8 * math.sqrt(fair_bits)), 0)
-    for lost in np.unique(np.linspace(first, (fair_bits - 1) // 2, 200).astype(np.int64)).tolist():
-        low, high = lost + 1, fair_bits - lost - 1  # these k and all between are within the width
-        if low > high:
-            break
-        inside = slice(low, high + 1)
-        tail = 2 * float(binom.cdf(lost, fair_bits, 0.5))
-        mean = float(weights[inside] @ size[inside]) / (1 - tail)
-        largest = float(np.abs(size[inside]).max())
-        variation = 2 * answers * largest**2
-        up, down = limit - answers * mean, limit + answers * mean
-        above = math.exp(-(up**2) / variation) if up > 0 else 1.0
-        below = math.exp(-(down**2) / variation) if down > 0 else 1.0
-        # Leaving the width once in t answers; else the walk has bounded steps.
-        probability = -math.expm1(answers * math.log1p(-tail)) + above + below if tail < 1 else 1.0
-        if probability < best.probability:
-            best = ConfidenceBound(
-                probability=probability, width=fair_bits / 2 - lost - 1, largest_step=largest, mean_step=mean
-            )
-    return best
-
-
 def simulate_normal_confidence(rng: np.random.Generator, deviation: float, answers: int, walks: int) -> Floats:
     """`simulate_confidence` for normal errors of the standard deviation `deviation`, in counts."""
     _check(answers=answers, walks=walks)
@@ -108,16 +57,8 @@ def normal_confidence_bound(deviation: float, answers: int, limit: float) -> flo
     """Bound the probability that |confidence| reaches `limit` within `answers` answers with normal errors.
 
     The walk is a Brownian motion with drift, looked at after every answer; that it ever reaches a limit is known
-    exactly for all times in between (Karatzas & Shreve 1991, 3.5.C).
-
-    Parameters
-    ----------
-    deviation
-        The errors' standard deviation, in counts.
-    answers
-        How many queries hold the bit.
-    limit
-        In nats, δ′ of the lecture.
+    exactly for all times in between (Karatzas & Shreve 1991, 3.5.C). `deviation` of the errors in counts, `limit` in
+    nats.
     """
     from scipy.stats import norm
 
@@ -133,8 +74,9 @@ def normal_confidence_bound(deviation: float, answers: int, limit: float) -> flo
 
 
 def chernoff_bound(fair_bits: int, limit: float) -> Callable[[int], float]:
-    """The same as `confidence_bound`, by the exact moments of a step; much smaller. From a number of answers to it.
+    """Bound the probability that |confidence| ever reaches `limit` (nats), as a function of the number of answers.
 
+    By the exact moments of a step, far below Hoeffding's inequality of the proof (`benchmarks/subset_sum_walk.py`).
     With M the moment of exp(θ·step), exp(θ·confidence)/M^k is a martingale, so that by Ville's inequality the
     confidence ever reaches a limit with probability exp(−θ·limit)·max(M, 1)^answers at most, for every θ. Answers that
     only a 1 can give, of probability 2^−R each, are counted apart.
@@ -167,16 +109,8 @@ def allowed_queries(law: str, error: float, delta: float, failure: float) -> int
     An adversary who knows all other bits then takes the bit for 0 or 1 with a probability below 1/2 + δ after each of
     the answers, but with probability `failure`, over the errors. The bound is proved; the walk itself may take longer.
 
-    Parameters
-    ----------
-    law
-        "binomial" errors of R = E² fair bits, or "gaussian" ones of standard deviation E/2.
-    error
-        E, in counts.
-    delta
-        δ, between 0 and 1/2.
-    failure
-        Between 0 and 1.
+    `law`: "binomial" errors of R = E² fair bits, or "gaussian" ones of standard deviation E/2, `error` being E in
+    counts. `delta` lies between 0 and 1/2, `failure` between 0 and 1. Raises `InvalidParameter`.
     """
     limit = threshold(delta)
     if not 0 < failure < 1:
@@ -188,22 +122,12 @@ def allowed_queries(law: str, error: float, delta: float, failure: float) -> int
         more = "" if law == "gaussian" else "; gaussian errors of the same deviation may be larger"
         raise InvalidParameter(f"error={error!r} must be at least 1 and at most {most}{more}")
 
+    bound: Callable[[int], float]
     if law == "gaussian":
-        return _last(lambda answers: normal_confidence_bound(error / 2, answers, limit) <= failure)
-    bound = chernoff_bound(round(error**2), limit)
-    return _last(lambda answers: bound(answers) <= failure)
-
-
-def _last(holds: Callable[[int], bool]) -> int:
-    """The largest whole number from 0 up to which something holds that ceases to once; it holds of 0."""
-    high = 1
-    while high < MOST_QUERIES and holds(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+        bound = functools.partial(normal_confidence_bound, error / 2, limit=limit)
+    else:
+        bound = chernoff_bound(round(error**2), limit)
+    return bisect_left(range(1, MOST_QUERIES), True, key=lambda answers: bound(answers) > failure)
 
 
 def _check(**values: int) -> None:

@@ -1,5 +1,5 @@
 """Averaging attacks on systems like TableBuilder: Asghar & Kaafar (2020)."""
 
-from dpwitness.reconstruction.table_builder.systems import Oracle
+from dpwitness.reconstruction.table_builder.oracle import Oracle
 
 __all__ = ["Oracle"]

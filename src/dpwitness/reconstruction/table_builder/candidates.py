@@ -1,8 +1,7 @@
-"""The averaging attack as a source of witnesses: one person fewer, and "the attack returns the true count".
+"""The family `table_builder` as its entry point gives it: candidates against mechanisms that publish noisy counts.
 
-Candidates against a mechanism of the user's that publishes counts with bounded noise.
-
-The entry point of the family `table_builder`.
+D and D′ differ by one person, and the event is what bounded noise gives away: that the averaging attack returns the
+true count, or that an answer is as large as only one more person makes it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,11 +43,8 @@ def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
     yield Candidate(pair=pair, event=Interval(coordinate=place, low=people - 0.5, high=people + 0.5))
 
 
-#: People in each cell where no data are given, above any suppression; and cells.
-PEOPLE: Final = 100
-CELLS: Final = 7
-#: Parameters of a mechanism that answers the averaging attack's own questions.
-ASKED: Final = ("suppression", "base", "partitions")
+#: Where no data are given: cells, and people in each, above any suppression.
+CELLS, PEOPLE = 7, 100
 
 
 def own_mechanism(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
@@ -59,7 +55,7 @@ def own_mechanism(parameters: Mapping[str, Any], data: Data | None, claim: Claim
     proposed as well. A `perturbation` among them is the bound of the noise, else 0. D is the data, or 100 people in
     each cell. Nothing is proposed for what are no counts.
     """
-    if all(name in parameters for name in ASKED):
+    if {"suppression", "base", "partitions"} <= parameters.keys():
         yield from whole_count(parameters, data, claim, runs)
     table = np.full(CELLS, PEOPLE) if data is None else as_numbers(data)
     if table is None or not is_histogram(table) or not table.any():

@@ -1,29 +1,33 @@
 """The averaging attack on a whole histogram: Asghar & Kaafar (2020), section 4.2.2. It sees nothing but answers.
 
-The answer to systems without a total query: sums over other attributes' values are fresh where totals are not.
-
-Asghar & Kaafar (2020), section 7: a system may answer a set of values by the sum of the answers for each, so that
-two-partitions show no noise at all. The people with one value can still be added up by every other attribute.
+Where a system answers a set of values by the sum of the answers for each (section 7), two-partitions show no noise at
+all. The people with one value can still be added up by every other attribute: `recover` notices, and does so.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.averaging import Removed, chosen_values, nearest, usable
-from dpwitness.reconstruction.table_builder.confidence import Wanted, examine, noise_variance, probability_right
+from dpwitness.reconstruction.table_builder.averaging import (
+    Average,
+    Kinds,
+    nearest,
+    noise_variance,
+    usable,
+    value_positions,
+)
+from dpwitness.reconstruction.table_builder.confidence import Difference, examine, probability_right
 from dpwitness.reconstruction.table_builder.supply import PER_VARIANCE, PILOT, Plan, Supply
-from dpwitness.reconstruction.table_builder.systems import Block, System, Where
+from dpwitness.reconstruction.table_builder.systems import Block, System
+from dpwitness.reconstruction.table_builder.tables import FloatArray, IntArray, Value, Where
 
-Wholes = NDArray[np.int64]
 #: Called with how many values are done, of how many.
-Progress = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,7 @@ class Histogram:
     confidence
         For each count the probability that it is right, as far as answers alone can tell (see `probability_right`).
     base
-        Values of the base set; its count is `base_count`, right with probability `base_confidence`.
+        Values of the base set; all counts hang on its count.
     base_kinds, kinds
         Numbers of partitions by how many parts they have, for the base set and for each value: ((2, 200),).
     partitions
@@ -45,26 +49,49 @@ class Histogram:
     workarounds
         What was done beside partitioning the attribute's values, in words.
     failed_checks
-        What in the answers contradicts the attack's assumptions, in words (see `checks`). Unless this is empty the
+        What in the answers contradicts the attack's assumptions, in words (see `examine`). Unless this is empty the
         counts are guesses, and `confidence` says nothing.
     """
 
     attribute: str
-    values: tuple[Any, ...]
+    where: Where
+    values: tuple[Value, ...]
     counts: tuple[int, ...]
     noisy: tuple[int, ...]
     confidence: tuple[float, ...]
-    base: tuple[Any, ...]
-    base_count: int
-    base_confidence: float
-    base_kinds: tuple[tuple[int, int], ...]
-    kinds: tuple[tuple[tuple[int, int], ...], ...]
+    base: tuple[Value, ...]
+    base_kinds: Kinds
+    kinds: tuple[Kinds, ...]
     partitions: int
     base_partitions: int
     variance: float | None
     workarounds: tuple[str, ...]
     queries: int
     failed_checks: tuple[str, ...] = ()
+
+    @property
+    def claims(self) -> tuple[float, ...] | None:
+        """`confidence`; None where no sums could differ, and where checks failed."""
+        return None if not self.variance or self.failed_checks else self.confidence
+
+    def to_json(self) -> dict[str, Any]:
+        """What the attack knows: counts and how sure it is of each."""
+        return {
+            "where": {name: list(values) for name, values in self.where.items()},
+            "attribute": self.attribute,
+            "values": list(self.values),
+            "published": list(self.noisy),
+            "recovered": list(self.counts),
+            "confidence": None if self.claims is None else list(self.claims),
+            "probably_right": None if self.claims is None else sum(self.claims),
+            "base": list(self.base),
+            "base_partitions": sum(k for _, k in self.base_kinds),
+            "partitions": self.partitions,
+            "noise_variance": self.variance,
+            "workarounds": list(self.workarounds),
+            "failed_checks": list(self.failed_checks),
+            "queries": self.queries,
+        }
 
 
 def recover_histogram(
@@ -94,19 +121,19 @@ def recover_histogram(
     these, and a value of which none came has its published answer with confidence 0. A caller whose system stops
     in the middle goes on by answering `MISSING` to all that is left; nothing more is needed.
     """
-    plan = plan or Plan()
+    plan, where = plan or Plan(), where or {}
     asked, known = oracle.asked, oracle.values(attribute)
-    targets = np.arange(len(known)) if plan.targets is None else chosen_values(oracle, attribute, plan.targets)
+    targets = np.arange(len(known)) if plan.targets is None else value_positions(oracle, attribute, plan.targets)
     noisy = oracle.ask(attribute, np.eye(len(known), dtype=np.bool_), where)
     noisy = np.where(usable(noisy), noisy, 0)
     supply = Supply(oracle, rng, attribute, noisy, plan, where)
-    base, k, first = _base(supply, plan, len(targets))
+    base, k, first = _choose_base(supply, plan, len(targets))
     base_k = plan.for_base(k, len(targets))
-    sets = [_compared(base, value, noisy) for value in targets.tolist()]
+    differences = [_difference(base, value, noisy) for value in targets.tolist()]
 
     def done(share: float) -> None:
         if progress is not None:
-            progress(round(share * len(sets)), len(sets))
+            progress(round(share * len(differences)), len(differences))
 
     if first is None or first.partitions < base_k:
         more = supply.count([base], base_k, lambda share: done(0.0))[0]
@@ -115,31 +142,29 @@ def recover_histogram(
     if not first.information:
         raise InvalidParameter(f"attribute {attribute!r}: no answer is above 0, so nothing can be averaged")
     checked = (base, base[::2]) if plan.fitted else ()
-    counted = supply.count([one.values for one in sets], k, done, again=checked)
-    removed, again = counted[: len(sets)], list(zip(checked, counted[len(sets) :], strict=False))
-    variance = noise_variance([first, *removed])
-    examined = examine(attribute, where or {}, sets, removed, first, again, fitted=plan.fitted)
+    counted = supply.count([one.values for one in differences], k, done, again=checked)
+    averages, again = counted[: len(differences)], list(zip(checked, counted[len(differences) :], strict=False))
+    examined = examine(attribute, where, differences, averages, first, again, fitted=plan.fitted)
     return Histogram(
         attribute=attribute,
+        where=where,
         values=tuple(known[i] for i in targets),
-        counts=tuple(one.count for one in examined.counts),
+        counts=examined.counts,
         noisy=tuple(noisy[targets].tolist()),
-        confidence=tuple(one.confidence for one in examined.counts),
+        confidence=examined.confidence,
         base=tuple(known[i] for i in base),
-        base_count=first.count,
-        base_confidence=examined.base_confidence,
         base_kinds=first.kinds,
-        kinds=tuple(one.kinds for one in removed),
+        kinds=tuple(one.kinds for one in averages),
         partitions=k,
         base_partitions=base_k,
-        variance=variance,
+        variance=noise_variance([first, *averages]),
         workarounds=supply.workarounds,
         queries=oracle.asked - asked,
         failed_checks=examined.failed,
     )
 
 
-def _base(supply: Supply, plan: Plan, number: int) -> tuple[Wholes, int, Removed | None]:
+def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[IntArray, int, Average | None]:
     """The base set, how many two-partitions each value gets, and the base set's count where it is known already."""
     pilot = plan.pilot(supply.left)
     base = supply.base(plan.base, plan.partitions or pilot)
@@ -149,27 +174,27 @@ def _base(supply: Supply, plan: Plan, number: int) -> tuple[Wholes, int, Removed
         # Of so few values that no two sums can be compared: as many as there are.
         estimate = noise_variance([first])
         variance = PILOT / PER_VARIANCE if estimate is None else estimate
-    spare = supply.overhead(base, plan.wanted(variance, number, supply.left)) * (number + 1)
-    k = plan.wanted(variance, number, supply.left - min(spare, supply.left / 2))
+    spare = supply.overhead(base, plan.partitions_for(variance, number, supply.left)) * (number + 1)
+    k = plan.partitions_for(variance, number, supply.left - min(spare, supply.left / 2))
     again = supply.base(plan.base, k)
     return again, k, first if np.array_equal(base, again) else None
 
 
-def _compared(base: Wholes, value: int, noisy: Wholes) -> Wanted:
+def _difference(base: IntArray, value: int, noisy: IntArray) -> Difference:
     """What to count beside the base set to learn the people with one value: the set without it, or with it."""
     published = int(noisy[value])
     if value not in base:
-        return Wanted(value=value, values=np.append(base, value), sign=1, published=published)
+        return Difference(value=value, values=np.append(base, value), sign=1, published=published)
     rest = base[base != value]
     if not np.any(noisy[rest] > 0):  # no answer would be above 0 for sure
-        return Wanted(value=value, values=np.array([value]), sign=0, published=published)
-    return Wanted(value=value, values=rest, sign=-1, published=published)
+        return Difference(value=value, values=np.array([value]), sign=0, published=published)
+    return Difference(value=value, values=rest, sign=-1, published=published)
 
 
 #: Answers of one sum at most; each brings a noise.
-MOST_ANSWERS = 1024
-ADDED_UP = "totals show no noise of their own: counts were added up by other attributes instead (section 7)"
-NO_NOISE = "all sums agree: the answers are exact, or totals are sums of published answers, whose noise stays"
+MAX_ANSWERS: Final = 1024
+ADDED_UP: Final = "totals show no noise of their own: counts were added up by other attributes instead (section 7)"
+NO_NOISE: Final = "all sums agree: the answers are exact, or totals are sums of published answers, whose noise stays"
 
 
 def recover(
@@ -188,27 +213,25 @@ def recover(
     found = recover_histogram(oracle, rng, attribute, plan, where=where, progress=progress)
     if found.variance != 0:
         return found
-    asked = oracle.asked
-    other = add_up(oracle, found, where=where)
-    more = found.queries + oracle.asked - asked
+    other = add_up(oracle, found)
+    queries = found.queries + other.queries
     if not other.variance:
-        return replace(found, workarounds=(*found.workarounds, NO_NOISE), queries=more)
-    return replace(other, queries=more)
+        return replace(found, workarounds=(*found.workarounds, NO_NOISE), queries=queries)
+    return replace(other, queries=queries)
 
 
-def add_up(oracle: System, found: Histogram, *, where: Where | None = None) -> Histogram:
+def add_up(oracle: System, found: Histogram) -> Histogram:
     """Count each of the values of `found` by adding up its people by other attributes, alone and in pairs (section 7).
 
     A sum with a suppressed answer is left out. Sums of p answers are weighted by 1/p; there are as many as there are
     attributes and pairs of them, so that no number of questions makes the counts as exact as one likes.
     """
-    fixed = dict(where or {})
-    others = [name for name in oracle.attributes if name not in {found.attribute, *fixed}]
+    others = [name for name in oracle.attributes if name not in {found.attribute, *found.where}]
     ways = [(name,) for name in others] + list(combinations(others, 2))
-    ways = [way for way in ways if math.prod(len(oracle.values(name)) for name in way) <= MOST_ANSWERS]
+    ways = [way for way in ways if math.prod(len(oracle.values(name)) for name in way) <= MAX_ANSWERS]
     asked = oracle.asked
     sums = [
-        _sums(oracle, {**fixed, found.attribute: (value,)}, ways, published)
+        _sums(oracle, {**found.where, found.attribute: (value,)}, ways, published)
         for value, published in zip(found.values, found.noisy, strict=True)
     ]
     means = [float(np.average(x, weights=1 / p)) if len(x) else 0.0 for x, p in sums]
@@ -232,22 +255,21 @@ def add_up(oracle: System, found: Histogram, *, where: Where | None = None) -> H
 
 def _sums(
     oracle: System, where: Where, ways: Sequence[tuple[str, ...]], published: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[FloatArray, FloatArray]:
     """All sums of the people in `where`, the published answer among them, and of how many answers each is."""
     blocks: list[Block] = []
-    places: list[int] = []
-    for i, way in enumerate(ways):
-        size = len(oracle.values(way[0]))
+    ends = []
+    for first, *second in ways:
+        eye = np.eye(len(oracle.values(first)), dtype=np.bool_)
         # A pair: the values of the one attribute within each of the other's.
-        inner = [{way[1]: (value,)} for value in oracle.values(way[1])] if len(way) > 1 else [{}]
-        for more in inner:
-            blocks.append(Block(attribute=way[0], selections=np.eye(size, dtype=np.bool_), where={**where, **more}))
-            places.append(i)
+        inner: list[Where] = [{name: (value,)} for name in second for value in oracle.values(name)] or [{}]
+        blocks += [Block(attribute=first, selections=eye, where={**where, **more}) for more in inner]
+        ends.append(len(blocks))
     answers = oracle.ask_all(blocks)
-    found, parts = ([float(published)], [1.0]) if published else ([], [])
-    for i in range(len(ways)):
-        mine = np.concatenate([one for one, place in zip(answers, places, strict=True) if place == i])
+    totals, parts = ([float(published)], [1.0]) if published else ([], [])
+    for start, end in zip([0, *ends], ends, strict=False):
+        mine = np.concatenate(answers[start:end])
         if usable(mine).all():
-            found.append(float(mine.sum()))
+            totals.append(float(mine.sum()))
             parts.append(float(len(mine)))
-    return np.array(found), np.array(parts)
+    return np.array(totals), np.array(parts)

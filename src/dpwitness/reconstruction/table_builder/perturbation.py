@@ -1,55 +1,151 @@
 """The perturbation finder: it finds how large the bounded noise of a system is that does not say so.
 
-Asghar & Kaafar (2020), Algorithm 3, with Remarks 1 and 2. It sees nothing but answers.
+Asghar & Kaafar (2020), Algorithm 3, with Remarks 1 and 2, and section 7.1. It sees nothing but answers.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import islice
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice, product
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.averaging import chosen_values, usable
-from dpwitness.reconstruction.table_builder.systems import Block, System, Where
+from dpwitness.reconstruction.table_builder.averaging import Positions, choose_base, outliers, usable, value_positions
+from dpwitness.reconstruction.table_builder.noise_laws import truncated_laplace, truncated_normal, uniform
+from dpwitness.reconstruction.table_builder.systems import Block, System
+from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
+from dpwitness.reconstruction.table_builder.theory import weighted_law
 
-Flags = NDArray[np.bool_]
-Wholes = NDArray[np.int64]
+#: Values of an attribute whose sets are asked for.
+BASE_SIZE: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbation:
-    """What the perturbation finder found: the guess for r, from how many sums within which bounds.
+    """Sums of noises: of `plus` answers less `minus` others, which would be 0 without noise.
 
-    `plus`, `minus`: how many answers are added and subtracted in each sum; `seen`: the sums.
+    `attribute`: whose values were added up first, where several were.
     """
 
-    guess: int
-    smallest: int
-    largest: int
-    sums: int
+    sums: tuple[int, ...]
+    plus: int
+    minus: int
     queries: int
-    plus: int = 2
-    minus: int = 1
-    seen: tuple[int, ...] = ()
+    attribute: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.sums:
+            raise InvalidParameter("no sub-population has answers above 0 for both values: take other values")
+
+    @property
+    def guess(self) -> int:
+        """The smallest r that explains the sums: n noises within ±r add up to n·r at most."""
+        # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
+        noises = self.plus + self.minus
+        return max(-(min(self.sums) // noises), -(-max(self.sums) // noises))
+
+    @property
+    def confidence(self) -> float | None:
+        """The probability that the guess is right; None where the sums are not those of independent noise around 0."""
+        return parameter_right(self.sums, self.guess, self.plus, self.minus)
 
 
-def usable_conditions(
-    oracle: System, attribute: str, pair: tuple[int, int], conditions: Iterable[Where], m: int
-) -> tuple[list[Where], Wholes]:
-    """The first `m` conditions that suit Algorithm 3, and their answers (n₁, n₂, n₁ + n₂), shape (conditions, 3).
+def recover_perturbation(
+    oracle: System,
+    rng: np.random.Generator,
+    attribute: str | None = None,
+    sums: int = 200,
+    *,
+    budget: int | None = None,
+    progress: Callable[[], None] = lambda: None,
+) -> Perturbation:
+    """Algorithm 3 by all that the system has: sub-populations, sets of values, and totals by other attributes.
 
-    In these no answer is 0, and no two share their contributors: two conditions surely differ where they exclude each
-    other, and where their totals have unequal answers (Lemma 2).
+    Parameters
+    ----------
+    attribute
+        Whose pairs of values are added up, in sub-populations by the others, or in sets of its own values where it is
+        the only one; None: the one with the fewest values.
+    sums, budget
+        How many sums are wanted, and questions at most; None: no limit.
+    progress
+        Called between the steps; it may raise.
     """
-    selections = _pair_and_total(oracle, attribute, pair)
+    asked = oracle.asked
+    attribute = attribute or min(oracle.attributes, key=lambda name: len(oracle.values(name)))
+    found = _by_all_ways(oracle, rng, attribute, sums, budget, progress)
+    return replace(found, queries=oracle.asked - asked, attribute=attribute)
+
+
+def _by_all_ways(
+    oracle: System,
+    rng: np.random.Generator,
+    attribute: str,
+    sums: int,
+    budget: int | None,
+    progress: Callable[[], None],
+) -> Perturbation:
+    base = choose_base(oracle, attribute, BASE_SIZE)
+    if budget is not None:
+        sums = min(sums, max(1, (budget - oracle.asked) // 3))
+    if len(oracle.attributes) == 1:
+        return find_perturbation_within(oracle, rng, attribute, base, sums)
+    if len(base) < 2:
+        raise InvalidParameter(f"attribute {attribute!r} has {len(base)} answers above 0: at least 2 are needed")
+    values = {name: oracle.values(name) for name in oracle.attributes}
+    within = islice(sub_populations(values, attribute, rng), None if budget is None else sums)
+    _, answers = in_sub_populations(oracle, attribute, (int(base[0]), int(base[1])), within, sums)
+    for name in sorted(values, key=lambda name: -len(values[name])):
+        progress()
+        # Sub-populations may be few: sets of values are as good, so that more attributes never tell less.
+        missing = sums - len(answers)
+        if budget is not None:
+            missing = min(missing, (budget - oracle.asked - len(values[name])) // 3)
+        if missing > 0 and len(base := choose_base(oracle, name, BASE_SIZE)) >= 2:
+            answers = np.vstack([answers, pairs_within(oracle, rng, name, base, missing)])
+    found = largest_sum(answers)
+    if found.guess or len(values) < 3:
+        return found
+    # Totals without noise of their own (section 7.1): two attributes with few values, within the others'.
+    first, second = sorted(values, key=lambda name: len(values[name]))[:2]
+    del values[second]
+    return find_perturbation_without_totals(oracle, first, second, sub_populations(values, first, rng), sums)
+
+
+def sub_populations(values: Mapping[str, Sequence[Value]], attribute: str, rng: np.random.Generator) -> Iterator[Where]:
+    """By single values of the other attributes, in random order, then by pairs of them."""
+    others = sorted((name for name in values if name != attribute), key=lambda name: -len(values[name]))
+    for name in others:
+        for i in rng.permutation(len(values[name])):
+            yield {name: (values[name][i],)}
+    # Few values first: more people have each pair.
+    for first, second in sorted(
+        combinations(others, 2), key=lambda names: len(values[names[0]]) * len(values[names[1]])
+    ):
+        for one, two in product(values[first], values[second]):
+            yield {first: (one,), second: (two,)}
+
+
+def in_sub_populations(
+    oracle: System, attribute: str, pair: tuple[int, int], conditions: Iterable[Where], m: int
+) -> tuple[list[Where], IntArray]:
+    """Algorithm 3's questions with Remarks 1 and 2: two values, apart and together, in `m` suitable sub-populations.
+
+    Returns the first conditions that suit, and their answers (n₁, n₂, n₁ + n₂), shape (conditions, 3). In these no
+    answer is 0, and no two share their contributors: two conditions surely differ where they exclude each other, and
+    where their totals have unequal answers (Lemma 2).
+    """
+    selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
+    selections[[0, 2], pair[0]] = True
+    selections[[1, 2], pair[1]] = True
     found: list[Where] = []
-    rows: list[Wholes] = []
+    rows: list[IntArray] = []
     totals: dict[int, list[Where]] = {}
     left = iter(conditions)
     while len(found) < m and (some := list(islice(left, m - len(found)))):
-        blocks = [Block(attribute=attribute, selections=selections, where=condition) for condition in some]
+        blocks = [Block(attribute=attribute, selections=selections, where=where) for where in some]
         for condition, answers in zip(some, oracle.ask_all(blocks), strict=True):
             rivals = totals.setdefault(int(answers[2]), [])
             if usable(answers).all() and all(_exclude(condition, rival) for rival in rivals):
@@ -59,24 +155,8 @@ def usable_conditions(
     return found, np.array(rows, np.int64).reshape(-1, 3)
 
 
-def _pair_and_total(oracle: System, attribute: str, pair: tuple[int, int]) -> Flags:
-    selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
-    selections[[0, 2], pair[0]] = True
-    selections[[1, 2], pair[1]] = True
-    return selections
-
-
 def _exclude(first: Where, second: Where) -> bool:
     return any(set(first[name]).isdisjoint(second[name]) for name in first.keys() & second.keys())
-
-
-def find_perturbation(
-    oracle: System, attribute: str, pair: tuple[int, int], conditions: Sequence[Where]
-) -> Perturbation:
-    """Algorithm 3 with Remarks 1 and 2: two values of an attribute, apart and together, in each sub-population."""
-    selections = _pair_and_total(oracle, attribute, pair)
-    answers = oracle.ask_all([Block(attribute=attribute, selections=selections, where=where) for where in conditions])
-    return largest_sum(np.array(answers, np.int64).reshape(-1, 3))
 
 
 def find_perturbation_without_totals(
@@ -100,32 +180,27 @@ def find_perturbation_without_totals(
         answers = oracle.ask_all(blocks)
         pairs = zip(answers[::2], answers[1::2], strict=True)
         sums += [int(one.sum() - other.sum()) for one, other in pairs if usable(one).all() and usable(other).all()]
-    return _guess(np.array(sums, np.int64), sizes[0], sizes[1], queries=oracle.asked - asked)
+    return Perturbation(sums=tuple(sums), plus=sizes[0], minus=sizes[1], queries=oracle.asked - asked)
 
 
 def find_perturbation_within(
-    oracle: System, rng: np.random.Generator, attribute: str, base: Sequence[int] | Wholes, m: int
+    oracle: System, rng: np.random.Generator, attribute: str, base: Positions, m: int
 ) -> Perturbation:
-    """Algorithm 3 in a single attribute: `m` pairs of disjoint sets of values, apart and together.
-
-    As `pairs_within`. Raises `InvalidParameter` where no answers came.
-    """
+    """Algorithm 3 in a single attribute, by `pairs_within`. Raises `InvalidParameter` where no answers came."""
     return largest_sum(pairs_within(oracle, rng, attribute, base, m))
 
 
-def pairs_within(
-    oracle: System, rng: np.random.Generator, attribute: str, base: Sequence[int] | Wholes, m: int
-) -> Wholes:
+def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base: Positions, m: int) -> IntArray:
     """Answers (n₁, n₂, n₁ + n₂) for `m` pairs of disjoint sets of values of one attribute; shape (pairs, 3).
 
     No set is asked for twice, so all noises are independent. `base`: positions of values with answers above 0. Asks for
     fewer pairs where the values allow no more; leaves out those with an answer that is 0 or `MISSING`.
     """
-    base = chosen_values(oracle, attribute, base)
+    base = value_positions(oracle, attribute, base)
     if len(base) < 2:
         raise InvalidParameter(f"attribute {attribute!r}: {len(base)} answers above 0; at least 2 are needed")
     used: set[bytes] = set()
-    rows: list[Flags] = []
+    rows: list[BoolArray] = []
     for _ in range(50 * m):
         label = rng.integers(0, 3, len(base))
         sets = [label == 0, label == 1, label < 2]
@@ -141,25 +216,61 @@ def pairs_within(
     return np.asarray(answers[usable(answers).all(axis=1)])
 
 
-def largest_sum(answers: Wholes) -> Perturbation:
+def largest_sum(answers: IntArray) -> Perturbation:
     """The guess from answers (n₁, n₂, n₁ + n₂), a row a sub-population; shape (sub-populations, 3)."""
-    return _guess(answers[:, 0] + answers[:, 1] - answers[:, 2], 2, 1, queries=answers.size)
+    sums = answers[:, 0] + answers[:, 1] - answers[:, 2]
+    return Perturbation(sums=tuple(sums.tolist()), plus=2, minus=1, queries=answers.size)
 
 
-def _guess(sums: Wholes, plus: int, minus: int, *, queries: int) -> Perturbation:
-    """The guess from sums of so many noises each."""
-    if not len(sums):
-        raise InvalidParameter("no sub-population has answers above 0 for both values: take other values")
-    smallest, largest = int(sums.min()), int(sums.max())
-    # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
-    guess = max(-(smallest // (plus + minus)), -(-largest // (plus + minus)))
-    return Perturbation(
-        guess=guess,
-        smallest=smallest,
-        largest=largest,
-        sums=len(sums),
-        queries=queries,
-        plus=plus,
-        minus=minus,
-        seen=tuple(sums.tolist()),
-    )
+#: Share of systems whose noise is uniform; and scales of other noise laws, in units of the r in question.
+UNIFORM, SCALES = 0.8, (0.2, 0.3, 0.45, 0.65, 1.0)
+#: What a mean or a correlation of sums, in standard errors, and the Kolmogorov-Smirnov distance times √sums exceed
+#: about once in a thousand times where noises are independent and the law is right.
+LIMIT, DISTANCE_LIMIT = 3.3, 1.95
+FEW: Final = 20
+
+
+def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) -> float | None:
+    """The probability that noise lies within ±`guess` and no further, given sums of so many noises.
+
+    Noise is taken for uniform in four of five systems; in the others for normal or Laplace noise that is truncated at r
+    and rounded, of several scales: its largest values are so rare that sums may never show them. All r are equally
+    probable beforehand. None where the sums are not that: where their mean is not 0, or some of them are `outliers`, or
+    they hang on those asked just before, or the law that fits them best does not fit.
+    """
+    seen = np.array(sums)
+    if guess < 1 or np.any(outliers(seen)):
+        return None
+    # Of few sums the standard deviation may be anything: that of uniform noise is used where it is larger.
+    expected = math.sqrt((plus + minus) * guess * (guess + 1) / 3)
+    spread = max(float(seen.std()), 0.5 if len(seen) >= FEW else expected)
+    apart = [float(seen.mean()) * math.sqrt(len(seen)) / spread]
+    apart += [
+        float(seen[lag:] @ seen[:-lag]) / (spread**2 * math.sqrt(len(seen))) for lag in (1, 2, 3) if lag < len(seen)
+    ]
+    if max(map(abs, apart)) > LIMIT:
+        return None
+    steps = [0, 1, 2, 3, 4]
+    while steps[-1] < 3 * guess + 8:
+        steps.append(math.ceil(1.5 * steps[-1]))
+    widths = np.diff([*steps, 2 * steps[-1] - steps[-2]])
+    weights, places, laws = [], [], []
+    for step, width in zip(steps, widths.tolist(), strict=True):
+        r = guess + step
+        kinds = [(uniform(r), UNIFORM)]
+        for scale in SCALES:
+            share = (1 - UNIFORM) / 2 / len(SCALES)
+            kinds += [(truncated_normal(r, scale * guess), share), (truncated_laplace(r, scale * guess), share)]
+        for law, share in kinds:
+            low, p, _ = weighted_law(law, ((1, plus + minus),))
+            with np.errstate(divide="ignore"):
+                weights.append(float(np.log(p[seen - low]).sum()) + math.log(share * width))
+            places.append(r)
+            laws.append((low, p))
+    logs = np.array(weights)
+    low, p = laws[int(logs.argmax())]
+    below = np.searchsorted(np.sort(seen), low + np.arange(len(p)), side="right") / len(seen)
+    if float(np.max(np.abs(below - np.cumsum(p)))) > DISTANCE_LIMIT / math.sqrt(len(seen)):
+        return None
+    posterior = np.exp(logs - logs.max())
+    return float(posterior[np.array(places) == guess].sum() / posterior.sum())

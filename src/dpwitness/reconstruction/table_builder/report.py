@@ -1,266 +1,303 @@
-"""What an averaging attack found, as the values of its report: known without the truth, and compared with it.
+"""What averaging attacks found, as results of the command: known without the truth, and compared with it."""
 
-What averaging attacks recovered, as text and as plots.
-"""
-
-import io
 import math
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
-from dpwitness.files import write_atomically
-from dpwitness.reconstruction.table_builder.confidence import parameter_right
+from typing_extensions import override
+
+from dpwitness.reconstruction.report import Asked, Result, new_figure, report_text, write_figure
 from dpwitness.reconstruction.table_builder.histogram import Histogram
+from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw
 from dpwitness.reconstruction.table_builder.perturbation import Perturbation
-from dpwitness.reconstruction.table_builder.systems import NoiseLaw
-from dpwitness.reconstruction.table_builder.theory import expected_right_of, histogram_bound, perturbation_found
-from dpwitness.report.plots import plot_format
+from dpwitness.reconstruction.table_builder.systems import INDEPENDENT, Simulation
+from dpwitness.reconstruction.table_builder.theory import expected_right, histogram_bound, perturbation_found
 
 #: Noises × bound, beyond which the exact law is not computed: its transform would take gigabytes.
-LARGEST_LAW = 1 << 25
+LARGEST_LAW: Final = 1 << 25
+#: Of a table in the text.
+MAX_ROWS: Final = 12
 
 
-def found_histogram(found: Histogram) -> dict[str, Any]:
-    """What the attack knows: counts and how sure it is of each.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Which system was attacked, bundled or the user's, and how: what reports of both goals say of it.
 
-    `confidence` is null where no sums could differ, and where `failed_checks` says what contradicts the assumptions.
+    `data`: where the people, or the truth, are from. `stopped`: why the user's system gave no more answers, if so.
     """
-    sure = found.variance is not None and found.variance > 0 and not found.failed_checks
-    return {
-        "attribute": found.attribute,
-        "values": list(found.values),
-        "published": list(found.noisy),
-        "recovered": list(found.counts),
-        "confidence": list(found.confidence) if sure else None,
-        "probably_right": sum(found.confidence) if sure else None,
-        "base": list(found.base),
-        "base_partitions": sum(k for _, k in found.base_kinds),
-        "partitions": found.partitions,
-        "noise_variance": found.variance,
-        "workarounds": list(found.workarounds),
-        "failed_checks": list(found.failed_checks),
-        "queries": found.queries,
-    }
+
+    attack: str
+    data: str | None
+    system: Simulation | Asked
+    seed: int
+    seconds: float
+    stopped: str | None = None
+
+    def to_json(self, recover: str, found: dict[str, Any]) -> dict[str, Any]:
+        """Around what was found."""
+        system = self.system
+        described = asdict(system) | {"stopped": self.stopped} if isinstance(system, Asked) else system.to_json()
+        about = {"attack": self.attack, "recover": recover, "data": self.data, **described, "seed": self.seed}
+        return about | found | {"seconds": self.seconds}
+
+    def rows(self) -> Iterator[tuple[str, str | None]]:
+        """As the first rows of a text."""
+        system = self.system
+        if isinstance(system, Asked):
+            limits = {"budget": system.budget, "rate": system.rate}
+            yield "system", ", ".join([system.oracle, *(f"{k} {v:,}" for k, v in limits.items() if v is not None)])
+        else:
+            yield (
+                "system",
+                f"{system.system} noisy counts, {system.noise} noise within ±{system.perturbation}, "
+                f"counts of at most {system.suppressed} suppressed",
+            )
+        yield "stopped", self.stopped or None
+        yield "data", self.data or None
 
 
-def compared(true: Sequence[int], found: Histogram, suppression: int | None) -> dict[str, Any]:
-    """How many published and recovered counts are right; of the suppressed ones where it is known which these are."""
-    pairs = list(zip(true, found.counts, found.noisy, strict=True))
-    hidden = [(t, c) for t, c, shown in pairs if t > 0 and (t <= suppression if suppression is not None else not shown)]
-    return {
-        "true": list(true),
-        "right": sum(t == c for t, c, _ in pairs),
-        "right_as_published": sum(t == shown for t, _, shown in pairs),
-        "suppressed": len(hidden),
-        "suppressed_right": sum(t == c for t, c in hidden),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """How much of a histogram is right.
+
+    `suppressed`, `suppressed_right`: of counts that are shown as 0. `all_right_at_least`, `expected_right`: what the
+    theory says of such a run (see `theory_of`).
+    """
+
+    true: tuple[int, ...]
+    right: int
+    right_as_published: int
+    suppressed: int
+    suppressed_right: int
+    all_right_at_least: float | None
+    expected_right: float | None
+
+    @classmethod
+    def of(cls, true: Sequence[int], found: Histogram, suppression: int | None, law: NoiseLaw | None) -> "Truth":
+        """Compare a histogram with the true counts; with those of at most `suppression` hidden, where it is known."""
+        triples = list(zip(true, found.counts, found.noisy, strict=True))
+        hidden = [
+            (t, c) for t, c, shown in triples if t > 0 and (not shown if suppression is None else t <= suppression)
+        ]
+        at_least, expected = theory_of(law, found, true)
+        return cls(
+            true=tuple(true),
+            right=sum(t == c for t, c, _ in triples),
+            right_as_published=sum(t == shown for t, _, shown in triples),
+            suppressed=len(hidden),
+            suppressed_right=sum(t == c for t, c in hidden),
+            all_right_at_least=at_least,
+            expected_right=expected,
+        )
 
 
-def predicted(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> dict[str, Any]:
-    """What the theory says of such a run: null where the noise's law is not known, or a count has no sum at all.
+def theory_of(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> tuple[float | None, float | None]:
+    """The union bound for all counts, often 0, and how many are right on average by the exact law of such a run.
 
-    `all_right_at_least`: the union bound, often 0; `expected_right`: the exact expectation.
+    None where the noise's law is not known, or a count has no sum at all.
     """
     kinds = {*found.kinds, found.base_kinds}
     noises = max(sum(parts * k for parts, k in one) for one in kinds)
     if law is None or () in kinds or noises * 2 * law.bound > LARGEST_LAW:
-        return {"all_right_at_least": None, "expected_right": None}
+        return None, None
     fewest = min(kinds, key=lambda one: sum(k / parts for parts, k in one))
-    return {
-        "all_right_at_least": histogram_bound(law, fewest, len(true)),
-        "expected_right": expected_right_of(law, found.base_kinds, found.kinds, [t == 0 for t in true]),
-    }
+    expected = expected_right(law, found.base_kinds, found.kinds, [t == 0 for t in true])
+    return histogram_bound(law, fewest, len(true)), expected
 
 
-def found_parameter(found: Perturbation, law: NoiseLaw | None) -> dict[str, Any]:
-    """The guess for r, and how sure one may be of it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramResult(Result):
+    """`dpwitness attack table_builder`: what was recovered, how sure that is, and how right, where the truth is known.
 
-    `confidence`: the probability that it is right, as `parameter_right` has it; null where the sums are not those of
-    independent noise around 0. `larger_excluded`: with this probability uniform noise of a larger r would have shown.
-    `probability`: with which such an attack finds the r of the simulated `law`, null without one; `probability_a_sum`:
-    with which one sum gives it away, or without a law uniform noise of an r that is larger by 1.
+    `confidence` of the JSON is null where no sums could differ, and where `failed_checks` says what contradicts the
+    assumptions.
     """
-    shape = {"plus": found.plus, "minus": found.minus}
-    return {
-        "guess": found.guess,
-        "confidence": parameter_right(found.seen, found.guess, **shape),
-        "larger_excluded": perturbation_found(found.guess + 1, found.sums, **shape),
-        "right": None if law is None else found.guess == law.bound,
-        "smallest_sum": found.smallest,
-        "largest_sum": found.largest,
-        "sums": found.sums,
-        "answers_a_sum": found.plus + found.minus,
-        "probability_a_sum": perturbation_found(found.guess + 1 if law is None else law, 1, **shape),
-        "probability": None if law is None else perturbation_found(law, found.sums, **shape),
-    }
+
+    about: Setup
+    found: Histogram
+    truth: Truth | None
+
+    @override
+    def to_json(self) -> dict[str, Any]:
+        truth = {"right": None, "true": None} if self.truth is None else asdict(self.truth)
+        return self.about.to_json("histogram", self.found.to_json() | truth)
+
+    @override
+    def text(self) -> str:
+        found, truth, size = self.found, self.truth, len(self.found.values)
+        where = " and ".join(f"{name} = {' or '.join(map(str, chosen))}" for name, chosen in found.where.items())
+        of = f"{size} counts of {found.attribute!r}{f' (where {where})' if where else ''}"
+        if truth is None:
+            heading = f"RECOVERED: {of}{self._sureness()}"
+        else:
+            heading = (
+                f"RECOVERED: {truth.right} of {of} exactly; {truth.right_as_published} answers were right as published"
+            )
+        rows = [*self.about.rows()]
+        if truth is not None and truth.suppressed:
+            rows.append(("suppressed", f"{truth.suppressed_right} of {truth.suppressed} hidden counts recovered"))
+        if found.claims is not None:
+            right = f"{sum(found.claims):.2f} of {size} probably right, as the answers alone tell"
+            rows.append(("confidence", f"{right} (noise of variance {found.variance:.3g})"))
+        rows += [("no claim", text) for text in found.failed_checks]
+        if truth is not None and truth.expected_right is not None:
+            bound = truth.all_right_at_least
+            sure = f"; all with probability at least {bound:.4g}" if bound else ""
+            rows.append(("theory", f"{truth.expected_right:.2f} of {size} right on average{sure}"))
+        queries = (
+            f"{found.queries:,}: {found.partitions:,} two-partitions a value, "
+            f"{sum(k for _, k in found.base_kinds):,} once for the base set of {len(found.base)}"
+        )
+        rows += [("queries", queries), *(("workaround", text) for text in found.workarounds)]
+        label, last = rows[-1]  # below which the table stands
+        rows[-1] = (label, "\n".join([str(last), *self._table()]))
+        return report_text(heading, rows, seconds=self.about.seconds, seed=self.about.seed)
+
+    def _sureness(self) -> str:
+        if self.found.claims is None:
+            return "; the answers do not tell how right they are"
+        least = math.floor(min(self.found.claims) * 1e4) / 1e4
+        return f", each right with probability {least:.4f} or more"
+
+    def _table(self) -> Iterator[str]:
+        """Counts: wrong or doubtful ones first, where there are too many."""
+        found, size = self.found, len(self.found.values)
+        true = None if self.truth is None else self.truth.true
+        confidence: Sequence[float | None] = found.claims or [None] * size
+        wrong = set() if true is None else {i for i in range(size) if found.counts[i] != true[i]}
+        order = sorted(range(size), key=lambda i: (i not in wrong, (confidence[i] or 0) if true is None else 0, i))
+        shown = [i for i in order if i in wrong or found.counts[i] > 0][:MAX_ROWS]
+        if not shown:
+            return
+        last = "" if true is None else "  true"
+        yield f"  {found.attribute[:12]:>12}  published  recovered  probability{last}"
+        for i in sorted(shown):
+            sure = "" if confidence[i] is None else f"{confidence[i]:.4f}"
+            cells = f"  {found.values[i]!s:>12}  {found.noisy[i]:>9}  {found.counts[i]:>9}  {sure:>11}"
+            yield f"{cells}{'' if true is None else f'  {true[i]:>4}'}{'  wrong' if i in wrong else ''}"
+        if len(shown) < size:
+            yield f"  … {size - len(shown)} more with --json"
+
+    @override
+    def plot(self, path: str) -> None:
+        """Error of the published and of the recovered count, a point a value; without the truth their difference."""
+        found, truth = self.found, self.truth
+        figure, axes = new_figure(7.2, 3.6)
+        true = found.counts if truth is None else truth.true
+        for label, counts, marker, colour in (
+            ("published", found.noisy, "x", "C1"),
+            ("recovered", found.counts, "o", "C0"),
+        ):
+            errors = [count - people for count, people in zip(counts, true, strict=True)]
+            axes.plot(range(len(true)), errors, marker, ms=4, color=colour, label=label)
+        axes.axhline(0, color="black", lw=0.6)
+        right = "" if truth is None else f"{truth.right} of "
+        axes.set(
+            xlabel=f"value of {found.attribute}, in order",
+            ylabel="difference to the recovered count (people)" if truth is None else "error (people)",
+            title=f"{right}{len(found.values)} counts recovered with {found.queries:,} queries",
+        )
+        axes.legend()
+        write_figure(figure, path)
 
 
-ROWS = 12
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerturbationResult(Result):
+    """`dpwitness attack table_builder --recover perturbation`: the guess for r, and how sure one may be of it."""
 
+    about: Setup
+    found: Perturbation
+    law: NoiseLaw | None  # of the simulated system
 
-def _system(result: dict[str, Any]) -> str:
-    if "oracle" in result:
-        limits = [f"{name} {result[name]:,}" for name in ("budget", "rate") if result[name] is not None]
-        stopped = f"\n  stopped      {result['stopped']}" if result["stopped"] else ""
-        return ", ".join([str(result["oracle"]), *limits]) + stopped
-    return (
-        f"{result['system']} noisy counts, {result['noise']} noise within ±{result['perturbation']}, "
-        f"counts of at most {result['suppression']} suppressed"
-    )
+    @property
+    def _known(self) -> NoiseLaw | None:
+        """The law where the theory holds for the system."""
+        system = self.about.system
+        independent = isinstance(system, Simulation) and system.system in (*INDEPENDENT, "without-totals")
+        return self.law if independent else None
 
+    @property
+    def larger_excluded(self) -> float:
+        """The probability with which uniform noise of a larger r would have shown."""
+        return self._probability(self.found.guess + 1, len(self.found.sums))
 
-def histogram_text(result: dict[str, Any]) -> str:
-    """The report of `dpwitness attack table_builder`: what was recovered, how sure and how right it is."""
-    size = len(result["values"])
-    where = " and ".join(f"{name} = {' or '.join(map(str, chosen))}" for name, chosen in result["where"].items())
-    of = f"of {result['attribute']!r}{f' (where {where})' if where else ''}"
-    if result["right"] is None:
-        lines = [f"RECOVERED: {size} counts {of}{_sureness(result)}"]
-    else:
-        lines = [
-            f"RECOVERED: {result['right']} of {size} counts {of} exactly; {result['right_as_published']} answers were "
-            "right as published"
+    @property
+    def probability(self) -> float | None:
+        """With which such an attack finds the r of the simulated system (Proposition 2)."""
+        return None if self._known is None else self._probability(self._known, len(self.found.sums))
+
+    @property
+    def probability_a_sum(self) -> float:
+        """With which one sum gives it away; without a law uniform noise of an r that is larger by 1."""
+        return self._probability(self._known or self.found.guess + 1, 1)
+
+    def _probability(self, noise: NoiseLaw | int, sums: int) -> float:
+        return perturbation_found(noise, sums, plus=self.found.plus, minus=self.found.minus)
+
+    @override
+    def to_json(self) -> dict[str, Any]:
+        found = self.found
+        return self.about.to_json(
+            "perturbation",
+            {
+                "attribute": found.attribute,
+                "guess": found.guess,
+                "confidence": found.confidence,
+                "larger_excluded": self.larger_excluded,
+                "right": None if self.law is None else found.guess == self.law.bound,
+                "smallest_sum": min(found.sums),
+                "largest_sum": max(found.sums),
+                "sums": len(found.sums),
+                "answers_a_sum": found.plus + found.minus,
+                "probability_a_sum": self.probability_a_sum,
+                "probability": self.probability,
+                "queries": found.queries,
+            },
+        )
+
+    @override
+    def text(self) -> str:
+        found = self.found
+        verdict, sure, confidence = "", "none: the sums are not those of independent noise around 0", found.confidence
+        if self.law is not None:
+            verdict = " (right)" if found.guess == self.law.bound else f" (wrong: it is {self.law.bound})"
+        if confidence is not None:
+            sure = f"right with probability {confidence:.4g}"
+        theory = None
+        if self.probability is not None:
+            theory = f"right with probability {self.probability:.4g} (Proposition 2)"
+        larger = f"uniform noise of a larger r would have shown with probability {self.larger_excluded:.4g}"
+        rows = [
+            *self.about.rows(),
+            (
+                "sums",
+                f"{len(found.sums)} of {found.attribute!r}, of {found.plus + found.minus} answers each, "
+                f"from {min(found.sums)} to {max(found.sums)}",
+            ),
+            ("confidence", f"{sure}; {larger}"),
+            ("theory", theory),
+            ("queries", f"{found.queries:,}"),
         ]
-    lines.append(f"  system       {_system(result)}")
-    if result["data"]:
-        lines.append(f"  data         {result['data']}")
-    if result.get("suppressed"):
-        lines.append(f"  suppressed   {result['suppressed_right']} of {result['suppressed']} hidden counts recovered")
-    if result["probably_right"] is not None:
-        lines.append(
-            f"  confidence   {result['probably_right']:.2f} of {size} probably right, as the answers alone tell "
-            f"(noise of variance {result['noise_variance']:.3g})"
+        heading = f"FOUND: noise within ±{found.guess}{verdict}"
+        return report_text(heading, rows, seconds=self.about.seconds, seed=self.about.seed)
+
+    @override
+    def plot(self, path: str) -> None:
+        """The probability of Proposition 2 against the number of sums, with this attack's number marked."""
+        figure, axes = new_figure(6.4, 3.6)
+        found, single, system = self.found, self.probability_a_sum, self.about.system
+        last = max(len(found.sums), math.ceil(4.6 / max(single, 1e-9)))  # e^−4.6 = 0.01
+        sums = sorted({max(1, last * i // 200) for i in range(1, 201)})
+        label = "uniform noise of a larger r"
+        if isinstance(system, Simulation) and self.probability is not None:
+            label = f"{system.noise} noise within ±{system.perturbation}"
+        axes.plot(sums, [-math.expm1(m * math.log1p(-min(single, 1 - 1e-16))) for m in sums], label=label)
+        axes.axvline(len(found.sums), color="C1", ls="--", label=f"this attack: found {found.guess}")
+        axes.set(
+            xlabel=f"sums ({found.plus + found.minus} answers each)",
+            ylabel="probability that it shows",
+            ylim=(0, 1.03),
         )
-    lines += [f"  no claim     {text}" for text in result["failed_checks"]]
-    if result.get("expected_right") is not None:
-        bound = result["all_right_at_least"]
-        lines.append(
-            f"  theory       {result['expected_right']:.2f} of {size} right on average"
-            + (f"; all with probability at least {bound:.4g}" if bound else "")
-        )
-    lines.append(
-        f"  queries      {result['queries']:,}: {result['partitions']:,} two-partitions a value, "
-        f"{result['base_partitions']:,} once for the base set of {len(result['base'])}"
-    )
-    lines += [f"  workaround   {text}" for text in result["workarounds"]]
-    lines += _rows(result)
-    lines.append(f"  {result['seconds']:.1f} s; seed {result['seed']}")
-    return "\n".join(lines)
-
-
-def _sureness(result: dict[str, Any]) -> str:
-    if result["confidence"] is None:
-        return "; the answers do not tell how right they are"
-    least = math.floor(min(result["confidence"]) * 1e4) / 1e4
-    return f", each right with probability {least:.4f} or more"
-
-
-def _rows(result: dict[str, Any]) -> list[str]:
-    """A table of counts: wrong or doubtful ones first, where it is too long."""
-    size, true = len(result["values"]), result.get("true")
-    confidence = result["confidence"] or [None] * size
-    wrong = set() if true is None else {i for i in range(size) if result["recovered"][i] != true[i]}
-    order = sorted(range(size), key=lambda i: (i not in wrong, confidence[i] if true is None else 0, i))
-    shown = [i for i in order if i in wrong or result["recovered"][i] > 0][:ROWS]
-    if not shown:
-        return []
-    last = "  true" if true is not None else ""
-    lines = [f"  {result['attribute'][:12]:>12}  published  recovered  probability{last}"]
-    for i in sorted(shown):
-        sure = "" if confidence[i] is None else f"{confidence[i]:.4f}"
-        cells = f"  {result['values'][i]!s:>12}  {result['published'][i]:>9}  {result['recovered'][i]:>9}  {sure:>11}"
-        lines.append(f"{cells}{'' if true is None else f'  {true[i]:>4}'}{'  wrong' if i in wrong else ''}")
-    if len(shown) < size:
-        lines.append(f"  … {size - len(shown)} more with --json")
-    return lines
-
-
-def parameter_text(result: dict[str, Any]) -> str:
-    """The report of `dpwitness attack table_builder --recover perturbation`."""
-    verdict = ""
-    if result["right"] is not None:
-        verdict = " (right)" if result["right"] else f" (wrong: it is {result['perturbation']})"
-    lines = [f"FOUND: noise within ±{result['guess']}{verdict}", f"  system       {_system(result)}"]
-    if result["data"]:
-        lines.append(f"  data         {result['data']}")
-    lines += [
-        f"  sums         {result['sums']} of {result['attribute']!r}, of {result['answers_a_sum']} answers each, "
-        f"from {result['smallest_sum']} to {result['largest_sum']}",
-        f"  confidence   {_parameter_sureness(result)}; uniform noise of a larger r would have shown with probability "
-        f"{result['larger_excluded']:.4g}",
-    ]
-    if result["probability"] is not None:
-        lines.append(f"  theory       right with probability {result['probability']:.4g} (Proposition 2)")
-    lines += [f"  queries      {result['queries']:,}", f"  {result['seconds']:.1f} s; seed {result['seed']}"]
-    return "\n".join(lines)
-
-
-def _parameter_sureness(result: dict[str, Any]) -> str:
-    if result["confidence"] is None:
-        return "none: the sums are not those of independent noise around 0"
-    return f"right with probability {result['confidence']:.4g}"
-
-
-def defences_text(rows: list[dict[str, Any]]) -> str:
-    """The table of defences as Markdown, as `docs/attacks.md` has it."""
-    lines = [
-        "| Defence | The attack that answers it | Questions a value | Right as published "
-        "| Right by two-partitions | Right by the answer | Theory |",
-        "|---|---|---:|---:|---:|---:|---:|",
-    ]
-    for row in rows:
-        shares = ["refused" if row["two_partitions"] is None else f"{row['two_partitions']:.0%}", f"{row['right']:.1%}"]
-        theory = "" if row["predicted"] is None else f"{row['predicted']:.1%}"
-        lines.append(
-            f"| {row['defence']} | {row['answer']} ({row['source']}) | {row['questions']:,.0f} "
-            f"| {row['published']:.0%} | {shares[0]} | {shares[1]} | {theory} |"
-        )
-    return "\n".join(lines)
-
-
-def plot_histogram(result: dict[str, Any], path: str | Path) -> None:
-    """Error of the published and of the recovered count, a point a value; without the truth the difference of both."""
-    from matplotlib.figure import Figure  # 0.3 s
-
-    figure = Figure(figsize=(7.2, 3.6), layout="constrained")
-    axes = figure.add_subplot()
-    places = range(len(result["values"]))
-    true = result["true"] or result["recovered"]  # without the truth: how far the published counts are from these
-    for key, marker, colour in (("published", "x", "C1"), ("recovered", "o", "C0")):
-        errors = [found - count for found, count in zip(result[key], true, strict=True)]
-        axes.plot(places, errors, marker, ms=4, color=colour, label=key)
-    axes.axhline(0, color="black", lw=0.6)
-    right = "" if result["right"] is None else f"{result['right']} of "
-    axes.set(
-        xlabel=f"value of {result['attribute']}, in order",
-        ylabel="error (people)" if result["true"] else "difference to the recovered count (people)",
-        title=f"{right}{len(result['values'])} counts recovered with {result['queries']:,} queries",
-    )
-    axes.legend()
-    _save(figure, path)
-
-
-def plot_parameter(result: dict[str, Any], path: str | Path) -> None:
-    """The probability of Proposition 2 against the number of sums, for this r, with this attack's number marked."""
-    from matplotlib.figure import Figure  # 0.3 s
-
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    axes = figure.add_subplot()
-    single, known = result["probability_a_sum"], result["probability"] is not None
-    last = max(result["sums"], math.ceil(4.6 / max(single, 1e-9)))  # e^−4.6 = 0.01
-    sums = sorted({max(1, last * i // 200) for i in range(1, 201)})
-    label = f"{result['noise']} noise within ±{result['perturbation']}" if known else "uniform noise of a larger r"
-    axes.plot(sums, [-math.expm1(m * math.log1p(-min(single, 1 - 1e-16))) for m in sums], label=label)
-    axes.axvline(result["sums"], color="C1", ls="--", label=f"this attack: found {result['guess']}")
-    axes.set(
-        xlabel=f"sums ({result['answers_a_sum']} answers each)", ylabel="probability that it shows", ylim=(0, 1.03)
-    )
-    axes.legend()
-    _save(figure, path)
-
-
-def _save(figure: Any, path: str | Path) -> None:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=plot_format(path), dpi=150)
-    write_atomically(path, buffer.getvalue())
+        axes.legend()
+        write_figure(figure, path)

@@ -1,10 +1,8 @@
-"""How much an averaging attack asks: what it counts, and from how many partitions.
+"""How many questions a count takes, and where enough different ones come from.
 
-Questions in blocks, and what their answers add up to, count by count.
-
-Enough different questions for one count, from where the attribute itself allows too few: appendix C's workarounds.
-
-Asghar & Kaafar (2020), section 4.2.2 and appendix C. It sees nothing but answers.
+Asghar & Kaafar (2020), section 4.2.2, and appendix C for attributes that allow too few partitions of their own: those
+suppressed values that certainly have people are partitioned as well, then the values of other attributes within the
+counted set, then two attributes at once.
 """
 
 import math
@@ -14,22 +12,21 @@ from itertools import combinations
 from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import (
-    MOST_PARTITIONS,
-    Removed,
+    MAX_PARTITIONS,
+    AnsweredBlock,
+    Average,
     Sums,
-    chosen_values,
-    combined,
-    halves,
-    how_many,
+    average,
+    both_sides,
+    number_of_partitions,
     two_partitions,
-    usable,
+    value_positions,
 )
-from dpwitness.reconstruction.table_builder.confidence import Asked
-from dpwitness.reconstruction.table_builder.systems import MISSING, Block, System, Where
+from dpwitness.reconstruction.table_builder.systems import MISSING, Block, System
+from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Where
 
 #: Two-partitions for a noise of variance 1. The mean then has 0.14 people of standard error, and rounds wrong once in
 #: 2,400 times: what the paper's 200 two-partitions give at r = 2, variance 2.
@@ -87,12 +84,12 @@ class Plan:
         """How many two-partitions tell the variance, where `left` questions are left."""
         return int(min(PILOT, max(2, left / 8)))
 
-    def wanted(self, variance: float, values: int, left: float) -> int:
+    def partitions_for(self, variance: float, values: int, left: float) -> int:
         """Two-partitions for each of so many values against noise of that variance (people²).
 
         Raises `InvalidParameter` where the questions that are left do not suffice for one each.
         """
-        k = self.partitions or max(1, min(math.ceil(PER_VARIANCE * variance), MOST_PARTITIONS // 4))
+        k = self.partitions or max(1, min(math.ceil(PER_VARIANCE * variance), MAX_PARTITIONS // 4))
         if left < math.inf:
             each = 2 * values + (2 * self._factor(values) if self.base_partitions is None else 0)
             once = 0 if self.base_partitions is None else 2 * self.base_partitions
@@ -106,68 +103,84 @@ class Plan:
 
     def for_base(self, k: int, values: int) -> int:
         """Two-partitions of the base set, where each of so many values gets k."""
-        return self.base_partitions or min(math.ceil(self._factor(values) * k), MOST_PARTITIONS)
+        return self.base_partitions or min(math.ceil(self._factor(values) * k), MAX_PARTITIONS)
 
     def _factor(self, values: int) -> float:
         return BASE_FACTOR if values > 1 else 1.0
 
 
-Flags = NDArray[np.bool_]
-Wholes = NDArray[np.int64]
 #: Called after each share of the questions with the share that is done.
-Progress = Callable[[float], None]
+Progress: TypeAlias = Callable[[float], None]
 #: Flags of selections that are held at once; more questions are asked in turns.
-MOST_FLAGS = 1 << 25
+MAX_FLAGS = 1 << 25
 #: Bytes of selections that are kept of each count, for the checks that are made of single answers.
-MOST_KEPT = 1 << 20
+MAX_KEPT: Final = 1 << 20
 
 
 @dataclass(slots=True)
-class Tally:
-    """Of one count: the sums so far, how many questions they took, and what they showed."""
+class SetCount:
+    """The count of a set of values, by their positions: the sums so far, and how many questions they took.
 
+    `shown`: which values of other attributes have answers above 0 within it; `asked`: single answers, for the checks
+    that are made of these, up to `MAX_KEPT`.
+    """
+
+    values: IntArray
     sums: list[Sums] = field(default_factory=list)
     queries: int = 0
-    shown: dict[str, Flags] = field(default_factory=dict)  # which values of other attributes have answers above 0
-    asked: list[Asked] = field(default_factory=list)  # the partitions themselves, up to `MOST_KEPT`
+    shown: dict[str, BoolArray] = field(default_factory=dict)
+    asked: list[AnsweredBlock] = field(default_factory=list)
 
     def missing(self, k: int) -> int:
         """How many two-partitions are missing to `k`; those into more parts count for less."""
         return k - int(sum(2 * len(one.totals) / one.parts for one in self.sums))
 
-    def add(self, answers: Wholes) -> None:
+    def add(self, answers: IntArray) -> None:
         """Answers of partitions, shape (parts, partitions)."""
         self.sums.append(Sums.of(answers))
+        self.queries += answers.size
 
-    def keep(self, block: Block, answers: Wholes) -> None:
-        """Keep two-partitions and their answers, shape (2·partitions,), as of `halves`; both sides or none."""
+    def add_block(self, block: Block, answers: IntArray) -> None:
+        """Two-partitions, as of `both_sides`, and their answers; of each both sides are kept, or none."""
+        self.add(answers.reshape(2, -1))
         half, width = len(answers) // 2, -(-block.selections.shape[1] // 8)
-        left = MOST_KEPT - sum(one.bits.nbytes for one in self.asked)
+        left = MAX_KEPT - sum(one.bits.nbytes for one in self.asked)
         rows = np.arange(min(half, left // (2 * width)))
         rows = np.concatenate([rows, rows + half])
-        bits = np.packbits(block.selections[rows], axis=1)
         self.asked.append(
-            Asked(
+            AnsweredBlock(
                 attribute=block.attribute,
                 where=block.where,
-                bits=bits,
+                bits=np.packbits(block.selections[rows], axis=1),
                 width=block.selections.shape[1],
                 answers=answers[rows],
             )
         )
 
+    @property
+    def has_sums(self) -> bool:
+        """Whether there is a partition of which all answers are usable."""
+        return any(len(one.totals) for one in self.sums)
+
+    def average(self) -> Average:
+        """The average of the sums; without `information` where there is none."""
+        none = Average(mean=0.0, count=0, queries=self.queries, kinds=(), information=0.0, squares=0.0, freedom=0)
+        return replace(average(self.sums, self.queries) if self.has_sums else none, asked=tuple(self.asked))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Within:
-    """Values of an attribute to be partitioned within a sub-population, and the others, which stay on one side."""
+class Partitions:
+    """Two-partitions to be asked for (see `both_sides`), within a sub-population, and for which count."""
 
+    count: SetCount
     attribute: str
-    base: Wholes
-    beside: Wholes
+    base: IntArray
+    sides: BoolArray
+    beside: IntArray
     where: Where
 
 
-def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[Flags]:
+def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[BoolArray]:
     """For each attribute and sub-population: which of its values have answers above 0."""
     blocks = [
         Block(attribute=name, selections=np.eye(len(oracle.values(name)), dtype=np.bool_), where=where)
@@ -176,46 +189,35 @@ def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[Fl
     return [answers > 0 for answers in oracle.ask_all(blocks)]
 
 
-def ask_partitions(oracle: System, plans: Sequence[tuple[Tally, Within, Flags]], progress: Progress) -> None:
-    """Ask for two-partitions (see `halves`) and add them to their tallies, in as few turns as memory allows."""
-    turns = [turn for plan in plans for turn in _turns(oracle, *plan)]
-    batch: list[tuple[Tally, Block]] = []
+def ask_partitions(oracle: System, wanted: Sequence[Partitions], progress: Progress) -> None:
+    """Ask for two-partitions and add them to their counts, in as few turns as memory allows."""
+    turns = [turn for one in wanted for turn in _turns(oracle, one)]
+    batch: list[tuple[SetCount, Block]] = []
     size = 0
-    for i, (tally, within, sides) in enumerate(turns):
-        rows = halves(len(oracle.values(within.attribute)), within.base, sides, within.beside)
-        batch.append((tally, Block(attribute=within.attribute, selections=rows, where=within.where)))
+    for i, turn in enumerate(turns):
+        rows = both_sides(len(oracle.values(turn.attribute)), turn.base, turn.sides, turn.beside)
+        batch.append((turn.count, Block(attribute=turn.attribute, selections=rows, where=turn.where)))
         size += rows.size
-        if size >= MOST_FLAGS or i == len(turns) - 1:
-            for (owner, block), answers in zip(batch, oracle.ask_all([block for _, block in batch]), strict=True):
-                owner.add(answers.reshape(2, -1))
-                owner.keep(block, answers)
-                owner.queries += len(answers)
+        if size >= MAX_FLAGS or i == len(turns) - 1:
+            for (count, block), answers in zip(batch, oracle.ask_all([block for _, block in batch]), strict=True):
+                count.add_block(block, answers)
             batch, size = [], 0
             progress((i + 1) / len(turns))
 
 
-def _turns(oracle: System, tally: Tally, within: Within, sides: Flags) -> Iterator[tuple[Tally, Within, Flags]]:
+def _turns(oracle: System, wanted: Partitions) -> Iterator[Partitions]:
     """The same partitions in portions of which each fits into memory."""
-    portion = max(1, MOST_FLAGS // (2 * len(oracle.values(within.attribute))))
-    for start in range(0, len(sides), portion):
-        yield tally, within, sides[start : start + portion]
+    portion = max(1, MAX_FLAGS // (2 * len(oracle.values(wanted.attribute))))
+    for start in range(0, len(wanted.sides), portion):
+        yield replace(wanted, sides=wanted.sides[start : start + portion])
 
 
-#: Two-partitions to be asked for, and whose they are.
-Asking: TypeAlias = tuple[Tally, Within, Flags]
 #: Suppressed values that are tried whether they have people, and values of an attribute that is partitioned.
-MOST_TRIED, MOST_VALUES = 64, 1024
-SUPPRESSED = "suppressed values that have people were partitioned too (appendix C)"
-OTHERS = "other attributes were partitioned too (appendix C)"
-CROSSED = "two attributes were partitioned at once, four answers each (appendix C twice)"
-WHOLE = "what no partition reaches was taken as published"
-
-
-def _removed(tally: Tally) -> Removed:
-    """The average of a tally's sums; without `information` where it has none."""
-    if any(len(one.totals) for one in tally.sums):
-        return combined(tally.sums, tally.queries)
-    return Removed(mean=0.0, count=0, queries=tally.queries, kinds=(), information=0.0, squares=0.0, freedom=0)
+MAX_TRIED, MAX_VALUES = 64, 1024
+SUPPRESSED: Final = "suppressed values that have people were partitioned too (appendix C)"
+OTHERS: Final = "other attributes were partitioned too (appendix C)"
+CROSSED: Final = "two attributes were partitioned at once, four answers each (appendix C twice)"
+WHOLE: Final = "what no partition reaches was taken as published"
 
 
 def _silent(share: float) -> None:
@@ -235,7 +237,7 @@ class Supply:
 
     Attributes
     ----------
-    sure
+    not_empty
         Which values certainly have people although their answers are 0; shape (values,).
     """
 
@@ -244,18 +246,19 @@ class Supply:
         oracle: System,
         rng: np.random.Generator,
         attribute: str,
-        noisy: Wholes,
+        noisy: IntArray,
         plan: Plan | None = None,
         where: Where | None = None,
     ) -> None:
-        self._used: dict[str, dict[str, None]] = {}
-        self.sure = np.zeros(len(noisy), np.bool_)
+        self._workarounds: dict[str, dict[str, None]] = {}
+        self.not_empty = np.zeros(len(noisy), np.bool_)
         self._oracle, self._rng, self._attribute, self._noisy = oracle, rng, attribute, noisy
         self._where = dict(where or {})
-        fixed = {attribute, *self._where}
-        self._others = [
-            name for name in oracle.attributes if name not in fixed and 2 <= len(oracle.values(name)) <= MOST_VALUES
-        ]
+        self._sizes = {  # of other attributes that may be partitioned
+            name: size
+            for name in oracle.attributes
+            if name not in {attribute, *self._where} and 2 <= (size := len(oracle.values(name))) <= MAX_VALUES
+        }
         self._tried, plan = False, plan or Plan()
         self._seed = int(rng.integers(1 << 63)) if plan.same_partitions else None
         self._limit = math.inf if plan.questions is None else plan.questions + oracle.asked - len(noisy)
@@ -265,24 +268,24 @@ class Supply:
         """How many questions may still be asked."""
         return self._limit - self._oracle.asked
 
-    def overhead(self, base: Wholes, k: int) -> int:
+    def overhead(self, base: IntArray, k: int) -> int:
         """Questions of a count beside its partitions: which values of other attributes have answers above 0."""
-        enough = how_many(int(np.count_nonzero(self._noisy[base])) - 1) >= k
-        return 0 if enough else sum(len(self._oracle.values(name)) for name in self._others)
+        enough = number_of_partitions(int(np.count_nonzero(self._noisy[base])) - 1) >= k
+        return 0 if enough else sum(self._sizes.values())
 
     @property
     def workarounds(self) -> tuple[str, ...]:
         """What had to be done beside partitioning the attribute's values, in words."""
-        return tuple(f"{text}: {', '.join(names)}" if names else text for text, names in self._used.items())
+        return tuple(f"{text}: {', '.join(names)}" if names else text for text, names in self._workarounds.items())
 
-    def base(self, given: int | tuple[int, ...], k: int) -> Wholes:
+    def base(self, given: int | tuple[int, ...], k: int) -> IntArray:
         """Positions of a base set: those given, or at most so many of the largest answers.
 
         Where without one of them fewer than `k` two-partitions are left, values join that are suppressed but certainly
         have people. Raises `InvalidParameter` for given ones without an answer above 0, and where there is none.
         """
         if isinstance(given, tuple):
-            chosen = chosen_values(self._oracle, self._attribute, given)
+            chosen = value_positions(self._oracle, self._attribute, given)
             if not len(chosen) or np.any(self._noisy[chosen] == 0):
                 raise InvalidParameter(
                     f"attribute {self._attribute!r}: {np.count_nonzero(self._noisy[chosen])} of the {len(chosen)} base "
@@ -293,162 +296,151 @@ class Supply:
         shown = order[: np.count_nonzero(self._noisy)][:given]
         if not len(shown):
             raise InvalidParameter(f"attribute {self._attribute!r}: no answer is above 0, so nothing can be averaged")
-        if how_many(len(shown) - 1) < k and len(shown) < given:
+        if number_of_partitions(len(shown) - 1) < k and len(shown) < given:
             self._certify()
-        return np.sort(np.concatenate([shown, np.flatnonzero(self.sure)]))
+        return np.sort(np.concatenate([shown, np.flatnonzero(self.not_empty)]))
 
     def _certify(self) -> None:
-        """Find suppressed values that have people: beside a helper, they change its answer (appendix C, section 9)."""
+        """Find suppressed values that have people: beside a helper, they change its answer (appendix C, section 9).
+
+        Under uniform noise a value with people is missed with probability up to 1/(2r+1) by each of the helpers.
+        """
         helpers = np.argsort(-self._noisy, kind="stable")[: min(2, np.count_nonzero(self._noisy))]
-        tried = np.flatnonzero(self._noisy == 0)[:MOST_TRIED]
+        tried = np.flatnonzero(self._noisy == 0)[:MAX_TRIED]
         if self._tried or not len(tried) or len(helpers) * len(tried) > self.left / 4:
             return
         self._tried = True
-        selections = np.zeros((len(helpers) * len(tried), len(self._noisy)), np.bool_)
-        for i, helper in enumerate(helpers):
-            rows = np.arange(i * len(tried), (i + 1) * len(tried))
-            selections[rows, tried] = True
-            selections[rows, helper] = True
-        answers = self._oracle.ask(self._attribute, selections, self._where).reshape(len(helpers), -1)
-        self.sure[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING), axis=0)
+        selections = np.zeros((len(helpers), len(tried), len(self._noisy)), np.bool_)
+        for rows, helper in zip(selections, helpers, strict=True):
+            rows[np.arange(len(tried)), tried] = True
+            rows[:, helper] = True
+        answers = self._oracle.ask(self._attribute, selections.reshape(-1, len(self._noisy)), self._where)
+        answers = answers.reshape(len(helpers), -1)
+        self.not_empty[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING), axis=0)
 
     def count(
-        self, sets: Sequence[Wholes], k: int, progress: Progress | None = None, *, again: Sequence[Wholes] = ()
-    ) -> list[Removed]:
+        self, sets: Sequence[IntArray], k: int, progress: Progress = _silent, *, again: Sequence[IntArray] = ()
+    ) -> list[Average]:
         """Count the people with a value of each set (positions), by about `k` two-partitions or what is worth as much.
 
         A set of which no answer is above 0, or came, has no `information`. `again`: sets that are counted by another
         attribute as well, to compare, where there is one and no limit on questions; these come last, or not at all.
         """
-        tallies, checks = [Tally() for _ in sets], [Tally() for _ in again]
-        self._own(tallies, sets, k, progress or _silent, self._again(checks, again, k))
-        for more in (self._partition_others, self._cross) if self.left == math.inf else (self._partition_others,):
-            short = [i for i, tally in enumerate(tallies) if tally.missing(k) > 0]
-            if short:
-                more([tallies[i] for i in short], [sets[i] for i in short], k)
-        for tally, values in zip(tallies, sets, strict=True):
-            if not any(len(one.totals) for one in tally.sums):
-                self._take_whole(tally, values)
-        tallies += [tally for tally in checks if tally.sums]
-        return [replace(_removed(tally), asked=tuple(tally.asked)) for tally in tallies]
+        counts, checks = [SetCount(values) for values in sets], [SetCount(values) for values in again]
+        compared = [self._by_largest_other(check, k) for check in checks if self._sizes and self.left == math.inf]
+        own = [one for count in counts if (one := self._by_own_values(count, k))]
+        ask_partitions(self._oracle, [*compared, *own], progress)
+        for workaround in (self._by_others, self._by_pairs) if self.left == math.inf else (self._by_others,):
+            if short := [count for count in counts if count.missing(k) > 0]:
+                workaround(short, k)
+        for count in counts:
+            if not count.has_sums:
+                self._take_whole(count)
+        return [count.average() for count in (*counts, *(check for check in checks if check.sums))]
 
-    def _again(self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int) -> list[Asking]:
+    def _by_largest_other(self, count: SetCount, k: int) -> Partitions:
         """Partitions of the other attribute with the most values: in the same round of questions as all others."""
-        sizes = {name: len(self._oracle.values(name)) for name in self._others}
-        if not sizes or self.left < math.inf:
-            return []
-        name = max(sizes, key=lambda name: sizes[name])
-        base = np.arange(sizes[name])
-        withins = [Within(attribute=name, base=base, beside=base[:0], where=self._within(values)) for values in sets]
-        sides = [two_partitions(self._rng, len(base), min(k, PILOT)) for _ in sets]
-        return list(zip(tallies, withins, sides, strict=True))
+        name = max(self._sizes, key=lambda name: self._sizes[name])
+        base = np.arange(self._sizes[name])
+        sides = two_partitions(self._rng, len(base), min(k, PILOT))
+        where = self._within(count.values)
+        return Partitions(count=count, attribute=name, base=base, sides=sides, beside=base[:0], where=where)
 
-    def _own(
-        self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int, progress: Progress, more: list[Asking]
-    ) -> None:
-        """Partition the attribute's own values (section 4.2.2), and ask what else there is."""
-        plans = list(more)
-        for tally, values in zip(tallies, sets, strict=True):
-            shown = values[self._noisy[values] > 0]
-            extra = values[self.sure[values]]
-            if how_many(len(shown)) >= k or not len(extra):
-                extra = extra[:0]
-            beside = np.setdiff1d(values, np.concatenate([shown, extra]))
-            rng = self._rng if self._seed is None else np.random.default_rng(self._seed)
-            if len(shown) >= 2:
-                base, sides = np.append(shown, extra), two_partitions(rng, len(shown), k, len(extra))
-            elif len(extra) + len(shown) >= 2:  # either side may turn out to be suppressed, and is left out then
-                base, sides = np.append(extra, shown), two_partitions(rng, len(extra) + len(shown), 2 * k)
-            else:
-                continue
-            if len(extra):
-                self._used.setdefault(SUPPRESSED, {})
-            within = Within(attribute=self._attribute, base=base, beside=beside, where=self._where)
-            plans.append((tally, within, sides))
-        ask_partitions(self._oracle, plans, progress)
+    def _by_own_values(self, count: SetCount, k: int) -> Partitions | None:
+        """Partitions of the attribute's own values (section 4.2.2); None where there are too few."""
+        shown = count.values[self._noisy[count.values] > 0]
+        extra = count.values[self.not_empty[count.values]]
+        if number_of_partitions(len(shown)) >= k or not len(extra):
+            extra = extra[:0]
+        beside = np.setdiff1d(count.values, np.concatenate([shown, extra]))
+        rng = self._rng if self._seed is None else np.random.default_rng(self._seed)
+        if len(shown) >= 2:
+            base, sides = np.append(shown, extra), two_partitions(rng, len(shown), k, len(extra))
+        elif len(extra) + len(shown) >= 2:  # either side may turn out to be suppressed, and is left out then
+            base, sides = np.append(extra, shown), two_partitions(rng, len(extra) + len(shown), 2 * k)
+        else:
+            return None
+        if len(extra):
+            self._workarounds.setdefault(SUPPRESSED, {})
+        return Partitions(
+            count=count, attribute=self._attribute, base=base, sides=sides, beside=beside, where=self._where
+        )
 
-    def _partition_others(self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int) -> None:
+    def _by_others(self, counts: Sequence[SetCount], k: int) -> None:
         """Partition the values of other attributes within the set (appendix C, second workaround)."""
-        names = sorted(self._others, key=lambda name: len(self._oracle.values(name)))
-        while names and len(sets) * sum(len(self._oracle.values(name)) for name in names) > self.left / 2:
+        names = sorted(self._sizes, key=lambda name: self._sizes[name])
+        while names and len(counts) * sum(self._sizes[name] for name in names) > self.left / 2:
             names.pop()
-        wheres = [self._within(values) for values in sets]
-        shown = shown_values(self._oracle, [(name, where) for where in wheres for name in names])
-        most = self.left / (2 * len(sets))
-        plans = []
-        for i, (tally, where) in enumerate(zip(tallies, wheres, strict=True)):
-            tally.queries += sum(len(self._oracle.values(name)) for name in names)
-            missing = int(min(tally.missing(k), most))
-            tally.shown = {name: shown[i * len(names) + j] for j, name in enumerate(names)}
-            for name, flags in sorted(tally.shown.items(), key=lambda item: -np.count_nonzero(item[1])):
+        wheres = [self._within(count.values) for count in counts]
+        shown = iter(shown_values(self._oracle, [(name, where) for where in wheres for name in names]))
+        most = self.left / (2 * len(counts))
+        wanted = []
+        for count, where in zip(counts, wheres, strict=True):
+            count.queries += sum(self._sizes[name] for name in names)
+            missing = int(min(count.missing(k), most))
+            count.shown = {name: next(shown) for name in names}
+            for name, flags in sorted(count.shown.items(), key=lambda item: -np.count_nonzero(item[1])):
                 base, beside = np.flatnonzero(flags), np.flatnonzero(~flags)
                 if missing <= 0 or len(base) < 2:
                     break
-                within = Within(attribute=name, base=base, beside=beside, where=where)
                 sides = two_partitions(self._rng, len(base), missing)
-                plans.append((tally, within, sides))
                 missing -= len(sides)
-                self._used.setdefault(OTHERS, {})[name] = None
-        ask_partitions(self._oracle, plans, _silent)
+                wanted.append(
+                    Partitions(count=count, attribute=name, base=base, sides=sides, beside=beside, where=where)
+                )
+                self._workarounds.setdefault(OTHERS, {})[name] = None
+        ask_partitions(self._oracle, wanted, _silent)
 
-    def _cross(self, tallies: Sequence[Tally], sets: Sequence[Wholes], k: int) -> None:
+    def _by_pairs(self, counts: Sequence[SetCount], k: int) -> None:
         """Partition two attributes at once: the people of a set fall into four parts."""
-        for tally, values in zip(tallies, sets, strict=True):
-            missing = tally.missing(k)
-            places: list[tuple[str, Where]] = []
-            for name, first, second in self._pairs(tally, values, missing):
-                rest = self._where if name == self._attribute else self._within(values)
-                places += [(name, {**rest, **first}), (name, {**rest, **second})]
-            shown = shown_values(self._oracle, places)
-            tally.queries += sum(len(flags) for flags in shown)
+        for count in counts:
+            missing = count.missing(k)
+            pairs = list(self._pairs(count, missing))
+            shown = shown_values(self._oracle, [(name, where) for name, *both in pairs for where in both])
+            count.queries += sum(len(flags) for flags in shown)
             blocks: list[Block] = []
-            for i in range(0, len(places), 2):
-                name, both = places[i][0], shown[i] & shown[i + 1]
-                counted = np.isin(np.arange(len(both)), values) | (name != self._attribute)
-                base = np.flatnonzero(both & counted)
+            for (name, first, second), one, other in zip(pairs, shown[::2], shown[1::2], strict=True):
+                counted = np.isin(np.arange(len(one)), count.values) | (name != self._attribute)
+                base = np.flatnonzero(one & other & counted)
                 if missing <= 0 or len(base) < 2:
                     continue
                 sides = two_partitions(self._rng, len(base), 2 * missing)
-                rows = halves(len(both), base, sides, np.flatnonzero(~both & counted))
-                blocks += [Block(attribute=name, selections=rows, where=places[i + j][1]) for j in (0, 1)]
+                rows = both_sides(len(one), base, sides, np.flatnonzero(~(one & other) & counted))
+                blocks += [Block(attribute=name, selections=rows, where=where) for where in (first, second)]
                 missing -= len(sides) // 2
-            answers = self._oracle.ask_all(blocks)
-            for one, other in zip(answers[::2], answers[1::2], strict=True):
-                tally.add(np.vstack([one.reshape(2, -1), other.reshape(2, -1)]))
-                tally.queries += 2 * len(one)
-                self._used.setdefault(CROSSED, {})
+                self._workarounds.setdefault(CROSSED, {})
+            answers = [some.reshape(2, -1) for some in self._oracle.ask_all(blocks)]
+            for both in zip(answers[::2], answers[1::2], strict=True):
+                count.add(np.vstack(both))
 
-    def _pairs(self, tally: Tally, values: Wholes, missing: int) -> Iterator[tuple[str, Where, Where]]:
-        """An attribute to be partitioned and two halves by another one, until these are surely enough."""
-        sizes = {name: int(np.count_nonzero(flags)) for name, flags in tally.shown.items()}
-        sizes[self._attribute] = int(np.count_nonzero(self._noisy[values]))
-        usable = [name for name, size in sizes.items() if size >= 2]
-        usable.sort(key=lambda name: (name != self._attribute, -sizes[name]))
+    def _pairs(self, count: SetCount, missing: int) -> Iterator[tuple[str, Where, Where]]:
+        """An attribute to be partitioned and two halves by another one, until these surely make up what is missing."""
+        sizes = {name: int(np.count_nonzero(flags)) for name, flags in count.shown.items()}
+        sizes[self._attribute] = int(np.count_nonzero(self._noisy[count.values]))
+        several = [name for name, size in sizes.items() if size >= 2]
+        several.sort(key=lambda name: (name != self._attribute, -sizes[name]))
         left = 1.5 * missing
-        for parted, halved in combinations(usable, 2):  # the other way round the four parts are the same
+        for parted, halved in combinations(several, 2):  # the other way round the four parts are the same
             if left <= 0:
                 return
-            known, shown = self._oracle.values(halved), tally.shown[halved]
-            worth = how_many(min(sizes[parted], 20)) / 2
+            known, shown = self._oracle.values(halved), count.shown[halved]
+            rest = self._where if parted == self._attribute else self._within(count.values)
+            worth = number_of_partitions(min(sizes[parted], 20)) / 2
             for side in two_partitions(self._rng, sizes[halved], max(1, math.ceil(left / worth))):
-                first = np.flatnonzero(shown)[side]
+                first = np.isin(np.arange(len(known)), np.flatnonzero(shown)[side])
                 left -= worth
-                yield (
-                    parted,
-                    {halved: tuple(known[i] for i in first)},
-                    {halved: tuple(known[i] for i in np.setdiff1d(np.arange(len(known)), first))},
-                )
+                one, other = (tuple(known[i] for i in np.flatnonzero(half)) for half in (first, ~first))
+                yield parted, {**rest, halved: one}, {**rest, halved: other}
 
-    def _take_whole(self, tally: Tally, values: Wholes) -> None:
+    def _take_whole(self, count: SetCount) -> None:
         """The published answer itself, where nothing can be partitioned."""
         row = np.zeros((1, len(self._noisy)), np.bool_)
-        row[0, values] = True
+        row[0, count.values] = True
         answer = self._oracle.ask(self._attribute, row, self._where)
-        tally.queries += 1
-        if usable(answer).all():
-            tally.add(answer[None])
-            self._used.setdefault(WHOLE, {})
+        count.add(answer[None])
+        if count.has_sums:
+            self._workarounds.setdefault(WHOLE, {})
 
-    def _within(self, values: Wholes) -> Where:
+    def _within(self, values: IntArray) -> Where:
         known = self._oracle.values(self._attribute)
         return {**self._where, self._attribute: tuple(known[i] for i in values)}

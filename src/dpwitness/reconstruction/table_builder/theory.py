@@ -3,29 +3,18 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.systems import NoiseLaw, uniform
-
-MOST_PARTITIONS = 1 << 22
-#: Numbers of partitions by how many parts they have, ((2, 200),); a number alone is one of two-partitions.
-Kinds: TypeAlias = tuple[tuple[int, int], ...]
-
-
-def _law(noise: NoiseLaw | int) -> NoiseLaw:
-    return uniform(noise) if isinstance(noise, int | np.integer) else noise
-
-
-def _probability(wanted: float) -> None:
-    if not 0 < wanted < 1:
-        raise InvalidParameter(f"probability={wanted!r} must lie between 0 and 1")
+from dpwitness.reconstruction.table_builder.averaging import Kinds
+from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, as_law
+from dpwitness.reconstruction.table_builder.tables import FloatArray
 
 
 def _kinds(k: int | Kinds) -> Kinds:
+    """Of a number alone: so many two-partitions."""
     kinds = k if isinstance(k, tuple) else ((2, k),)
     if not all(number >= 1 for _, number in kinds):
         raise InvalidParameter(f"partitions={k!r} must be at least 1")
@@ -56,33 +45,15 @@ def perturbation_found(noise: NoiseLaw | int, m: int, *, plus: int = 2, minus: i
     """
     if m < 0:
         raise InvalidParameter(f"m={m!r} must not be negative")
-    return float(-np.expm1(m * np.log1p(-min(_extreme(_law(noise), plus, minus), 1 - 1e-16))))
+    return float(-np.expm1(m * np.log1p(-min(_extreme(as_law(noise), plus, minus), 1 - 1e-16))))
 
 
-def sub_populations_needed(noise: NoiseLaw | int, probability: float) -> int:
-    """The smallest `m` with which Algorithm 3 succeeds with the wanted probability."""
-    _probability(probability)
-    extreme = _extreme(_law(noise), 2, 1)
-    if not extreme > 0:
-        raise InvalidParameter("this noise takes its largest value so rarely that no sum gives it away")
-    return math.ceil(math.log1p(-probability) / math.log1p(-min(extreme, 1 - 1e-16)))
-
-
-def chebyshev_bound(noise: NoiseLaw | int, k: int) -> float:
-    """Inequality (4): a lower bound on the probability that `k` two-partitions give the right count; 0.0 if vacuous.
-
-    For uniform noise within ±r it is 1 − 8r(r+1)/(3k).
-    """
-    _kinds(k)
-    return max(0.0, 1 - 8 * _law(noise).variance / k)
-
-
-def weighted_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, NDArray[np.float64], int]:
+def weighted_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, FloatArray, int]:
     """The law of the error of Algorithm 4's mean: smallest value, probabilities from there on, and what divides both.
 
-    Sums of p parts count for 1/p of their value, as in `dpwitness.reconstruction.table_builder.averaging.combined`.
+    Sums of p parts count for 1/p of their value, as in `dpwitness.reconstruction.table_builder.averaging.average`.
     """
-    kinds, law = _kinds(k), _law(noise)
+    kinds, law = _kinds(k), as_law(noise)
     common = math.lcm(*(parts for parts, _ in kinds))
     low, high = law.support[0], law.support[-1]
     length = sum(common * number for _, number in kinds) * (high - low) + 1
@@ -109,7 +80,7 @@ def noise_removed(noise: NoiseLaw | int, k: int | Kinds, *, ties: Literal["wrong
     return min(right + share * float(law[np.abs(twice) == divisor].sum()), 1.0)
 
 
-def rounded_error_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, NDArray[np.float64]]:
+def rounded_error_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, FloatArray]:
     """The law of Algorithm 4's error in people: the smallest error, and the probability of each from there on.
 
     Of a mean between two counts the upper one is taken, as `averaging.nearest` does.
@@ -120,22 +91,17 @@ def rounded_error_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, NDArr
 
 
 def expected_right(
-    noise: NoiseLaw | int, k: int | Kinds, base_partitions: int | Kinds, values: int, empty: int
+    noise: NoiseLaw | int, base: int | Kinds, kinds: Sequence[int | Kinds], empty: Sequence[bool]
 ) -> float:
-    """How many of `values` counts, `empty` of them 0, the histogram attack gets right on average (section 4.2.2).
+    """How many counts the histogram attack gets right on average (section 4.2.2).
 
-    Each is the difference of two noise removals; those below 0 are cut off, so that an empty value is right as often as
-    its difference is not positive. Taken as independent of the base set's removal, with which empty values share some
-    noise.
+    `base`, `kinds`: of which partitions the base set and each count are made; `empty`: whether nobody has the value.
+    Each count is the difference of two noise removals; those below 0 are cut off, so that an empty value is right as
+    often as its difference is not positive. Taken as independent of the base set's removal, with which empty values
+    share some noise.
     """
-    exact, cut_off = _pair_right(_law(noise), _kinds(k), _kinds(base_partitions))
-    return (values - empty) * exact + empty * cut_off
-
-
-def expected_right_of(noise: NoiseLaw | int, base: Kinds, kinds: Sequence[Kinds], empty: Sequence[bool]) -> float:
-    """`expected_right` where values differ in their partitions: `kinds` of each, and whether it is empty."""
-    pairs = [_pair_right(_law(noise), one, base)[nobody] for one, nobody in zip(kinds, empty, strict=True)]
-    return float(sum(pairs))
+    law, first = as_law(noise), _kinds(base)
+    return float(sum(_pair_right(law, _kinds(one), first)[nobody] for one, nobody in zip(kinds, empty, strict=True)))
 
 
 @lru_cache(maxsize=64)
@@ -150,30 +116,6 @@ def _pair_right(law: NoiseLaw, k: Kinds, base: Kinds) -> tuple[float, float]:
     return float(first @ same[places]), float(first @ tail[np.maximum(places, 0)])
 
 
-def value_bound(noise: NoiseLaw | int, k: int | Kinds) -> float:
-    """The union bound for one target value, two noise removals (section 4.2.2); 0.0 if vacuous."""
-    return max(0.0, 1 - 2 * (1 - noise_removed(noise, k)))
-
-
-def histogram_bound(noise: NoiseLaw | int, k: int | Kinds, values: int) -> float:
+def histogram_bound(noise: NoiseLaw | int, k: int | Kinds, values: int = 1) -> float:
     """The union bound for all of `values` counts, values + 1 noise removals (section 4.2.2); 0.0 if vacuous."""
     return max(0.0, 1 - (values + 1) * (1 - noise_removed(noise, k)))
-
-
-def partitions_needed(noise: NoiseLaw | int, probability: float) -> int:
-    """The number of two-partitions from which on Algorithm 4 succeeds with the wanted probability: 2k answers.
-
-    Even k are the harder ones, as they allow ties: with this k, with k + 1 and with every larger one it succeeds.
-    Raises `InvalidParameter` where more than 4 million would be needed.
-    """
-    _probability(probability)
-    law, high = _law(noise), 2
-    while noise_removed(law, high) < probability:
-        high *= 2
-        if high > MOST_PARTITIONS:
-            raise InvalidParameter(f"probability={probability!r} needs more than {MOST_PARTITIONS} two-partitions")
-    low = high // 2 - high // 2 % 2
-    while high - low > 2:  # over even k, where success grows steadily
-        middle = (low + high) // 4 * 2
-        low, high = (low, middle) if noise_removed(law, middle) >= probability else (middle, high)
-    return high - 1 if noise_removed(law, high - 1) >= probability else high

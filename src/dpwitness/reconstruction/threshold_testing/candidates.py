@@ -1,8 +1,7 @@
-"""Candidates against private threshold testing: Theorem 4.7 of Chen & Machanavajjhala (2015), and reconstruction.
+"""Candidates against private threshold testing, and the family's entry point.
 
-Candidates against a mechanism of the user's that compares answers to queries with a noisy threshold.
-
-The entry point of the family `threshold_testing`.
+Theorem 4.7 of Chen & Machanavajjhala (2015): copies of two queries around the threshold that change places; and without
+query noise the event that Algorithm 3 gives a cell its true count.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,21 +29,10 @@ MOST_REFERENCES: Final = 8
 def promising_copies(
     epsilon1: float, epsilon2: float, *, threshold: float, base: float, claim: Claim, runs: int
 ) -> list[int]:
-    """The t that promises most evidence against the claim in `runs` runs, and the one with the best lower bound.
+    """The t that promises most evidence against the claim in `runs` paired runs, and the one with the best lower bound.
 
-    Parameters
-    ----------
-    epsilon1, epsilon2
-        In nats per unit of sensitivity; ε₂ may be infinite, and then one copy is all that is needed.
-    threshold, base
-        As `mirrored_probabilities` takes them, in units of the sensitivity.
-    runs
-        Paired confirm runs that are planned.
-
-    Returns
-    -------
-    list of int
-        One or two numbers of copies, at most `MOST_COPIES`, in ascending order.
+    ε₁, ε₂, threshold and base as `mirrored_probabilities` takes them, in units of the sensitivity; without query noise
+    one copy is all that is needed. One or two numbers, at most `MOST_COPIES`, in ascending order.
     """
     if epsilon2 == np.inf:
         return [1]
@@ -61,13 +49,13 @@ def promising_copies(
     return sorted({int(np.argmax(evidence)) + 1, int(np.argmax(bound)) + 1})
 
 
-def _attack(budget: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack:
-    """The attack on an instance of private threshold testing that splits its parameters into ε₁ and ε₂ so."""
+def _attack(split: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack:
+    """The attack on an instance of private threshold testing whose parameters give ε₁ and ε₂ by `split`."""
 
     def propose(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
         sensitivity = float(parameters["sensitivity"])
         # In units of the sensitivity, so that one person moves a query by 1.
-        epsilon1, epsilon2 = budget(parameters)
+        epsilon1, epsilon2 = split(parameters)
         threshold = float(parameters["threshold"]) / sensitivity
         base = float(np.floor(threshold))
         inputs = "D: the true answers to t copies of each of two queries, which change places on D′"
@@ -89,8 +77,8 @@ def _attack(budget: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attac
         for t in promising_copies(epsilon1, epsilon2, threshold=threshold, base=base, claim=claim, runs=runs):
             answers = np.repeat([0.0, 1.0], t)
             first, second = (base + answers) * sensitivity, (base + 1 - answers) * sensitivity
-            told = f"{ATTACK}{inputs}; t = {t}" + _odds(t, epsilon1, epsilon2, threshold, base)
-            yield Candidate(pair=make_pair(first, second, told), event=OutcomeSet(answers[None]))
+            label = f"{ATTACK}{inputs}; t = {t}" + _odds(t, epsilon1, epsilon2, threshold, base)
+            yield Candidate(pair=make_pair(first, second, label), event=OutcomeSet(answers[None]))
 
     return propose
 

@@ -1,38 +1,34 @@
-"""Options of `dpwitness attack threshold_testing` that are out of range, or say nothing of what is attacked.
+"""`dpwitness attack threshold_testing`: read a histogram's counts through private threshold testing.
 
-`dpwitness attack threshold_testing --oracle …`: counts out of the answers of the user's own system.
-
-`dpwitness attack threshold_testing`: read a histogram's counts through private threshold testing.
+The system is the user's own, or a simulated one: the bundled `ThresholdOracle`, attacked several times. The attack is
+the same for both, and sees `Queries` alone.
 """
 
-import argparse
 import math
 import os
 import time
+from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpwitness.cli import options
+from dpwitness.cli import options as cli_options
 from dpwitness.cli.console import NOT_REFUTED, live
-from dpwitness.cli.output import check_places, hand_over
+from dpwitness.cli.output import check_places
 from dpwitness.cli.parser import command, number, whole
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column
-from dpwitness.neighbours import Data
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.asking import Asking
 from dpwitness.reconstruction.command import (
     MAX_TIME,
-    attack_system,
-    deadline_of,
-    described,
-    is_real,
+    AttackOptions,
+    attack_own,
+    finish,
     oracle_options,
-    refuse_limits,
-    seed_of,
+    settings_of,
 )
 from dpwitness.reconstruction.threshold_testing.attack import (
     Reconstruction,
@@ -43,6 +39,7 @@ from dpwitness.reconstruction.threshold_testing.attack import (
 )
 from dpwitness.reconstruction.threshold_testing.oracle import (
     FORM,
+    TOGETHER,
     Counts,
     Noise,
     Queries,
@@ -50,183 +47,269 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
     ThresholdOracle,
     check_histogram,
 )
-from dpwitness.reconstruction.threshold_testing.report import SMALL, plot_counts, summary, system_text, text
+from dpwitness.reconstruction.threshold_testing.report import (
+    NO_TRUTH,
+    SMALL,
+    Average,
+    OwnSystemResult,
+    SimulatedResult,
+)
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold, copies_for
 
 SMALLEST_EPSILON: Final = 1e-12  # the noise of a smaller one does not fit into whole numbers of 64 bits
 LARGEST_CELLS: Final = 10**7  # a question takes a byte a cell
-#: Options of the simulated system alone, and of the user's own.
-SIMULATED: Final = ("epsilon", "share", "beta", "repeat")
-OWN: Final = ("cells", "epsilon1")
-#: What --repeat and --delta are where they are not given.
-REPEAT: Final = 10
-DELTA: Final = 0.05
-
-
-def check_simulated(arguments: argparse.Namespace) -> None:
-    """Raise `InvalidParameter` for what an attack on a simulated system cannot take; then fill in the defaults."""
-    if arguments.epsilon is None:
-        raise InvalidParameter("--epsilon is needed: the budget of the simulated system (or give --oracle)")
-    for name in OWN:
-        if getattr(arguments, name) is not None:
-            raise InvalidParameter(f"--{name} is of your own system: give --oracle, or --ask FILE, too")
-    if not arguments.epsilon >= SMALLEST_EPSILON:
-        raise InvalidParameter(f"--epsilon {arguments.epsilon:g} must be at least {SMALLEST_EPSILON:g}")
-    if arguments.repeat is not None and not 1 <= arguments.repeat <= 1_000_000:
-        raise InvalidParameter(f"--repeat {arguments.repeat} must be from 1 to 1000000")
-    if arguments.share is not None and not 0 < arguments.share < 1:
-        raise InvalidParameter(f"--share {arguments.share:g} must lie between 0 and 1")
-    if arguments.share is not None and arguments.support is not None:
-        raise InvalidParameter("--share has no meaning with --support, which buys no totals: leave it out")
-    if arguments.adaptive and arguments.beta is not None:
-        raise InvalidParameter("--beta is of Algorithms 3 and 4: the adaptive attack chooses its copies by ε₂")
-    _check_both(arguments, adaptive=arguments.adaptive)
-    arguments.repeat = REPEAT if arguments.repeat is None else arguments.repeat
-
-
-def check_own(arguments: argparse.Namespace) -> None:
-    """Raise `InvalidParameter` for what an attack on the user's system cannot take; then fill in the defaults."""
-    for name in SIMULATED:
-        if getattr(arguments, name) is not None:
-            raise InvalidParameter(f"--{name} is of the simulated system: leave it out where you attack your own")
-    if arguments.cells is not None and not 2 <= arguments.cells <= LARGEST_CELLS:
-        raise InvalidParameter(f"--cells {arguments.cells} must be from 2 to {LARGEST_CELLS}")
-    _check_both(arguments, adaptive=arguments.support is None)
-
-
-def _check_both(arguments: argparse.Namespace, *, adaptive: bool) -> None:
-    """What both have in common."""
-    if not arguments.epsilon2 >= SMALLEST_EPSILON:
-        raise InvalidParameter(
-            f"--epsilon2 {arguments.epsilon2:g} must be at least {SMALLEST_EPSILON:g}, "
-            "or inf for no noise on the queries"
-        )
-    if arguments.copies is not None and not 1 <= arguments.copies <= MOST_COPIES:
-        raise InvalidParameter(f"--copies {arguments.copies} must be from 1 to 10^12")
-    if adaptive and arguments.copies is not None and math.isinf(arguments.epsilon2):
-        raise InvalidParameter("--copies says nothing where queries have no noise: give --epsilon2, or leave it out")
-    if adaptive and arguments.delta is not None:
-        raise InvalidParameter("--delta is of Algorithms 3 and 4, not of the adaptive attack: leave it out")
-    arguments.delta = DELTA if arguments.delta is None else arguments.delta
-
-
+MOST_ATTACKS: Final = 1_000_000
 #: Questions at once where somebody carries them: a round more is dearer than a question more.
 ROUND: Final = 64
 
 
-def run_system(arguments: argparse.Namespace) -> int:
-    """Attack the user's system; the exit code is 0, or 2 for bad input, which raises."""
-    check_own(arguments)
-    truth = _truth(arguments)
-    noise = Noise(epsilon1=arguments.epsilon1, epsilon2=arguments.epsilon2, threshold=_theta(arguments))
-    asked: list[Asking[Signs]] = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(AttackOptions):
+    """The options of the command, and which of them were given."""
 
-    def attack(asking: Asking[Signs], seed: int) -> tuple[Reconstruction | None, str | None, int]:
-        asked.append(asking)
-        oracle = Queries(asking.ask, arguments.cells, noise)
-        if arguments.ask is not None or arguments.answers is not None:  # the same questions with --oracle and without
-            oracle.together = ROUND
+    given: frozenset[str]
+    data: str | None = None
+    column: str | None = None
+    plot: str | None = None
+    workers: int | None = None
+    epsilon2: float = math.inf
+    adaptive: bool = False
+    support: int | None = None
+    copies: int | None = None
+    delta: float = 0.05
+    # Of the simulated system alone.
+    epsilon: float = math.nan
+    share: float = 0.5
+    beta: float | None = None
+    repeat: int = 10
+    # Of the user's own alone.
+    cells: int | None = None
+    epsilon1: float | None = None
+
+    def check(self) -> None:
+        """Raise `InvalidParameter` for options that are out of range, or say nothing of what is attacked."""
+        if self.own_system:
+            self._check_own()
+        else:
+            self._check_simulated()
+        if not self.epsilon2 >= SMALLEST_EPSILON:
+            raise InvalidParameter(
+                f"--epsilon2 {self.epsilon2:g} must be at least {SMALLEST_EPSILON:g}, "
+                "or inf for no noise on the queries"
+            )
+        if self.copies is not None and not 1 <= self.copies <= MOST_COPIES:
+            raise InvalidParameter(f"--copies {self.copies} must be from 1 to 10^12")
+        if self.is_adaptive and self.copies is not None and math.isinf(self.epsilon2):
+            raise InvalidParameter(
+                "--copies says nothing where queries have no noise: give --epsilon2, or leave it out"
+            )
+        if self.is_adaptive and "delta" in self.given:
+            raise InvalidParameter("--delta is of Algorithms 3 and 4, not of the adaptive attack: leave it out")
+
+    def _check_simulated(self) -> None:
+        if "epsilon" not in self.given:
+            raise InvalidParameter("--epsilon is needed: the budget of the simulated system (or give --oracle)")
+        for name in ("cells", "epsilon1"):
+            if name in self.given:
+                raise InvalidParameter(f"--{name} is of your own system: give --oracle, or --ask FILE, too")
+        if not self.epsilon >= SMALLEST_EPSILON:
+            raise InvalidParameter(f"--epsilon {self.epsilon:g} must be at least {SMALLEST_EPSILON:g}")
+        if not 1 <= self.repeat <= MOST_ATTACKS:
+            raise InvalidParameter(f"--repeat {self.repeat} must be from 1 to {MOST_ATTACKS}")
+        if not 0 < self.share < 1:
+            raise InvalidParameter(f"--share {self.share:g} must lie between 0 and 1")
+        if "share" in self.given and self.support is not None:
+            raise InvalidParameter("--share has no meaning with --support, which buys no totals: leave it out")
+        if self.adaptive and self.beta is not None:
+            raise InvalidParameter("--beta is of Algorithms 3 and 4: the adaptive attack chooses its copies by ε₂")
+
+    def _check_own(self) -> None:
+        for name in ("epsilon", "share", "beta", "repeat"):
+            if name in self.given:
+                raise InvalidParameter(f"--{name} is of the simulated system: leave it out where you attack your own")
+        if self.cells is not None and not 2 <= self.cells <= LARGEST_CELLS:
+            raise InvalidParameter(f"--cells {self.cells} must be from 2 to {LARGEST_CELLS}")
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether the adaptive attack is meant: always on the user's own system, but with --support."""
+        return self.support is None if self.own_system else self.adaptive
+
+    def run_on(self, oracle: Queries, rng: np.random.Generator) -> Reconstruction:
+        """The attack that the options name, on a simulated system as on the user's."""
+        if self.is_adaptive:
+            return adaptive_attack(oracle, rng, copies=self.copies)
+        if self.support is not None:
+            return reconstruct_supported(oracle, self.support, delta=self.delta, copies=self.copies or 1)
+        return reconstruct(oracle, copies=self.copies or 1)
+
+
+def run(arguments: Namespace) -> int:
+    """Run the command; the exit code is 0, or 2 for bad input, which raises."""
+    given = frozenset(name for name, value in vars(arguments).items() if value is not None)
+    options = settings_of(Options, arguments, given=given)
+    options.require_own_system()
+    if options.column and not options.data:
+        raise InvalidData("--column says which column of --data: give --data FILE.csv too")
+    check_places(arguments)  # before the attacks, not after them
+    options.check()
+    result = attack_own_system(options) if options.own_system else attack_simulated(options)
+    return NOT_REFUTED if result is None else finish(arguments, result)
+
+
+def attack_own_system(options: Options) -> OwnSystemResult | None:
+    """Attack the user's system; None where its questions wait in a file."""
+    truth = _truth(options)
+    cells = options.cells if truth is None else len(truth)
+    assert cells is not None
+    theta = 0.0  # Algorithm 3 alone needs it: that of Lemma 5.10
+    if options.support is not None and options.epsilon1 is not None:
+        theta = float(attack_threshold(options.epsilon1, options.delta))
+    noise = Noise(epsilon1=options.epsilon1, epsilon2=options.epsilon2, threshold=theta)
+    carried = options.ask is not None or options.answers is not None  # the same questions with --oracle and without
+
+    def attack(asking: Asking[Signs], seed: int) -> tuple[Reconstruction | None, str | None]:
+        oracle = Queries(asking.ask, cells, noise, together=ROUND if carried else TOGETHER)
         try:
-            if arguments.support is not None:
-                copies = arguments.copies or 1
-                found = reconstruct_supported(oracle, arguments.support, delta=arguments.delta, copies=copies)
-            else:
-                found = adaptive_attack(oracle, np.random.default_rng(seed), copies=arguments.copies)
+            return options.run_on(oracle, np.random.default_rng(seed)), None
         except AttackStopped as stopped:
-            return None, str(stopped), seed
-        return found, None, seed
+            return None, str(stopped)
 
-    started = time.monotonic()
     settings = {
-        "cells": arguments.cells,
-        "epsilon2": arguments.epsilon2 if math.isfinite(arguments.epsilon2) else None,
-        "support": arguments.support,
-        "copies": arguments.copies,
+        "cells": cells,
+        "epsilon2": options.epsilon2 if math.isfinite(options.epsilon2) else None,
+        "support": options.support,
+        "copies": options.copies,
     }
-    ended = attack_system(arguments, FORM, settings, attack)
+    ended = attack_own(options, FORM, settings, attack)
     if ended is None:
-        return NOT_REFUTED
-    found, stopped, seed = ended
-    result = _result(arguments, found, truth)
-    result |= described(arguments, asked[0])
-    result |= {"stopped": stopped, "seed": seed, "seconds": time.monotonic() - started}
-    plot = None
-    if found is not None and truth is not None:
-        guess, counts = found.guess, truth
+        return None
+    found, stopped = ended.found
+    result = OwnSystemResult(
+        attack=options.attack, cells=cells, support=options.support, asked=ended.asked, stopped=stopped,
+        seed=ended.seed, seconds=ended.seconds, truth=truth,
+    )  # fmt: skip
+    if found is None:
+        if options.plot is not None:
+            raise InvalidParameter(NO_TRUTH)
+        return result
+    return replace(
+        result,
+        claimed=int(found.known.sum()),
+        recovered=found.guess,
+        known=found.known,
+        method=found.method,
+        factor=found.factor,
+        factor_at_most=found.factor_at_most,
+        confidence=found.confidence,
+        right=None if truth is None else int(np.sum(found.guess == truth)),
+        right_up_to_factor=None if truth is None or found.factor is not None else int(found.right_claims(truth).sum()),
+    )
 
-        def plot(path: str) -> None:
-            plot_counts(counts, guess, path)
 
-    elif arguments.plot is not None:
-        raise InvalidParameter("--plot draws true against guessed counts: give the true ones by --data")
-    return hand_over(arguments, NOT_REFUTED, lambda: result, lambda: system_text(result), plot=plot)
-
-
-def _truth(arguments: argparse.Namespace) -> Counts | None:
-    """The counts of --data, whose number is then --cells; None without. Raises for what does not fit."""
-    if arguments.plot is not None and not arguments.data:
-        raise InvalidParameter("--plot draws true against guessed counts: give the true ones by --data")
-    if not arguments.data:
-        if arguments.cells is None:
+def _truth(options: Options) -> Counts | None:
+    """The counts of --data; None without. Raises for what does not fit."""
+    if not options.data:
+        if options.plot is not None:
+            raise InvalidParameter(NO_TRUTH)
+        if options.cells is None:
             raise InvalidParameter("--cells is needed: how many cells the histogram has")
         return None
-    counts = check_histogram(read_column(arguments.data, arguments.column))
-    if arguments.cells not in (None, len(counts)):
-        raise InvalidParameter(f"--cells {arguments.cells} is not that of --data, which has {len(counts)} cells")
-    arguments.cells = len(counts)
+    counts = check_histogram(read_column(options.data, options.column))
+    if options.cells not in (None, len(counts)):
+        raise InvalidParameter(f"--cells {options.cells} is not that of --data, which has {len(counts)} cells")
     return counts
 
 
-def _theta(arguments: argparse.Namespace) -> float:
-    """θ of the user's system, which Algorithm 3 alone needs: that of Lemma 5.10."""
-    if arguments.support is None or arguments.epsilon1 is None:
-        return 0.0
-    return float(attack_threshold(arguments.epsilon1, arguments.delta))
+def visits() -> Counts:
+    """How many people-years of the RAND health insurance experiment had 0, 1, 2, … visits to a doctor; shape (78,)."""
+    from statsmodels.datasets import randhie  # type: ignore[import-untyped]  # no stubs; 0.6 s
+
+    return np.bincount(np.asarray(randhie.load_pandas().data["mdvis"], np.int64))
 
 
-def _result(arguments: argparse.Namespace, found: Reconstruction | None, truth: Counts | None) -> dict[str, Any]:
-    """What the attack says, as JSON values; of the truth it knows nothing."""
-    result: dict[str, Any] = {
-        "attack": arguments.attack,
-        "cells": arguments.cells,
-        "support": arguments.support,
-        "claimed": 0,
-        "recovered": None,
-        "known": None,
-        "method": None,
-        "factor": None,
-        "factor_at_most": None,
-        "confidence": None,
-        "right": None,
-        "right_up_to_factor": None,
-    }
-    if found is None:
-        return result
-    result |= {
-        "claimed": int(found.known.sum()),
-        "recovered": found.guess.tolist(),
-        "known": found.known.tolist(),
-        "method": found.method,
-        "factor": found.factor,
-        "factor_at_most": found.factor_at_most,
-        "confidence": found.confidence,
-    }
-    if truth is not None:
-        result["right"] = int(np.sum(found.guess == truth))
-        if found.factor is None:
-            result["right_up_to_factor"] = _up_to_factor(found, truth)
-    return result
+class _Scores(NamedTuple):
+    """What one attack on the simulated system recovered."""
+
+    right: float
+    right_small: float
+    method: str
+    claimed: float
+    claimed_wrong: int
+    queries: int
 
 
-def _up_to_factor(found: Reconstruction, truth: Counts) -> int:
-    """How many claimed counts are right with one factor as claimed: whole, within its limit; that of most of them."""
-    some = found.known & (found.guess > 0)
-    factors, number = np.unique(truth[some] / found.guess[some], return_counts=True)
-    claimed = (factors == np.rint(factors)) & (factors >= 1)
-    if found.factor_at_most is not None:
-        claimed &= factors <= found.factor_at_most
-    factor = int(factors[np.argmax(np.where(claimed, number, 0))]) if claimed.any() else 1
-    return int(np.sum(found.known & (found.guess * factor == truth)))
+def attack_simulated(options: Options) -> SimulatedResult:
+    """Attack the simulated system, as often as --repeat says and the time allows."""
+    counts = check_histogram(read_column(options.data, options.column) if options.data else visits())
+    cells, seed = len(counts), options.seed_or_fresh()
+    if options.beta is not None:
+        options = replace(options, copies=copies_for(options.beta, cells**2, epsilon2=options.epsilon2))
+    started = time.monotonic()
+    share = options.share if options.support is None else 1.0
+    scores, last = _attacks(options, counts, seed, share * options.epsilon, (1 - share) * options.epsilon or None)
+    methods = [one.method for one in scores]
+    infinite = math.isinf(options.epsilon2)
+    return SimulatedResult(
+        attack=options.attack,
+        data=options.data or "randhie mdvis",
+        cells=cells,
+        small_cells=int((counts <= SMALL).sum()),
+        epsilon=options.epsilon,
+        epsilon1=share * options.epsilon,
+        epsilon2=None if infinite else options.epsilon2,
+        epsilon2_infinite=infinite,
+        adaptive=options.adaptive,
+        support=options.support,
+        copies=options.copies,
+        repeat=len(scores),
+        out_of_time=len(scores) < options.repeat,
+        methods={method: methods.count(method) for method in sorted(set(methods))},
+        right=Average.of([one.right for one in scores]),
+        right_small=Average.of([one.right_small for one in scores]),
+        claimed=float(np.mean([one.claimed for one in scores])),
+        claimed_wrong=sum(one.claimed_wrong for one in scores),
+        confidence=last.confidence,
+        queries_per_cell=sum(one.queries for one in scores) / len(scores) / cells,
+        seed=seed,
+        seconds=time.monotonic() - started,
+        counts=counts,
+        guess=last.guess,
+    )
+
+
+def _attacks(
+    options: Options, counts: Counts, seed: int, epsilon1: float, epsilon_totals: float | None
+) -> tuple[list[_Scores], Reconstruction]:
+    """The attacks that fit into the time, at least one, and what the last one found.
+
+    Attack k draws from stream [seed, k], on whatever thread.
+    """
+    theta = 0 if options.adaptive else attack_threshold(epsilon1, options.delta)
+
+    def attack(k: int) -> tuple[_Scores, Reconstruction]:
+        rng = np.random.default_rng([seed, k])
+        oracle = ThresholdOracle(
+            counts, rng, epsilon1=epsilon1, epsilon2=options.epsilon2, threshold=theta, epsilon_totals=epsilon_totals
+        )  # fmt: skip
+        found = options.run_on(oracle, rng)
+        wrong = int(np.sum(found.known & (found.guess != counts)))
+        right, right_small = score(counts, found.guess, SMALL)
+        return _Scores(right, right_small, found.method, float(found.known.mean()), wrong, found.queries), found
+
+    scores: list[_Scores] = []
+    deadline, workers = options.deadline(), options.workers or os.cpu_count() or 1
+    with live(options) as progress, ThreadPoolExecutor(workers) as threads:
+        # One attack a thread at a time: an interruption waits for no more than these.
+        for first in range(0, options.repeat, workers):
+            if first and not deadline.left:
+                break
+            done = list(threads.map(attack, range(first, min(first + workers, options.repeat))))
+            scores += [one for one, _ in done]
+            last = done[-1][1]
+            if progress is not None:
+                progress("attack", len(scores), options.repeat, f"{scores[-1].right:.4f} right")
+    return scores, last
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
@@ -242,7 +325,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "Asks private threshold testing about a histogram, simulated or of your own, and guesses every count from the "
         "answers."
     )
-    options.data(parser, "the histogram (default: visits to a doctor, `randhie`); with --oracle, to compare with")
+    cli_options.data(parser, "the histogram (default: visits to a doctor, `randhie`); with --oracle, to compare with")
     parser.add_argument("--epsilon", type=number, help="the whole budget ε of the simulated system")
     parser.add_argument(
         "--epsilon2", type=_positive, default=math.inf, help="ε₂ of the query noise (default inf: none)"
@@ -251,7 +334,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     how.add_argument(
         "--adaptive",
         action="store_true",
-        help="weigh cells by sums chosen from the answers so far (always with --oracle)",
+        help="compare sums of cells chosen from the answers so far (always with --oracle)",
     )
     how.add_argument(
         "--support", type=whole, metavar="K", help="every count from 0 to K occurs: Algorithm 3 alone, all of ε for it"
@@ -269,133 +352,11 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"
     )
     parser.add_argument("--epsilon1", type=number, help="ε₁ of your system's threshold noise, where you know it")
-    options.plot(parser)
-    options.common(parser, max_time=MAX_TIME, workers="threads, an attack on each (default: all cores)")
+    cli_options.plot(parser)
+    cli_options.common(parser, max_time=MAX_TIME, workers="threads, an attack on each (default: all cores)")
 
 
 def _positive(text: str) -> float:
     if text in ("inf", "∞"):
         return math.inf
     return number(text)
-
-
-def visits() -> Data:
-    """How many people-years of the RAND health insurance experiment had 0, 1, 2, … visits to a doctor; shape (78,)."""
-    from statsmodels.datasets import randhie  # type: ignore[import-untyped]  # no stubs; 0.6 s
-
-    return np.bincount(np.asarray(randhie.load_pandas().data["mdvis"], np.int64))
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Run the command; the exit code is 0, or 2 for bad input, which raises."""
-    refuse_limits(arguments)
-    if arguments.column and not arguments.data:
-        raise InvalidData("--column says which column of --data: give --data FILE.csv too")
-    check_places(arguments)  # before the attacks, not after them
-    if is_real(arguments):
-        return run_system(arguments)
-    check_simulated(arguments)
-    counts = check_histogram(read_column(arguments.data, arguments.column) if arguments.data else visits())
-    seed = seed_of(arguments)
-    _set_copies(arguments, len(counts))
-    started = time.monotonic()
-    found = _attacks(arguments, counts, seed)
-    repeat, last = len(found.scores), found.last
-    assert last is not None
-    epsilon, epsilon2 = arguments.epsilon, arguments.epsilon2
-    result = {
-        "attack": arguments.attack,
-        "data": arguments.data or "randhie mdvis",
-        "cells": len(counts),
-        "small_cells": int((counts <= SMALL).sum()),
-        "epsilon": epsilon,
-        "epsilon1": _share(arguments) * epsilon,
-        "epsilon2": epsilon2 if math.isfinite(epsilon2) else None,
-        "epsilon2_infinite": not math.isfinite(epsilon2),
-        "adaptive": arguments.adaptive,
-        "support": arguments.support,
-        "copies": arguments.copies,
-        "repeat": repeat,
-        "out_of_time": repeat < arguments.repeat,
-        "methods": {method: found.methods.count(method) for method in sorted(set(found.methods))},
-        "right": summary([of_all for of_all, _ in found.scores]),
-        "right_small": summary([of_small for _, of_small in found.scores]),
-        "claimed": float(np.mean(found.claimed)),
-        "claimed_wrong": int(np.sum(found.wrong)),
-        "confidence": last.confidence,
-        "queries_per_cell": found.queries / repeat / len(counts),
-        "seed": seed,
-        "seconds": time.monotonic() - started,
-    }
-    return hand_over(
-        arguments,
-        NOT_REFUTED,
-        lambda: result,
-        lambda: text(result),
-        plot=lambda path: plot_counts(counts, last.guess, path),
-    )
-
-
-def _share(arguments: argparse.Namespace) -> float:
-    """The threshold's share of ε."""
-    if arguments.support is not None:
-        return 1.0
-    return 0.5 if arguments.share is None else float(arguments.share)
-
-
-def _set_copies(arguments: argparse.Namespace, cells: int) -> None:
-    """Put the copies that --beta asks for into --copies. Raises `InvalidParameter` for a β out of range."""
-    if arguments.beta is None:
-        return
-    arguments.copies = copies_for(arguments.beta, cells**2, epsilon2=arguments.epsilon2)
-
-
-@dataclass(slots=True)
-class _Found:
-    """What all attacks so far recovered, and the last one."""
-
-    last: Reconstruction | None = None
-    scores: list[tuple[float, float]] = field(default_factory=list)
-    methods: list[str] = field(default_factory=list)
-    claimed: list[float] = field(default_factory=list)
-    wrong: list[int] = field(default_factory=list)
-    queries: int = 0
-
-    def add(self, counts: Data, one: Reconstruction) -> None:
-        self.last = one
-        self.scores.append(score(counts, one.guess, SMALL))
-        self.methods.append(one.method)
-        self.claimed.append(float(one.known.mean()))
-        self.wrong.append(int(np.sum(one.known & (one.guess != counts))))
-        self.queries += one.queries
-
-
-def _attacks(arguments: argparse.Namespace, counts: Data, seed: int) -> _Found:
-    """The attacks that fit into the time, at least one; attack k draws from stream [seed, k], on whatever thread."""
-    share, epsilon, delta = _share(arguments), arguments.epsilon, arguments.delta
-    theta = 0 if arguments.adaptive else attack_threshold(share * epsilon, delta)
-    sold = (1 - share) * epsilon or None
-
-    def attack(k: int) -> Reconstruction:
-        rng, e2 = np.random.default_rng([seed, k]), arguments.epsilon2
-        oracle = ThresholdOracle(
-            counts, rng, epsilon1=share * epsilon, epsilon2=e2, threshold=theta, epsilon_totals=sold
-        )  # fmt: skip
-        if arguments.adaptive:
-            return adaptive_attack(oracle, rng, copies=arguments.copies)
-        if arguments.support is not None:
-            return reconstruct_supported(oracle, arguments.support, delta=delta, copies=arguments.copies or 1)
-        return reconstruct(oracle, copies=arguments.copies or 1)
-
-    found, repeat, deadline = _Found(), arguments.repeat, deadline_of(arguments)
-    workers = arguments.workers or os.cpu_count() or 1
-    with live(arguments) as progress, ThreadPoolExecutor(workers) as threads:
-        # One attack a thread at a time: an interruption waits for no more than these.
-        for first in range(0, repeat, workers):
-            if first and not deadline.left:
-                break
-            for one in threads.map(attack, range(first, min(first + workers, repeat))):
-                found.add(counts, one)
-            if progress is not None:
-                progress("attack", len(found.scores), repeat, f"{found.scores[-1][0]:.4f} right")
-    return found

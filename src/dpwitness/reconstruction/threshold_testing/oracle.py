@@ -1,20 +1,20 @@
-"""What is asked in private threshold testing: a signed sum of cells → whether it reaches the threshold.
+"""Private threshold testing as an attack sees it: signed sums of a histogram's cells go in, ⊤'s come out.
 
-Private threshold testing as an attack sees it: signed sums of a histogram's cells go in, ⊤'s come out.
-
-One call of private threshold testing, simulated on a histogram whose counts are known.
+`Oracle` is what a user's system must do, `Queries` what an attack may do with one, and `ThresholdOracle` the bundled
+system: one call of private threshold testing on a histogram whose counts are known.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.reconstruction.asking import Asking, Limits, system_of
-from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold, laplace_cdf
 from dpwitness.reconstruction.transcript import Form, as_flag
 
 #: People a cell, shape (cells,).
@@ -23,6 +23,15 @@ Counts = NDArray[np.int64]
 Cells = NDArray[np.int64]
 #: A question, shape (cells,): the coefficient of each cell, −1, 0 or 1, so that one person moves the sum by 1 at most.
 Signs = NDArray[np.int8]
+Flags = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+#: Several questions: signs, and a change of the coefficient of one of these cells each.
+Change: TypeAlias = tuple[Signs, Cells, int]
+
+#: Questions asked at once where each depends on the answers before: more of them, and fewer rounds.
+TOGETHER: Final = 8
+#: Above this a count, or a sum of 10⁶ of them, would no longer be exact.
+LARGEST: Final = 1 << 40
 
 
 class Oracle(Protocol):
@@ -37,7 +46,7 @@ class Oracle(Protocol):
         """⊤ (True) where the sum of the counts with coefficients `signs`, shape (cells,), reaches the threshold."""
 
 
-def _written(signs: Signs) -> Any:
+def _written(signs: Signs) -> dict[str, list[int]]:
     """The cells with +1 and with −1, from 0, as files have them."""
     return {"plus": np.flatnonzero(signs > 0).tolist(), "minus": np.flatnonzero(signs < 0).tolist()}
 
@@ -50,14 +59,6 @@ FORM: Final[Form[Signs]] = Form(
     read=as_flag,
     of_system=("cells",),
 )
-
-
-#: Above this a count, or a sum of 10⁶ of them, would no longer be exact.
-LARGEST: Final = 1 << 40
-
-#: Questions in one: signs, and a change of the coefficient of one of these cells each.
-Change: TypeAlias = tuple[Signs, Cells, int]
-Totals: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
 
 def check_histogram(counts: object) -> Counts:
@@ -75,26 +76,15 @@ def check_histogram(counts: object) -> Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """What is known of the noise of an `Oracle`; all in nats per unit of sensitivity.
-
-    Parameters
-    ----------
-    epsilon1
-        ε₁: the threshold's noise is Lap(1/ε₁); None: not known.
-    epsilon2
-        ε₂: each query's noise is Lap(1/ε₂); infinite: there is none.
-    threshold
-        θ.
-    epsilon_totals
-        Each total's noise is Lap(1/ε); None: not known.
+    """What is known of the noise of an `Oracle`, in nats per unit of sensitivity.
 
     Raises `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
     """
 
-    epsilon1: float | None = None
-    epsilon2: float = np.inf
-    threshold: float = 0.0
-    epsilon_totals: float | None = None
+    epsilon1: float | None = None  # the threshold's noise is Lap(1/ε₁); None: not known
+    epsilon2: float = np.inf  # each query's noise is Lap(1/ε₂); infinite: there is none
+    threshold: float = 0.0  # θ
+    epsilon_totals: float | None = None  # each total's noise is Lap(1/ε); None: not known
 
     def __post_init__(self) -> None:
         if self.epsilon1 is not None and not 0 < self.epsilon1 < np.inf:
@@ -119,22 +109,23 @@ class Queries:
         What is known of its noise.
     totals
         From the number of each cell's part to noisy totals, as `Oracle` says; None: there are none to be had.
+    together
+        See `TOGETHER`.
 
     Raises `InvalidParameter` for fewer than two cells.
     """
 
     def __init__(
         self,
-        answers: Callable[[Iterable[Signs]], NDArray[np.float64]] | None,
+        answers: Callable[[Iterable[Signs]], Floats] | None,
         cells: int,
         noise: Noise | None = None,
-        totals: Totals | None = None,
+        totals: Callable[[Cells], Floats] | None = None,
+        together: int = TOGETHER,
     ) -> None:
         if not cells >= 2:
             raise InvalidParameter(f"cells={cells!r} must be at least 2: one cell has nothing to be compared with")
-        self.cells, self.noise, self.queries = cells, noise or Noise(), 0
-        #: Questions asked at once where each depends on the answers before: more of them, and fewer rounds.
-        self.together = 8
+        self.cells, self.noise, self.together, self.queries = cells, noise or Noise(), together, 0
         self._answers, self._totals = answers, totals
 
     def ask(self, signs: Signs, copies: int = 1) -> int:
@@ -143,7 +134,7 @@ class Queries:
 
     def ask_all(self, questions: Signs, copies: int = 1) -> Cells:
         """The same of several questions, shape (questions, cells); returns shape (questions,)."""
-        return self._hits(iter(questions), copies)
+        return self._positives(iter(questions), copies)
 
     def ask_each(self, signs: Signs, cells: Cells, change: int, copies: int = 1) -> Cells:
         """The same of `signs` with `change` added to the coefficient of one of `cells` each; shape of `cells`."""
@@ -151,11 +142,11 @@ class Queries:
 
     def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
         """Several such sets of questions, all asked at once."""
-        check_changes(changes)
+        _check_sensitivity(changes)
         if not changes:
             return []
-        hits = self._hits(_each(changes), copies)
-        return np.split(hits, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
+        positives = self._positives(_questions(changes), copies)
+        return np.split(positives, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
 
     def larger(self, copies: int = 1) -> Cells:
         """|larger(v)| of Algorithm 3: for how many cells u the majority of x_u − x_v's copies is ⊤; shape (cells,).
@@ -167,8 +158,8 @@ class Queries:
             signs = np.zeros(self.cells, np.int8)
             itself = self.ask(signs, copies)
             signs[v] = -1
-            hits = np.append(self.ask_each(signs, np.delete(all_cells, v), 1, copies), itself)
-            sizes[v] = np.count_nonzero(2 * hits > copies)
+            positives = np.append(self.ask_each(signs, np.delete(all_cells, v), 1, copies), itself)
+            sizes[v] = np.count_nonzero(2 * positives > copies)
         return sizes
 
     @property
@@ -176,25 +167,24 @@ class Queries:
         """Whether there are noisy totals to be had."""
         return self._totals is not None
 
-    def totals(self, parts: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def totals(self, parts: Cells) -> Floats | None:
         """Noisy totals of parts, from the number of each cell's part, shape (cells,); None where there are none."""
         return None if self._totals is None else np.asarray(self._totals(parts), np.float64)
 
-    def _hits(self, questions: Iterator[Signs], copies: int) -> Cells:
+    def _positives(self, questions: Iterator[Signs], copies: int) -> Cells:
         assert self._answers is not None
         answers = self._answers(one for one in questions for _ in range(copies))
         self.queries += len(answers)
         return np.asarray(np.asarray(answers).astype(np.int64).reshape(-1, copies).sum(axis=1))
 
 
-def check_changes(changes: Sequence[Change]) -> None:
-    """Raise `ValueError` for coefficients other than −1, 0 and 1."""
+def _check_sensitivity(changes: Sequence[Change]) -> None:
     for signs, cells, change in changes:
         if len(cells) and np.max(np.abs(signs[cells] + change)) > 1:
             raise ValueError("a coefficient outside −1, 0, 1 would raise the sensitivity above 1")
 
 
-def _each(changes: Sequence[Change]) -> Iterator[Signs]:
+def _questions(changes: Sequence[Change]) -> Iterator[Signs]:
     for signs, cells, change in changes:
         for cell in cells:
             question = signs.copy()
@@ -205,20 +195,9 @@ def _each(changes: Sequence[Change]) -> Iterator[Signs]:
 def queries_of(
     oracle: Oracle, cells: int, *, noise: Noise | None = None, limits: Limits | None = None, seed: int = 0
 ) -> Queries:
-    """What an attack may ask of a system of yours.
+    """What an attack may ask of a system of yours: an `Oracle`, or what makes one with `seed`, as `system_of` takes it.
 
-    Parameters
-    ----------
-    oracle
-        An `Oracle`, or what makes one, as `system_of` takes it.
-    cells
-        How many cells the histogram has.
-    noise
-        What is known of its noise; by default, that queries have none.
-    limits
-        Budget and rate; none by default.
-    seed
-        Of what makes an oracle.
+    By default queries have no noise, and there are no limits.
     """
     asking = Asking(FORM, system_of(oracle, FORM, seed=seed), limits=limits)
     return Queries(asking.ask, cells, noise, totals=getattr(oracle, "totals", None))
@@ -228,24 +207,12 @@ class ThresholdOracle(Queries):
     """One call of generalised private threshold testing (Chen & Machanavajjhala 2015, Alg. 2) on a histogram.
 
     The noisy threshold z = threshold + Lap(1/epsilon1) is drawn once. A query is a sum of cells with coefficients
-    −1, 0, +1, so its sensitivity is 1; it is answered ⊤ where its value + Lap(1/epsilon2) ≥ z. `epsilon2` may be
-    infinite. An attack may use only what `Queries` has. Copies of a query are answered at once: given z they are
-    independent, so their number of ⊤'s is binomial.
+    −1, 0, +1, so its sensitivity is 1; it is answered ⊤ where its value + Lap(1/epsilon2) ≥ z. An attack may use only
+    what `Queries` has. Copies of a query are answered at once: given z they are independent, so their number of ⊤'s is
+    binomial.
 
-    Parameters
-    ----------
-    counts
-        The histogram, shape (cells,).
-    rng
-        Of all noise.
-    epsilon1, epsilon2
-        In nats per unit of sensitivity.
-    threshold
-        θ.
-    epsilon_totals
-        Of the noisy totals, each with noise Lap(1/epsilon_totals); None: none are sold.
-
-    Raises `InvalidData` for what is no histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
+    The ε's are as `Noise` has them; without `epsilon_totals` no totals are sold. Raises `InvalidData` for what is no
+    histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
     """
 
     def __init__(
@@ -261,7 +228,7 @@ class ThresholdOracle(Queries):
         self._counts = check_histogram(counts)
         self._values = self._counts.astype(np.float64)  # exact below 2⁵³
         noise = Noise(epsilon1=epsilon1, epsilon2=epsilon2, threshold=threshold, epsilon_totals=epsilon_totals)
-        sold = None if epsilon_totals is None else self._total_all
+        sold = None if epsilon_totals is None else self._noisy_totals
         super().__init__(None, len(self._counts), noise, sold)
         self._rng = rng
         self._z = threshold + rng.laplace(0.0, 1 / epsilon1)
@@ -270,26 +237,23 @@ class ThresholdOracle(Queries):
         """One answer, as an `Oracle` gives it."""
         return bool(self.ask(signs))
 
+    @override
     def ask_all(self, questions: Signs, copies: int = 1) -> Cells:
-        """As `Queries` says; copies at once."""
         return self._answer(questions @ self._values, copies)
 
+    @override
     def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
-        """As `Queries` says; the sum of the signs is made once for all of its cells."""
-        check_changes(changes)
+        _check_sensitivity(changes)
         return [
             self._answer(float(signs @ self._values) + change * self._values[cells], copies)
             for signs, cells, change in changes
         ]
 
+    @override
     def larger(self, copies: int = 1) -> Cells:
-        """As `Queries` says, with the same law: cells of one count have their probabilities in common.
-
-        Without query noise the sizes follow from the sorted counts. With it, each pair is ⊤ with the probability of its
-        majority (Theorem 3.5; a tie counts as ⊥), so how many are is binomial, and no pair need be stored.
-        """
         from scipy.stats import binom
 
+        # The same law without cells² draws: cells of one count have their probabilities in common.
         self.queries += copies * self.cells**2
         values, cells = np.unique(self._counts, return_inverse=True)
         number = np.bincount(cells)
@@ -299,24 +263,22 @@ class ThresholdOracle(Queries):
             return np.asarray(np.concatenate([np.cumsum(number[::-1])[::-1], [0]])[behind][cells])
         sizes = np.zeros(len(cells), np.int64)
         for k, value in enumerate(values):
-            majority = binom.sf(copies // 2, copies, self._chance(values - value))
+            # Each pair is ⊤ with the probability of its majority (Theorem 3.5; a tie counts as ⊥).
+            majority = binom.sf(copies // 2, copies, self._top_probability(values - value))
             here = np.flatnonzero(cells == k)
             sizes[here] = self._rng.binomial(number, majority, size=(len(here), len(values))).sum(axis=1)
         return sizes
 
-    def _chance(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The probability of ⊤ for queries of these values."""
-        x = self.noise.epsilon2 * (values - self._z)
-        tail = np.exp(-np.abs(x)) / 2
-        return np.where(x < 0, tail, 1 - tail)
+    def _top_probability(self, values: Floats) -> Floats:
+        return laplace_cdf(self.noise.epsilon2 * (values - self._z))
 
-    def _answer(self, values: NDArray[np.float64], copies: int) -> Cells:
+    def _answer(self, values: Floats, copies: int) -> Cells:
         self.queries += copies * len(values)
         if self.noise.epsilon2 == np.inf:
             return copies * (values >= self._z)
-        return self._rng.binomial(copies, self._chance(values))
+        return self._rng.binomial(copies, self._top_probability(values))
 
-    def _total_all(self, parts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _noisy_totals(self, parts: Cells) -> Floats:
         assert self.noise.epsilon_totals is not None
         total = np.bincount(parts, weights=self._values)
         return np.asarray(total + self._rng.laplace(0.0, 1 / self.noise.epsilon_totals, len(total)))
@@ -331,20 +293,10 @@ def paper_oracle(
     share: float = 0.5,
     threshold: float | None = None,
 ) -> ThresholdOracle:
-    """What Algorithm 4 attacks: threshold testing with a share of ε, and noisy totals with the rest.
+    """What Algorithm 4 attacks: threshold testing with a share of ε (in nats), and noisy totals with the rest.
 
-    Parameters
-    ----------
-    epsilon
-        ε, in nats.
-    epsilon2
-        ε₂ of the threshold testing; infinite as in the paper.
-    share
-        The threshold's share of ε, between 0 and 1; the paper's is a half.
-    threshold
-        θ; by default that of Lemma 5.10 for δ = 0.05, `attack_threshold(share * epsilon, 0.05)`.
-
-    Raises `InvalidData` for what is no histogram, `InvalidParameter` for ε, ε₂ or the share out of range.
+    The paper's share is a half. θ is by default that of Lemma 5.10 for δ = 0.05. Raises `InvalidData` for what is no
+    histogram, `InvalidParameter` for ε, ε₂ or the share out of range.
     """
     if not 0 < share < 1:
         raise InvalidParameter(f"share={share!r} must lie between 0 and 1")

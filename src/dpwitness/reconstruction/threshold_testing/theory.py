@@ -1,40 +1,36 @@
-"""Private threshold testing in numbers: Theorem 4.7 and Lemma 5.10 of Chen & Machanavajjhala (2015).
+"""Private threshold testing in numbers: Theorems 3.5 and 4.7 and Lemma 5.10 of Chen & Machanavajjhala (2015).
 
 Theorem 4.7: t copies of two queries that are 0ᵗ1ᵗ on D and 1ᵗ0ᵗ on D′, event ⊥ᵗ⊤ᵗ, of probability V on D and V′ on D′.
 The noisy threshold is shared by all answers, so many copies find out on which side of it each query lies, and the ratio
 V/V′ grows with t.
 """
 
+from bisect import bisect_left
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.exact import pattern_probability
 
-#: Copies of a query at most: the hits of more of them, over all cells, would not fit into 64 bits.
+#: Copies of a query at most: the ⊤'s of more of them, over all cells, would not fit into 64 bits.
 MOST_COPIES: Final = 10**12
+
+
+def laplace_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The distribution function of Lap(1); the noise Lap(1/ε₂) has that of ε₂·x."""
+    tail = np.exp(-np.abs(x)) / 2
+    return np.asarray(np.where(x < 0, tail, 1 - tail))
 
 
 def mirrored_probabilities(
     copies: int, epsilon1: float, epsilon2: float, *, threshold: float = 0.0, base: float = 0.0
 ) -> tuple[float, float]:
-    """V and V′ of Theorem 4.7, by quadrature (relative error below 10⁻⁸).
+    """V and V′ of Theorem 4.7 for t copies, by quadrature (relative error below 10⁻⁸); with ε₂ = ∞ V′ is 0.
 
-    Parameters
-    ----------
-    copies
-        t, at least 1.
-    epsilon1, epsilon2
-        Of the threshold's noise Lap(1/ε₁) and the queries' noise Lap(1/ε₂), in nats per unit of sensitivity; ε₂ may be
-        infinite.
-    threshold, base
-        θ and b, in counts: D is bᵗ(b+1)ᵗ, D′ is (b+1)ᵗbᵗ.
-
-    Returns
-    -------
-    tuple
-        The probability of ⊥ᵗ⊤ᵗ on D and on D′; with ε₂ = ∞ the second is 0.
+    The noise of the threshold is Lap(1/ε₁) and that of queries Lap(1/ε₂), in nats per unit of sensitivity; θ (the
+    `threshold`) and b (the `base`) are in counts: D is bᵗ(b+1)ᵗ, D′ is (b+1)ᵗbᵗ.
     """
     answers = np.repeat([0.0, 1.0], copies)
     scales = {"threshold": threshold, "threshold_scale": 1 / epsilon1, "query_scale": 1 / epsilon2}
@@ -45,25 +41,13 @@ def mirrored_probabilities(
 
 
 def least_odds_ratio(v_neighbour: float, epsilon1: float, epsilon2: float, *, threshold: float = 0.0) -> float:
-    """κ of Theorem 4.7: the least ratio of the odds of F(z) and F(z − 1) within the bulk of the noise.
+    """κ > 1 of Theorem 4.7: the least ratio of the odds of F(z) and F(z − 1) within the bulk of the noise.
 
     The bulk is |z − θ| ≤ |F₁⁻¹(V′/4)|; F₁ and F are the distribution functions of Lap(1/ε₁) and Lap(1/ε₂). The log
     odds of F rise fastest at 0 and symmetrically about it, so the least ratio stands at the end that is further from
     1/2; for the paper's θ = 0, the lower one. Then V ≥ κᵗ/2 · V′.
 
-    Parameters
-    ----------
-    v_neighbour
-        V′, above 0.
-    epsilon1, epsilon2
-        In nats per unit of sensitivity, both finite.
-    threshold
-        θ − b, in counts.
-
-    Returns
-    -------
-    float
-        κ, above 1.
+    `v_neighbour`: V′ > 0; ε₁ and ε₂ in nats per unit of sensitivity, both finite; `threshold`: θ − b, in counts.
     """
     reach = -np.log(v_neighbour / 2) / epsilon1  # F₁⁻¹(α) = ln(2α)/ε₁ for α ≤ 1/2
     ends = [threshold - reach, threshold + reach]
@@ -93,27 +77,13 @@ def attack_threshold(epsilon: float, delta: float) -> int:
 
 
 def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 0.25) -> int:
-    """T of Theorem 3.5: of so many copies of each query the majority is right for all queries at once.
+    """T of Theorem 3.5, the least odd one: of so many copies of each query the majority is right for all queries.
 
-    Parameters
-    ----------
-    beta
-        β: with probability at least 1 − β all majorities say on which side of the noisy threshold their query is.
-    queries
-        |Q|: each majority may err with probability β/|Q| (the union bound; the paper's (1 − β/|Q|)^|Q|).
-    epsilon2
-        In nats per unit of sensitivity, finite.
-    distance
-        How far from the noisy threshold all queries are at least, in counts. The paper has no figure: t exists for
-        every distance above 0, and grows with 1/distance². Of a threshold drawn between two whole numbers, a quarter is
-        what half of all draws exceed.
-
-    Returns
-    -------
-    int
-        The least odd t.
-
-    Raises `InvalidParameter` for values out of range.
+    With probability at least 1 − β all majorities say on which side of the noisy threshold their query is: each may err
+    with probability β/|Q| (the union bound; the paper's (1 − β/|Q|)^|Q|). All queries are at least `distance` counts
+    from the threshold. The paper has no figure: t exists for every distance above 0, and grows with 1/distance². Of a
+    threshold drawn between two whole numbers, a quarter is what half of all draws exceed. ε₂ is in nats per unit of
+    sensitivity, finite. Raises `InvalidParameter` for values out of range.
     """
     if not 0 < beta < 1:
         raise InvalidParameter(f"beta={beta!r} must lie between 0 and 1")
@@ -127,7 +97,7 @@ def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 
 
     wrong = float(np.exp(-epsilon2 * distance)) / 2
 
-    def enough(half: int) -> bool:
+    def suffices(half: int) -> bool:
         return bool(binom.logsf(half, 2 * half + 1, wrong) <= np.log(beta) - np.log(queries))
 
     # Hoeffding's bound: exp(−2t(1/2 − p)²) is small enough.
@@ -135,10 +105,6 @@ def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 
     bound = (float(np.log(queries)) - float(np.log(beta))) / 2
     largest = (MOST_COPIES - 1) // 2
     most = int(np.ceil(bound / gap / gap)) + 1 if bound <= largest * gap * gap else largest
-    if most >= largest and not enough(largest):
+    if most >= largest and not suffices(largest):
         raise InvalidParameter(f"epsilon2={epsilon2:g} is too small: {beta=:g} takes more than 10^12 copies of a query")
-    low, high = -1, min(most, largest)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return 2 * high + 1
+    return 2 * bisect_left(range(min(most, largest)), True, key=suffices) + 1

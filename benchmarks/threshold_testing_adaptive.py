@@ -1,6 +1,6 @@
 """The adaptive attack on private threshold testing, on real histograms in which no cell holds exactly one person.
 
-    python benchmarks/adaptive_gptt.py [--seeds 50] [--workers 16] [--epsilon2 inf 0.5]
+    python benchmarks/threshold_testing_adaptive.py [--seeds 50] [--workers 16] [--epsilon2 inf 0.5]
 
 Each run draws a noisy threshold and reads the histogram through it; beside it Algorithm 4 of Chen & Machanavajjhala
 (2015) with the same ε. `determined` are the cells that do not outweigh all others together. A run is good where at

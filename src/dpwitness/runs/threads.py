@@ -1,4 +1,4 @@
-"""Where tasks run: on threads of this process. Another executor is one new file that answers the same."""
+"""Work in parts, done on threads of this process."""
 
 import math
 import os
@@ -9,59 +9,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from dpwitness.errors import MechanismTimeout
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.neighbours import Pair
+from dpwitness.runs.shards import ShardedRuns
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 Boxed = tuple[T | None, BaseException | None]
 
 #: Seconds that threads are waited for after Ctrl-C: a shard of almost any mechanism ends in that time.
 INTERRUPTED = 0.5
-
-
-class Work(Protocol[T_co]):
-    """Runs in parts, as a plain value: it may be sent to where they are made, and gives the same there.
-
-    `runs` of a mechanism on a pair, `size` of them a part, which takes so many `seconds`.
-    """
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """What runs."""
-
-    @property
-    def pair(self) -> Pair:
-        """On which inputs."""
-
-    @property
-    def runs(self) -> int:
-        """Paired runs in all."""
-
-    @property
-    def size(self) -> int:
-        """Paired runs of every part but the last."""
-
-    @property
-    def seconds(self) -> float:
-        """What a part takes, as far as is known before."""
-
-    def __call__(self, part: int, /) -> T_co:
-        """Do one part."""
-
-
-class Executor(Protocol):
-    """Does work that is cut into parts which do not depend on each other."""
-
-    def map(self, work: "Work[T]", count: int, deadline: Deadline | None = None) -> Iterator[T | None]:
-        """Yield work(0), …, work(count − 1) in this order; None, once, as the last, when the deadline passes first.
-
-        What a part raises is raised here, behind the results of all parts before it.
-        """
 
 
 def default_workers() -> int:
@@ -80,9 +38,12 @@ class Threads:
 
     workers: int = 1
 
-    def map(self, work: Work[T], count: int, deadline: Deadline | None = None) -> Iterator[T | None]:
-        """Yield the results in order; see `Executor`."""
-        return self.ordered((partial(work, part) for part in range(count)), deadline)
+    def map(self, work: ShardedRuns[T], deadline: Deadline | None = None) -> Iterator[T | None]:
+        """Yield work(0), …, work(count − 1) in this order; None, once, as the last, when the deadline passes first.
+
+        What a shard raises is raised here, behind the results of all shards before it.
+        """
+        return self.ordered((partial(work, part) for part in range(work.count)), deadline)
 
     def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
         """Yield the results of tasks in their order, None as the last at the deadline, as `map` does."""

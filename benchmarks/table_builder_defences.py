@@ -1,0 +1,552 @@
+"""What each defence costs the attacker: every row is an attack of Asghar & Kaafar (2020), run on a system, and counted.
+
+python benchmarks/table_builder_defences.py [--seed 1] [--runs 10] [--json FILE]
+
+Sections 2.2, 6, 7 and 9. The system answers counts of doctor's visits in the RAND health insurance experiment
+(statsmodels), of people with five more attributes. The table of docs/attacks.md is of the defaults; half a minute.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from typing_extensions import override
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.table_builder.averaging import (
+    Average,
+    Kinds,
+    Sums,
+    average,
+    choose_base,
+    nearest,
+    value_positions,
+)
+from dpwitness.reconstruction.table_builder.histogram import add_up, recover_histogram
+from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, truncated_normal, uniform
+from dpwitness.reconstruction.table_builder.supply import PER_VARIANCE, Plan
+from dpwitness.reconstruction.table_builder.systems import (
+    Block,
+    BoundedNoisyCounts,
+    ExactCounts,
+    FreshNoisyCounts,
+    GrowingNoisyCounts,
+    KeyedNoisyCounts,
+    SimulatedSystem,
+    System,
+    ValueLayeredNoisyCounts,
+    WithoutTotals,
+    Words,
+)
+from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Table, Value, Where
+from dpwitness.reconstruction.table_builder.theory import expected_right, noise_removed
+
+
+class QuestionRefused(InvalidParameter):
+    """The system does not answer this question, or no more of them."""
+
+
+class Restricted(System):
+    """Another system behind rules of its own: `require` raises `QuestionRefused`."""
+
+    def __init__(self, inner: System) -> None:
+        self._inner = inner
+        self.asked = 0
+
+    @property
+    @override
+    def attributes(self) -> tuple[str, ...]:
+        return self._inner.attributes
+
+    @override
+    def values(self, attribute: str) -> tuple[Value, ...]:
+        return self._inner.values(attribute)
+
+    @override
+    def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
+        selections = np.asarray(selections, np.bool_)
+        self.require(attribute, selections, where or {})
+        answers = self._inner.ask(attribute, selections, where)
+        self.asked += len(selections)
+        return answers
+
+    def require(self, attribute: str, selections: BoolArray, where: Where) -> None:
+        """Refuse questions that are against the rules."""
+        raise NotImplementedError
+
+
+class SingleValues(Restricted):
+    """A language with "and" and "not" but without "or" (section 9): one value, or all values but one or two."""
+
+    @override
+    def require(self, attribute: str, selections: BoolArray, where: Where) -> None:
+        named = [(len(self.values(name)), np.array([len(chosen)])) for name, chosen in where.items()]
+        for size, number in [*named, (selections.shape[1], selections.sum(axis=1))]:
+            if np.any((number != 1) & (number < size - 2)):
+                raise QuestionRefused("a question names one value, or all but one or two: there is no 'or'")
+
+
+class CappedCounts(Restricted):
+    """At most `cap` questions (query throttling, section 7)."""
+
+    def __init__(self, inner: System, cap: int) -> None:
+        super().__init__(inner)
+        self.cap = cap
+
+    @override
+    def require(self, attribute: str, selections: BoolArray, where: Where) -> None:
+        if self.asked + len(selections) > self.cap:
+            raise QuestionRefused(f"{self.asked} of {self.cap} questions are spent: no {len(selections)} more")
+
+
+#: Sets of up to 64,000 values are told apart by a sum of their words times these.
+MIXING = np.random.default_rng(0).integers(0, 1 << 64, 1000, np.uint64) | np.uint64(1)
+
+
+class AuditedCounts(Restricted):
+    """Query auditing (section 7.2): at most `limit` two-partitions of any set of values are answered.
+
+    A question is refused where it would complete one more pair of disjoint questions with the same union.
+    """
+
+    def __init__(self, inner: System, limit: int) -> None:
+        super().__init__(inner)
+        self.limit = limit
+        self._asked: dict[Any, Words] = {}
+        self._unions: dict[Any, Words] = {}
+
+    @override
+    def require(self, attribute: str, selections: BoolArray, where: Where) -> None:
+        place = (attribute, tuple(sorted((name, tuple(chosen)) for name, chosen in where.items())))
+        padded = np.zeros((len(selections), -(-selections.shape[1] // 64) * 64), np.bool_)
+        padded[:, : selections.shape[1]] = selections
+        new = np.packbits(padded, axis=1).view(np.uint64)
+        known = self._asked.get(place, new[:0])
+        rows = np.vstack([known, new])
+        rows = rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])]  # asked again is not asked anew
+        unions = [self._unions.get(place, new[:0, 0])]
+        for i in range(len(known), len(rows)):
+            disjoint = rows[:i][~np.any(rows[:i] & rows[i], axis=1)]
+            unions.append(((disjoint | rows[i]) * MIXING[: rows.shape[1]]).sum(axis=1, dtype=np.uint64))
+        self._unions[place] = np.sort(np.concatenate(unions))
+        if np.any(self._unions[place][self.limit :] == self._unions[place][: -self.limit]):
+            raise QuestionRefused(f"more than {self.limit} pairs of questions part one set of values in two")
+        self._asked[place] = rows
+
+
+def subtract(oracle: System, attribute: str, value: int, where: Where | None = None) -> int:
+    """The differencing attack of section 2.2: all people minus all but those with the value.
+
+    Exact against mere suppression; against noise within ±r the difference is off by up to 2r.
+    """
+    selections = np.ones((2, len(oracle.values(attribute))), np.bool_)
+    selections[1, value_positions(oracle, attribute, [value])] = False
+    total, without = oracle.ask(attribute, selections, where)
+    return int(total - without)
+
+
+def shows_absence(oracle: System, attribute: str, value: int, where: Where) -> bool:
+    """The differencing attack of section 9: whether somebody in the group certainly lacks the value.
+
+    The attacker knows that all of the group but perhaps one, the target, have the value. If the answers for the group
+    and for those of it with the value differ, the target lacks it. Equal answers happen by chance as often as two
+    noises differ by exactly 1.
+    """
+    selections = np.ones((2, len(oracle.values(attribute))), np.bool_)
+    selections[1] = False
+    selections[1, value_positions(oracle, attribute, [value])] = True
+    group, with_value = oracle.ask(attribute, selections, where)
+    return bool(group != with_value)
+
+
+def recover_by_repeating(
+    oracle: System, attribute: str, targets: IntArray, times: int, *, where: Where | None = None
+) -> list[int]:
+    """Against fresh noise a question: ask everything `times` times (section 2.2), the total 2.5 times as often.
+
+    A value whose answer is 0 is what is missing to the total where it is left out.
+    """
+    eye = np.eye(len(oracle.values(attribute)), dtype=np.bool_)
+    shown = oracle.ask(attribute, eye[targets], where) > 0
+    total = oracle.ask(attribute, np.ones((5 * times // 2, len(eye)), np.bool_), where).mean()
+    counts = []
+    for value, is_shown in zip(targets.tolist(), shown.tolist(), strict=True):
+        row = eye[value] if is_shown else ~eye[value]
+        mean = oracle.ask(attribute, np.tile(row, (times, 1)), where).mean()
+        counts.append(max(nearest(mean if is_shown else nearest(total) - mean), 0))
+    return counts
+
+
+def several_partitions(rng: np.random.Generator, size: int, k: int, parts: int) -> IntArray:
+    """Up to `k` different partitions of `size` values into `parts` sets, none empty: the set of each value.
+
+    Shape (partitions, size). Drawn at random, so that of all partitions of few values some may not be met.
+    """
+    if not 2 <= parts <= size:
+        raise InvalidParameter(f"parts={parts!r} must lie between 2 and the number of values, {size}")
+    labels = np.zeros((0, size), np.int64)
+    for _ in range(50):  # of few values there may be fewer than k
+        drawn = _in_order_of_appearance(rng.integers(0, parts, (2 * k, size)), parts)
+        labels = np.unique(np.vstack([labels, drawn[drawn.max(axis=1) == parts - 1]]), axis=0)
+        if len(labels) >= k:
+            break
+    return np.asarray(rng.permutation(labels)[:k])
+
+
+def _in_order_of_appearance(labels: IntArray, parts: int) -> IntArray:
+    """The same partitions with their sets numbered in the order in which the values meet them."""
+    renamed = np.full((len(labels), parts), -1)
+    met = np.zeros(len(labels), np.int64)
+    rows = np.arange(len(labels))
+    out = np.empty_like(labels)
+    for column in range(labels.shape[1]):
+        label = labels[:, column]
+        new = renamed[rows, label] < 0
+        renamed[rows[new], label[new]] = met[new]
+        met += new
+        out[:, column] = renamed[rows, label]
+    return out
+
+
+def remove_noise_in_parts(
+    oracle: System,
+    rng: np.random.Generator,
+    attribute: str,
+    base: IntArray,
+    k: int,
+    parts: int,
+    *,
+    beside: tuple[int, ...] = (),
+) -> Average:
+    """The noise remover with `k` partitions into `parts` sets (section 7.2), `parts` answers each.
+
+    Two questions never cover the counted values, so that an audit of two-partitions sees none. The variance of the mean
+    is parts·Var(E)/k. Values `beside` the base lie in the last set.
+    """
+    labels = several_partitions(rng, len(base), k, parts)
+    selections = np.zeros((parts, len(labels), len(oracle.values(attribute))), np.bool_)
+    for part in range(parts):
+        selections[part][:, base] = labels == part
+    selections[-1][:, list(beside)] = True
+    answers = oracle.ask(attribute, selections.reshape(-1, selections.shape[-1]))
+    return average([Sums.of(answers.reshape(parts, -1))], len(answers))
+
+
+def recover_in_parts(
+    oracle: System, rng: np.random.Generator, attribute: str, base: IntArray, targets: IntArray, k: int
+) -> list[int]:
+    """The histogram attack with three-partitions: k for each target, 2.5·k for the base set."""
+    base = value_positions(oracle, attribute, base)
+    eye = np.eye(len(oracle.values(attribute)), dtype=np.bool_)
+    shown = oracle.ask(attribute, eye[targets]) > 0
+    first = remove_noise_in_parts(oracle, rng, attribute, base, 5 * k // 2, 3).count
+    counts = []
+    for value, is_shown in zip(targets.tolist(), shown.tolist(), strict=True):
+        if value in base:
+            rest = remove_noise_in_parts(oracle, rng, attribute, base[base != value], k, 3)
+            counts.append(max(first - rest.count, 0))
+            continue
+        more, beside = (np.append(base, value), ()) if is_shown else (base, (value,))
+        counts.append(max(remove_noise_in_parts(oracle, rng, attribute, more, k, 3, beside=beside).count - first, 0))
+    return counts
+
+
+def recover_by_splitting(oracle: System, attribute: str, targets: IntArray) -> tuple[list[int], Average]:
+    """Split averaging (section 9): everybody is those with a value and those without it, for every value there is.
+
+    Needs no "or", only "not": for each value b of each attribute, (b) + (not b); and for everybody but those with the
+    target a, (b and not a) + (not b and not a). There are as many sums as values with answers above 0, and no more.
+    Returns the counts of the targets, and the count of everybody.
+    """
+    everybody = _split(oracle, attribute, None)
+    counts = [max(everybody.count - _split(oracle, attribute, int(value)).count, 0) for value in targets]
+    return counts, everybody
+
+
+def _split(oracle: System, attribute: str, without: int | None) -> Average:
+    """Count everybody, or all without one value, by splitting at each value of each attribute."""
+    known = oracle.values(attribute)
+    rest = tuple(value for i, value in enumerate(known) if i != without)
+    blocks = []
+    for name in oracle.attributes:
+        eye = np.eye(len(oracle.values(name)), dtype=np.bool_)
+        where: Where = {}
+        if name != attribute:
+            one_side = eye[:1] if len(eye) == 2 else eye  # two values make one partition
+            rows = np.vstack([one_side, ~one_side])
+            where = {} if without is None else {attribute: rest}
+        else:
+            kept = np.arange(len(eye)) != (-1 if without is None else without)
+            rows = np.vstack([eye[kept], (~eye & kept)[kept]])
+        blocks.append(Block(attribute=name, selections=rows, where=where))
+    answers = oracle.ask_all(blocks)
+    return average([Sums.of(one.reshape(2, -1)) for one in answers], sum(len(one) for one in answers))
+
+
+#: Counts of the targets, and how many of them theory expects to be right under a law, if it does.
+Found: TypeAlias = tuple[Sequence[int], Callable[[NoiseLaw], float] | None]
+Attack: TypeAlias = Callable[[System, np.random.Generator, IntArray], Found]
+
+ATTRIBUTE: Final = "mdvis"
+OTHERS: Final = ("disea", "hlthg", "hlthf", "idp", "physlm")
+#: Of 59 values: nine with answers, of 6,308 to 26 people, and three that are suppressed at s = 4, of 3, 2 and 1.
+TARGETS: Final = (0, 1, 2, 3, 4, 5, 10, 15, 20, 40, 48, 69)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defence:
+    """A row: a system, the attack that answers it, and where the paper speaks of it; `law` where theory tells more."""
+
+    name: str
+    answer: str
+    source: str
+    system: Callable[[Table, np.random.Generator], System]
+    attack: Attack
+    law: NoiseLaw | None = None
+    targets: tuple[int, ...] = TARGETS
+
+
+def _simple(kind: type[SimulatedSystem], noise: NoiseLaw | int = 2) -> Callable[..., System]:
+    law = uniform(noise) if isinstance(noise, int) else noise
+
+    def make(table: Table, rng: np.random.Generator) -> System:
+        return kind(table, noise=law, suppression=max(law.bound, 4), rng=rng)
+
+    return make
+
+
+def _behind(rule: Callable[[System], System]) -> Callable[..., System]:
+    inner = _simple(BoundedNoisyCounts)
+    return lambda table, rng: rule(inner(table, rng))
+
+
+def averaging(plan: Plan | None = None) -> Attack:
+    """The histogram attack by two-partitions alone, of which the theory speaks."""
+
+    def attack(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
+        wanted = replace(plan or Plan(), targets=tuple(targets.tolist()), fitted=False)
+        found = recover_histogram(system, rng, ATTRIBUTE, wanted)
+        return found.counts, _expected(found.base_kinds, found.kinds[0], len(targets))
+
+    return attack
+
+
+def _expected(base: Kinds, kinds: Kinds, number: int) -> Callable[[NoiseLaw], float]:
+    return lambda law: expected_right(law, base, [kinds] * number, [False] * number)
+
+
+def _differencing(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
+    return [subtract(system, ATTRIBUTE, value) for value in targets.tolist()], None
+
+
+def _repeating(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
+    times = PER_VARIANCE  # fresh noise of variance 2, as r = 2 has it: 0.14 people of standard error
+    counts = recover_by_repeating(system, ATTRIBUTE, targets, times)
+    return counts, lambda law: len(targets) * noise_removed(law, ((1, times),), ties="half")
+
+
+def _three(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
+    k = 3 * PER_VARIANCE  # the variance of three noises instead of two: half as many partitions more than 200
+    base = choose_base(system, ATTRIBUTE, 20)
+    counts = recover_in_parts(system, rng, ATTRIBUTE, base, targets, k)
+    return counts, _expected(((3, 5 * k // 2),), ((3, k),), len(targets))
+
+
+def _splitting(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
+    return recover_by_splitting(system, ATTRIBUTE, targets)[0], None
+
+
+def _adding_up(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
+    found = recover_histogram(
+        system, rng, ATTRIBUTE, Plan(targets=tuple(targets.tolist()), partitions=10, fitted=False)
+    )
+    found = add_up(system, found)
+    known = [kinds for kinds in found.kinds if kinds]  # a suppressed count has no sum at all
+    return found.counts, lambda law: sum(noise_removed(law, kinds, ties="half") for kinds in known)
+
+
+def _averaged(name: str, source: str, kind: type[SimulatedSystem], law: NoiseLaw) -> Defence:
+    """A system of independent noises of one law, which two-partitions average away."""
+    return Defence(
+        name=name, answer="two-partitions", source=source, system=_simple(kind, law), attack=averaging(), law=law
+    )
+
+
+def _capped(cap: int) -> Defence:
+    """So many questions, and no more."""
+    return Defence(
+        name=f"a cap of {cap:,} questions, ±2",
+        answer="fewer two-partitions",
+        source="section 7",
+        system=_behind(lambda inner: CappedCounts(inner, cap)),
+        attack=averaging(Plan(questions=cap)),
+        law=uniform(2),
+    )
+
+
+def _unanswered(name: str, source: str, system: Callable[..., System], k: int) -> Defence:
+    """A system that two-partitions, k a value, do not average away."""
+    answer = "none known here: two-partitions fail"
+    return Defence(name=name, answer=answer, source=source, system=system, attack=averaging(Plan(partitions=k)))
+
+
+ROWS: Final = (
+    Defence(
+        name="counts of at most 4 suppressed, no noise",
+        answer="differencing: everybody minus all but the value",
+        source="section 2.2",
+        system=_simple(ExactCounts),
+        attack=_differencing,
+    ),
+    Defence(
+        name="fresh noise within ±2 for each question",
+        answer="the same question, again and again",
+        source="section 2.2",
+        system=_simple(FreshNoisyCounts),
+        attack=_repeating,
+        law=uniform(2),
+    ),
+    _averaged("the same people get the same noise, ±2 (Algorithm 1)", "section 4.2", BoundedNoisyCounts, uniform(2)),
+    _averaged("the same by keys (as deployed), ±2", "section 5.1", KeyedNoisyCounts, uniform(2)),
+    _averaged("another admissible law: normal within ±2", "section 6", BoundedNoisyCounts, truncated_normal(2, 1.0)),
+    _averaged("more noise, ±5", "section 6", BoundedNoisyCounts, uniform(5)),
+    _averaged("more noise, ±10", "section 6", BoundedNoisyCounts, uniform(10)),
+    _capped(500),
+    _capped(2000),
+    Defence(
+        name="an audit: at most 50 two-partitions of a set, ±2",
+        answer="three-partitions",
+        source="section 7.2",
+        system=_behind(lambda inner: AuditedCounts(inner, 50)),
+        attack=_three,
+        law=uniform(2),
+        targets=(0, 10, 48),  # the audit compares each question with all earlier ones
+    ),
+    Defence(
+        name="no 'or' in questions, ±2",
+        answer="split averaging: with a value, and without it",
+        source="section 9",
+        system=_behind(SingleValues),
+        attack=_splitting,
+    ),
+    Defence(
+        name="totals are sums of published answers, ±2",
+        answer="adding up by other attributes",
+        source="section 7",
+        system=_simple(WithoutTotals),
+        attack=_adding_up,
+        law=uniform(2),
+    ),
+    _unanswered("the t-th noise within ±2·√t", "section 6", _simple(GrowingNoisyCounts), 200),
+    _unanswered(
+        "one more noise for each value named (layers), ±2",
+        "section 9",
+        _simple(ValueLayeredNoisyCounts),
+        400,
+    ),
+)
+
+
+def measure(
+    seed: int, *, runs: int = 10, rows: Sequence[Defence] = ROWS, table: Table | None = None
+) -> list[dict[str, Any]]:
+    """Run each row's attack `runs` times on as many systems; the rows of the table.
+
+    `questions`: asked for each value, on average, what is asked once for all of them included. `right`: the share of
+    counts recovered; `published`: of those that were right as published; `predicted`: what theory expects, or null;
+    `two_partitions`: the share that two-partitions alone recover, 200 a value, or null where a question is refused.
+    """
+    people = visits() if table is None else table
+    streams = [np.random.SeedSequence([seed, i]).spawn(runs) for i in range(len(rows))]
+    return [_measured(row, people, spawned) for row, spawned in zip(rows, streams, strict=True)]
+
+
+def visits() -> Table:
+    from statsmodels.datasets import randhie  # type: ignore[import-untyped]  # it ships no types
+
+    frame = randhie.load_pandas().data
+    return Table.from_columns({name: frame[name].round().astype(int).tolist() for name in (ATTRIBUTE, *OTHERS)})
+
+
+def _measured(row: Defence, table: Table, streams: Sequence[np.random.SeedSequence]) -> dict[str, Any]:
+    targets = table.positions(ATTRIBUTE, row.targets)
+    true = table.histogram(ATTRIBUTE)[targets]
+    eye = np.eye(len(table.values[ATTRIBUTE]), dtype=np.bool_)
+    published = right = questions = 0
+    predicted: list[float] = []
+    for stream in streams:
+        rng = np.random.default_rng(stream)
+        system = row.system(table, rng)
+        found, expected = row.attack(system, rng, targets)
+        right += int(np.sum(np.array(found) == true))
+        questions += system.asked
+        published += int(np.sum(row.system(table, rng).ask(ATTRIBUTE, eye[targets]) == true))
+        if row.law is not None and expected is not None:
+            predicted.append(expected(row.law))
+    number = len(streams) * len(true)
+    return {
+        "defence": row.name,
+        "answer": row.answer,
+        "source": row.source,
+        "questions": questions / number,
+        "published": published / number,
+        "two_partitions": _plain(row, table, streams[:2], targets, true),
+        "right": right / number,
+        "predicted": float(np.mean(predicted)) / len(true) if predicted else None,
+    }
+
+
+def _plain(
+    row: Defence, table: Table, streams: Sequence[np.random.SeedSequence], targets: IntArray, true: IntArray
+) -> float | None:
+    """The share right by 200 two-partitions a value."""
+    attack, right = averaging(Plan(partitions=200)), 0
+    for stream in streams:
+        rng = np.random.default_rng(stream)
+        try:
+            found, _ = attack(row.system(table, rng), rng, targets)
+        except QuestionRefused:
+            return None
+        right += int(np.sum(np.array(found) == true))
+    return right / (len(streams) * len(true))
+
+
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """The table as `docs/attacks.md` has it."""
+    lines = [
+        "| Defence | The attack that answers it | Questions a value | Right as published "
+        "| Right by two-partitions | Right by the answer | Theory |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        plain = "refused" if row["two_partitions"] is None else f"{row['two_partitions']:.0%}"
+        theory = "" if row["predicted"] is None else f"{row['predicted']:.1%}"
+        lines.append(
+            f"| {row['defence']} | {row['answer']} ({row['source']}) | {row['questions']:,.0f} "
+            f"| {row['published']:.0%} | {plain} | {row['right']:.1%} | {theory} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=10, help="systems a row (default 10)")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    rows = measure(arguments.seed, runs=arguments.runs)
+    print(markdown(rows))
+    print(f"{time.perf_counter() - started:.0f} s", file=sys.stderr)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

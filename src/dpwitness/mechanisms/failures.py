@@ -1,0 +1,90 @@
+"""What is said of a mechanism that raised: on which run, on which input, and whether on its neighbour too."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.errors import MechanismError, MechanismRaised
+from dpwitness.mechanisms.compiled.refusals import reason
+from dpwitness.neighbours import Data, Pair, shown
+
+#: Runs of each input, and seconds for both, to see whether only one of the two raises.
+TRIED: Final = 32
+TRIED_SECONDS: Final = 0.5
+#: Exceptions on one input alone that are more than chance: so many fall on one of two equal sides in 1 of 16 cases.
+CLEAR: Final = 5
+#: Runs that all raise, on an input on which one ran well, before something is said to be used up.
+AGAIN: Final = 8
+
+Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
+
+
+def raised(name: str, error: Exception, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
+    """Make the error for a mechanism of that name that raised, with the run's number and the input."""
+    text = str(error).splitlines()[0] if str(error) else "no message"
+    if type(error).__module__.partition(".")[0] == "numba":  # whose first line says in which step of numba's, not why
+        text = reason(str(error))
+    message = f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}"
+    if used_up:
+        message += (
+            ", and raises now on inputs, too, on which it ran well before: something that it holds is used up; make a "
+            "new one for each run: make=, or within the function"
+        )
+    result = MechanismRaised(message)
+    result.used_up = used_up
+    return result
+
+
+def always_raises(run: Callable[[int], object], kind: type[Exception]) -> bool:
+    """Whether each of a few runs raises an exception of that kind; `run` takes their number."""
+    for number in range(AGAIN):
+        try:
+            run(number)
+        except kind:
+            continue
+        except Exception:
+            return False
+        return False
+    return True
+
+
+def described_on_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
+    """Return the error with what both inputs of the pair do: an exception on one side alone tells them apart.
+
+    `fill` is that of a `Mechanism`; it is called for single runs.
+    """
+    if pair.data is pair.neighbour or error.used_up:
+        return error
+    try:
+        raised, runs = _raised_of_each(fill, pair)
+    except MechanismError:  # of another kind: what was raised first is reported
+        return error
+    side = int(raised[1] > raised[0])
+    often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
+    if not often or raised[1 - side]:
+        result = MechanismRaised(f"{error}; errors='outcome' takes exceptions for outcomes")
+        result.on_both_inputs = raised == [runs, runs]
+        return result
+    message = f"{error}: it raised in {often} of {runs} runs on {here} but in none of {runs} on {there}"
+    if often < CLEAR:
+        return MechanismRaised(f"{message}; errors='outcome' tests whether that is chance")
+    return MechanismRaised(f"{message}, which is a difference between neighbours; errors='outcome' tests it")
+
+
+def _raised_of_each(fill: Fill, pair: Pair) -> tuple[list[int], int]:
+    """How many runs of each input raised, in a random order of the sides, and how many there were of each."""
+    rngs = [np.random.Generator(np.random.SFC64(side)) for side in (0, 1)]
+    row, order = np.empty((1, 1)), np.random.Generator(np.random.SFC64(2)).integers(0, 2, TRIED)
+    counts, runs = [0, 0], 0
+    end = time.monotonic() + TRIED_SECONDS
+    while runs < TRIED and (not runs or time.monotonic() < end):
+        for side in (1, 0) if order[runs] else (0, 1):
+            try:
+                fill(pair.sides[side], rngs[side], row, runs)
+            except MechanismRaised:
+                counts[side] += 1
+        runs += 1
+    return counts, runs

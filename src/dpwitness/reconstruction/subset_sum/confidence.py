@@ -1,0 +1,199 @@
+"""How far a reconstruction is to be trusted: how it predicts answers that it was not made of.
+
+The subsets are drawn by the attack, so whatever a system answers, the mean of its answers with a person less the mean
+without them is what that person's bit adds. A system that answers sums of bits adds 1 for each 1 and 0 for each 0; one
+that answers a share of them, or something else, adds less. What is claimed of a bit is the least that it is under all
+such scales, and all further differences between people, that the answers leave open.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dpwitness.reconstruction.subset_sum.linear_decoding import Floats, Reconstruction, Subsets, expit
+
+#: Standard errors by which a scale may be off.
+ERRORS: Final = 2.0
+#: Standard errors by which it must differ from 0, for anything to be claimed: one system of noise in 700 shows as much.
+SHOWN: Final = 3.0
+#: Nats by which a likelihood may be below the largest one: a standard error.
+LIKELY: Final = 0.5
+#: Scales that are tried between the limits.
+SCALES: Final = 5
+#: The least part of the bits' scale that a prediction is expected to bear out, if it is to tell anything of it.
+LEAST: Final = 0.02
+#: Standard deviations by which people's values may differ beyond their bits, in counts.
+FURTHER: Final = np.append(0.0, np.geomspace(0.01, 10.0, 61))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Confidence:
+    """What is claimed of a reconstruction without the truth, and on what that rests; None: not measured.
+
+    Attributes
+    ----------
+    expected_right
+        How many bits are claimed to be right.
+    bits
+        The probability with which each bit is claimed to be right, 1/2 where nothing is claimed, shape (n,).
+    fresh_questions, fresh_error, fresh_error_of_constant
+        How many answers were kept for checking, and by how much the reconstruction misses them, and the best constant
+        answer: root mean squares, in counts.
+    halves_agree_on
+        Of how many bits two reconstructions from two halves of the questions agree.
+    scale, scale_error
+        See `Scale`: of the fresh answers, and of either half of the others as the other half predicts them.
+    """
+
+    expected_right: float
+    bits: Floats
+    basis: str
+    fresh_questions: int | None = None
+    fresh_error: float | None = None
+    fresh_error_of_constant: float | None = None
+    halves_agree_on: int | None = None
+    scale: float | None = None
+    scale_error: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """By how much more a bit recovered as 1 adds to answers than one recovered as 0, in counts, and the standard error.
+
+    1 where all bits are right and the answers are their sums; 0 where the answers say nothing. `zero`: how much a bit
+    recovered as 0 adds, and the standard error of that.
+    """
+
+    value: float
+    error: float
+    zero: float
+    zero_error: float
+
+    @property
+    def low(self) -> float:
+        """The least that it may be."""
+        return self.value - ERRORS * self.error
+
+    @property
+    def high(self) -> float:
+        """The most that it may be."""
+        return self.value + ERRORS * self.error
+
+    @property
+    def significant(self) -> bool:
+        """Whether the answers bear the bits out at all. A bit of 0 that takes away from sums is none."""
+        return self.value > SHOWN * self.error and self.zero >= -SHOWN * self.zero_error
+
+
+def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruction) -> Scale | None:
+    """The scale that answers show which a reconstruction was not made of, beside a constant and the subsets' sizes.
+
+    In parts of the scale that the reconstruction itself expects, since some of its bits are wrong. None: nothing can be
+    said, as where all bits are alike, which predicts no more than a constant does.
+    """
+    expected = _expected_scale(reconstruction)
+    columns = np.column_stack(
+        [
+            subsets.sums(reconstruction.bits.astype(np.float64)),
+            subsets.sums(np.ones(subsets.people)),
+            np.ones(len(answers)),
+        ]
+    )
+    spare = len(answers) - columns.shape[1]
+    if spare < 2 or expected < LEAST or np.linalg.matrix_rank(columns) < columns.shape[1]:
+        return None
+    gram = columns.T @ columns
+    values = np.linalg.solve(gram, columns.T @ answers)
+    errors = np.sqrt(np.sum((columns @ values - answers) ** 2) / spare * np.maximum(np.diag(np.linalg.inv(gram)), 0.0))
+    # No error is below what sums of this size are rounded to.
+    errors = np.maximum(errors, 1e-9)
+    return Scale(
+        value=float(values[0]) / expected,
+        error=float(errors[0]) / expected,
+        zero=float(values[1]),
+        zero_error=float(errors[1]),
+    )
+
+
+def _expected_scale(reconstruction: Reconstruction) -> float:
+    """The scale that a least-squares fit expects fresh answers to show, 1 where all its bits are certain."""
+    ones = reconstruction.bits == 1
+    if reconstruction.expected_right is None or ones.all() or not ones.any():
+        return 1.0
+    return float(reconstruction.fractions[ones].mean() - reconstruction.fractions[~ones].mean())
+
+
+def pooled_scale(scales: Sequence[Scale | None], *, correlation: float = 0.0) -> Scale | None:
+    """Several measurements as one, each weighted by the inverse of its variance; None where there is none.
+
+    `correlation`: of each two of them.
+    """
+    some = [one for one in scales if one is not None]
+    if len(some) < 2:
+        return some[0] if some else None
+
+    def mean(values: list[float], errors: list[float]) -> tuple[float, float]:
+        weights = 1 / np.array(errors) ** 2
+        inflated = 1 + correlation * (len(errors) - 1)
+        return float(weights @ values / weights.sum()), math.sqrt(inflated / weights.sum())
+
+    value, error = mean([one.value for one in some], [one.error for one in some])
+    zero, zero_error = mean([one.zero for one in some], [one.zero_error for one in some])
+    return Scale(value=value, error=error, zero=zero, zero_error=zero_error)
+
+
+def claims_of_fit(fit: Reconstruction, scale: Scale | None) -> Floats:
+    """The probability with which each bit of a least-squares fit is claimed to be right, at least 1/2, shape (n,)."""
+    means, variances = _values(fit)
+    claims = np.ones(len(fit.bits))
+    if scale is None or not scale.significant:
+        return claims / 2
+    # Above 1 only where the answers exclude 1: there are no sums of bits in which a bit adds more.
+    high = 1.0 if scale.low < 1 else scale.high
+    for tried in (*np.linspace(scale.low, high, SCALES), 1.0):
+        odds = tried * (means - tried / 2) / (variances + _further_variance(means, variances, tried))
+        claims = np.minimum(claims, expit(np.where(fit.bits == 1, odds, -odds)))
+    return np.maximum(claims, 0.5)
+
+
+def claim_of_program(fit: Reconstruction, scale: Scale | None, agree: int | None) -> float:
+    """The probability with which every bit of a linear program is claimed to be right, at least 1/2.
+
+    `fit`: of least squares to the same answers, which shows how far people differ beyond their bits; `agree`: of how
+    many bits two halves of the questions agree.
+    """
+    if scale is None or not scale.significant:
+        return 0.5
+    means, variances = _values(fit)
+    further = math.sqrt(_further_variance(means, variances, 1.0))
+    right = (1 + math.erf(0.5 / further / math.sqrt(2))) / 2 if further else 1.0
+    return max(min(_right_of_agreement(agree, len(means)), (1 + scale.low) / 2, right), 0.5)
+
+
+def _values(fit: Reconstruction) -> tuple[Floats, Floats]:
+    assert fit.means is not None
+    assert fit.variances is not None
+    return fit.means, fit.variances
+
+
+def _further_variance(means: Floats, variances: Floats, scale: float) -> float:
+    """The most variance that values have beyond bits of a scale and their errors, as far as the likelihood allows."""
+    logs = []
+    for deviation in FURTHER:
+        variance = np.maximum(variances + deviation**2, 1e-12)
+        away = np.stack([means**2, (means - scale) ** 2]) / (2 * variance)
+        logs.append(float(np.sum(np.logaddexp(-away[0], -away[1]) - np.log(variance) / 2)))
+    return float(FURTHER[np.flatnonzero(np.array(logs) >= max(logs) - LIKELY)[-1]] ** 2)
+
+
+def _right_of_agreement(agree: int | None, size: int) -> float:
+    """The share p of bits that are right if each is in either half, independently: p² + (1 − p)² of them agree.
+
+    Of the share that agrees a standard deviation is taken off: where bits agree by chance, nothing is claimed.
+    """
+    share = 0.5 if agree is None else agree / size
+    share = max(share - math.sqrt(share * (1 - share) / size), 0.5)
+    return (1 + math.sqrt(2 * share - 1)) / 2

@@ -1,0 +1,97 @@
+"""The exponential adversary: every list of bits that no answer contradicts is as good as the secret.
+
+Dinur & Nissim, Revealing information while preserving privacy, PODS 2003, Theorem 2.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.jit import compiled
+from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats
+from dpwitness.reconstruction.subset_sum.oracle import check_error, check_exponential
+
+#: Answers and sums are compared up to this, in counts: rounding errors must not weed out the truth.
+TOLERANCE: Final = 1e-6
+
+
+@compiled
+def _weed(answers: Floats, error: float) -> np.int64:
+    """Return the smallest candidate that no answer contradicts by more than `error`, −1 if there is none.
+
+    Bit i of a candidate is person i's. The bits are chosen one by one, the last person's first and 0 before 1; all
+    subsets of the people chosen so far, with the one just chosen, are compared before the next: nearly every beginning
+    that is wrong falls there, with all that would follow. A candidate's sum over a subset is the number of ones in the
+    AND of two words, which the compiler makes one instruction of. An odd factor runs through the subsets in no order,
+    so that a contradiction comes soon.
+    """
+    size = 0
+    while 1 << size < len(answers):
+        size += 1
+    if abs(answers[0]) > error:
+        return np.int64(-1)
+    candidate = np.uint64(0)
+    person = size - 1
+    while True:
+        # All subsets of person … size − 1 that hold this person.
+        number = np.uint64(1) << np.uint64(size - 1 - person)
+        last = number - np.uint64(1)
+        place = np.uint64(0)
+        fits = True
+        for _ in range(number):
+            place = (place + np.uint64(0x9E3779B97F4A7C15)) & last
+            subset = ((place << np.uint64(1)) | np.uint64(1)) << np.uint64(person)
+            x = candidate & subset
+            x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+            x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+            x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+            ones = np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+            if abs(ones - answers[subset]) > error:
+                fits = False
+                break
+        if fits:
+            if person == 0:
+                return np.int64(candidate)
+            person -= 1
+            continue
+        # The next beginning: this person's bit is 1 instead of 0, or the next of an earlier person's is.
+        while person < size and (candidate >> np.uint64(person)) & np.uint64(1) == np.uint64(1):
+            candidate ^= np.uint64(1) << np.uint64(person)
+            person += 1
+        if person == size:
+            return np.int64(-1)
+        candidate |= np.uint64(1) << np.uint64(person)
+
+
+def exponential_adversary(answers: Floats, error: float) -> Bits:
+    """Weed out every list of bits that some answer contradicts, and take the first left over (Theorem 2).
+
+    Parameters
+    ----------
+    answers
+        To all 2ⁿ subsets, in counts, shape (2ⁿ,); person i is in subset j if digit i of j is 1.
+    error
+        E, in counts: no answer is wrong by more.
+
+    Returns
+    -------
+    ndarray
+        Bits, shape (n,). They differ from the secret in at most 4E places, so with E = n/40 at least nine tenths of
+        them are right.
+
+    Raises `InvalidParameter` for a number of answers that is no power of 2 or too large, a negative error, and answers
+    that no list of bits agrees with.
+    """
+    answers = np.ascontiguousarray(answers, np.float64)
+    size = len(answers).bit_length() - 1
+    if answers.ndim != 1 or len(answers) != 1 << max(size, 0):
+        raise InvalidParameter(f"{answers.size} answers are not those to all subsets: give 2ⁿ of them")
+    check_exponential(size)
+    check_error(error)
+    candidate = int(_weed(answers, error + TOLERANCE))
+    if candidate < 0:
+        raise InvalidParameter(
+            f"no list of {size} bits agrees with all answers within error={error:g}: give a larger one"
+        )
+    return (candidate >> np.arange(size)) & 1

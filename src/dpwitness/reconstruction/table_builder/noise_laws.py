@@ -1,0 +1,143 @@
+"""Admissible noise of systems like TableBuilder: bounded, whole, of mean zero (Asghar & Kaafar 2020, section 6)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.table_builder.tables import FloatArray, IntArray
+
+LARGEST_BOUND: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseLaw:
+    """A distribution on `support` (increasing whole numbers) with mean 0; counts of people are the unit."""
+
+    support: tuple[int, ...]
+    probabilities: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        p = np.asarray(self.probabilities, np.float64)
+        if len(p) != len(self.support) or not len(p) or np.any(np.diff(self.support) <= 0):
+            raise InvalidParameter("a noise law needs one probability for each of its increasing whole numbers")
+        if not (np.all(p >= 0) and abs(p.sum() - 1) < 1e-9):
+            raise InvalidParameter(f"probabilities {self.probabilities!r} must not be negative and must sum to 1")
+        mean = float(p @ np.asarray(self.support))
+        if abs(mean) > 1e-7 * max(self.bound, 1):
+            raise InvalidParameter(f"noise of mean {mean:g} is biased: the mean must be 0")
+
+    @property
+    def bound(self) -> int:
+        """The largest absolute value: the perturbation parameter r."""
+        return max(abs(self.support[0]), abs(self.support[-1]))
+
+    @property
+    def variance(self) -> float:
+        """Var(E), in people²."""
+        return float(np.asarray(self.probabilities) @ np.square(np.asarray(self.support, np.float64)))
+
+    @property
+    def entropy(self) -> float:
+        """Shannon entropy in bits."""
+        p = np.asarray([q for q in self.probabilities if q > 0])
+        return float(-(p * np.log2(p)).sum())
+
+    def at(self, quantiles: FloatArray) -> IntArray:
+        """The noise at each quantile in [0, 1): inversion of the distribution function; same shape."""
+        cumulative = np.cumsum(self.probabilities)[:-1]
+        return np.asarray(self.support, np.int64)[np.searchsorted(cumulative, quantiles, side="right")]
+
+    def sample(self, rng: np.random.Generator, n: int) -> IntArray:
+        """`n` independent draws."""
+        return self.at(rng.random(n))
+
+
+def as_law(noise: NoiseLaw | int) -> NoiseLaw:
+    """The law itself, or of a number r the uniform one."""
+    return uniform(noise) if isinstance(noise, int | np.integer) else noise
+
+
+def _radius(r: int) -> int:
+    if isinstance(r, bool) or not isinstance(r, int | np.integer) or not r >= 1:
+        raise InvalidParameter(f"perturbation r={r!r} must be a whole number of at least 1")
+    if r > LARGEST_BOUND:
+        raise InvalidParameter(f"perturbation r={r!r} must be at most {LARGEST_BOUND}: more would drown every count")
+    return int(r)
+
+
+def uniform(r: int) -> NoiseLaw:
+    """Uniform on −r…r: the noise of Algorithm 1."""
+    r = _radius(r)
+    return NoiseLaw(support=tuple(range(-r, r + 1)), probabilities=(1 / (2 * r + 1),) * (2 * r + 1))
+
+
+def maximum_entropy(support: int | Sequence[int], variance: float) -> NoiseLaw:
+    """The law of largest entropy on `support` (r means −r…r) with mean 0 and at most the given variance.
+
+    By Lagrange multipliers p(e) ∝ exp(a·e − λ·e²) with λ ≥ 0, and λ = 0 where the variance bound does not bind; a is 0
+    on a symmetric support. Both are found by root search. Raises `InvalidParameter` where no law satisfies the bounds.
+    Asghar & Kaafar (2020), section 6, after Marley & Leaver (2011).
+    """
+    from scipy.optimize import brentq
+
+    given = support if isinstance(support, Sequence) else range(-_radius(support), support + 1)
+    values = np.array(sorted(set(given)), np.float64)
+    if not (len(values) > 1 and values[0] < 0 < values[-1]):
+        raise InvalidParameter(f"support {list(given)!r} must hold whole numbers below and above 0")
+    if not 0 < variance < math.inf:
+        raise InvalidParameter(f"variance={variance!r} must be positive and finite")
+
+    def tilted(a: float, decay: float) -> FloatArray:
+        exponents = a * values - decay * values**2
+        weights = np.exp(exponents - exponents.max())
+        return np.asarray(weights / weights.sum())
+
+    def centred(decay: float) -> FloatArray:
+        if np.array_equal(values, -values[::-1]):
+            return tilted(0.0, decay)
+        reach = 1.0
+        while tilted(reach, decay) @ values < 0 or tilted(-reach, decay) @ values > 0:
+            reach *= 2
+        return tilted(brentq(lambda a: float(tilted(a, decay) @ values), -reach, reach, xtol=1e-14), decay)
+
+    def excess(decay: float) -> float:
+        return float(centred(decay) @ values**2) - variance
+
+    p = centred(0.0)
+    if float(p @ values**2) > variance:
+        high = 1.0
+        while excess(high) > 0:
+            high *= 2
+            if high > 1e4:
+                raise InvalidParameter(f"variance={variance!r} is too small for noise on {values.astype(int).tolist()}")
+        p = centred(brentq(excess, 0.0, high, xtol=1e-14))
+    return NoiseLaw(support=tuple(int(v) for v in values), probabilities=tuple(float(q) for q in p))
+
+
+def truncated_normal(r: int, scale: float) -> NoiseLaw:
+    """N(0, scale²) truncated to [−r, r] and rounded."""
+    from scipy.stats import norm
+
+    return _rounded(r, scale, lambda x: np.asarray(norm.cdf(x, scale=scale)))
+
+
+def truncated_laplace(r: int, scale: float) -> NoiseLaw:
+    """Lap(scale) truncated to [−r, r] and rounded."""
+    from scipy.stats import laplace
+
+    return _rounded(r, scale, lambda x: np.asarray(laplace.cdf(x, scale=scale)))
+
+
+def _rounded(r: int, scale: float, distribution: Callable[[FloatArray], FloatArray]) -> NoiseLaw:
+    """A continuous law on [−r, r] rounded to the nearest whole number: its mass on each unit cell."""
+    if not 0 < scale < math.inf:
+        raise InvalidParameter(f"scale={scale!r} must be positive and finite")
+    r = _radius(r)
+    edges = np.clip(np.arange(-r, r + 2) - 0.5, -r, r)
+    mass = np.diff(distribution(edges))
+    mass = (mass + mass[::-1]) / 2  # symmetric to the last bit, so that the mean is exactly 0
+    return NoiseLaw(support=tuple(range(-r, r + 1)), probabilities=tuple(float(q) for q in mass / mass.sum()))

@@ -1,0 +1,125 @@
+"""A system of the user's under attack: conditions are its questions, and selections of values become conditions."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+from typing_extensions import override
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.asking import Asking
+from dpwitness.reconstruction.table_builder.systems import MISSING, Block, System
+from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where, require_attribute
+from dpwitness.reconstruction.transcript import Form, as_whole
+
+#: For each attribute that a question names the values that it allows: {"age": [30, 31], "sex": ["F"]}.
+Condition: TypeAlias = Mapping[str, Sequence[Value]]
+
+
+class Oracle(Protocol):
+    """A system under attack: the user's own, behind `--oracle`.
+
+    It may also be an object with `ask_all(questions)`, a list of conditions → as many counts. `values`, a mapping from
+    each attribute to all of its values, may be an attribute of it: then the command needs no --values.
+    """
+
+    def __call__(self, condition: dict[str, list[Value]], /) -> int | None:
+        """How many people satisfy the condition, as the system publishes it: a whole number; 0 or None if suppressed.
+
+        A person satisfies {"age": [30, 31], "sex": ["F"]} who has, of each attribute named, one of the values listed.
+        """
+
+
+def _plain(value: object) -> Value:
+    """A value as JSON has it. Raises `InvalidParameter` for other things than numbers, flags and texts."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, int | float | str):
+        raise InvalidParameter(f"value {value!r} of type {type(value).__name__} must be a number, a flag or a text")
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise InvalidParameter(f"value {plain!r} must be finite: leave it out")
+    return plain
+
+
+FORM: Final[Form[Condition]] = Form(
+    family="table_builder",
+    answer="a whole number, or None for a suppressed count",
+    written=lambda condition: {name: [_plain(value) for value in values] for name, values in condition.items()},
+    handed=lambda condition: {name: list(values) for name, values in condition.items()},
+    read=lambda answer: 0.0 if answer is None else as_whole(answer),
+)
+
+
+def values_of(thing: object) -> dict[str, tuple[Value, ...]] | None:
+    """What an oracle says of its attributes in `values`, or None where it says nothing.
+
+    Raises `InvalidParameter` for something that is no mapping of names to values.
+    """
+    given = getattr(thing, "values", None)
+    if given is None or callable(given):  # the method of a mapping
+        return None
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidParameter(
+            f"values of the oracle is {type(given).__name__}: give a mapping from attributes to values"
+        )
+    found = {}
+    for name, values in given.items():
+        if not isinstance(name, str) or isinstance(values, str) or not hasattr(values, "__iter__"):
+            raise InvalidParameter(f"values of the oracle: {name!r} must be a name, with a list of values")
+        found[name] = tuple(_plain(value) for value in values)
+        if len(set(found[name])) != len(found[name]) or not found[name]:
+            raise InvalidParameter(f"values of the oracle: {name!r} needs different values, at least one")
+    return found
+
+
+class AskedSystem(System):
+    """The user's system as attacks see it.
+
+    Parameters
+    ----------
+    asking
+        What asks it, in the form `FORM`.
+    values
+        For each attribute all of its values.
+    """
+
+    def __init__(self, asking: Asking[Condition], values: Mapping[str, Sequence[Value]]) -> None:
+        self._asking = asking
+        self._values = {name: tuple(given) for name, given in values.items()}
+
+    @property
+    @override
+    def asked(self) -> int:  # type: ignore[override]  # `asking` counts
+        return self._asking.asked
+
+    @property
+    @override
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(self._values)
+
+    @override
+    def values(self, attribute: str) -> tuple[Value, ...]:
+        require_attribute(self._values, attribute)
+        return self._values[attribute]
+
+    @override
+    def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
+        return self.ask_all([Block(attribute=attribute, selections=selections, where=where or {})])[0]
+
+    @override
+    def ask_all(self, blocks: Sequence[Block]) -> list[IntArray]:
+        ends = np.cumsum([len(block.selections) for block in blocks])
+        if not len(ends) or not ends[-1]:
+            return [np.zeros(0, np.int64) for _ in blocks]
+        answers = self._asking.ask_some(self._conditions(blocks))
+        came = ~np.isnan(answers)
+        whole = np.where(came, answers, 0).astype(np.int64)
+        return np.split(np.where(came, whole, MISSING), ends[:-1])
+
+    def _conditions(self, blocks: Sequence[Block]) -> Iterator[Condition]:
+        """One at a time: of many questions a list would take much memory."""
+        for block in blocks:
+            known = self.values(block.attribute)
+            fixed = {name: list(values) for name, values in block.where.items()}
+            for row in block.selections:
+                yield {**fixed, block.attribute: [known[i] for i in np.flatnonzero(row)]}

@@ -1,0 +1,170 @@
+"""A table of people and attributes, kept as distinct rows (profiles) and the number of people who have each."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.files import read_rows, shown
+
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+FloatArray: TypeAlias = NDArray[np.float64]
+#: A value of an attribute.
+Value: TypeAlias = int | float | str
+#: A sub-population: of each attribute named, the values that its people may have.
+Where: TypeAlias = Mapping[str, Collection[Value]]
+
+#: Above this a count, or a sum of 10³ of them, would no longer be exact.
+LARGEST: Final = 1 << 40
+
+
+class Table:
+    """People (rows) and attributes (columns); every person has one value of each attribute.
+
+    Attributes
+    ----------
+    values
+        For each attribute, its values in the order in which queries select them; they may include values nobody has.
+    codes
+        Profiles as positions in `values`; shape (profiles, attributes).
+    counts
+        How many people have each profile, at least 1; shape (profiles,).
+    """
+
+    def __init__(self, values: Mapping[str, Sequence[Value]], codes: IntArray, counts: IntArray) -> None:
+        self.values: dict[str, tuple[Value, ...]] = {name: tuple(v) for name, v in values.items()}
+        profiles, index = np.unique(codes, axis=0, return_inverse=True)
+        people = np.bincount(index.ravel(), weights=counts).astype(np.int64)
+        self.codes, self.counts = profiles[people > 0], people[people > 0]
+        if not self.values:
+            raise InvalidData("the table has no attribute")
+        if not len(self.counts):
+            raise InvalidData("the table holds nobody: all counts are 0")
+
+    @property
+    def people(self) -> int:
+        """How many people the table holds."""
+        return int(self.counts.sum())
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike, values: Sequence[Value] | None = None, name: str = "value") -> "Table":
+        """One attribute, from the number of people with each of its values. Raises `InvalidData` for no counts."""
+        array = np.asarray(counts)
+        if array.ndim != 1 or not array.size or array.dtype.kind not in "biuf":
+            raise InvalidData("a histogram is a list of at least one count")
+        bad = array[~((array >= 0) & (array == np.floor(array)) & (array <= LARGEST))]
+        if len(bad):
+            raise InvalidData(f"a histogram holds whole counts from 0 to 2^40, not {bad[0]:g}")
+        labels = tuple(range(len(array))) if values is None else tuple(values)
+        if len(set(labels)) != len(array):
+            raise InvalidData(f"{len(array)} counts need as many different values, not {len(set(labels))}")
+        return cls({name: labels}, np.arange(len(array))[:, None], array.astype(np.int64))
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Sequence[Value]], counts: Sequence[int] | None = None) -> "Table":
+        """One row a person, or `counts` people a row. Raises `InvalidData` for missing values, naming the row."""
+        lengths = {len(column) for column in columns.values()}
+        if len(lengths) != 1 or lengths == {0}:
+            raise InvalidData("a table needs at least one column and one row, and columns of one length")
+        values: dict[str, list[Value]] = {}
+        codes = []
+        for name, column in columns.items():
+            for row, value in enumerate(column, 1):
+                if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+                    raise InvalidData(
+                        f"attribute {name!r}, row {row}: the value is missing; fill it in or leave the row out"
+                    )
+            values[name] = sorted(set(column), key=_numbers_first)
+            place = {value: i for i, value in enumerate(values[name])}
+            codes.append([place[value] for value in column])
+        weights = np.ones(lengths.pop(), np.int64) if counts is None else np.asarray(counts, np.int64)
+        return cls(values, np.array(codes, np.int64).T, weights)
+
+    def only(self, attributes: Collection[str]) -> "Table":
+        """The same people with fewer attributes."""
+        places = {name: self.column(name) for name in attributes}
+        return Table({name: self.values[name] for name in places}, self.codes[:, list(places.values())], self.counts)
+
+    def histogram(self, attribute: str, where: Where | None = None) -> IntArray:
+        """The true number of people with each value of the attribute; shape (values,)."""
+        inside = self.profiles(where or {})
+        code = self.codes[inside, self.column(attribute)]
+        size = len(self.values[attribute])
+        return np.bincount(code, weights=self.counts[inside], minlength=size).astype(np.int64)
+
+    def column(self, attribute: str) -> int:
+        """The attribute's position; raises `InvalidParameter` where there is none of that name."""
+        require_attribute(self.values, attribute)
+        return list(self.values).index(attribute)
+
+    def positions(self, attribute: str, chosen: Collection[Value]) -> IntArray:
+        """Where the given values stand among the attribute's; raises `InvalidParameter` for an unknown one."""
+        require_attribute(self.values, attribute)
+        place = {value: i for i, value in enumerate(self.values[attribute])}
+        for value in chosen:
+            if value not in place:
+                raise InvalidParameter(f"attribute {attribute!r} has no value {value!r}")
+        return np.array([place[value] for value in chosen], np.int64)
+
+    def profiles(self, where: Where) -> BoolArray:
+        """Which profiles satisfy all conditions, each a set of values of an attribute; shape (profiles,)."""
+        inside = np.ones(len(self.counts), np.bool_)
+        for attribute, chosen in where.items():
+            inside &= np.isin(self.codes[:, self.column(attribute)], self.positions(attribute, chosen))
+        return inside
+
+
+def require_attribute(values: Mapping[str, object], attribute: str) -> None:
+    """Raise `InvalidParameter` for an attribute that is not there."""
+    if attribute not in values:
+        raise InvalidParameter(f"there is no attribute {attribute!r}; the attributes are {', '.join(values)}")
+
+
+def _numbers_first(value: Value) -> tuple[bool, Value]:
+    return not isinstance(value, int | float), value if isinstance(value, int | float) else str(value)
+
+
+def read_table(path: str | Path) -> Table:
+    """A table from a CSV file with a header line: one row a person, or, with a column "count", that many people a row.
+
+    Raises `InvalidData`, with the line, for missing values, uneven rows and counts that are no whole numbers.
+    """
+    rows, place = read_rows(path), shown(path)
+    if len(rows) < 2:
+        raise InvalidData(f"{place} holds no table: it needs a header line and at least one row")
+    header = [cell.strip() for cell in rows[0][1]]
+    if len(set(header)) != len(header) or "" in header:
+        raise InvalidData(f"{place}: every column needs a name of its own, not {', '.join(map(repr, header))}")
+    columns: dict[str, list[Value]] = {name: [] for name in header}
+    for number, row in rows[1:]:
+        if len(row) != len(header):
+            raise InvalidData(f"{place}, line {number}: {len(row)} values for {len(header)} columns")
+        for name, cell in zip(header, row, strict=True):
+            if not cell.strip() or cell.strip().lower() in ("nan", "na", "null", "?"):
+                raise InvalidData(
+                    f"{place}, line {number}: the value of {name!r} is missing; fill it in or leave the row out"
+                )
+            columns[name].append(parse_value(cell.strip()))
+    if "count" not in columns:
+        return Table.from_columns(columns)
+    counts: list[int] = []
+    for (number, _), count in zip(rows[1:], columns.pop("count"), strict=True):
+        if not isinstance(count, int) or not 0 <= count <= LARGEST:
+            raise InvalidData(f"{place}, line {number}: count {count!r} must be a whole number from 0 to 2^40")
+        counts.append(count)
+    return Table.from_columns(columns, counts) if columns else Table.from_counts(counts)
+
+
+def parse_value(cell: str) -> Value:
+    """A cell as a whole number, else a number, else text."""
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            pass  # perhaps of the next kind; text in the end
+    return cell

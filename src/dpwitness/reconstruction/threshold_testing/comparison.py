@@ -1,0 +1,265 @@
+"""Signed sums of cells compared with the noisy threshold z, and sums of known cells that have a wanted value.
+
+The noisy threshold is drawn once, and every signed sum of cells is a query of sensitivity 1. A *base sum* just below z
+makes a comparison of every query: without query noise the base sum plus cell v minus known cells of sum w is ⊤ exactly
+if x_v ≥ w + the gap between the base sum and z. (With constants as queries, which have sensitivity 0, all this would
+be easy; nothing but sums of cells is used here.)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from dpwitness.reconstruction.threshold_testing.oracle import Cells, Change, Flags, Queries, Signs
+
+#: The smallest cells are looked for among so many times as many.
+SAMPLE: Final = 6
+#: Rounds without progress after which they are looked for no longer.
+IDLE: Final = 4
+#: Small cells all 3^k signed sums of which are tabulated.
+TABULATED: Final = 9
+#: How often a sum of a wanted value is composed of other cells.
+TRIES: Final = 24
+#: A wanted value in a wide range is moved by so much at most.
+LARGEST_MOVE: Final = 1 << 20
+#: Fresh sums that test what was found, fewer of which say too little.
+FRESH_SUMS: Final = 64
+FEWEST_FRESH_SUMS: Final = 24
+#: How often a random sum of a wanted value is looked for, with random signs for fewer and fewer cells.
+RANDOM_SHARES: Final = (0.5, 0.5, 0.2, 0.2, 0.05, 0.05)
+
+
+class Comparison:
+    """Whether a signed sum of cells reaches the noisy threshold z, in the sense in which the empty sum does not.
+
+    If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q > −z, so that −z stands for z. `negated` says so where
+    it is known already. A sum counts as reaching z where more than a share `cut` of its copies say so (Theorem 3.5: the
+    majority).
+    """
+
+    def __init__(self, oracle: Queries, *, copies: int = 1, cut: float = 0.5, negated: bool | None = None) -> None:
+        self.oracle, self.copies, self._least = oracle, copies, cut * copies
+        if negated is None:
+            negated = 2 * oracle.ask(np.zeros(oracle.cells, np.int8), copies) > copies
+        self.negated = negated
+
+    def positives(self, signs: Signs, copies: int) -> Cells:
+        """How many copies of each sum, coefficients of shape (sums, cells), reach z."""
+        if not self.negated:
+            return self.oracle.ask_all(signs, copies)
+        return copies - self.oracle.ask_all(-signs, copies)
+
+    def positives_changes(self, changes: Sequence[Change], copies: int) -> list[Cells]:
+        """The same for several sets of sums, asked at once; in each sum of a set another cell's coefficient changes."""
+        if not self.negated:
+            return self.oracle.ask_changes(changes, copies)
+        negated = [(-signs, cells, -change) for signs, cells, change in changes]
+        return [copies - positives for positives in self.oracle.ask_changes(negated, copies)]
+
+    def above(self, signs: Signs) -> Flags:
+        """Whether each sum, coefficients of shape (sums, cells), counts as reaching z."""
+        return np.asarray(self.positives(signs, self.copies) > self._least)
+
+    def above_changes(self, changes: Sequence[Change]) -> list[Flags]:
+        """The same for several sets of sums, as `positives_changes` takes them."""
+        return [positives > self._least for positives in self.positives_changes(changes, self.copies)]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class BaseSum:
+    """A sum below z that every single one of the cells `above` brings to z.
+
+    `signs`: 1 for the cells in it, shape (cells,). The gap, z less the base sum, is at most the least count of `above`.
+    """
+
+    signs: Signs
+    above: Cells
+
+
+def find_base_sum(comparison: Comparison, rng: np.random.Generator) -> BaseSum:
+    """Add cells while the sum stays below z, by bisection over random orders: about two queries a cell.
+
+    `above` is empty where all cells together do not reach z: then no query tells anything.
+    """
+    signs = np.zeros(comparison.oracle.cells, np.int8)
+    rest = rng.permutation(len(signs))
+    above = [np.zeros(0, np.int64)]
+    while len(rest):
+        stop = _number_below(comparison, signs, rest)
+        signs[rest[:stop]] = 1
+        if stop == len(rest):
+            break
+        rest = rest[stop:]
+        (alone_above,) = comparison.above_changes([(signs, rest, 1)])
+        alone_above[0] = True  # with query noise the two answers may differ
+        above.append(rest[alone_above])
+        rest = rng.permutation(rest[~alone_above])
+    return BaseSum(signs=signs, above=np.concatenate(above))
+
+
+def _number_below(comparison: Comparison, signs: Signs, cells: Cells) -> int:
+    """How many of the cells, in this order, can be added to the sum before it reaches z."""
+    low, high = 0, len(cells) + 1
+    numbers = np.array([len(cells)])  # all of them first: in the last round that is the answer
+    while high - low > 1:
+        rows = np.repeat(signs[None], len(numbers), axis=0)
+        for row, number in zip(rows, numbers, strict=True):
+            row[cells[:number]] = 1
+        above = comparison.above(rows)
+        high = int(numbers[above].min(initial=high))
+        low = int(numbers[~above & (numbers < high)].max(initial=low))
+        numbers = np.unique(np.linspace(low, high, comparison.oracle.together + 2).astype(np.int64)[1:-1])
+        numbers = numbers[(numbers > low) & (numbers < high)]
+    return low
+
+
+def smallest_cells(comparison: Comparison, base: BaseSum, rng: np.random.Generator, number: int) -> Cells:
+    """About `number` of the smallest cells of a sample of `base.above`, as far as differences of two of them tell.
+
+    x_u − x_v is seen to be positive where it is at least the base sum's gap.
+    """
+    cells, idle = rng.permutation(base.above)[: SAMPLE * number], 0
+    while len(cells) > number and idle < IDLE:
+        pivot = rng.choice(cells)
+        others = cells[cells != pivot]
+        signs = base.signs.copy()
+        signs[pivot] = -1
+        (larger,) = comparison.above_changes([(signs, others, 1)])
+        smaller = np.append(others[~larger], pivot)
+        if number <= len(smaller) < len(cells):
+            cells, idle = smaller, 0
+        else:  # too few are smaller than the pivot, or none is larger
+            idle += 1
+    return rng.permutation(cells)[:number]
+
+
+@cache
+def signings(k: int) -> Signs:
+    """All signs of k cells, shape (3^k, k)."""
+    return np.array(list(product((-1, 0, 1), repeat=k)), np.int8).reshape(3**k, k)
+
+
+class ReferenceSums:
+    """Signed sums of known cells on top of a base sum.
+
+    The largest cells that fit make most of a sum, and a few small ones the rest: all signed sums of these are
+    tabulated, so that sums need no cell of one. No cell of the base sum is used.
+    """
+
+    def __init__(self, base: Signs, known: Flags, counts: Cells) -> None:
+        self._base = base
+        free = np.flatnonzero(known & (base == 0) & (counts > 0))
+        free = free[np.argsort(counts[free], kind="stable")]
+        small = _tabulated(counts[free])
+        self._small, large = free[small], np.delete(free, small)[::-1]
+        self._large = large, counts[large], _cumulative(counts[large])
+        self._sums, self._signs = _signed_sums(tuple(counts[self._small].tolist()))
+
+    def between(self, first: int, last: int, aim: int, rng: np.random.Generator) -> tuple[Signs, int] | None:
+        """A sum from first to last (inclusive), as near to `aim` as the largest cells that fit come; None: none found.
+
+        Returns the coefficients of base and known cells, shape (cells,), and the value of what was added to the base.
+        """
+        (large, values, _), used, share = self._large, self._large, 0
+        for trial in range(TRIES):
+            if trial:
+                # Other large cells leave another rest; every fourth time of counts up to some limit alone, since
+                # where there are few counts one of them may stand in the way.
+                some = np.flatnonzero(rng.random(len(large)) < rng.choice([0.5, 0.9]))
+                if trial % 4 == 3 and len(some):
+                    some = some[values[some] <= rng.choice(values[some])]
+                used = large[some], values[some], _cumulative(values[some])
+                if trial % 2:
+                    aim = int(np.clip(rng.integers(first, last + 1), aim - LARGEST_MOVE, aim + LARGEST_MOVE))
+                # What the small cells are to make of the sum, where large and small ones are of few counts.
+                share = int(self._sums[rng.integers(len(self._sums))]) if trial % 4 == 3 else 0
+            signs, value = self._compose(aim, used, first, last, share)
+            if first <= value <= last:
+                return signs, value
+        return None
+
+    def nearest(self, aim: int) -> tuple[Signs, int]:
+        """A sum near `aim`, as `between` gives it."""
+        return self._compose(aim, self._large, aim, aim, 0)
+
+    def _compose(
+        self, amount: int, cells: tuple[Cells, Cells, Cells], first: int, last: int, share: int
+    ) -> tuple[Signs, int]:
+        """The sum of that amount, or one near it: the largest cells first, but for a share, then the small ones."""
+        large, values, cumulative = cells
+        direction, left = 1 if amount > share else -1, abs(amount - share)
+        signs, at = self._base.copy(), 0
+        while left > 0 and at < len(large):
+            at = max(at, int(np.searchsorted(-values, -left)))  # the first cell that is not too large
+            if at >= len(large):
+                break
+            stop = int(np.searchsorted(cumulative, cumulative[at] + left, side="right")) - 1
+            signs[large[at:stop]] = direction
+            left -= int(cumulative[stop] - cumulative[at])
+            at = stop
+        value = direction * (abs(amount - share) - left)
+        place = int(np.searchsorted(self._sums, amount - value))
+        options = [k for k in (place, place - 1) if 0 <= k < len(self._sums)]
+        sums = [value + int(self._sums[k]) for k in options]
+        _, _, best = min((not first <= s <= last, abs(s - amount), k) for s, k in zip(sums, options, strict=True))
+        signs[self._small] = self._signs[best]
+        return signs, value + int(self._sums[best])
+
+
+def _cumulative(values: Cells) -> Cells:
+    return np.concatenate([[0], np.cumsum(values)])
+
+
+@cache
+def _signed_sums(values: tuple[int, ...]) -> tuple[Cells, Signs]:
+    """All signed sums of some values, in ascending order, and signs that make each."""
+    signs = signings(len(values))
+    sums, first = np.unique(signs.astype(np.int64) @ np.array(values, np.int64), return_index=True)
+    return sums, signs[first]
+
+
+def _tabulated(ascending: Cells) -> Cells:
+    """The places of the cells to tabulate: some of each of the smallest counts, then the smallest of the others."""
+    _, first, number = np.unique(ascending, return_index=True, return_counts=True)
+    each = max(1, TABULATED // max(len(first), 1))
+    varied = [at + k for at, most in zip(first[: TABULATED // 2], number, strict=False) for k in range(min(each, most))]
+    rest = np.setdiff1d(np.arange(min(len(ascending), 2 * TABULATED)), varied)
+    return np.sort(np.concatenate([np.array(varied, np.int64), rest])[:TABULATED])
+
+
+def fresh_sums(
+    base: Signs, known: Flags, counts: Cells, cells: Cells, targets: Cells, rng: np.random.Generator
+) -> tuple[Signs, Cells]:
+    """Random sums for as many of the targets as can be, and what each adds to the base sum; none where they are few."""
+    found = [(random_sum(base, known, counts, cells, target, rng), target) for target in targets.tolist()]
+    some = [(signs, target) for signs, target in found if signs is not None]
+    if len(some) < FEWEST_FRESH_SUMS:
+        return np.zeros((0, len(base)), np.int8), targets[:0]
+    return np.array([signs for signs, _ in some]), np.array([target for _, target in some])
+
+
+def random_sum(
+    base: Signs, known: Flags, counts: Cells, cells: Cells, target: int, rng: np.random.Generator
+) -> Signs | None:
+    """Coefficients that add a value to the base sum, random for about half of the known ones of the cells; or None."""
+    mine = cells[known[cells]]
+    for share in RANDOM_SHARES:
+        signs, free = base.copy(), known & (base == 0)
+        chosen = mine[rng.random(len(mine)) < share]
+        inside, outside = chosen[base[chosen] == 1], chosen[base[chosen] == 0]
+        signs[inside] = 0
+        # All of one sign now and then: the largest cells make up for them, fewer of which it takes, so that counts
+        # that are all too large by as much are found out.
+        alike = rng.random() < 0.5
+        signs[outside] = rng.choice([-1, 1]) if alike else 2 * rng.integers(0, 2, len(outside), np.int8) - 1
+        free[outside] = False
+        rest = target - int((signs - base).astype(np.int64) @ counts)
+        # Only known cells that have no coefficient yet make up the rest.
+        found = ReferenceSums(signs, free & (signs == 0), counts).between(rest, rest, rest, rng)
+        if found is not None:
+            return found[0]
+    return None

@@ -1,0 +1,307 @@
+"""Reference cells: counts of a few cells relative to each other, and the unit that makes whole numbers of them.
+
+Nothing is known of the cells but that each is positive. Their counts and the gap g between the base sum and the
+threshold, relative to one of the cells, have a normal distribution as a prior. Each query is a signed sum of the cells
+that the distribution puts about as likely above g as below, so that each answer halves what is possible, and the
+distribution is updated by the moments of the half-space that the answer leaves (assumed-density filtering). As soon as
+whole numbers explain all answers they are tried on fresh sums next to the threshold. They are known up to a common
+factor: answers say nothing of it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from dpwitness.reconstruction.threshold_testing.comparison import BaseSum, Comparison, signings
+from dpwitness.reconstruction.threshold_testing.oracle import Cells, Flags, Floats, Signs
+
+#: Cells of which all 3^k signed sums are made, to complete random ones: so many, or half of all.
+COMPLETED: Final = 8
+PARTIAL_SUMS: Final = 256
+#: Units tried at most.
+MOST_UNITS: Final = 20_000
+#: The standard deviation of a sum below which its moments are those of rounding errors, and how many of them its mean
+#: may lie on the wrong side.
+NARROW: Final = 1e-6
+MOST_DEVIATIONS: Final = 6.0
+#: So many standard deviations from the gap a sum is about as likely above it as below.
+EVEN: Final = 0.15
+#: By how much the covariance is widened before contradicted answers are used again, and how often at a time.
+WIDENING: Final = 1.5
+REPETITIONS: Final = 10
+#: Random directions in which the cone of all explanations is measured, beside that of all counts at once.
+DIRECTIONS: Final = 3
+#: So far another explanation is looked for, in units.
+FAR: Final = 1.0
+#: Whole numbers other than these differ by 1 somewhere; the rest is for rounding errors.
+ONE_UNIT: Final = 0.99
+#: Fresh sums next to the threshold, all of which whole numbers must predict.
+FRESH: Final = 40
+FEWEST_FRESH: Final = 20
+#: Rival explanations that are ruled out one after the other, and sums that are asked to rule one out.
+RIVALS: Final = 40
+SEPARATING: Final = 8
+#: Sums that were asked already may lie on the border of what their answers allow, but for rounding errors.
+ROUNDING: Final = 1e-6
+#: Queries between two attempts at whole numbers.
+ATTEMPT_EVERY: Final = 16
+
+
+def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[Signs, Floats]:
+    """Many signed sums of the values near a target: coefficients, shape (candidates, cells), and the sums."""
+    n = len(values)
+    order = rng.permutation(n)
+    split = min(COMPLETED, (n + 1) // 2)
+    completed, free = order[:split], order[split:]
+    codes = signings(split)
+    sums = codes @ values[completed]
+    rank = np.argsort(sums, kind="stable")
+    sums = sums[rank]
+    partial = rng.integers(-1, 2, (PARTIAL_SUMS if len(free) else 1, len(free)), np.int8)
+    # Sums near 0 of cells that are nearly alike have about as many +1 as −1, and do not tell counts that are all too
+    # large by as much. Large cells against small ones need more of these, and do.
+    against = rng.random(len(partial)) < 0.5
+    partial[against] = np.abs(partial[against]) * np.where(values[free] > np.median(values), -1, 1).astype(np.int8)
+    partial[::2] *= -1
+    part = partial @ values[free]
+    place = np.searchsorted(sums, target - part)
+    rows, found = [], []
+    for at in (np.clip(place - 1, 0, None), np.clip(place, None, len(sums) - 1)):
+        row = np.empty((len(part), n), np.int8)
+        row[:, free], row[:, completed] = partial, codes[rank[at]]  # among equal sums any
+        rows.append(row)
+        found.append(part + sums[at])
+    return np.vstack(rows), np.concatenate(found)
+
+
+def sums_equal_to(values: Floats, target: int, number: int, rng: np.random.Generator) -> Signs:
+    """Signed sums of exactly that value, as different as they come."""
+    rows = []
+    for _ in range(4):
+        signs, sums = sums_near(values, target, rng)
+        rows.append(signs[sums == target])
+    return np.asarray(rng.permutation(np.unique(np.vstack(rows), axis=0))[:number])
+
+
+class Answers:
+    """Signed sums of the cells on top of the base sum, and all answers so far."""
+
+    def __init__(self, comparison: Comparison, base: BaseSum, cells: Cells) -> None:
+        self._comparison, self._base, self._cells = comparison, base, cells
+        self.asked = np.zeros((0, len(cells)), np.int8)
+        self.above = np.zeros(0, np.bool_)
+
+    def ask(self, signs: Signs) -> Flags:
+        """Which of the sums, coefficients of shape (sums, cells), are above."""
+        questions = np.repeat(self._base.signs[None], len(signs), axis=0)
+        questions[:, self._cells] = signs
+        above = self._comparison.above(questions)
+        self.asked, self.above = np.vstack([self.asked, signs]), np.append(self.above, above)
+        return above
+
+    def limits_of_gap(self, counts: Cells) -> tuple[int, int] | None:
+        """The largest sum below and the least above, if these counts explain all answers."""
+        sums = self.asked.astype(np.int64) @ counts
+        low, high = max(0, sums[~self.above].max(initial=0)), sums[self.above].min(initial=np.iinfo(np.int64).max)
+        return (int(low), int(high)) if low < high else None
+
+
+class Posterior:
+    """Mean and covariance of the counts and the gap, shape (cells + 1,), relative to a cell whose count is exact."""
+
+    def __init__(self, mean: Floats, deviation: Floats) -> None:
+        self.mean, self.covariance = mean, np.diag(deviation**2)
+        self._widest = float(np.trace(self.covariance))
+        self.covariance[0, 0] = 0
+
+    def questions(self, rng: np.random.Generator, number: int) -> Signs:
+        """Signed sums that are each about as likely above the gap as below, shape (number, cells)."""
+        signs, sums = sums_near(self.mean[:-1], self.mean[-1], rng)
+        offset = np.abs(sums - self.mean[-1])
+        best = np.argsort(offset)[: 4 * number + 28]
+        rows = np.hstack([signs[best], -np.ones((len(best), 1))])
+        deviation = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", rows, self.covariance, rows), NARROW**2))
+        ratio = offset[best] / deviation
+        # Those that are about even, the widest first; then the others.
+        chosen = np.lexsort([np.where(ratio <= EVEN, -deviation, ratio), ratio > EVEN])[:number]
+        return np.asarray(signs[best[chosen]])
+
+    def update(self, signs: Signs, above: Flags) -> None:
+        """Take one answer after the other: the moments of the half-space that it leaves."""
+        for coefficients, side in zip(signs.astype(np.float64), np.where(above, 1.0, -1.0), strict=True):
+            row = np.append(coefficients, -1.0)
+            towards = self.covariance @ row
+            variance = float(row @ towards)
+            if not variance > NARROW**2:
+                continue  # as good as known, or a rounding error
+            deviation = np.sqrt(variance)
+            a = max(side * float(row @ self.mean) / deviation, -MOST_DEVIATIONS)
+            ratio = float(np.exp(-a * a / 2 - log_ndtr(a))) / np.sqrt(2 * np.pi)
+            self.mean = self.mean + side * ratio * towards / deviation
+            self.covariance = self.covariance - np.outer(towards, towards) * (ratio * (ratio + a) / deviation**2)
+
+    def update_contradicted(self, answers: Answers) -> None:
+        """Widen, and use the answers again that the mean contradicts, until there is none, or a few rounds are over.
+
+        The normal distribution comes out too narrow now and then, and further queries would cut where nothing is.
+        """
+        for _ in range(REPETITIONS):
+            offset = answers.asked @ self.mean[:-1] - self.mean[-1]
+            wrong = np.flatnonzero((offset >= 0) != answers.above)
+            if not len(wrong):
+                return
+            if np.trace(self.covariance) < self._widest:
+                self.covariance *= WIDENING
+            self.update(answers.asked[wrong], answers.above[wrong])
+
+    def whole_numbers(self, answers: Answers) -> tuple[Cells, tuple[int, int]] | None:
+        """Whole numbers that explain all answers, in the largest unit that does, and the limits of the gap."""
+        mean, deviation = self.mean[:-1], np.sqrt(np.maximum(np.diag(self.covariance)[:-1], 0))
+        most = int(min(0.3 / max(float(np.median(deviation)), 1e-9), MOST_UNITS))
+        units = np.arange(1, most + 1)[:, None]
+        scaled = units * mean
+        counts = np.rint(scaled)
+        misfit = np.mean(((scaled - counts) / (units * deviation + 0.05)) ** 2, axis=1)
+        good = np.flatnonzero((misfit < 3) & (counts > 0).all(axis=1))
+        for k in good[:20]:
+            found = counts[k].astype(np.int64)
+            if limits := answers.limits_of_gap(found):
+                return found, limits
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ReferenceCells:
+    """Counts of some cells in their common unit, and what the base sum lacks of the threshold, rounded up.
+
+    The base plus a signed sum of value s of the cells is ⊤ exactly if s ≥ `gap`. `answers`: what was asked of them.
+    """
+
+    cells: Cells
+    counts: Cells
+    gap: int
+    answers: Answers
+
+    def unique(self, rng: np.random.Generator) -> bool:
+        """Whether further sums rule out all other counts that explain the answers; False where one stays.
+
+        For histograms of few cells: of many, sums of all of them say more.
+        """
+        answers, values = self.answers, self.counts.astype(np.float64)
+        for _ in range(RIVALS):
+            rival = rival_counts(answers.asked, answers.above, self.counts, self.gap, rng)
+            if rival is None:
+                return True
+            # Sums next to the gap on which the two differ.
+            rows = np.vstack([sums_equal_to(values, s, PARTIAL_SUMS, rng) for s in (self.gap, self.gap - 1)])
+            expected = rows.astype(np.int64) @ self.counts == self.gap
+            margin = (rows @ rival[0] - rival[1]) * np.where(expected, 1, -1)
+            split = np.argsort(margin)[:SEPARATING]
+            split = split[margin[split] < -ROUNDING]
+            if not len(split) or not np.array_equal(answers.ask(rows[split]), expected[split]):
+                return False
+        return False
+
+
+def rival_counts(
+    asked: Signs, above: Flags, counts: Cells, gap: int, rng: np.random.Generator
+) -> tuple[Floats, float] | None:
+    """Other counts and a gap that explain all answers as well, by linear programming; None: none found.
+
+    One of the counts is a unit away at least.
+
+    `asked`, `above`: signed sums, shape (questions, cells), and which of them reached the gap. The largest count is the
+    scale, and stays: relative to a count of one all others are known to within their own size at best.
+    """
+    from scipy.optimize import linprog  # 0.2 s
+
+    k = len(counts)
+    side = np.where(above, -1.0, 1.0)[:, None]
+    limits = side * np.hstack([asked, -np.ones((len(asked), 1))])  # ≤ 0
+    bounds = [(max(0.0, x - FAR), x + FAR) for x in [*counts.tolist(), gap]]
+    bounds[-1] = (max(0.0, gap - 1 - FAR), gap + FAR)
+    scale = int(np.argmax(counts))
+    bounds[scale] = (float(counts[scale]), float(counts[scale]))
+    signs = 2.0 * rng.integers(0, 2, (DIRECTIONS, k)) - 1
+    for direction in np.vstack([np.ones(k), signs]):
+        for sense in (1.0, -1.0):
+            found = linprog(np.append(sense * direction, 0.0), A_ub=limits, b_ub=np.zeros(len(limits)), bounds=bounds)
+            if found.x is not None and np.max(np.abs(found.x[:-1] - counts)) >= ONE_UNIT:
+                return np.asarray(found.x[:-1], np.float64), float(found.x[-1])
+    return rival_whole_numbers(asked, above, counts, rng)
+
+
+def rival_whole_numbers(
+    asked: Signs, above: Flags, counts: Cells, rng: np.random.Generator
+) -> tuple[Floats, float] | None:
+    """Whole numbers a unit away at most that explain all answers, the largest count's among them; None if none does.
+
+    Of two whole vectors one has more of a random weight, so that a largest and a smallest one show any other.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    k = len(counts)
+    rows = np.hstack([asked, -np.ones((len(asked), 1))])
+    # Above: at least the gap; else at least 1 below it. Twice the counts are no other explanation.
+    limits = [
+        LinearConstraint(rows, np.where(above, 0.0, -np.inf), np.where(above, np.inf, -1.0)),
+        LinearConstraint(np.append(np.ones(k), 0.0)[None], -np.inf, 2.0 * counts.sum() - 1),
+    ]
+    box = Bounds(np.append(np.maximum(counts - 1.0, 1.0), 1.0), np.append(counts + 1.0, np.inf))
+    weight = np.append(rng.normal(size=k), 0.0)
+    for sense in (1.0, -1.0):
+        found = milp(sense * weight, integrality=np.ones(k + 1, np.int64), bounds=box, constraints=limits)
+        if found.x is not None and np.any(np.rint(found.x[:-1]) != counts):
+            return np.rint(found.x[:-1]), float(np.rint(found.x[-1])) - 0.5
+    return None
+
+
+def find_reference_cells(
+    comparison: Comparison, base: BaseSum, cells: Cells, rng: np.random.Generator, guess: Floats | None = None
+) -> ReferenceCells | None:
+    """Counts of the cells, shape (k,), all of `base.above`; None where the answers do not determine them.
+
+    `guess`: about what the counts are, in any unit; the first one is taken for exact. By default all are alike.
+    """
+    k = len(cells)
+    answers = Answers(comparison, base, cells)
+    if guess is None:
+        posterior = Posterior(np.append(np.ones(k), 0.5), np.append(np.full(k, 0.6), 0.4))
+    else:
+        deviation = np.append(0.7 + 0.1 * guess, 0.6) / guess[0]
+        posterior = Posterior(np.append(guess / guess[0], 0.5 / guess[0]), deviation)
+    together = min(comparison.oracle.together, k)
+    for asked in range(together, 36 * k + 200, together):
+        signs = posterior.questions(rng, together)
+        posterior.update(signs, answers.ask(signs))
+        if asked % ATTEMPT_EVERY < together:
+            posterior.update_contradicted(answers)
+            found = posterior.whole_numbers(answers)
+            if found is not None and (gap := _confirmed_gap(answers, posterior, *found, rng)) is not None:
+                return ReferenceCells(cells=cells, counts=found[0], gap=gap, answers=answers)
+    return None
+
+
+def _confirmed_gap(
+    answers: Answers, posterior: Posterior, counts: Cells, limits: tuple[int, int], rng: np.random.Generator
+) -> int | None:
+    """Find the gap among whole numbers, then try sums next to it; None where one is not as predicted."""
+    values, (low, high) = counts.astype(np.float64), limits
+    while high - low > 1:
+        target = (low + high) // 2
+        signs, sums = sums_near(values, target, rng)
+        inside = np.flatnonzero((sums > low) & (sums < high))
+        if not len(inside):
+            return None
+        at = inside[np.argmin(np.abs(sums[inside] - target))]
+        above = answers.ask(signs[at : at + 1])
+        posterior.update(signs[at : at + 1], above)
+        low, high = (low, int(sums[at])) if above[0] else (int(sums[at]), high)
+    fresh = np.vstack([sums_equal_to(values, target, FRESH // 2, rng) for target in (low, high)])
+    above = answers.ask(fresh)
+    posterior.update(fresh, above)
+    if not np.array_equal(above, fresh.astype(np.int64) @ counts == high) or len(fresh) < FEWEST_FRESH:
+        return None
+    return high

@@ -1,0 +1,360 @@
+"""Work on its way to other processes: what may go there, in which portions, and what is believed of what comes back.
+
+The counts are those of one thread of this process, bit for bit: shards are seeded, results are taken in their order,
+and a mechanism that could give other outcomes elsewhere stays here, with a note that says why.
+"""
+
+import concurrent.futures
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from dpwitness.errors import MechanismCrashed, MixedKinds
+from dpwitness.machine import Deadline
+from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.runs.pool import Pool, Published, WorkerDied
+from dpwitness.runs.shards import ShardedRuns
+from dpwitness.runs.threads import Threads, default_workers
+from dpwitness.runs.worker import Answer, CannotSend, SentMechanism, dumped, loaded, parcel
+
+T = TypeVar("T")
+
+#: Seconds of runs made here before processes are started, which takes about as long; and seconds of runs ahead from
+#: which on starting them pays.
+START: Final = 1.0
+PAYS: Final = 4.0
+#: The same once they run: below, sending costs more than it saves.
+PAYS_STARTED: Final = 0.03
+#: How often a portion may end the process that does it.
+TRIES: Final = 3
+
+
+@dataclass(slots=True)
+class Portion:
+    """Parts that are done together, where they are waited for, and how often a process ended over them."""
+
+    first: int
+    end: int
+    future: "concurrent.futures.Future[Answer] | None" = None
+    tries: int = 0
+
+
+class PortionQueue:
+    """Portions of one piece of work on their way: in order, and never more than a few, so that memory stays flat."""
+
+    def __init__(self, pool: Pool, published: tuple[Published, Published], first: int, count: int, size: int) -> None:
+        self._pool, self._published = pool, published
+        self._first, self._count, self._size = first, count, size
+        self._flying: deque[Portion] = deque()
+        self._alone = 0  # portions that are done one at a time, after a process has ended over one of them
+
+    def next(self) -> Portion | None:
+        """The portion whose answer is waited for next; None where everything is done."""
+        while not self._alone and self._first < self._count and len(self._flying) < 2 * self._pool.workers:
+            share = -(-(self._count - self._first) // self._pool.workers)  # the last ones end at about the same time
+            portion = Portion(self._first, self._first + min(self._size, share))
+            self._first = portion.end
+            self.submit(portion)
+            self._flying.append(portion)
+        if not self._flying:
+            return None
+        if self._flying[0].future is None:
+            self.submit(self._flying[0])
+        return self._flying[0]
+
+    def submit(self, portion: Portion) -> None:
+        """Send a portion, perhaps once more."""
+        portion.future = self._pool.submit(*self._published, portion.first, portion.end)
+
+    def answer(self, portion: Portion, timeout: float | None) -> Answer | None:
+        """Wait for the answer of the next portion. Raises `WorkerDied`; then all of them are to be sent again."""
+        assert portion.future is not None
+        try:
+            return self._pool.answer(portion.future, timeout)
+        except WorkerDied:
+            portion.tries += self._alone > 0  # it was alone on its way: it was this one
+            self._alone = len(self._flying)
+            for other in self._flying:
+                other.future = None
+            raise
+
+    def done(self, seconds: float, wanted: float) -> None:
+        """The next portion was done in so many seconds; others shall take as long as is `wanted`, but none too long."""
+        portion = self._flying.popleft()
+        self._alone = max(self._alone - 1, 0)
+        shards = portion.end - portion.first
+        self._size = max(min(int(wanted * shards / max(seconds, 1e-9)), 2 * max(shards, self._size)), 1)
+
+    def close(self, *, at_once: bool) -> None:
+        """Nobody waits for what is on its way."""
+        futures = [portion.future for portion in self._flying if portion.future is not None]
+        self._pool.close(self._published[1], futures, at_once=at_once)
+
+
+@dataclass(slots=True, kw_only=True)
+class BreakEven:
+    """When it pays to start processes, by what is known of the time that runs of a mechanism take, in seconds.
+
+    `here`: of the runs made in this process; `expected`: what `here` comes to at least if all runs are made here, as
+    far as anybody said.
+    """
+
+    here: float = 0.0
+    expected: float = 0.0
+
+    def expect(self, seconds: float) -> None:
+        """So many seconds of runs will come at least, in whatever pieces."""
+        self.expected = self.here + seconds
+
+    def to_start(self, shards: int, seconds: float, shard_seconds: float) -> bool:
+        """Whether to start processes for shards of work that take so many seconds together, and one of them so many."""
+        if self.expected - self.here >= PAYS:
+            return True
+        # In many small pieces: a few times what was done here may still come.
+        ahead = seconds + 3 * self.here if shards > 1 else seconds
+        return ahead >= PAYS and (self.here >= START or shard_seconds >= START / 4)
+
+
+class Dispatcher:
+    """Sends work on one mechanism to a pool of processes where that pays, and does it here else: on `Threads`."""
+
+    def __init__(self, mechanism: Mechanism, pool: Pool, *, seed: int, threads: int = 1) -> None:
+        self.workers = pool.workers
+        self._mechanism = mechanism
+        self._pool = pool
+        self._seed = seed
+        self._here = Threads(threads if mechanism.threads else 1)
+        self._running = threading.Lock()  # a mechanism that threads cannot share runs here once at a time
+        self._lock = threading.RLock()
+        self._break_even = BreakEven()
+        self._sent: tuple[str, Published] | None = None  # the digest of the mechanism's first runs, and the mechanism
+        self._first_runs: dict[str, str] = {}  # digests, by process
+        self._notes: list[str] = []
+        self._refused = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to tell people of where the runs were made."""
+        return tuple(self._notes)
+
+    @property
+    def away(self) -> bool:
+        """Whether runs are made in other processes now."""
+        return not self._refused and (self._pool.eager or self._sent is not None)
+
+    @property
+    def answered(self) -> int:
+        """How many processes have answered."""
+        return len(self._first_runs)
+
+    def expect(self, seconds: float) -> None:
+        """So many seconds of runs will come at least, in whatever pieces: where that is long, start at once."""
+        self._break_even.expect(seconds)
+
+    def map(self, work: ShardedRuns[T], deadline: Deadline | None = None) -> Iterator[T | None]:
+        """Yield the results in order, as `Threads.map` does."""
+        first, count = 0, work.count
+        while not self._pays(work, count - first, deadline):
+            for result in self._do_here(work, first, count, deadline):
+                yield result
+                if result is None:
+                    return
+                first += 1
+                if first < count and self._pays(work, count - first, deadline):
+                    break
+            if first >= count:
+                return
+        yield from self._do_there(work, first, count, deadline)
+
+    def _pays(self, work: ShardedRuns[object], shards: int, deadline: Deadline | None) -> bool:
+        """Whether to send what is left to do."""
+        if self._refused:
+            return False
+        if self._pool.eager:
+            return True
+        seconds = min(shards * work.seconds, math.inf if deadline is None else deadline.left)
+        if self._pool.started and self._sent is not None:
+            pays = shards > 1 and seconds >= PAYS_STARTED
+        else:
+            pays = self._break_even.to_start(shards, seconds, work.seconds)
+        if not pays:
+            return False
+        # Until the processes can begin at once runs go on here, and starting costs no time.
+        with self._lock:
+            mechanism = self._published_mechanism(work, deadline)
+        return mechanism is not None and self._pool.ready(mechanism)
+
+    def _do_here(self, work: ShardedRuns[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
+        """Parts in this process, from `first` on; counts the seconds."""
+        lock = self._running
+
+        def done(shard: int) -> T:
+            if work.mechanism.threads:
+                return work(shard)
+            with lock:
+                started = time.perf_counter()
+                result = work(shard)
+                self._break_even.here += time.perf_counter() - started
+                return result
+
+        for result in self._here.ordered((partial(done, shard) for shard in range(first, count)), deadline):
+            if result is None:
+                self._running = threading.Lock()  # a run that hangs keeps the old one for ever
+            yield result
+
+    def _do_there(self, work: ShardedRuns[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
+        """Parts in other processes; those that nobody there can do, here."""
+        published = self._published(work, deadline)
+        if published is None:
+            yield from self._do_here(work, first, count, deadline)
+            return
+        # The first portions are shares of what there is to do, and no longer than a fourth of the usual.
+        fits = self._pool.task_seconds / 4 / max(work.seconds, 1e-9)
+        size = int(max(min(fits, -(-(count - first) // self._pool.workers)), 1))
+        queue = PortionQueue(self._pool, published, first, count, size)
+        at_once, refused = False, None
+        try:
+            while (portion := queue.next()) is not None:
+                answer = self._answer(work, queue, portion, deadline)
+                if answer is None:
+                    at_once = True
+                    yield None
+                    return
+                if not self._believed(answer):
+                    refused = portion
+                    break
+                for result in self._results(work, portion, answer, deadline):
+                    yield result
+                    if result is None:
+                        at_once = True
+                        return
+                queue.done(answer.seconds, self._pool.task_seconds)
+        except KeyboardInterrupt:
+            at_once = True
+            raise
+        finally:
+            queue.close(at_once=at_once)
+        if refused is not None:
+            yield from self._do_here(work, refused.first, count, deadline)
+
+    def _stay(self, reason: str) -> None:
+        """Send nothing from now on, and say why, once."""
+        self._refused = True
+        where = "all cores of this machine" if self._mechanism.threads else "one core"
+        note = f"{self._mechanism.name} ran on {where} alone: {reason}"
+        with self._lock:
+            if note not in self._notes:
+                self._notes.append(note)
+
+    def _published(self, work: ShardedRuns[object], deadline: Deadline | None) -> tuple[Published, Published] | None:
+        """The mechanism and the work as the pool takes them; None where they stay here."""
+        with self._lock:
+            mechanism = self._published_mechanism(work, deadline)
+            if mechanism is None:
+                return None
+            try:
+                return mechanism, self._pool.publish(parcel(dumped(work, by_name=self._mechanism)))
+            except CannotSend as error:
+                self._stay(f"it cannot be sent to another process ({error})")
+                return None
+
+    def _published_mechanism(self, work: ShardedRuns[object], deadline: Deadline | None) -> Published | None:
+        """The mechanism as the pool takes it; None where it stays here, or is late."""
+        if self._sent is None and not self._refused:
+            try:
+                self._send(work, deadline)
+            except CannotSend as error:
+                self._stay(f"it cannot be sent to another process ({error})")
+        return None if self._refused or self._sent is None else self._sent[1]
+
+    def _send(self, work: ShardedRuns[object], deadline: Deadline | None) -> None:
+        """Publish the mechanism, unless running changes it, or it does not end in time."""
+        mechanism = self._mechanism
+        package = SentMechanism.of(mechanism, work.pair, self._seed)
+        state = (mechanism.signature, mechanism.outcome)
+        before = dumped(state)
+        first_runs = next(self._here.ordered([package.first_runs], deadline))
+        if first_runs is None:
+            return
+        if dumped(state) != before:
+            self._stay("it changes while it runs, so that it would not be the same in each process")
+            return
+        self._pool.start(deadline)
+        self._sent = first_runs, self._pool.publish(parcel(dumped(package)))
+
+    def _believed(self, answer: Answer) -> bool:
+        """Whether a process runs the mechanism as this one does; else it stays here from now on."""
+        with self._lock:
+            if self._refused or self._sent is None:
+                return False
+            if answer.refused is not None:
+                self._stay(f"it cannot be run in another process ({answer.refused})")
+                return False
+            if answer.worker in self._first_runs:
+                return True
+            known = set(self._first_runs.values())
+            self._first_runs[answer.worker] = answer.first_runs
+            if self._mechanism.reproducible and answer.first_runs != self._sent[0]:
+                self._stay(
+                    "in another process it returned something else from the same random numbers, so it keeps "
+                    "something between runs, or the process is not like this one"
+                )
+            elif not self._mechanism.reproducible and answer.first_runs in known:
+                self._stay("two processes returned the same in their first runs, as if they drew the same noise")
+            return not self._refused
+
+    def _answer(
+        self, work: ShardedRuns[object], queue: PortionQueue, portion: Portion, deadline: Deadline | None
+    ) -> Answer | None:
+        """The answer of the portion that is next; None at the deadline. Raises `MechanismCrashed`."""
+        while True:
+            try:
+                answer = queue.answer(portion, None if deadline is None else deadline.left)
+            except WorkerDied as error:
+                if portion.tries >= TRIES:
+                    runs = f"{portion.first * work.size} to {min(portion.end * work.size, work.runs) - 1}"
+                    raise MechanismCrashed(
+                        f"{self._mechanism.name} ended the process that ran it ({error}), {TRIES} times, in the runs "
+                        f"{runs}: mend it, or give workers=1 to see how it ends"
+                    ) from error
+                if deadline is not None and deadline.left <= 0:
+                    return None
+                queue.submit(portion)
+                continue
+            if answer is not None or (deadline is not None and deadline.left <= 0):
+                return answer
+
+    def _results(
+        self, work: ShardedRuns[Any], portion: Portion, answer: Answer, deadline: Deadline | None
+    ) -> Iterator[Any]:
+        """What a process found, as if it had been found here, None at the deadline; raises what was raised there."""
+        mechanism = self._mechanism
+        with self._lock:
+            agree = answer.traits is None or mechanism.traits.agree(answer.traits)
+            if answer.traits is not None and agree:
+                mechanism.traits.adopt(answer.traits)
+        if not agree:  # here it raises in the run that does not go with those before
+            for result in self._do_here(work, portion.first, portion.end, deadline):
+                yield result
+                if result is None:
+                    return
+            first = portion.first * work.size
+            raise MixedKinds(f"{mechanism.name} returned another kind of output in a run from {first} on than before")
+        yield from answer.results
+        if answer.error is not None:
+            raise loaded(answer.error)
+
+
+def on_executor(
+    mechanism: Mechanism, executor: concurrent.futures.Executor, seed: int, workers: int | None = None
+) -> Dispatcher:
+    """Run a mechanism on any executor of `concurrent.futures`, whose processes have dpwitness installed.
+
+    `workers`: how many portions it does at the same time, where it does not say itself.
+    """
+    return Dispatcher(mechanism, Pool(executor, workers), seed=seed, threads=default_workers())

@@ -1,0 +1,165 @@
+"""Work that is cut into shards: plain values, so that they can be sent to where they are done.
+
+A shard is a fixed number of paired runs with a seed of its own: what it draws follows from the seed, the role, the key
+and its number alone, wherever and whenever it is made. So the same seed gives the same counts whatever the number of
+workers.
+"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from dpwitness.events import Counted, is_partition
+from dpwitness.mechanisms.layout import RowLayout
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, Turns
+from dpwitness.neighbours import Pair
+from dpwitness.runs.streams import Role, generator, order
+
+#: Numbers that one side of a block of rows holds: both sides fit a core's cache, and a call's 50 µs are spread thin.
+BLOCK: Final = 1 << 17
+
+Cells = NDArray[np.int64]
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedRuns(ABC, Generic[T_co]):
+    """Paired runs of a mechanism on a pair, by the stream of a seed, a role and a key.
+
+    They are cut into shards: parts that do not depend on each other. It is a plain value, which may be sent to where
+    the runs are made, and gives the same there.
+
+    Attributes
+    ----------
+    mechanism, pair
+        What runs, and on which inputs.
+    seed, role, key
+        The stream; the number of the shard follows behind the key.
+    runs, size
+        Paired runs in all, and of each shard but the last.
+    width
+        Entries that a row has at first.
+    coupled
+        Whether the sides of a run share their random draws.
+    layout
+        Of the rows, where outcomes have keys; fixed before the runs, so that a row follows from the outcome alone.
+    """
+
+    mechanism: Mechanism
+    pair: Pair
+    seed: int
+    role: Role
+    key: tuple[int, ...] = ()
+    runs: int
+    size: int
+    width: int
+    coupled: bool = True
+    layout: RowLayout | None = None
+
+    @property
+    def count(self) -> int:
+        """How many shards there are."""
+        return -(-self.runs // self.size)
+
+    @property
+    def seconds(self) -> float:
+        """What a shard takes, by the measured cost of a run."""
+        return 2 * self.size * self.mechanism.cost.seconds_per_run
+
+    @abstractmethod
+    def __call__(self, shard: int, /) -> T_co:
+        """Make one shard."""
+
+    def _shard(self, number: int) -> tuple[PairedRuns, np.random.Generator]:
+        """The runs of a shard, and their generator."""
+        first = number * self.size
+        key = (*self.key, number)
+        turns = order(self.seed, self.role, *key, runs=min(self.size, self.runs - first))
+        runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first, layout=self.layout)
+        return runs, generator(self.seed, self.role, *key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeRows(ShardedRuns[tuple[int, Rows, Turns]]):
+    """Runs whose outcomes are looked at."""
+
+    @override
+    def __call__(self, shard: int, /) -> tuple[int, Rows, Turns]:
+        """Return the length of the longest outcome, rows of shape (2, runs, width), as wide at least, and the turns."""
+        runs, rng = self._shard(shard)
+        longest, rows = self.mechanism.pair_rows(runs, rng, self.width)
+        return longest, rows, self.mechanism.turns(runs.order)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventCells(ShardedRuns[NDArray[np.int64]]):
+    """Runs of which events are counted."""
+
+    events: tuple[Counted, ...]
+
+    @override
+    def __call__(self, shard: int, /) -> Cells:
+        """Return n10, n11, n01, n00 of every event, as an array of shape (events, 4 or more).
+
+        Behind them stands, for events that are made of k cells, the k·k table of cells on D and on D′.
+        """
+        runs, rng = self._shard(shard)
+        n, width = len(runs), self.width
+        tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)
+        totals = np.zeros((len(self.events), 4 + tables), np.int64)
+        blocks = -(-n * width // BLOCK) if self.mechanism.threads else 1
+        height = max(-(-n // blocks), min(n, 64))
+        for first in range(0, n, height):
+            part = runs.part(first, min(first + height, n))
+            state = rng.bit_generator.state
+            block = _block(len(part), width)
+            longest = self.mechanism.fill_pair(part, rng, block)
+            while longest > width:  # an event may ask for the absence of what lies behind the row
+                rng.bit_generator.state = state
+                width = longest
+                block = _block(len(part), width)
+                with self.mechanism.again():
+                    longest = self.mechanism.fill_pair(part, rng, block)
+            _count(self.events, block, totals)
+        return totals
+
+
+_OF_THREAD: Final = threading.local()
+
+
+def _block(runs: int, width: int) -> Rows:
+    """Memory for rows of shape (2, runs, width), one for all blocks of a thread.
+
+    Fresh pages cost more than what is written there; and workers of Dask give freed memory back to the system at once,
+    so that every block would have fresh ones.
+    """
+    numbers = 2 * runs * width
+    memory: NDArray[np.float64] | None = getattr(_OF_THREAD, "memory", None)
+    if memory is None or len(memory) < numbers:
+        memory = _OF_THREAD.memory = np.empty(numbers)
+    return memory[:numbers].reshape(2, runs, width)
+
+
+def table_of(event: Counted, counted: Cells) -> tuple[int, ...]:
+    """The table of an event's cells, of what `EventCells` counted of it; empty where it has none."""
+    return tuple(counted[4 : 4 + event.cells**2].tolist()) if is_partition(event) else ()
+
+
+def _count(events: Sequence[Counted], block: Rows, totals: Cells) -> None:
+    """Add the cells of every event in a block of shape (2, rows, width)."""
+    _, rows, width = block.shape
+    for event, total in zip(events, totals, strict=True):
+        if is_partition(event):
+            i, j = event.cell_of(block.reshape(2 * rows, width)).reshape(2, rows)
+            total[4 : 4 + event.cells**2] += np.bincount(i * event.cells + j, minlength=event.cells**2)
+            a, b = event.inside[i], event.inside[j]
+        else:
+            a, b = event.contains(block.reshape(2 * rows, width)).reshape(2, rows)
+        both, hits, others = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
+        total[:4] += (hits - both, both, others - both, rows - hits - others + both)
