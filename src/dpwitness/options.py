@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Required, TypeAlias, TypedDict, get_args, get_origin
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from dpwitness.claims import Claim
     from dpwitness.mechanisms.claims import Accountant
     from dpwitness.mechanisms.mechanism import Mechanism
@@ -169,6 +171,13 @@ class MachineOptions(TypedDict, total=False):
             "them)",
             "In Python also a `distributed.Client`. The same seed gives the same counts there.",
             metavar="ADDRESS",
+        ),
+    ]
+    executor: Annotated[
+        "Executor | None",
+        Option(
+            "an executor of `concurrent.futures` that makes the runs, such as `ProcessPoolExecutor(8)`",
+            "Those of loky, joblib, Dask and Ray are such; it stays open. The same seed gives the same counts there.",
         ),
     ]
     progress: Annotated["Progress | None", Option("called with a stage, what is done of it, its size and a note")]

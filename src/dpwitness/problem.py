@@ -9,6 +9,7 @@ import numbers
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from itertools import islice
@@ -39,7 +40,7 @@ from dpwitness.neighbours import (
 )
 from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, Errors
 from dpwitness.proposals import Attack, chosen_attack
-from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_time, on_all_cores, on_cluster
+from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_time, on_all_cores, on_cluster, on_executor
 from dpwitness.targets import target_of
 
 MOST_WORKERS: Final = 1024
@@ -67,6 +68,7 @@ class Effort:
     seed: int | None = None
     workers: int | None = None
     cluster: Any = None
+    executor: Executor | None = None
     progress: Progress | None = None
 
     @classmethod
@@ -87,6 +89,13 @@ class Effort:
                 f'cluster={brief(self.cluster)} must be "local", the address of a Dask scheduler such as '
                 '"tcp://host:8786", or a distributed.Client'
             )
+        if self.executor is not None and not isinstance(self.executor, Executor):
+            raise InvalidParameter(
+                f"executor={brief(self.executor)} must be an executor of concurrent.futures, such as "
+                "ProcessPoolExecutor(8)"
+            )
+        if self.executor is not None and self.cluster is not None:
+            raise InvalidParameter("executor= and cluster= both say where the runs are made: give one of the two")
         settled = {
             "runs": whole("runs", self.runs, 1, error=BudgetTooSmall),
             "max_time": min(seconds("max_time", self.max_time), LONGEST_TIME),
@@ -354,8 +363,11 @@ def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) ->
 
 
 def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
-    """The cluster where there is one, else other processes for a mechanism that threads cannot share."""
+    """The user's executor or cluster, else other processes for a mechanism that threads cannot share."""
     workers, seed = effort.workers or 1, effort.seed or 0  # both are settled
+    if effort.executor is not None:
+        known = hasattr(effort.executor, "_max_workers")  # it says itself how much it does at the same time
+        return on_executor(mechanism, effort.executor, seed, None if known else workers)
     if effort.cluster is not None:
         return on_cluster(mechanism, effort.cluster, workers, seed)
     return on_all_cores(mechanism, workers, seed) if workers > 1 and not mechanism.threads else None
