@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidData
-from dpwitness.neighbours import Data, as_finite_numbers
 
 #: Of temporary files; short, so that a long file name leaves room for the rest.
 PREFIX: Final = ".dpwitness-"
@@ -169,7 +169,7 @@ def read_frame(path: str | Path) -> Any:
     return frame
 
 
-def read_column(path: str | Path, column: str | None = None) -> Data:
+def read_column(path: str | Path, column: str | None = None) -> NDArray[np.int64] | NDArray[np.float64]:
     """One column of a CSV file as a read-only array; whole numbers stay integers.
 
     A first line that is not all numbers is a header. Of several columns, where none is named, the one called "count",
@@ -182,16 +182,19 @@ def read_column(path: str | Path, column: str | None = None) -> Data:
     if any(_number(cell) is None for cell in rows[0][1]):
         header = [cell.strip() for cell in rows[0][1]]
         rows = rows[1:]
-    index = _chosen(name, header, len(rows[0][1]) if rows else 0, column)
+    index = _column_index(name, header, len(rows[0][1]) if rows else 0, column)
     values = [_cell(name, number, row[index].strip() if index < len(row) else "") for number, row in rows]
     if not values:
         name = f"column {column!r} of {name}" if column else name
         raise InvalidData(f"{name} is empty: there is no number below the header")
-    return as_finite_numbers(np.array(values, np.int64) if all(isinstance(v, int) for v in values) else values)
+    whole = all(isinstance(value, int) for value in values)
+    array = np.array(values, np.int64) if whole else np.array(values, np.float64)
+    array.flags.writeable = False
+    return array
 
 
-def _chosen(name: str, header: list[str] | None, width: int, column: str | None) -> int:
-    """The position of the column that is named, or taken where none is."""
+def _column_index(name: str, header: list[str] | None, width: int, column: str | None) -> int:
+    """The position of the column: of the one that is named, else of "count", else of the last."""
     if column is not None:
         if header is None or column not in header:
             known = ", ".join(header) if header else "none: the file has no header line"

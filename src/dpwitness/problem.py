@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import islice
 from typing import Any, Final, Self, cast, get_args
@@ -36,7 +36,6 @@ from dpwitness.neighbours import (
     adjacent_candidates,
     adjacent_variations,
     as_relation,
-    taken,
 )
 from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, Errors
 from dpwitness.proposals import Attack, chosen_attack
@@ -254,7 +253,7 @@ def prepare(
     own = target_of(user)
     attack, relation_of_attack = chosen_attack(statement.attack)
     relation = _relation_of(user, statement.neighbours, relation_of_attack)
-    data = None if statement.data is None else taken(relation, statement.data)
+    data = None if statement.data is None else relation.take(statement.data)
     values = given_parameters(statement.parameters)
     epsilon = stated.epsilon
     if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):
@@ -320,14 +319,15 @@ def _with_sensitivity(function: Any, relation: Relation, values: Mapping[str, An
     Raises `InvalidParameter` where the user gave a relation of another sensitivity than the mechanism's: its noise
     would be for neighbours that are not those that are tested.
     """
-    at = getattr(relation, "sensitivity", None)
+    at = relation.sensitivity
     given = values.get("sensitivity", _default_of(function, "sensitivity"))
     if isinstance(given, bool) or not isinstance(given, numbers.Real) or not isinstance(at, numbers.Real):
         return relation
     if math.isclose(given, at, rel_tol=1e-12):
         return relation
-    if own_relation and is_dataclass(relation) and not isinstance(relation, type):
-        return replace(relation, sensitivity=float(given))
+    scaled = relation.of_sensitivity(float(given))
+    if own_relation and scaled is not relation:
+        return scaled
     raise InvalidParameter(
         f"{getattr(function, '__name__', type(function).__name__)} runs with sensitivity={given!r}, but its neighbours "
         f"have sensitivity={at!r}: give the relation sensitivity={given!r}, or the mechanism "

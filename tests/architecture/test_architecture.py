@@ -15,12 +15,12 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
-    {"errors", "machine"},
-    {"checks"},
+    {"errors", "machine", "exact"},
+    {"checks", "files"},
     {"values", "codec"},
     {"claims", "neighbours", "jit"},
-    {"noise", "targets", "events", "files"},
-    {"candidate", "exact"},
+    {"noise", "targets", "events"},
+    {"candidate"},
     {"evidence", "mechanisms"},
     {"proposals", "runs", "results"},
     {"options"},

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from dpwitness import NotRefuted, Violation, Witness, check, replay, shrink
-from dpwitness.neighbours import Pair, as_finite_numbers, register_relation
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, register_relation
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceLargest:
+class ReplaceLargest(Relation):
     """Lists of a length in 0 … `top`; neighbours differ in one value, which is the largest of one of them."""
 
     length: int
@@ -66,3 +68,28 @@ def test_a_new_relation_finds_its_pair_which_is_shrunk_saved_and_replayed(tmp_pa
     assert again.relation == ReplaceLargest(4, 8)
     assert isinstance(replay(again, noisy_maximum, seed=3), Violation)
     assert isinstance(check(private_maximum, claim=1.0, **limits), NotRefuted)
+
+
+class OneMore(Relation):
+    """The least that a relation may be."""
+
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        yield Pair(as_finite_numbers([1.0, 0.0]), as_finite_numbers([0.0, 0.0]))
+
+
+def test_a_relation_needs_nothing_but_candidates():
+    found = check(noisy_maximum, claim=0.1, neighbours=OneMore(), search_runs=40_000, runs=200_000, seed=1)
+    assert isinstance(found, Violation)
+    assert found.to_json()["witness"]["relation"] is None
+    (pair,) = OneMore().candidates()
+    assert OneMore().contains(pair.swapped())
+    assert not OneMore().contains(Pair(pair.data, as_finite_numbers([2.0, 0.0])))
+
+
+def test_a_class_that_is_no_relation_is_told_what_to_inherit():
+    class Duck:
+        def candidates(self, data=None, *, centre=0.0, scale=1.0):
+            return iter(())
+
+    with pytest.raises(InvalidNeighbours, match=r"inherits dpwitness\.neighbours\.Relation"):
+        check(noisy_maximum, claim=1.0, neighbours=Duck())

@@ -784,7 +784,9 @@ UNHEALTHY = {
     "low_power": "good, epsilon=1.0, neighbours=one, runs=60",
 }
 SAME = """
-    class Same:
+    from dpwitness.neighbours import Relation
+
+    class Same(Relation):
         noun = "value"
         def candidates(self, data=None, *, centre=0.0, scale=1.0):
             yield next(dpw.pairs(([1.0], [2.0])).candidates()).__class__(np.zeros(1), np.zeros(1))

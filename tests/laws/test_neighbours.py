@@ -12,6 +12,7 @@ from dpwitness.files import read_column, write_atomically
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import (
     Pair,
+    Relation,
     adjacent,
     adjacent_candidates,
     adjacent_variations,
@@ -306,7 +307,7 @@ def test_whole_data_stay_whole_for_queries():
     assert all(pair.data.dtype.kind == "f" for pair in queries(2, 0.5).candidates(as_finite_numbers([10, 3])))
 
 
-class Foreign:
+class Foreign(Relation):
     """A relation as another package may write it, without a word on what is adjacent."""
 
     noun = "value"

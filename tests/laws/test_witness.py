@@ -21,7 +21,7 @@ from dpwitness.events import Interval, OutcomeSet
 from dpwitness.evidence import Estimate
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
-from dpwitness.neighbours import Pair, as_finite_numbers, bits, pairs, queries
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, bits, pairs, queries
 from dpwitness.values import Unreadable, value_from_json, value_to_json
 
 finite = st.floats(-1e6, 1e6)
@@ -247,7 +247,7 @@ def test_parameters_relation_and_data_are_kept(found, tmp_path):
     json.dumps(replayed.to_json(), allow_nan=False)
 
 
-class Foreign:
+class Foreign(Relation):
     """A relation as another package may write it."""
 
     noun = "value"

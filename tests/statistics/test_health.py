@@ -23,7 +23,7 @@ from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.libraries import opendp
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.neighbours import Pair
+from dpwitness.neighbours import Pair, Relation
 from running import confirm, prepare
 
 PAIR = dpw.pairs(([0.0], [1.0]))
@@ -450,7 +450,7 @@ def test_events_that_tell_nothing_apart_are_noted():
 
 
 def test_a_relation_of_equal_inputs_is_refused_by_check():
-    class Same:
+    class Same(Relation):
         noun = "value"
 
         def candidates(self, data=None, *, centre=0.0, scale=1.0):

@@ -38,7 +38,7 @@ from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Series, Shards, series_of
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Cost
-from dpwitness.neighbours import Pair, Relation, adjacent, alternatives
+from dpwitness.neighbours import Pair, Relation, adjacent
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
@@ -137,7 +137,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
 
 def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
     """Of which adjacency a pair is, where the relation leaves that open: what it shows says nothing of the others."""
-    each = alternatives(problem.relation)
+    each = problem.relation.alternatives()
     if len(each) < 2:
         return ()
     own = [str(relation)[:200] for relation in each if adjacent(relation, pair, problem.data)]
@@ -149,7 +149,7 @@ def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:
 
     Apart from them those of which the user's attack proposes none, as long as it does of another.
     """
-    all_of_them = alternatives(problem.relation)
+    all_of_them = problem.relation.alternatives()
     each = [relation for relation in all_of_them if next(iter(relation.candidates(problem.data)), None) is not None]
     if len(each) < 2 or problem.attack is None:
         return each, []

@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, cast
 
 import numpy as np
@@ -22,7 +22,7 @@ from dpwitness.mechanisms.claims import as_claim
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
 from dpwitness.mechanisms.signature import takes
-from dpwitness.neighbours import Data, Pairs, Relation, as_relation, require_adjacent, taken
+from dpwitness.neighbours import Data, Pairs, Relation, as_relation, require_adjacent
 from dpwitness.options import AnyMechanism, Option, ReplayOptions, ShrinkOptions
 from dpwitness.problem import Effort, Problem, Statement, given_parameters, plain_function
 from dpwitness.results.profile import Profile
@@ -185,7 +185,7 @@ def _relation_of(
     """
     relation = witness.relation or Pairs((witness.pair,)) if neighbours is None else as_relation(neighbours)
     if data is not None:
-        return relation, taken(relation, data)
+        return relation, relation.take(data)
     return relation, witness.data if neighbours is None else None
 
 
@@ -214,8 +214,8 @@ def _require_targets_own(witness: Witness, mechanism: Any, parameters: Mapping[s
         return
     relation = target.neighbours
     sensitivity = parameters.get("sensitivity")
-    if isinstance(sensitivity, int | float) and hasattr(relation, "sensitivity") and is_dataclass(relation):
-        relation = replace(relation, sensitivity=float(sensitivity))
+    if isinstance(sensitivity, int | float):
+        relation = relation.of_sensitivity(float(sensitivity))
     require_adjacent(
         relation, witness.pair, what="the witness's pair, unless you give its relation (neighbours=, --pair),"
     )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.checks import brief, items, number, whole
-from dpwitness.codec import Codec, Family, codec_of, real, register, write_object
+from dpwitness.codec import Codec, Family, codec_of, real, register, write_fields, write_object
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events.encoding import NESTED, SYMBOL, TEXT, TEXTS, Rows, is_code, is_exception
 
@@ -87,7 +87,8 @@ class Event(Counted, Protocol):
         """The set in plain English; `noun` is what one entry is called, `label` gives the text behind a number."""
 
     def to_json(self) -> dict[str, Any]:
-        """Everything needed to build it again, with `kind` under the key "kind"; derived from the fields."""
+        """Everything needed to build it again, with `kind` under the key "kind"; of a dataclass its fields."""
+        return write_fields(self)
 
 
 def widen(rows: Rows, width: int) -> Rows:

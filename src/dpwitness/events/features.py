@@ -309,7 +309,7 @@ ORDERS: Final[dict[tuple[float, float], str]] = {
 
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureEvent(JsonFields, Event):
+class FeatureEvent(Event):
     """Outcomes of which a feature has a value in a set: an interval, or outcomes of one entry, of rows (value,)."""
 
     kind: ClassVar[str] = "feature"

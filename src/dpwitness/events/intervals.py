@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.checks import brief, items, kind
-from dpwitness.codec import Codec, JsonFields, codec_of, or_infinite
+from dpwitness.codec import Codec, codec_of, or_infinite
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (
@@ -43,7 +43,7 @@ _LOWER_END: Final = Codec(
 
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval(JsonFields, Event):
+class Interval(Event):
     """Outcomes whose entry `coordinate` (from 0) is there and lies in [low, high).
 
     `low` = −inf means no lower end and `high` = +inf no upper end: infinite entries on that side are in it. So
@@ -185,7 +185,7 @@ def _entries(rows: Rows, coordinate: int, absent: float = -np.inf) -> NDArray[np
 
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside(JsonFields, Event):
+class Outside(Event):
     """Outcomes that are not in an interval: their entry is below it, above it, or absent."""
 
     kind: ClassVar[str] = "outside"
@@ -228,7 +228,7 @@ class Outside(JsonFields, Event):
 
 @register_event
 @dataclass(frozen=True, slots=True)
-class Box(JsonFields, Event):
+class Box(Event):
     """Outcomes in every one of several intervals. Raises `InvalidParameter`."""
 
     kind: ClassVar[str] = "box"

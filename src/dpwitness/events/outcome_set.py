@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.checks import brief, items, number
-from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import FALSE, NESTED, TEXTS, TRUE, Entry, Rows, is_exception
 from dpwitness.events.event import (
@@ -33,7 +32,7 @@ LISTED: Final = 8
 
 
 @register_event
-class OutcomeSet(JsonFields, Event):
+class OutcomeSet(Event):
     """Finitely many outcomes, each a row; equal means equal in every entry, absent ones included.
 
     `rows` has the shape (k, width), in ascending order; flags may be given as True and False. Raises

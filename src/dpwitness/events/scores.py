@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.checks import brief, items, kind
-from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import Rows
 from dpwitness.events.event import (
@@ -35,7 +34,7 @@ from dpwitness.events.event import (
 
 
 @register_event
-class ScoreThreshold(JsonFields, Event):
+class ScoreThreshold(Event):
     """Outcomes whose score, a sum of one step function per entry, exceeds a threshold.
 
     `coordinates`: the entries used; `edges`: for each, sorted inner bin edges; `weights`: for each, one weight a bin
@@ -120,7 +119,7 @@ MOST: Final = 64
 
 
 @register_event
-class Cells(JsonFields, Event, Partition):
+class Cells(Event, Partition):
     """Cells of outcomes between rising cuts of a score; the event is those above the score's own threshold.
 
     Cell k holds the scores above `cuts[k − 1]` and up to `cuts[k]`. Raises `InvalidParameter` unless the cuts rise and

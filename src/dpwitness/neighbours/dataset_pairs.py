@@ -1,18 +1,19 @@
-"""A pair of datasets as what it is: records that both hold, and one that is added or replaced.
+"""Pairs of datasets that differ in one record: those that break real code, and steps from one pair to others.
 
-The neighbours that break real code, kinds interleaved: a slow mechanism sees the first few of them only.
-
-From a good change to others like it, and to simpler ones.
+A slow mechanism sees the first few candidates only, so kinds of them come in turn.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
-from dpwitness.neighbours.domains import Domain, Fields, Record, key_of
+from dpwitness.neighbours.domains import Domain, Value, in_turn, key_of
+from dpwitness.neighbours.fields import Fields, Record
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ def same_record(first: Record, second: Record) -> bool:
         return all(a is b for a, b in zip(first, second, strict=True))
 
 
-def rank_of(record: Record) -> tuple[tuple[int, Any], ...]:
+def _rank(record: Record) -> tuple[tuple[int, Value], ...]:
     """By what records are put in order: numbers, then texts, then all else, where NaN and None are."""
     return tuple(
         (0, value) if isinstance(value, int | float) and value == value
@@ -80,6 +81,14 @@ def rank_of(record: Record) -> tuple[tuple[int, Any], ...]:
         else (2, repr(value))
         for value in record
     )  # fmt: skip
+
+
+def _setting(path: str, value: Value) -> str:
+    return f"{path}={value!r:.20}"
+
+
+def _with(record: Record, k: int, value: object) -> Record:
+    return (*record[:k], value, *record[k + 1 :])
 
 
 #: Candidates in total: few enough that each gets runs.
@@ -95,8 +104,8 @@ COMBINED: Final = 5
 #: Of the records that fill a dataset; any fixed number will do.
 SEED: Final = 20_060_101
 
+#: A record and what people call it.
 Named = tuple[str, Record]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,14 +128,14 @@ class Proposals:
         The first is an ordinary dataset: what a run costs is measured on it. The first four are all that a very slow
         mechanism sees, the first twelve all that a slow one does.
         """
-        made = (
-            self._among_drawn(), self._near_outliers(), self._odd_values(), self._alone(), self._among_odd(),
-            self._lone_values(), self._outliers(), self._among_ordinary(), self._in_order(),
+        of_any_data = (
+            self._among_drawn(), self._outliers(near=True), self._odd_values(), self._alone(), self._among_odd(),
+            self._lone_values(), self._outliers(near=False), self._among_ordinary(), self._in_order(),
             self._among_equal(), self._exchanged(), self._two_alike(), self._single_fields(),
         )  # fmt: skip
-        kinds = () if self.base is None else (self._of_base(), self._out_of_base())
+        kinds = () if self.base is None else (self._more_than_base(), self._less_than_base())
         seen: set[object] = set()
-        for change in in_turn(kinds if self.pinned else (*kinds, *made)):
+        for change in in_turn(kinds if self.pinned else (*kinds, *of_any_data)):
             if change.before is not None and same_record(change.before, change.after):
                 continue
             key = frozenset(tuple(tuple(map(key_of, r)) for r in side) for side in change.datasets)
@@ -136,28 +145,25 @@ class Proposals:
 
     def plain(self) -> Iterator[Change]:
         """Two changes of the first size that need no other record to be drawn: an outlier, and one of equal records."""
-        yield next(self._near_outliers())
+        yield next(self._outliers(near=True))
         yield next(self._among_equal())
 
     def _corners(self) -> list[Named]:
         """Records of which every field is at an end: high, low, and both in turn; far apart from each other."""
         ends = [domain.ends() for domain in self.fields.domains]
-        found = [("high", tuple(e[0] for e in ends)), ("low", tuple(e[1] for e in ends))]
+        corners = [("high", tuple(e[0] for e in ends)), ("low", tuple(e[1] for e in ends))]
         if len(ends) > 1:
-            found += [
-                ("high and low", tuple(e[k % 2] for k, e in enumerate(ends))),
-                ("low and high", tuple(e[1 - k % 2] for k, e in enumerate(ends))),
-            ]
-        return found
+            corners.append(("high and low", tuple(e[k % 2] for k, e in enumerate(ends))))
+            corners.append(("low and high", tuple(e[1 - k % 2] for k, e in enumerate(ends))))
+        return corners
 
-    def _single(self, values: Sequence[Sequence[Any]]) -> list[Named]:
+    def _single(self, values: Sequence[Sequence[Value]]) -> list[Named]:
         """Ordinary records with one value of one field, the first of each field before the second of any."""
-        middle, paths = self.fields.middle(), self.fields.paths
-        ranks = range(max(map(len, values)))
+        middle, paths, ranks = self.fields.middle(), self.fields.paths, range(max(map(len, values)))
         places = [(k, values[k][rank]) for rank in ranks for k in range(len(values)) if rank < len(values[k])]
-        return [(f"{paths[k]}={value!r:.20}", _with(middle, k, value)) for k, value in places[:VALUES]]
+        return [(_setting(paths[k], value), _with(middle, k, value)) for k, value in places[:VALUES]]
 
-    def _odd_of(self, domain: Domain) -> tuple[Any, ...]:
+    def _odd_of(self, domain: Domain) -> tuple[Value, ...]:
         values = domain.odd()
         both = self.none_is_nan and "NaN" in map(key_of, values)
         return tuple(value for value in values if not (both and value is None))
@@ -179,17 +185,15 @@ class Proposals:
 
     def _combined(self) -> list[Named]:
         """Records in which every two values of two fields come together at least once."""
-        middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
-        places = list(range(len(domains)))[-FIELDS:]
+        domains, paths, middle = self.fields.domains, self.fields.paths, self.fields.middle()
+        places = range(len(domains))[-FIELDS:]
         if len(places) < 2:
             return []
         values = [(*domains[k].ends()[:COMBINED], *self._odd_of(domains[k])[:1]) for k in places]
         named = []
         for combination in covering(values):
-            record = middle
-            for k, value in zip(places, combination, strict=True):
-                record = _with(record, k, value)
-            text = ", ".join(f"{paths[k]}={record[k]!r:.20}" for k in places)
+            record = (*middle[: places[0]], *combination)
+            text = ", ".join(_setting(paths[k], record[k]) for k in places)
             named.append((f"{text:.60}", record))
         return named
 
@@ -225,19 +229,17 @@ class Proposals:
         for rank, k in sorted(both, key=lambda one: (one[0] + a_size * one[1], one[1])):
             yield sizes[k], tried[rank], 0 if (rank + k) % 2 else None
 
-    def _near_outliers(self) -> Iterator[Change]:
-        """A record at one end, all others near the opposite end; at it many computations are degenerate, and slow."""
-        domains = self.fields.domains
-        for size, named, place in self._sized(self._corners(), CORNERS_A_SIZE):
-            ends = self._opposite(named[1])
-            other = tuple(domain.inside(end) for domain, end in zip(domains, ends, strict=True))
-            yield self._change([other] * (size - 1), other, named, "nearly opposite", place)
+    def _outliers(self, *, near: bool) -> Iterator[Change]:
+        """A record at one end, all others at the opposite end, or near it.
 
-    def _outliers(self) -> Iterator[Change]:
-        """A record at one end, all others at the opposite end."""
+        At the very end many computations are degenerate, and slow.
+        """
+        rest = "nearly opposite" if near else "opposite"
         for size, named, place in self._sized(self._corners(), CORNERS_A_SIZE):
             other = self._opposite(named[1])
-            yield self._change([other] * (size - 1), other, named, "opposite", place)
+            if near:
+                other = tuple(domain.inside(end) for domain, end in zip(self.fields.domains, other, strict=True))
+            yield self._change([other] * (size - 1), other, named, rest, place)
 
     def _odd_values(self) -> Iterator[Change]:
         """A value that code stumbles over, all other records ordinary."""
@@ -272,13 +274,17 @@ class Proposals:
 
     def _lone_values(self) -> Iterator[Change]:
         """A category or a value that no other record has: without the record its class is empty."""
-        domains = self.fields.domains
-        for size in self.sizes if len(domains) > 1 else ():
+        paths = self.fields.paths
+        for size in self.sizes if len(self.fields.domains) > 1 else ():
             *drawn, last = self._drawn(size)
-            for k in list(range(len(domains)))[-FIELDS:][::-1]:  # a label usually comes last
-                value, other = domains[k].ends()[:2]
-                named = (f"the only {self.fields.paths[k]}={value!r:.20}", _with(last, k, value))
+            for k, domain in self._last_fields():
+                value, other = domain.ends()[:2]
+                named = (f"the only {_setting(paths[k], value)}", _with(last, k, value))
                 yield self._change([_with(r, k, other) for r in drawn], _with(last, k, other), named, "without it")
+
+    def _last_fields(self) -> list[tuple[int, Domain]]:
+        """The last few fields, the very last first: a label usually comes last."""
+        return list(enumerate(self.fields.domains))[::-1][:FIELDS]
 
     def _exchanged(self) -> Iterator[Change]:
         """Each of a few values of a field in the place of each other one."""
@@ -288,7 +294,7 @@ class Proposals:
             for k in range(len(pairs)):
                 if rank < len(pairs[k]):
                     value, other = pairs[k][rank]
-                    named = (f"{paths[k]}={value!r:.20}", _with(middle, k, value))
+                    named = (_setting(paths[k], value), _with(middle, k, value))
                     others = [middle] * (self.sizes[0] - 1)
                     yield self._change(others, _with(middle, k, other), named, "ordinary")
 
@@ -309,7 +315,7 @@ class Proposals:
             yield self._ordered(self._drawn(size), named, falling)
 
     def _ordered(self, records: Sequence[Record], named: Named, falling: bool) -> Change:
-        ordered = sorted(records, key=rank_of, reverse=falling)
+        ordered = sorted(records, key=_rank, reverse=falling)
         place = len(ordered) // 2
         others = ordered[:place] + ordered[place + 1 :]
         return self._change(others, ordered[place], named, f"in {'falling' if falling else 'rising'} order", place)
@@ -334,14 +340,15 @@ class Proposals:
 
     def _single_fields(self) -> Iterator[Change]:
         """One field at an end; a flipped label among them."""
+        paths = self.fields.paths
         for size in self.sizes if len(self.fields.domains) > 1 else ():
             *others, last = self._drawn(size)
-            for k, domain in list(enumerate(self.fields.domains))[-FIELDS:][::-1]:
+            for k, domain in self._last_fields():
                 for end in domain.ends()[:2]:
-                    named = (f"{self.fields.paths[k]}={end!r:.20}", _with(last, k, end))
+                    named = (_setting(paths[k], end), _with(last, k, end))
                     yield self._change(others, last, named, "drawn at random")
 
-    def _of_base(self) -> Iterator[Change]:
+    def _more_than_base(self) -> Iterator[Change]:
         """The base with a notable record more, or in the place of its last one."""
         base = self.base or ()
         if self.replace and not base:
@@ -350,7 +357,7 @@ class Proposals:
         for named in self._notable(0):
             yield self._change(others, last, named, "of the base")
 
-    def _out_of_base(self) -> Iterator[Change]:
+    def _less_than_base(self) -> Iterator[Change]:
         """The base without one of its records, or with one moved to the other end; the outermost ones first."""
         base = self.base or ()
         for k in _outermost(base):
@@ -367,10 +374,6 @@ class Proposals:
         if self.base:
             return [self.base[int(k)] for k in rng.integers(len(self.base), size=n)]
         return self.fields.draw(rng, n)
-
-
-def _with(record: Record, k: int, value: object) -> Record:
-    return (*record[:k], value, *record[k + 1 :])
 
 
 def _from_third(values: list[T], part: int) -> list[T]:
@@ -413,25 +416,15 @@ def _joint(i: int, a: int, j: int, b: int) -> tuple[int, int, int, int]:
 
 def _outermost(base: Sequence[Record]) -> list[int]:
     """Places of the greatest and the least value of each field, and of the last, first and middle record."""
-    found = []
-    for k in range(min(len(base[0]), FIELDS) if base else 0):
+    if not base:
+        return []
+    places = []
+    for k in range(min(len(base[0]), FIELDS)):
         numbers = [(r[k], place) for place, r in enumerate(base) if isinstance(r[k], int | float) and r[k] == r[k]]
-        found += [max(numbers)[1], min(numbers)[1]] if numbers else []
-    return list(dict.fromkeys([*found, *([len(base) - 1, 0, len(base) // 2] if base else [])]))
+        places += [max(numbers)[1], min(numbers)[1]] if numbers else []
+    return list(dict.fromkeys([*places, len(base) - 1, 0, len(base) // 2]))
 
 
-def in_turn(kinds: Sequence[Iterator[T]]) -> Iterator[T]:
-    """One of each, then the second of each, and so on."""
-    waiting = list(kinds)
-    while waiting:
-        for kind in list(waiting):
-            try:
-                yield next(kind)
-            except StopIteration:
-                waiting.remove(kind)
-
-
-#: Fields that are changed one by one.
 #: Values that are tried for a field.
 NEAR_VALUES: Final = 4
 #: Records that are left out one by one.
@@ -442,32 +435,35 @@ LARGEST: Final = 1000
 
 def varied_changes(fields: Fields, change: Change) -> Iterator[Change]:
     """Other records beside it, other numbers of them, another place, other values of the record that differs."""
-    middle = fields.middle()
-    n = len(change.others)
+    middle, paths, others, n = fields.middle(), fields.paths, change.others, len(change.others)
     for size in (2 * n + 1, n // 2, 10 * n, n + 1, 1):
         if size <= max(LARGEST, n) and size != n:
-            yield replace(
-                change, others=_resized(change.others, size, middle), place=None, label=f"{size} other records"
-            )
+            repeated = others or (middle,)
+            resized = tuple(repeated[k % len(repeated)] for k in range(size))
+            yield replace(change, others=resized, place=None, label=f"{size} other records")
     yield replace(change, place=0, label="as the first record")
     yield replace(change, place=n // 2, label="as the middle record")
     for name, record in (("ordinary", middle), ("equal", change.after), ("equal", change.before)):
         if record is not None:
             yield replace(change, others=(record,) * n, label=f"all others {name}")
     for name, falling in (("rising", False), ("falling", True)):
-        others = tuple(sorted(change.others, key=rank_of, reverse=falling))
-        yield replace(change, others=others, place=n // 2, label=f"others in {name} order")
-    for k, domain in _some(fields.domains):
-        for value in islice(domain.odd(), 1):
-            others = tuple(_with(record, k, value) for record in change.others)
-            yield replace(change, others=others, label=f"{fields.paths[k]}={value!r:.20} in all others")
+        ordered = tuple(sorted(others, key=_rank, reverse=falling))
+        yield replace(change, others=ordered, place=n // 2, label=f"others in {name} order")
+    for k, domain in list(enumerate(fields.domains))[::-1][:FIELDS]:
+        for value in domain.odd()[:1]:
+            yield _with_in_others(change, k, value, paths[k])
         for value in islice(domain.near(change.after[k]), NEAR_VALUES):
-            yield replace(change, after=_with(change.after, k, value), label=f"{fields.paths[k]}={value!r:.20}")
-        for value in islice(domain.near(change.before[k]), NEAR_VALUES) if change.before is not None else ():
-            yield replace(change, before=_with(change.before or (), k, value), label=f"{fields.paths[k]}={value!r:.20}")
-        for end in domain.ends()[:2]:
-            others = tuple(_with(record, k, end) for record in change.others)
-            yield replace(change, others=others, label=f"{fields.paths[k]}={end!r:.20} in all others")
+            yield replace(change, after=_with(change.after, k, value), label=_setting(paths[k], value))
+        if change.before is not None:
+            for value in islice(domain.near(change.before[k]), NEAR_VALUES):
+                yield replace(change, before=_with(change.before, k, value), label=_setting(paths[k], value))
+        for value in domain.ends()[:2]:
+            yield _with_in_others(change, k, value, paths[k])
+
+
+def _with_in_others(change: Change, k: int, value: Value, path: str) -> Change:
+    others = tuple(_with(record, k, value) for record in change.others)
+    return replace(change, others=others, label=f"{_setting(path, value)} in all others")
 
 
 def simpler_changes(fields: Fields, change: Change) -> Iterator[Change]:
@@ -480,10 +476,9 @@ def simpler_changes(fields: Fields, change: Change) -> Iterator[Change]:
 
 def _steps(fields: Fields, change: Change) -> Iterator[Change]:
     others = change.others
-    place = len(others) if change.place is None else change.place
     for keep in _fewer(len(others)):
-        kept = tuple(others[k] for k in keep)
-        yield replace(change, others=kept, place=sum(k < place for k in keep))
+        fewer = tuple(others[k] for k in keep)
+        yield replace(change, others=fewer, place=sum(k < change.position for k in keep))
     if change.before is not None:
         for k in range(len(change.after)):
             yield replace(change, after=_with(change.after, k, change.before[k]))
@@ -492,18 +487,18 @@ def _steps(fields: Fields, change: Change) -> Iterator[Change]:
         if record is not None:
             yield replace(change, others=(record,) * len(others))
     for k, domain in enumerate(fields.domains):
-        yield from _rounder(change, k, domain)
+        yield from _with_simpler_values(change, k, domain)
 
 
-def _rounder(change: Change, k: int, domain: Domain) -> Iterator[Change]:
+def _with_simpler_values(change: Change, k: int, domain: Domain) -> Iterator[Change]:
     """One field of the record that differs, then of all others, with simpler values."""
     for value in islice(domain.simpler(change.after[k]), NEAR_VALUES):
         yield replace(change, after=_with(change.after, k, value))
     if change.before is not None:
         for value in islice(domain.simpler(change.before[k]), NEAR_VALUES):
             yield replace(change, before=_with(change.before, k, value))
-    simplest: Callable[[Record], Record] = lambda r: _with(r, k, next(iter(domain.simpler(r[k])), r[k]))  # noqa: E731
-    yield replace(change, others=tuple(map(simplest, change.others)))
+    simplest = (_with(record, k, next(iter(domain.simpler(record[k])), record[k])) for record in change.others)
+    yield replace(change, others=tuple(simplest))
 
 
 def _fewer(n: int) -> Iterator[Sequence[int]]:
@@ -515,17 +510,6 @@ def _fewer(n: int) -> Iterator[Sequence[int]]:
         for start in range(0, n, chunk):
             yield [k for k in range(n) if not start <= k < start + chunk]
         chunk //= 2
-
-
-def _resized(others: Sequence[Record], size: int, filler: Record) -> tuple[Record, ...]:
-    """So many of the records, repeated in their order."""
-    source = others or (filler,)
-    return tuple(source[k % len(source)] for k in range(size))
-
-
-def _some(domains: Sequence[Domain]) -> list[tuple[int, Domain]]:
-    """The last few fields, of which a label usually is the last."""
-    return list(enumerate(domains))[::-1][:FIELDS]
 
 
 def _length(change: Change) -> tuple[int, int, int, int]:

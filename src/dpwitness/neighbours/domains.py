@@ -1,30 +1,28 @@
-"""What a domain is: which values one field of a record may take, and which of them give broken code away.
-
-Domains without a scale: categories and flags, and text.
-
-Domains of numbers: a range, its ends, and what lies outside where the mechanism promises to clip.
-
-How a record is made of fields: a single value, a tuple, or a dict; inside it is the flat tuple of its values.
-"""
+"""Domains: which values one field of a record may take, and which of them give broken code away."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import zip_longest
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
+from typing_extensions import override
 
-from dpwitness.checks import brief, number
+from dpwitness import checks
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
+
+T = TypeVar("T")
+#: A value of a field: a number, a text, a flag, None, or what else records hold.
+Value = Any
 
 
 class NotInDomain:
     """The type of `NOT_IN_DOMAIN`."""
 
     def __repr__(self) -> str:
-        """Its name."""
         return "NOT_IN_DOMAIN"
 
 
@@ -32,47 +30,67 @@ class NotInDomain:
 NOT_IN_DOMAIN: Final = NotInDomain()
 
 
-class Domain(Protocol):
+class Domain(ABC):
     """The values of one field. A value has one form inside: what `read` makes of it."""
+
+    __slots__ = ()
 
     @property
     def dtype(self) -> str:
         """The NumPy type of a column of such values; "object" where there is none of its own."""
+        return "object"
 
-    def ends(self) -> tuple[Any, ...]:
+    @abstractmethod
+    def ends(self) -> tuple[Value, ...]:
         """Values to try, the most promising first; the first two are far apart."""
 
-    def inside(self, end: Any) -> Any:
+    def inside(self, end: Value) -> Value:
         """A value near an end, but not at it; the end itself where there is no such thing as near."""
+        return end
 
-    def odd(self) -> tuple[Any, ...]:
+    def odd(self) -> tuple[Value, ...]:
         """Values that code stumbles over: a missing one, one outside a range, a new category, an empty text."""
+        return ()
 
-    def middle(self) -> Any:
+    @abstractmethod
+    def middle(self) -> Value:
         """An ordinary value."""
 
-    def draw(self, rng: np.random.Generator) -> Any:
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> Value:
         """A value as real data may hold it."""
 
-    def near(self, value: Any) -> Iterator[Any]:
+    def near(self, value: Value) -> Iterator[Value]:
         """Other values to try in the place of one that turned out well."""
+        yield from (*self.ends(), *self.odd())
 
-    def simpler(self, value: Any) -> Iterator[Any]:
+    @abstractmethod
+    def simpler(self, value: Value) -> Iterator[Value]:
         """Values that are shorter to write or nearer to zero, the largest steps first."""
 
-    def read(self, value: Any) -> Any:
+    @abstractmethod
+    def read(self, value: Value) -> Value:
         """The value as it is held inside, a NumPy scalar unwrapped; `NOT_IN_DOMAIN` for what does not belong."""
 
-    def to_json(self) -> dict[str, Any] | None:
+    def holds(self, value: Value) -> bool:
+        """Whether a value belongs to the domain."""
+        return self.read(value) is not NOT_IN_DOMAIN
+
+    def samples(self) -> list[Value]:
+        """Values of every kind that the domain holds: all where they are listed, else those that are worth trying."""
+        return [*self.ends(), *self.odd(), self.middle()]
+
+    def to_json(self) -> dict[str, object] | None:
         """Everything needed to build it again, as JSON values; None where it cannot be written."""
+        return None
 
 
-def plain(value: Any) -> Any:
+def plain(value: Value) -> Value:
     """A NumPy scalar as a Python value; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a value stands for a missing one: None, NaN, and the marks of pandas and NumPy."""
     if value is None:
         return True
@@ -82,7 +100,7 @@ def is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def key_of(value: Any) -> Any:
+def key_of(value: object) -> Hashable:
     """What equal values of a field have in common: their type, and NaN is equal to NaN."""
     if isinstance(value, float) and value != value:
         return "NaN"
@@ -93,37 +111,56 @@ def key_of(value: Any) -> Any:
     return type(value), value
 
 
-def required(name: str, value: Any, kind: type) -> None:
-    """Raise `InvalidNeighbours` unless a setting of a domain is of a type."""
-    if not isinstance(value, kind):
-        raise InvalidNeighbours(f"{name}={brief(value)} must be a {kind.__name__}")
+def _check_flags(**flags: object) -> None:
+    for name, value in flags.items():
+        checks.kind(name, value, bool, "a bool", InvalidNeighbours)
 
 
-#: Categories that are tried as an end.
+def _call(name: str, *arguments: str, **flags: bool) -> str:
+    """A domain as it is written in a call, flags that are not set left out."""
+    return f"{name}({', '.join([*arguments, *(f'{flag}=True' for flag, is_set in flags.items() if is_set)])})"
+
+
+#: Listed values that are tried as an end, and those that are shown to people.
 TRIED: Final = 24
-#: Categories that are shown to people.
 SHOWN: Final = 6
 #: Columns of one of these types have a NumPy type of their own.
 DTYPES: Final = {bool: "bool", int: "int64", float: "float64"}
-#: Short texts that code may stumble over; each is tried where it is not too long.
-ODD: Final = ("0", " ", "é", '"', ",", "a\nb", "NaN")
+
+
+class Listed(Domain):
+    """A domain that is a list of values, an ordinary one first."""
+
+    __slots__ = ()
+    values: tuple[Value, ...]
+
+    @override
+    def middle(self) -> Value:
+        return self.values[0]
+
+    @override
+    def draw(self, rng: np.random.Generator) -> Value:
+        return self.values[int(rng.integers(len(self.values)))]
+
+    @override
+    def samples(self) -> list[Value]:
+        return [*self.values, *Domain.samples(self)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Categories:
+class Categories(Listed):
     """One of `values`: texts, whole numbers, flags, or numbers, all of one type.
 
     `other`: a value of that type which is none of these may come; `missing`: None may come.
     """
 
-    values: tuple[Any, ...]
+    values: tuple[Value, ...]
     other: bool = False
     missing: bool = False
-    _known: frozenset[Any] = field(init=False, repr=False, compare=False)
+    _known: frozenset[Hashable] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        required("other", self.other, bool)
-        required("missing", self.missing, bool)
+        _check_flags(other=self.other, missing=self.missing)
         if len({type(value) for value in self.values}) != 1 or type(self.values[0]) not in (str, bool, int, float):
             raise InvalidNeighbours(
                 f"categories {brief(self.values)} must be texts, whole numbers, numbers or flags, all of one type"
@@ -138,49 +175,43 @@ class Categories:
         object.__setattr__(self, "_known", known)
 
     def __str__(self) -> str:
-        """As in a call, shortened."""
-        shown = [repr(value) for value in self.values[:SHOWN]]
         more = [f"… {len(self.values) - SHOWN} more"] if len(self.values) > SHOWN else []
-        settings = [f"{name}=True" for name in ("other", "missing") if getattr(self, name)]
-        return f"categories({', '.join([*shown, *more, *settings])})"
+        return _call("categories", *map(repr, self.values[:SHOWN]), *more, other=self.other, missing=self.missing)
 
     @property
+    @override
     def dtype(self) -> str:
-        """That of the values; none of its own where some may be missing."""
         return "object" if self.missing else DTYPES.get(type(self.values[0]), "object")
 
-    def ends(self) -> tuple[Any, ...]:
+    @override
+    def ends(self) -> tuple[Value, ...]:
         """The last and the first, then the others; of a single one also what else may come."""
-        last, first = self.values[-1], self.values[0]
-        found = [last, *([first, *self.values[1:-1]] if len(self.values) > 1 else self.odd())]
-        return tuple(found[:TRIED])
+        first, *others = self.values
+        return (others[-1], first, *others[:-1])[:TRIED] if others else (first, *self.odd())[:TRIED]
 
-    def inside(self, end: Any) -> Any:
-        """The end itself."""
-        return end
-
-    def odd(self) -> tuple[Any, ...]:
-        """A new one and None, where these may come."""
+    @override
+    def odd(self) -> tuple[Value, ...]:
         return (*([self._new()] if self.other else []), *([None] if self.missing else []))
 
-    def middle(self) -> Any:
-        """The first."""
-        return self.values[0]
+    def _new(self) -> Value:
+        if type(self.values[0]) is not str:
+            return max(self.values) + 1
+        new = "other"
+        while new in self.values:
+            new += "_"
+        return new
 
-    def draw(self, rng: np.random.Generator) -> Any:
-        """Any of the values, with the same probability."""
-        return self.values[int(rng.integers(len(self.values)))]
-
-    def near(self, value: Any) -> Iterator[Any]:
-        """Every other category, a few at most."""
+    @override
+    def near(self, value: Value) -> Iterator[Value]:
         yield from (*self.odd(), *self.ends())
 
-    def simpler(self, value: Any) -> Iterator[Any]:
-        """The categories that were given before this one."""
+    @override
+    def simpler(self, value: Value) -> Iterator[Value]:
         place = self.values.index(value) if key_of(value) in self._known else len(self.values)
         yield from self.values[: min(place, TRIED)]
 
-    def read(self, value: Any) -> Any:
+    @override
+    def read(self, value: Value) -> Value:
         """The value itself; NaN, as a column of a DataFrame has it for None, is None."""
         value = plain(value)
         if value is None or value != value:
@@ -190,88 +221,15 @@ class Categories:
             value = float(value)
         if kind is int and type(value) is float and value.is_integer():
             value = int(value)  # of a column of floats
-        inside = type(value) is kind and (self.other or key_of(value) in self._known)
-        return value if inside else NOT_IN_DOMAIN
+        belongs = type(value) is kind and (self.other or key_of(value) in self._known)
+        return value if belongs else NOT_IN_DOMAIN
 
-    def to_json(self) -> dict[str, Any]:
-        """As in `Domain`."""
+    @override
+    def to_json(self) -> dict[str, object]:
         return {"categories": list(self.values), "other": self.other, "missing": self.missing}
 
-    def _new(self) -> Any:
-        """A value that is none of the categories."""
-        if type(self.values[0]) is str:
-            new = "other"
-            while new in self.values:
-                new += "_"
-            return new
-        return max(self.values) + 1
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """Texts of at most `max_length` characters; `missing`: None may come."""
-
-    max_length: int
-    missing: bool = False
-
-    def __post_init__(self) -> None:
-        required("missing", self.missing, bool)
-        if isinstance(self.max_length, bool) or not isinstance(self.max_length, int) or self.max_length < 1:
-            raise InvalidNeighbours(f"max_length={brief(self.max_length)} must be a whole number of at least 1")
-
-    def __str__(self) -> str:
-        """As in a call."""
-        return f"text({self.max_length}{', missing=True' if self.missing else ''})"
-
-    @property
-    def dtype(self) -> str:
-        """None of its own."""
-        return "object"
-
-    def ends(self) -> tuple[Any, ...]:
-        """The longest and the empty one."""
-        return "z" * min(self.max_length, 1000), ""
-
-    def inside(self, end: Any) -> Any:
-        """The end itself."""
-        return end
-
-    def odd(self) -> tuple[Any, ...]:
-        """None where it may come, quotes, line ends, and other letters."""
-        return (*([None] if self.missing else []), *(v for v in ODD if len(v) <= self.max_length))
-
-    def middle(self) -> str:
-        """A short one."""
-        return "a"
-
-    def draw(self, rng: np.random.Generator) -> str:
-        """Lower-case letters."""
-        length = int(rng.integers(1, min(self.max_length, 8), endpoint=True))
-        return "".join(chr(97 + int(letter)) for letter in rng.integers(26, size=length))
-
-    def near(self, value: str | None) -> Iterator[Any]:
-        """Other texts of all kinds."""
-        yield from (*self.ends(), *self.odd())
-
-    def simpler(self, value: str | None) -> Iterator[str]:
-        """Shorter ones."""
-        for other in dict.fromkeys(["", "a", (value or "")[: len(value or "") // 2]]):
-            if value is None or len(other) < len(value):
-                yield other
-
-    def read(self, value: Any) -> Any:
-        """The text itself; NaN, as a column of a DataFrame has it for None, is None."""
-        value = plain(value)
-        if value is None or value != value:
-            return None if self.missing else NOT_IN_DOMAIN
-        return value if type(value) is str and len(value) <= self.max_length else NOT_IN_DOMAIN
-
-    def to_json(self) -> dict[str, Any]:
-        """As in `Domain`."""
-        return {"text": self.max_length, "missing": self.missing}
-
-
-def categories(*values: Any, other: bool = False, missing: bool = False) -> Categories:
+def categories(*values: Value, other: bool = False, missing: bool = False) -> Categories:
     """One of these values; see `Categories`. Raises `InvalidNeighbours`."""
     return Categories(values=tuple(map(plain, values)), other=other, missing=missing)
 
@@ -279,6 +237,114 @@ def categories(*values: Any, other: bool = False, missing: bool = False) -> Cate
 def flags(*, missing: bool = False) -> Categories:
     """False or True."""
     return Categories(values=(False, True), missing=missing)
+
+
+#: Examples that are tried in one place.
+EXAMPLES_TRIED: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples(Listed):
+    """Records of any kind, those given and no others: what a hypothesis strategy drew, for example.
+
+    They have no form in JSON.
+    """
+
+    values: tuple[Value, ...]
+    source: str = "examples"
+    _places: dict[Hashable, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        places: dict[Hashable, int] = {}
+        for place, value in enumerate(self.values):
+            places.setdefault(key_of(value), place)
+        if len(places) < 2:
+            raise InvalidNeighbours(f"{self.source}: give at least two records that differ, not {len(places)}")
+        object.__setattr__(self, "_places", places)
+
+    def __str__(self) -> str:
+        return f"{len(self._places)} {self.source}"
+
+    @property
+    @override
+    def dtype(self) -> str:
+        kinds = {type(value) for value in self.values}
+        return DTYPES.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
+
+    @override
+    def ends(self) -> tuple[Value, ...]:
+        """The last (hypothesis draws the simplest first), the first, and some between."""
+        distinct = [self.values[place] for place in self._places.values()]
+        return (distinct[-1], distinct[0], *distinct[-2:0:-1])[:EXAMPLES_TRIED]
+
+    @override
+    def near(self, value: Value) -> Iterator[Value]:
+        place = self._places.get(key_of(value), 0)
+        yield from self.values[max(place - EXAMPLES_TRIED // 2, 0) : place + EXAMPLES_TRIED // 2]
+
+    @override
+    def simpler(self, value: Value) -> Iterator[Value]:
+        yield from self.values[: min(self._places.get(key_of(value), 0), EXAMPLES_TRIED)]
+
+    @override
+    def read(self, value: Value) -> Value:
+        place = self._places.get(key_of(plain(value)))
+        return NOT_IN_DOMAIN if place is None else self.values[place]
+
+
+#: Short texts that code may stumble over; each is tried where it is not too long.
+ODD_TEXTS: Final = ("0", " ", "é", '"', ",", "a\nb", "NaN")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Domain):
+    """Texts of at most `max_length` characters; `missing`: None may come."""
+
+    max_length: int
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        _check_flags(missing=self.missing)
+        if isinstance(self.max_length, bool) or not isinstance(self.max_length, int) or self.max_length < 1:
+            raise InvalidNeighbours(f"max_length={brief(self.max_length)} must be a whole number of at least 1")
+
+    def __str__(self) -> str:
+        return _call("text", str(self.max_length), missing=self.missing)
+
+    @override
+    def ends(self) -> tuple[Value, ...]:
+        return "z" * min(self.max_length, 1000), ""
+
+    @override
+    def odd(self) -> tuple[Value, ...]:
+        return (*([None] if self.missing else []), *(v for v in ODD_TEXTS if len(v) <= self.max_length))
+
+    @override
+    def middle(self) -> str:
+        return "a"
+
+    @override
+    def draw(self, rng: np.random.Generator) -> str:
+        length = int(rng.integers(1, min(self.max_length, 8), endpoint=True))
+        return "".join(chr(97 + int(letter)) for letter in rng.integers(26, size=length))
+
+    @override
+    def simpler(self, value: str | None) -> Iterator[str]:
+        for other in dict.fromkeys(["", "a", (value or "")[: len(value or "") // 2]]):
+            if value is None or len(other) < len(value):
+                yield other
+
+    @override
+    def read(self, value: Value) -> Value:
+        """The text itself; NaN, as a column of a DataFrame has it for None, is None."""
+        value = plain(value)
+        if value is None or value != value:
+            return None if self.missing else NOT_IN_DOMAIN
+        return value if type(value) is str and len(value) <= self.max_length else NOT_IN_DOMAIN
+
+    @override
+    def to_json(self) -> dict[str, object]:
+        return {"text": self.max_length, "missing": self.missing}
 
 
 def text(max_length: int = 20, *, missing: bool = False) -> Text:
@@ -299,14 +365,53 @@ EVERY: Final = 24
 BORDERS: Final = (99, 999, 2**7, 2**8, 2**15, 2**16, 2**24, 2**31, 2**32, 2**53, 9, 9999)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
+class Range(Domain):
     """Numbers from `low` to `high`.
 
     `clipped`: the mechanism promises to clip to that range itself, so that any finite number may come; `missing`: NaN
-    and None may come, two different values where records are Python objects, both NaN in an array or a column of
-    floats. A claim is broken by inputs of its domain only, so both are said by the user.
+    and None may come. A claim is broken by inputs of its domain only, so both are said by the user.
     """
+
+    __slots__ = ()
+    kind: ClassVar[str]  # the function that makes the domain, and its key in JSON
+    low: float
+    high: float
+    clipped: bool
+    missing: bool
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise InvalidNeighbours(f"{self.kind} from low={self.low} to high={self.high}: low must be below high")
+        _check_flags(clipped=self.clipped, missing=self.missing)
+
+    @abstractmethod
+    def rounder(self, value: Value) -> Iterator[Value]:
+        """Zero, half of a value, and the value with fewer digits."""
+
+    @override
+    def simpler(self, value: Value) -> Iterator[Value]:
+        """Those and the ends, where they are shorter to write."""
+        if value is None or not math.isfinite(value):
+            yield self.high
+            return
+        for other in (*self.rounder(value), self.low, self.high):
+            if self.holds(other) and _length(other) < _length(value):
+                yield other
+
+    @override
+    def to_json(self) -> dict[str, object]:
+        return {self.kind: [self.low, self.high], "clipped": self.clipped, "missing": self.missing}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers(Range):
+    """Doubles; see `Range`.
+
+    A missing number is NaN or None, two different values where records are Python objects, both NaN in an array or a
+    column of floats.
+    """
+
+    kind: ClassVar[str] = "numbers"
 
     low: float
     high: float
@@ -317,28 +422,27 @@ class Numbers:
         for name, value in (("low", self.low), ("high", self.high)):
             if not isinstance(value, float) or not math.isfinite(value):
                 raise InvalidNeighbours(f"{name}={brief(value)} must be a finite number")
-        if not self.low < self.high:
-            raise InvalidNeighbours(f"numbers from low={self.low!r} to high={self.high!r}: low must be below high")
-        _check_flags(self.clipped, self.missing)
+        Range.__post_init__(self)
 
     def __str__(self) -> str:
-        """As in a call."""
-        return f"numbers({self.low:g}, {self.high:g}{_flags(self.clipped, self.missing)})"
+        return _call("numbers", f"{self.low:g}", f"{self.high:g}", clipped=self.clipped, missing=self.missing)
 
     @property
+    @override
     def dtype(self) -> str:
-        """Doubles."""
         return "float64"
 
+    @override
     def ends(self) -> tuple[float, ...]:
-        """Both ends, zero; round numbers, just inside the ends, the tiniest number, by turns."""
         return _ends_of_numbers(self.low, self.high)
 
+    @override
     def inside(self, end: float) -> float:
         """A hundredth of the range away from it: not so near that a sum of squares vanishes."""
         hundredth = self.high / 100 - self.low / 100
         return end + hundredth if end == self.low else end - hundredth
 
+    @override
     def odd(self) -> tuple[float | None, ...]:
         """NaN, None and what lies outside, near and far, where these may come."""
         span = min(self.high - self.low, HUGE)
@@ -346,58 +450,58 @@ class Numbers:
         missing = [math.nan, None] if self.missing else []
         return (*missing, *(v for v in outside if not self.low <= v <= self.high))
 
+    @override
     def middle(self) -> float:
-        """Half way; halved first, so that the sum does not overflow."""
-        return self.low / 2 + self.high / 2
+        return self.low / 2 + self.high / 2  # halved first, so that the sum does not overflow
 
+    @override
     def draw(self, rng: np.random.Generator) -> float:
         """Uniform in the range, with two decimal digits where these are enough."""
         value = self.low + float(rng.random()) * min(self.high - self.low, HUGE)
-        return self._inside(round(value, 2)) if self.high - self.low > 1 else self._inside(value)
+        value = round(value, 2) if self.high - self.low > 1 else value
+        return min(max(value, self.low), self.high)
 
+    @override
     def near(self, value: float | None) -> Iterator[float | None]:
-        """Half way to either end and to the middle, and ends."""
-        for other in (self.middle(), self.low, self.high):
-            if value is not None and math.isfinite(value):
-                yield value / 2 + other / 2
+        if value is not None and math.isfinite(value):
+            yield from (value / 2 + other / 2 for other in (self.middle(), self.low, self.high))
         yield from (self.high, self.low, *self.odd())
 
-    def simpler(self, value: float | None) -> Iterator[float]:
-        """Zero, the nearest end, half, and fewer digits."""
-        if value is None or not math.isfinite(value):
-            yield self.high
-            return
-        for other in (0.0, *_rounder(value), value / 2, self.low, self.high):
-            if self.read(other) is not NOT_IN_DOMAIN and _length(other) < _length(value):
-                yield other
+    @override
+    def rounder(self, value: float) -> Iterator[float]:
+        yield from (0.0, *(float(f"{value:.{digits}g}") for digits in (1, 2, 3)), value / 2)
 
-    def read(self, value: Any) -> Any:
-        """A float, NaN or None."""
+    @override
+    def read(self, value: Value) -> Value:
         value = plain(value)
         if value is None:
             return None if self.missing else NOT_IN_DOMAIN
         if isinstance(value, bool) or not isinstance(value, int | float):
             return NOT_IN_DOMAIN
         try:
-            found = float(value)
+            value = float(value)
         except OverflowError:
             return NOT_IN_DOMAIN
-        if math.isnan(found):
+        if math.isnan(value):
             return math.nan if self.missing else NOT_IN_DOMAIN
-        inside = self.low <= found <= self.high or (self.clipped and math.isfinite(found))
-        return found if inside else NOT_IN_DOMAIN
+        belongs = self.low <= value <= self.high or (self.clipped and math.isfinite(value))
+        return value if belongs else NOT_IN_DOMAIN
 
-    def to_json(self) -> dict[str, Any]:
-        """As in `Domain`."""
-        return {"numbers": [self.low, self.high], "clipped": self.clipped, "missing": self.missing}
 
-    def _inside(self, value: float) -> float:
-        return min(max(value, self.low), self.high)
+def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = False) -> Numbers:
+    """Numbers from `low` to `high`, both included; see `Numbers`. Raises `InvalidNeighbours`."""
+    ends = {}
+    for name, value in (("low", plain(low)), ("high", plain(high))):
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        ends[name] = checks.number(name, value, InvalidNeighbours) if whole else value
+    return Numbers(**ends, clipped=clipped, missing=missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Integers:
-    """Whole numbers from `low` to `high`; `clipped` and `missing` as in `Numbers`, a missing one is None."""
+class Integers(Range):
+    """Whole numbers; see `Range`. A missing one is None."""
+
+    kind: ClassVar[str] = "integers"
 
     low: int
     high: int
@@ -408,61 +512,56 @@ class Integers:
         for name, value in (("low", self.low), ("high", self.high)):
             if isinstance(value, bool) or not isinstance(value, int) or not LEAST <= value <= MOST:
                 raise InvalidNeighbours(f"{name}={brief(value)} must be a whole number of 64 bits")
-        if not self.low < self.high:
-            raise InvalidNeighbours(f"integers from low={self.low} to high={self.high}: low must be below high")
-        _check_flags(self.clipped, self.missing)
+        Range.__post_init__(self)
 
     def __str__(self) -> str:
-        """As in a call."""
-        return f"integers({self.low}, {self.high}{_flags(self.clipped, self.missing)})"
+        return _call("integers", str(self.low), str(self.high), clipped=self.clipped, missing=self.missing)
 
     @property
+    @override
     def dtype(self) -> str:
-        """Integers of 64 bits; doubles where some may be missing."""
         return "float64" if self.missing else "int64"
 
+    @override
     def ends(self) -> tuple[int, ...]:
-        """Both ends, zero; round numbers and just inside the ends, by turns; all numbers of a small range."""
         return _ends_of_integers(self.low, self.high)
 
+    @override
     def inside(self, end: int) -> int:
         """A hundredth of the range away from it, at least 1 where that is not the other end."""
         step = max((self.high - self.low) // 100, 1 if self.high - self.low > 1 else 0)
         return end + step if end == self.low else end - step
 
+    @override
     def odd(self) -> tuple[int | None, ...]:
         """None and what lies outside, near and far, where these may come."""
         span = self.high - self.low
         outside = [MOST, self.low - span, self.high + span, LEAST] if self.clipped else []
-        inside = [v for v in outside if self.read(v) is not NOT_IN_DOMAIN and not self.low <= v <= self.high]
-        return (*([None] if self.missing else []), *dict.fromkeys(inside))
+        outside = [v for v in outside if self.holds(v) and not self.low <= v <= self.high]
+        return (*([None] if self.missing else []), *dict.fromkeys(outside))
 
+    @override
     def middle(self) -> int:
-        """Half way, rounded down."""
         return (self.low + self.high) // 2
 
+    @override
     def draw(self, rng: np.random.Generator) -> int:
-        """Uniform in the range."""
         return int(rng.integers(self.low, self.high, endpoint=True))
 
+    @override
     def near(self, value: int | None) -> Iterator[int | None]:
-        """Half way to either end, the next ones, and ends."""
         if value is not None:
             steps = ((value + self.low) // 2, (value + self.high) // 2, value + 1, value - 1)
-            yield from (step for step in steps if self.read(step) is not NOT_IN_DOMAIN)
+            yield from filter(self.holds, steps)
         yield from (self.high, self.low, *self.odd())
 
-    def simpler(self, value: int | None) -> Iterator[int]:
-        """Zero, half, fewer digits, the ends."""
-        if value is None:
-            yield self.high
-            return
-        digits = [round(value, -places) for places in range(len(str(abs(value))) - 1, 0, -1)]
-        for other in (0, *digits, int(value / 2), self.low, self.high):
-            if self.read(other) is not NOT_IN_DOMAIN and _length(other) < _length(value):
-                yield other
+    @override
+    def rounder(self, value: int) -> Iterator[int]:
+        digits = len(str(abs(value)))
+        yield from (0, *(round(value, -places) for places in range(digits - 1, 0, -1)), int(value / 2))
 
-    def read(self, value: Any) -> Any:
+    @override
+    def read(self, value: Value) -> Value:
         """An int; NaN is None, and a float is whole where a column of floats held it."""
         value = plain(value)
         if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -471,17 +570,8 @@ class Integers:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
             return NOT_IN_DOMAIN
-        inside = self.low <= value <= self.high or (self.clipped and LEAST <= value <= MOST)
-        return value if inside else NOT_IN_DOMAIN
-
-    def to_json(self) -> dict[str, Any]:
-        """As in `Domain`."""
-        return {"integers": [self.low, self.high], "clipped": self.clipped, "missing": self.missing}
-
-
-def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = False) -> Numbers:
-    """Numbers from `low` to `high`, both included; see `Numbers`. Raises `InvalidNeighbours`."""
-    return Numbers(low=_end("low", low), high=_end("high", high), clipped=clipped, missing=missing)
+        belongs = self.low <= value <= self.high or (self.clipped and LEAST <= value <= MOST)
+        return value if belongs else NOT_IN_DOMAIN
 
 
 def integers(low: int, high: int, *, clipped: bool = False, missing: bool = False) -> Integers:
@@ -491,25 +581,32 @@ def integers(low: int, high: int, *, clipped: bool = False, missing: bool = Fals
 
 @lru_cache(1 << 14)  # asked for with every record that is made
 def _ends_of_numbers(low: float, high: float) -> tuple[float, ...]:
+    """Both ends, zero; round numbers, just inside the ends, the tiniest number, by turns."""
     inside = [math.nextafter(high, low), math.nextafter(low, high), TINY]
-    found = (high, low, 0.0, *by_turns(list(map(float, round_numbers(low, high))), inside))
-    return tuple(dict.fromkeys(v for v in found if low <= v <= high))
+    ends = (high, low, 0.0, *in_turn((map(float, _round_numbers(low, high)), iter(inside))))
+    return tuple(dict.fromkeys(v for v in ends if low <= v <= high))
 
 
 @lru_cache(1 << 14)
 def _ends_of_integers(low: int, high: int) -> tuple[int, ...]:
+    """Both ends, zero; round numbers and just inside the ends, by turns; all numbers of a small range."""
     every = range(low, high + 1) if high - low < EVERY else ()
-    found = (high, low, 0, *by_turns(round_numbers(low, high), [high - 1, low + 1]), *every)
-    return tuple(dict.fromkeys(v for v in found if low <= v <= high))
+    ends = (high, low, 0, *in_turn((iter(_round_numbers(low, high)), iter([high - 1, low + 1]))), *every)
+    return tuple(dict.fromkeys(v for v in ends if low <= v <= high))
 
 
-def by_turns(first: Sequence[float], second: Sequence[float]) -> Iterator[Any]:
-    """One of each, as long as there are two; then the rest."""
-    for pair in zip_longest(first, second):
-        yield from (value for value in pair if value is not None)
+def in_turn(kinds: Sequence[Iterator[T]]) -> Iterator[T]:
+    """One of each, then the second of each, and so on."""
+    waiting = list(kinds)
+    while waiting:
+        for kind in list(waiting):
+            try:
+                yield next(kind)
+            except StopIteration:
+                waiting.remove(kind)
 
 
-def round_numbers(low: float, high: float) -> list[int]:
+def _round_numbers(low: float, high: float) -> list[int]:
     """Powers of two and ten inside a range, their negatives, and `BORDERS`: where code puts its limits.
 
     First those in the outer half of either side, then borders, then all others, each from the greatest on.
@@ -521,237 +618,6 @@ def round_numbers(low: float, high: float) -> list[int]:
     return list(dict.fromkeys(v for v in (*outer, *borders, *signed) if low < v < high))
 
 
-def _end(name: str, value: Any) -> Any:
-    """An end of a range, a whole number as a float. Raises `InvalidNeighbours` for one that is too large."""
-    value = plain(value)
-    return number(name, value, InvalidNeighbours) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _check_flags(clipped: Any, missing: Any) -> None:
-    required("clipped", clipped, bool)
-    required("missing", missing, bool)
-
-
-def _flags(clipped: bool, missing: bool) -> str:
-    return f"{', clipped=True' if clipped else ''}{', missing=True' if missing else ''}"
-
-
-def _rounder(value: float) -> Iterator[float]:
-    """The value with one significant digit, two, three."""
-    for digits in (1, 2, 3):
-        yield float(f"{value:.{digits}g}")
-
-
 def _length(value: float) -> tuple[int, float]:
     """How long a number is to write, then how large it is."""
     return len(f"{value:.17g}".rstrip("0").lstrip("-")), abs(value)
-
-
-#: A record inside: the values of its fields in order, nesting left out.
-Record = tuple[Any, ...]
-#: Fields of a record and levels of nesting that a file may hold.
-MOST_FIELDS: Final = 10_000
-DEEPEST: Final = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fields:
-    """A record's structure: a domain alone (`names` is None and there is one part), or parts by position or by name.
-
-    A part is a `Domain` or `Fields` again. `made`: the class of records where it is derived from the kind's own, as a
-    named tuple is.
-    """
-
-    parts: tuple["Domain | Fields", ...]
-    kind: str = "value"  # "value", "tuple", "list" or "dict"
-    names: tuple[str, ...] = ()
-    made: Any = None
-
-    @property
-    def domains(self) -> tuple[Domain, ...]:
-        """The domains of the flat record."""
-        found: list[Domain] = []
-        for part in self.parts:
-            found += part.domains if isinstance(part, Fields) else [part]
-        return tuple(found)
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """What people call the values of the flat record."""
-        labels = self.names if self.kind == "dict" else [f"field {k + 1}" for k in range(len(self.parts))]
-        labels = ["value"] if self.kind == "value" else labels
-        found: list[str] = []
-        for label, part in zip(labels, self.parts, strict=True):
-            inner = part.paths if isinstance(part, Fields) else ("",)
-            found += [f"{label} {path}".strip() for path in inner]
-        return tuple(found)
-
-    def __str__(self) -> str:
-        """As it was written."""
-        if self.kind == "dict":
-            return "{" + ", ".join(f"{name!r}: {part}" for name, part in zip(self.names, self.parts, strict=True)) + "}"
-        inside = ", ".join(map(str, self.parts))
-        if self.kind == "tuple":
-            return f"({inside}{',' if len(self.parts) == 1 else ''})"
-        return f"[{inside}]" if self.kind == "list" else inside
-
-    def build(self, record: Record) -> Any:
-        """The record as a user's code sees it."""
-        return self._build(iter(record))
-
-    def _build(self, values: Iterator[Any]) -> Any:
-        built = [part._build(values) if isinstance(part, Fields) else next(values) for part in self.parts]
-        if self.kind == "dict":
-            return (self.made or dict)(zip(self.names, built, strict=True))
-        if self.kind == "tuple":
-            return getattr(self.made, "_make", self.made or tuple)(built)
-        if self.kind == "list":
-            return built if self.made is None else self.made(built)
-        return built[0]
-
-    def read(self, record: Any) -> Record | None:
-        """The flat record, or None for what is none of this structure and these domains."""
-        if self.kind == "dict":
-            if not isinstance(record, Mapping) or list(record) != list(self.names):
-                return None
-            values = list(record.values())
-        elif self.kind != "value":
-            kind = self.made or (tuple if self.kind == "tuple" else list)
-            if type(record) is not kind or len(record) != len(self.parts):
-                return None
-            values = list(record)
-        else:
-            values = [record]
-        flat: list[Any] = []
-        for part, value in zip(self.parts, values, strict=True):
-            if isinstance(part, Fields):
-                inner = part.read(value)
-                if inner is None:
-                    return None
-                flat += inner
-            else:
-                flat.append(part.read(value))
-                if flat[-1] is NOT_IN_DOMAIN:
-                    return None
-        return tuple(flat)
-
-    def middle(self) -> Record:
-        """An ordinary record."""
-        return tuple(domain.middle() for domain in self.domains)
-
-    def draw(self, rng: np.random.Generator, n: int) -> list[Record]:
-        """So many records as real data may hold them."""
-        domains = self.domains
-        return [tuple(domain.draw(rng) for domain in domains) for _ in range(n)]
-
-    def to_json(self) -> dict[str, Any] | None:
-        """The structure as JSON values; None where a domain cannot be written."""
-        parts = [part.to_json() for part in self.parts]
-        if self.made is not None or any(part is None for part in parts):
-            return None
-        if self.kind == "value":
-            return parts[0]
-        return {self.kind: dict(zip(self.names, parts, strict=True)) if self.kind == "dict" else parts}
-
-
-def fields_of(given: Any) -> Fields:
-    """The structure that a domain, or tuples and dicts of domains, describe. Raises `InvalidNeighbours`."""
-    if isinstance(given, Fields):
-        return given
-    part = _part(given, DEEPEST, "")
-    fields = part if isinstance(part, Fields) else Fields(parts=(part,))
-    if not 0 < len(fields.domains) <= MOST_FIELDS:
-        raise InvalidNeighbours(f"domain {brief(given)} must have from 1 to {MOST_FIELDS} fields")
-    return fields
-
-
-def _part(given: Any, levels: int, where: str) -> Domain | Fields:
-    """A part of a record; `where` names it in messages: nothing for the whole."""
-    if not levels:
-        raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
-    if isinstance(given, Fields):
-        return given.parts[0] if given.kind == "value" else given
-    if isinstance(given, Mapping):
-        if not all(isinstance(name, str) for name in given):
-            raise InvalidNeighbours(f"domain {brief(given)}: the names of its fields must be texts")
-        return Fields(
-            kind="dict",
-            names=tuple(given),
-            parts=tuple(_part(v, levels - 1, f" of {name!r}") for name, v in given.items()),
-        )
-    if where and isinstance(given, tuple | list) and given and all(isinstance(end, int | float) for end in given):
-        how = (
-            f"integers({given[0]}, {given[-1]})" if all(isinstance(end, int) for end in given) else "numbers(low, high)"
-        )
-        raise InvalidNeighbours(
-            f"domain{where} {brief(given)} must be a domain: for a range give {how}, for a few values categories(…)"
-        )
-    if isinstance(given, tuple | list):
-        kind = "tuple" if isinstance(given, tuple) else "list"
-        return Fields(kind=kind, parts=tuple(_part(v, levels - 1, where) for v in given))
-    methods = ("ends", "middle", "draw", "read")
-    if isinstance(given, type) or not all(callable(getattr(given, name, None)) for name in methods):
-        raise InvalidNeighbours(
-            f"domain{where} {brief(given)} must be numbers(low, high), integers(low, high), categories(…), "
-            "flags(), text(…), a tuple or a dict of such, like(examples), or a hypothesis strategy"
-        )
-    domain: Domain = given
-    return domain
-
-
-def fields_from_json(value: Any, levels: int = DEEPEST) -> Fields:
-    """Build a structure from parsed JSON that nobody has checked. Raises `InvalidNeighbours`."""
-    return fields_of(_read(value, levels))
-
-
-def _read(value: Any, levels: int) -> Any:
-    if not levels:
-        raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
-    if not isinstance(value, Mapping):
-        raise InvalidNeighbours(f"domain {brief(value)} must be an object")
-    keys = set(value)
-    if keys == {"tuple"} and isinstance(value["tuple"], list):
-        return tuple(_read(part, levels - 1) for part in value["tuple"])
-    if keys == {"list"} and isinstance(value["list"], list):
-        return [_read(part, levels - 1) for part in value["list"]]
-    if keys == {"dict"} and isinstance(value["dict"], Mapping):
-        return {name: _read(part, levels - 1) for name, part in value["dict"].items()}
-    for name, (others, make) in _READERS.items():
-        if keys == {name, *others}:
-            return make(value[name], {other: value[other] for other in others})
-    raise InvalidNeighbours(
-        f"domain {brief(value)} must hold one of tuple, list, dict, {', '.join(_READERS)}, and its settings"
-    )
-
-
-def _numbers(ends: Any, settings: dict[str, Any]) -> Numbers:
-    return numbers(*_two(ends), **settings)
-
-
-def _integers(ends: Any, settings: dict[str, Any]) -> Integers:
-    return integers(*_two(ends), **settings)
-
-
-def _categories(values: Any, settings: dict[str, Any]) -> Categories:
-    if not isinstance(values, list) or not values:
-        raise InvalidNeighbours(f"categories={brief(values)} must be a list of values")
-    return Categories(values=tuple(values), **settings)
-
-
-def _text(max_length: Any, settings: dict[str, Any]) -> Text:
-    return Text(max_length=max_length, **settings)
-
-
-def _two(ends: Any) -> tuple[Any, Any]:
-    if not isinstance(ends, list) or len(ends) != 2:
-        raise InvalidNeighbours(f"the ends {brief(ends)} must be a list of two numbers")
-    return ends[0], ends[1]
-
-
-#: Of each domain: the key that holds its values, the keys of its settings, and what builds it.
-_READERS: Final[dict[str, tuple[tuple[str, ...], Callable[[Any, dict[str, Any]], Domain]]]] = {
-    "numbers": (("clipped", "missing"), _numbers),
-    "integers": (("clipped", "missing"), _integers),
-    "categories": (("other", "missing"), _categories),
-    "text": (("missing",), _text),
-}

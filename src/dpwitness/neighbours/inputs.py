@@ -1,6 +1,7 @@
-"""What a mechanism is run on: any Python object. Numbers and numeric arrays are read-only arrays, the fast path.
+"""What a mechanism is run on: any Python object.
 
-Everything else is kept as it was given, and handed out as a fresh copy where the mechanism could change it.
+Numbers and numeric arrays are read-only arrays, the fast path. Everything else stays as it was given, and the mechanism
+gets a fresh copy where it could change it.
 """
 
 import copy
@@ -22,6 +23,8 @@ from dpwitness.values import unreadable_in, value_from_json, value_to_json
 
 #: An input: any Python object.
 Data = Any
+#: Numbers of any type.
+Array = NDArray[Any]
 
 LARGEST: Final = 2**63 - 1
 _ATOMS: Final = frozenset(
@@ -29,7 +32,7 @@ _ATOMS: Final = frozenset(
 )
 
 
-def as_input(value: Any) -> Data:
+def as_input(value: object) -> Data:
     """An input that nothing changes any more.
 
     A number is an array without axes, a NumPy array a read-only copy of its dtype; anything else is a deep copy.
@@ -46,7 +49,7 @@ def as_input(value: Any) -> Data:
         raise InvalidNeighbours(f"input {brief(value)} cannot be copied ({error}): give plain data") from error
 
 
-def as_numbers(values: Any) -> NDArray[Any]:
+def as_numbers(values: object) -> Array:
     """Numbers as a read-only array: integers stay integers, everything else becomes floats.
 
     Raises `InvalidNeighbours` for text, nesting of unequal lengths, and for whole numbers that 64 bits cannot hold.
@@ -55,16 +58,15 @@ def as_numbers(values: Any) -> NDArray[Any]:
         array = np.array(values)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InvalidNeighbours(f"input {brief(values)} must be a number or a list of numbers of one depth") from error
-    kind = array.dtype.kind
     if _too_large(values, array):
         raise InvalidNeighbours(f"input {brief(values)} must hold whole numbers from −2^63 to 2^63 − 1 only")
-    if kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise InvalidNeighbours(f"input {brief(values)} must hold numbers only")
     with np.errstate(over="ignore"):  # what a double cannot hold becomes infinite
-        return read_only(array.astype(np.int64 if kind in "biu" else np.float64))
+        return read_only(array.astype(np.float64 if array.dtype.kind == "f" else np.int64))
 
 
-def as_finite_numbers(values: Any) -> NDArray[Any]:
+def as_finite_numbers(values: object) -> Array:
     """As `as_numbers`; raises `InvalidNeighbours` for NaN and infinities, too."""
     array = as_numbers(values)
     if not np.all(np.isfinite(array)):
@@ -72,7 +74,7 @@ def as_finite_numbers(values: Any) -> NDArray[Any]:
     return array
 
 
-def as_array(data: Data) -> NDArray[Any] | None:
+def as_array(data: Data) -> Array | None:
     """An input as a numeric array, where it is one, or a list of numbers, or of flags, of one depth; else None."""
     if isinstance(data, np.ndarray):
         return data if data.dtype.kind in "biuf" else None
@@ -80,36 +82,34 @@ def as_array(data: Data) -> NDArray[Any] | None:
         kinds = _kinds(data) if type(data) is list else {object}
     except RecursionError:  # it holds itself
         return None
-    if not (kinds == {bool} or kinds <= {int, float}):
-        return None
     try:
         if kinds == {bool}:
             return read_only(np.array(data, bool))
-        return as_numbers(data)
+        return as_numbers(data) if kinds <= {int, float} else None
     except (InvalidNeighbours, ValueError):  # of more than one depth, or too large
         return None
 
 
-def _kinds(values: list[Any]) -> set[type]:
+def _kinds(values: list[Data]) -> set[type]:
     """The kinds of a list's items, those of lists within it included; NumPy's numbers count as Python's."""
-    found: set[type] = set()
+    kinds: set[type] = set()
     for kind in set(map(type, values)):
         if kind is list:
-            found.update(*(_kinds(item) for item in values if type(item) is list))
+            kinds.update(*(_kinds(item) for item in values if type(item) is list))
         elif issubclass(kind, np.integer | np.floating):
-            found.add(int if issubclass(kind, np.integer) else float)
+            kinds.add(int if issubclass(kind, np.integer) else float)
         else:
-            found.add(kind)
-    return found
+            kinds.add(kind)
+    return kinds
 
 
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: Array) -> Array:
     """Return an array that nothing writes to any more."""
     array.flags.writeable = False
     return array
 
 
-def _too_large(values: Any, array: NDArray[Any]) -> bool:
+def _too_large(values: object, array: Array) -> bool:
     """Whether whole numbers were given that a 64-bit integer cannot hold.
 
     NumPy turns such lists into objects, unsigned integers, or, without a word, into rounded floats.
@@ -135,40 +135,38 @@ def copier(data: Data) -> Callable[[], Data]:
         if data.ndim == 0:
             number = data.item()
             return lambda: number
-        copied: Callable[[], Data] = partial(data.copy, order="K")
-        return copied
+        return partial(data.copy, order="K")
     if _immutable(data):
         return lambda: data
-    kind = type(data)
-    if kind is list:
+    if type(data) is list:
         return _list_copier(data)
-    if kind is dict:
+    if type(data) is dict:
         parts = {name: copier(item) for name, item in data.items()}
-        return lambda: {name: made() for name, made in parts.items()}
-    if kind is tuple:
-        made = _list_copier(list(data))
-        return lambda: tuple(made())
+        return lambda: {name: copied() for name, copied in parts.items()}
+    if type(data) is tuple:
+        items = _list_copier(list(data))
+        return lambda: tuple(items())
     return lambda: copy.deepcopy(data)
 
 
-def _list_copier(items: list[Any]) -> Callable[[], list[Any]]:
+def _list_copier(items: list[Data]) -> Callable[[], list[Data]]:
     if all(map(_immutable, items)):
         return items.copy
-    if all(type(item) in (list, dict) and all(map(_immutable, _values(item))) for item in items):
+    if all(_is_flat(item) for item in items):
         return lambda: [item.copy() for item in items]
     parts = [copier(item) for item in items]
-    return lambda: [made() for made in parts]
+    return lambda: [copied() for copied in parts]
 
 
-def _values(item: Any) -> Any:
-    return item.values() if type(item) is dict else item
+def _is_flat(item: Data) -> bool:
+    """Whether a shallow copy is enough."""
+    return type(item) in (list, dict) and all(map(_immutable, item.values() if type(item) is dict else item))
 
 
-def _immutable(value: Any) -> bool:
-    kind = type(value)
-    if kind in (tuple, frozenset):
+def _immutable(value: Data) -> bool:
+    if type(value) in (tuple, frozenset):
         return all(map(_immutable, value))
-    return kind in _ATOMS or isinstance(value, np.generic)
+    return type(value) in _ATOMS or isinstance(value, np.generic)
 
 
 def input_key(data: Data) -> Hashable:
@@ -211,7 +209,7 @@ def shown(data: Data) -> str:
     return brief(data)
 
 
-def _brief_list(items: list[Any]) -> str:
+def _brief_list(items: list[Data]) -> str:
     """A list on one line; of a long one only the ends, and how many items it has."""
     if len(items) <= 12:
         return f"[{', '.join(map(shown, items))}]"
@@ -219,7 +217,7 @@ def _brief_list(items: list[Any]) -> str:
     return f"[{', '.join(ends)}] ({len(items)} items)"
 
 
-def input_to_json(data: Data) -> Any:
+def input_to_json(data: Data) -> object:
     """An input as JSON values: integers, floats and arrays of them as numbers and lists; see `values` for the rest."""
     if isinstance(data, np.ndarray) and data.dtype in (np.int64, np.float64) and np.all(np.isfinite(data)):
         # A list says neither in which order entries lie in memory nor, without entries, which shape and type they have.
@@ -234,12 +232,12 @@ def input_from_json(value: Any) -> Data:
         return as_finite_numbers(value)
     try:
         listed = isinstance(value, dict) and set(value) == {"list"} and isinstance(value["list"], list)
-        found = value_from_json(value["list"] if listed else value)
+        data = value_from_json(value["list"] if listed else value)
     except (ValueError, RecursionError) as error:
         raise InvalidNeighbours(f"input {brief(value)}: {error}") from error
-    if unreadable_in(found):
+    if unreadable_in(data):
         raise InvalidNeighbours(f"input {brief(value)} holds what no file can hold: give the pair itself")
-    return as_input(found)
+    return as_input(data)
 
 
 #: An input with its form in JSON.

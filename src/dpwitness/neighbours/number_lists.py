@@ -1,36 +1,101 @@
-"""Answers to queries of a given sensitivity: what threshold mechanisms and noise addition take.
-
-Counts a cell, one person more or fewer.
-
-One bit a person, one of them flipped.
-"""
+"""Relations between lists of numbers: answers to queries, counts of a histogram, and bits."""
 
 import sys
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, flag, in_memory
+from dpwitness.checks import kind as check_kind
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.inputs import LARGEST, Data, as_finite_numbers
-from dpwitness.neighbours.pair import (
-    Pair,
-    alike,
-    check_flag,
-    check_keys,
-    check_length,
-    check_noun,
-    distances,
-    holds,
-    make_pair,
-    same_shape,
-)
-from dpwitness.neighbours.relation import drop_coordinate, drop_differing_coordinate, nearer_to_zero
+from dpwitness.neighbours.inputs import LARGEST, Array, Data, as_finite_numbers
+from dpwitness.neighbours.pair import Pair, alike, holds, make_pair
+from dpwitness.neighbours.relation import Relation, check_keys, register_relation
 
-_QUERIES_FIELDS: Final = ("length", "sensitivity", "may_move", "direction", "noun", "any_length")
+#: Inputs that are in memory at a time: both of some twenty candidates, and what they are computed from.
+AT_A_TIME: Final = 48
+
+
+class NumberList(Relation):
+    """Lists of `length` numbers.
+
+    `any_length`: whether the claim holds for lists of any length; by default it is about `length` numbers, or as many
+    as the given data hold, and says nothing of fewer.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]  # the function that makes the relation, and its kind in JSON
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # all subclasses are dataclasses
+
+    length: int
+    any_length: bool
+
+    def __post_init__(self) -> None:
+        if isinstance(self.length, bool) or not (isinstance(self.length, int) and self.length >= 1):
+            raise InvalidNeighbours(f"length={brief(self.length)} must be a whole number of at least 1")
+        in_memory("length", self.length, 8 * AT_A_TIME * self.length, InvalidNeighbours)
+        check_kind("noun", self.noun, str, "a text", InvalidNeighbours)
+        flag("any_length", self.any_length, InvalidNeighbours)
+
+    def __str__(self) -> str:
+        """As in a call, without what is as usual."""
+        settings = [str(self.length)]
+        for setting in fields(self)[1:]:
+            value = getattr(self, setting.name)
+            if setting.name != "noun" and value != setting.default:
+                settings.append(f"{setting.name}={f'{value:g}' if type(value) in (int, float) else repr(value)}")
+        return f"{self.kind}({', '.join(settings)})"
+
+    @abstractmethod
+    def read(self, data: Data) -> Data:
+        """Data as the mechanism gets them. Raises `InvalidNeighbours` for what is no such list."""
+
+    @abstractmethod
+    def adjacent(self, pair: Pair) -> bool:
+        """Whether the claim calls two lists of one length and one kind of finite numbers adjacent."""
+
+    @override
+    def contains(self, pair: Pair, data: Data | None = None) -> bool:
+        """Whether both are such lists of one length and adjacent; `data` count as the mechanism gets them."""
+        if not alike(pair) or pair.data.ndim != 1 or not pair.data.size:
+            return False
+        if data is None:
+            return (self.any_length or pair.data.size == self.length) and self.adjacent(pair)
+        if not isinstance(data, np.ndarray) or data.shape != pair.data.shape:
+            return False
+        try:
+            return holds(pair, self.read(data)) and self.adjacent(pair)
+        except InvalidNeighbours:
+            return False
+
+    @override
+    def smaller(self, pair: Pair) -> Iterator[Pair]:
+        """Fewer numbers where any number of them will do, fewer that differ, and numbers nearer to zero or rounder."""
+        if self.any_length:
+            yield from filter(self.contains, _drop_coordinate(pair))
+        yield from filter(self.contains, _drop_differing_coordinate(pair))
+        yield from filter(self.contains, _nearer_to_zero(pair))
+
+    @override
+    def take(self, data: object) -> Data:
+        return as_finite_numbers(data)
+
+    @override
+    def to_json(self) -> dict[str, object]:
+        return {"kind": self.kind, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
+        check_keys(cls.kind, value, [setting.name for setting in fields(cls)])
+        return cls(**value)
+
+
 #: Relative to the sensitivity: how far answers may lie apart beyond it, by rounding alone.
 TOLERANCE: Final = 1e-9
 #: The same where the answers are so large that doubles of their size are further apart. A pair so much further apart
@@ -39,13 +104,14 @@ COARSE_TOLERANCE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Queries:
+class Queries(NumberList):
     """Answers to `length` queries, each of sensitivity `sensitivity`.
 
     `may_move`: on a neighbour "all" answers may move, or only "one". `direction`: "any", or "up" if the answers can
-    only move together (adding a person never lowers a count). `any_length`: whether the claim holds for any number of
-    queries; by default it is about `length` queries, or as many as the given data hold, and says nothing of fewer.
+    only move together (adding a person never lowers a count). `any_length`: as in `NumberList`.
     """
+
+    kind: ClassVar[str] = "queries"
 
     length: int = 10
     sensitivity: float = 1.0
@@ -55,7 +121,7 @@ class Queries:
     any_length: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_length(self.length)
+        NumberList.__post_init__(self)
         number = isinstance(self.sensitivity, int | float) and not isinstance(self.sensitivity, bool)
         if not (number and 0 < self.sensitivity <= sys.float_info.max):
             raise InvalidNeighbours(f"sensitivity={brief(self.sensitivity)} must be positive and finite")
@@ -63,17 +129,6 @@ class Queries:
             raise InvalidNeighbours(f"may_move={brief(self.may_move)} must be 'all' or 'one'")
         if not isinstance(self.direction, str) or self.direction not in ("any", "up"):
             raise InvalidNeighbours(f"direction={brief(self.direction)} must be 'any' or 'up'")
-        check_noun(self.noun)
-        check_flag("any_length", self.any_length)
-
-    def __str__(self) -> str:
-        """As in a call, without what is as usual."""
-        parts = [str(self.length)]
-        parts += [f"sensitivity={self.sensitivity:g}"] * (self.sensitivity != 1)
-        parts += [f"may_move={self.may_move!r}"] * (self.may_move != "all")
-        parts += [f"direction={self.direction!r}"] * (self.direction != "any")
-        parts += ["any_length=True"] * self.any_length
-        return f"queries({', '.join(parts)})"
 
     def moves(self, length: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
         """How the answers may move, in units of the sensitivity."""
@@ -98,6 +153,7 @@ class Queries:
         if length > 2:
             yield "middle up", middle
 
+    @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """The patterns of StatDP (Ding et al. 2018) and those that move one answer against all others.
 
@@ -105,65 +161,57 @@ class Queries:
         `InvalidNeighbours` for data that are no list of answers.
         """
         if data is not None:
-            bases = [("the data", self._answers(data))]
-        else:
+            yield from self._moved_by_each(self.read(data), "the data")
+            return
+        anchor = float(np.floor(centre))  # whole numbers read better in a witness
+        if self.may_move == "all" and self.direction == "any" and self.length > 1:
             half = (np.arange(self.length) < self.length // 2) * self.sensitivity
-            anchor = float(np.floor(centre))  # whole numbers read better in a witness
-            bases = [(f"{anchor:g}", np.full(self.length, anchor))]
-            if self.may_move == "all" and self.direction == "any" and self.length > 1:
-                yield make_pair(anchor + half, anchor + self.sensitivity - half, "X shape")
-        for place, base in bases:
-            for name, move in self.moves(len(base)):
-                yield _moved(base, move * self.sensitivity, f"{name} around {place}")
-        if data is None:  # far from the centre too, in case the mechanism compares with something else
-            step = _step(scale, self.sensitivity)
-            for name, move in list(self.moves(self.length))[:2]:
-                for k in (-10, 10):
-                    base = np.full(self.length, anchor + k * step)
-                    yield _moved(base, move * self.sensitivity, f"{name} around {anchor + k * step:g}")
+            yield make_pair(anchor + half, anchor + self.sensitivity - half, "X shape")
+        yield from self._moved_by_each(np.full(self.length, anchor), f"{anchor:g}")
+        # Far from the centre too, in case the mechanism compares with something else.
+        for name, move in list(self.moves(self.length))[:2]:
+            for k in (-10, 10):
+                base = np.full(self.length, anchor + k * self._step(scale))
+                yield _moved(base, move * self.sensitivity, f"{name} around {base[0]:g}")
 
+    def _moved_by_each(self, base: Data, place: str) -> Iterator[Pair]:
+        for name, move in self.moves(len(base)):
+            yield _moved(base, move * self.sensitivity, f"{name} around {place}")
+
+    @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
         """The same moves split elsewhere, higher and lower, and with the first half of the answers higher or lower."""
-        step = _step(scale, self.sensitivity)
+        step = self._step(scale)
         index = np.arange(len(pair.data))
         half = index < len(index) // 2
         move = pair.neighbour - pair.data
         lead = int(np.argmax(move != move[0])) if np.any(move != move[0]) else len(move)
         for cut in (lead - 1, lead + 1, lead + 3):
             if 0 < cut < len(index) and self.may_move == "all" and lead < len(index):
-                moved = np.where(index < cut, move[0], move[-1])
-                if np.any(moved):
-                    yield _moved(pair.data, moved, f"{pair.label}, split after {cut}")
+                split = np.where(index < cut, move[0], move[-1])
+                if np.any(split):
+                    yield _moved(pair.data, split, f"{pair.label}, split after {cut}")
         for shift, name in ((np.full(len(index), step), "shifted"), (step * half, "first half shifted")):
             for k in (-1, 1):
                 label = f"{pair.label}, {name} by {k * step:g}"
                 first, second = (_moved(side, k * shift, label).neighbour for side in pair.sides)
                 yield Pair(first, second, label)
 
-    def smaller(self, pair: Pair) -> Iterator[Pair]:
-        """Fewer answers where any number of them will do, fewer that differ, and numbers nearer to zero or rounder."""
-        if self.any_length:
-            yield from filter(self.contains, drop_coordinate(pair))
-        if self.may_move == "all":
-            yield from filter(self.contains, drop_differing_coordinate(pair))
-        yield from filter(self.contains, nearer_to_zero(pair))
+    def _step(self, scale: float) -> float:
+        """A shift of about the noise, in whole sensitivities: round numbers read better in a witness."""
+        return max(1.0, float(np.round(scale / self.sensitivity))) * self.sensitivity
 
-    def take(self, data: object) -> Data:
-        """As in `Relation`: numbers only."""
-        return as_finite_numbers(data)
+    @override
+    def read(self, data: Data) -> Data:
+        """Answers are integers only where the sensitivity is whole, so that all neighbours are whole numbers, too."""
+        if data.ndim != 1 or data.size == 0:
+            raise InvalidNeighbours(f"queries need a list of at least one answer, not shape {data.shape}")
+        whole = data.dtype.kind in "iu" and float(self.sensitivity).is_integer()
+        return data if whole else data.astype(np.float64)
 
-    def contains(self, pair: Pair, data: Data | None = None) -> bool:
-        """Whether no answer moves by more than the sensitivity, and only as `may_move` and `direction` allow.
-
-        `data` count as they are given to the mechanism: whole numbers as such where the sensitivity is whole, too.
-        """
-        if not alike(pair) or pair.data.ndim != 1 or pair.data.size == 0:
-            return False
-        if data is not None:
-            if not same_shape(data, pair) or not holds(pair, self._answers(data)):
-                return False
-        elif not self.any_length and pair.data.size != self.length:
-            return False
+    @override
+    def adjacent(self, pair: Pair) -> bool:
+        """No answer moves by more than the sensitivity, and only as `may_move` and `direction` allow."""
         moved = int(np.count_nonzero(pair.data != pair.neighbour))
         if moved == 0 or (self.may_move == "one" and moved > 1):
             return False
@@ -173,35 +221,11 @@ class Queries:
         if pair.data.dtype.kind == "f":
             apart = np.spacing(np.maximum(np.abs(pair.data), np.abs(pair.neighbour)))
             allowed = allowed + np.minimum(apart, self.sensitivity * COARSE_TOLERANCE)
-        return bool(np.all(distances(pair) <= allowed))
+        return bool(np.all(_distances(pair) <= allowed))
 
-    def to_json(self) -> dict[str, Any]:
-        """As in `Relation`."""
-        values = {name: getattr(self, name) for name in _QUERIES_FIELDS}
-        return {"kind": "queries", **values, "sensitivity": float(self.sensitivity)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Queries":
-        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
-        check_keys("queries", value, _QUERIES_FIELDS)
-        return cls(**value)
-
-    def _answers(self, data: Data) -> Data:
-        """Data as the mechanism gets them: integers only where all neighbours are whole numbers, too."""
-        if data.ndim != 1 or data.size == 0:
-            raise InvalidNeighbours(f"queries need a list of at least one answer, not shape {data.shape}")
-        whole = data.dtype.kind in "iu" and float(self.sensitivity).is_integer()
-        return data if whole else data.astype(np.float64)
-
-
-def _step(scale: float, sensitivity: float) -> float:
-    """A shift of about the noise, in whole sensitivities: round numbers read better in a witness."""
-    return max(1.0, float(np.round(scale / sensitivity))) * sensitivity
-
-
-def _moved(base: Data, move: Data, label: str) -> Pair:
-    """An input and the one that lies `move` from it; integers stay integers, since `move` is whole then."""
-    return make_pair(base, base + move.astype(base.dtype), label)
+    @override
+    def to_json(self) -> dict[str, object]:
+        return {**NumberList.to_json(self), "sensitivity": float(self.sensitivity)}
 
 
 def queries(
@@ -216,30 +240,17 @@ def queries(
     return Queries(length, sensitivity, may_move, direction, any_length=any_length)
 
 
-_FIELDS: Final = ("length", "noun", "any_length")
-
-
 @dataclass(frozen=True, slots=True)
-class Histogram:
-    """Counts per cell; neighbours differ by one person in one cell.
+class Histogram(NumberList):
+    """Counts of `length` cells; neighbours differ by one person in one cell. `any_length`: as in `NumberList`."""
 
-    `any_length`: whether the claim holds for any number of cells; by default it is about `length` cells, or as many as
-    the given data hold.
-    """
+    kind: ClassVar[str] = "histogram"
 
     length: int = 5
     noun: str = "cell"
     any_length: bool = field(default=False, kw_only=True)
 
-    def __post_init__(self) -> None:
-        check_length(self.length)
-        check_noun(self.noun)
-        check_flag("any_length", self.any_length)
-
-    def __str__(self) -> str:
-        """As in a call, without what is as usual."""
-        return f"histogram({self.length}{', any_length=True' if self.any_length else ''})"
-
+    @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """One person more, or fewer, in the first, last, largest, smallest and middle cell.
 
@@ -248,73 +259,32 @@ class Histogram:
         if data is None:
             bases = [np.zeros(self.length, np.int64), np.full(self.length, 10, np.int64)]
         else:
-            bases = [_counts(data)]
+            bases = [self.read(data)]
         for base in bases:
             cells = [0, int(base.argmax()), int(base.argmin()), len(base) - 1, len(base) // 2]
             for cell in dict.fromkeys(cells):
-                for step in (1, -1):
+                for step, name in ((1, "one more"), (-1, "one fewer")):
                     if 0 <= int(base[cell]) + step <= LARGEST:
                         changed = base.copy()
                         changed[cell] += step
-                        sign = "one more" if step == 1 else "one fewer"
-                        yield make_pair(base, changed, f"{sign} in cell {cell + 1}")
+                        yield make_pair(base, changed, f"{name} in cell {cell + 1}")
 
-    def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """None: the candidates are all there is to try."""
-        return iter(())
+    @override
+    def read(self, data: Data) -> Data:
+        """Counts are integers, also where whole numbers are written as floats."""
+        if data.ndim != 1 or data.size == 0:
+            raise InvalidNeighbours(f"a histogram is a list of at least one count, not of shape {data.shape}")
+        whole = (data >= 0) & (data == np.floor(data))
+        if data.dtype.kind == "f":
+            whole &= data < float(LARGEST)  # as a double that is 2^63, one too many
+        if not np.all(whole):
+            raise InvalidNeighbours(f"a histogram holds whole counts of at least 0, not {data[~whole][0]:g}")
+        return data.astype(np.int64)
 
-    def smaller(self, pair: Pair) -> Iterator[Pair]:
-        """Fewer cells where any number of them will do, and smaller counts."""
-        if self.any_length:
-            yield from filter(self.contains, drop_coordinate(pair))
-        yield from filter(self.contains, nearer_to_zero(pair))
-
-    def take(self, data: object) -> Data:
-        """As in `Relation`: numbers only."""
-        return as_finite_numbers(data)
-
-    def contains(self, pair: Pair, data: Data | None = None) -> bool:
-        """Whether both are whole counts of at least 0 that differ by one in one cell.
-
-        `data` that are whole numbers written as floats count as integers, as they are given to the mechanism.
-        """
-        if not alike(pair) or pair.data.ndim != 1 or pair.data.dtype.kind == "f":
-            return False
-        if data is not None:
-            if not same_shape(data, pair) or not _are_counts(data) or not holds(pair, _counts(data)):
-                return False
-        elif not self.any_length and pair.data.size != self.length:
-            return False
-        if np.any(pair.data < 0) or np.any(pair.neighbour < 0):
-            return False
-        return bool(distances(pair).sum() == 1)
-
-    def to_json(self) -> dict[str, Any]:
-        """As in `Relation`."""
-        return {"kind": "histogram", **{name: getattr(self, name) for name in _FIELDS}}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Histogram":
-        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
-        check_keys("histogram", value, _FIELDS)
-        return cls(**value)
-
-
-def _are_counts(data: Data) -> bool:
-    """Whether these are whole numbers from 0 to the largest that an integer holds."""
-    if data.dtype.kind == "f" and np.any(data >= float(LARGEST)):  # as a double that is 2^63, one too many
-        return False
-    return bool(np.all((data >= 0) & (data == np.floor(data))))
-
-
-def _counts(data: Data) -> Data:
-    """Data as integers. Raises `InvalidNeighbours` for what is no histogram."""
-    if data.ndim != 1 or data.size == 0:
-        raise InvalidNeighbours(f"a histogram is a list of at least one count, not of shape {data.shape}")
-    if not _are_counts(data):
-        bad = next(value for value in data if not _are_counts(np.atleast_1d(value)))
-        raise InvalidNeighbours(f"a histogram holds whole counts of at least 0, not {bad:g}")
-    return data.astype(np.int64)
+    @override
+    def adjacent(self, pair: Pair) -> bool:
+        counts = pair.data.dtype.kind != "f" and all(np.all(side >= 0) for side in pair.sides)
+        return counts and bool(_distances(pair).sum() == 1)
 
 
 def histogram(length: int = 5, *, any_length: bool = False) -> Histogram:
@@ -326,82 +296,42 @@ def histogram(length: int = 5, *, any_length: bool = False) -> Histogram:
 
 
 @dataclass(frozen=True, slots=True)
-class Bits:
-    """One bit a person; neighbours differ in one bit.
+class Bits(NumberList):
+    """One bit a person, for `length` people; neighbours differ in one bit. `any_length`: as in `NumberList`."""
 
-    `any_length`: whether the claim holds for any number of people; by default it is about `length` of them, or as many
-    as the given data hold.
-    """
+    kind: ClassVar[str] = "bits"
 
     length: int = 10
     noun: str = "value"
     any_length: bool = field(default=False, kw_only=True)
 
-    def __post_init__(self) -> None:
-        check_length(self.length)
-        check_noun(self.noun)
-        check_flag("any_length", self.any_length)
-
-    def __str__(self) -> str:
-        """As in a call, without what is as usual."""
-        return f"bits({self.length}{', any_length=True' if self.any_length else ''})"
-
+    @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """The first, last and middle bit flipped in all zeros, all ones and alternating bits, or in the data.
 
         Raises `InvalidNeighbours` for data that are no bits.
         """
         if data is None:
-            index = np.arange(self.length)
-            bases = [np.zeros(self.length, np.int64), np.ones(self.length, np.int64), index % 2]
+            bases = [np.zeros(self.length, np.int64), np.ones(self.length, np.int64), np.arange(self.length) % 2]
         else:
-            if data.ndim != 1 or data.size == 0 or not _are_bits(data):
-                raise InvalidNeighbours("bits are a list of zeros and ones")
-            bases = [data.astype(np.int64)]
+            bases = [self.read(data)]
         for base in bases:
             for place in dict.fromkeys([0, len(base) - 1, len(base) // 2]):
                 changed = base.copy()
                 changed[place] = 1 - changed[place]
                 yield make_pair(base, changed, f"bit {place + 1} flipped")
 
-    def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """None: the candidates are all there is to try."""
-        return iter(())
+    @override
+    def read(self, data: Data) -> Data:
+        """Bits are integers, also where they are written as floats."""
+        if data.ndim != 1 or data.size == 0 or not _are_bits(data):
+            raise InvalidNeighbours("bits are a list of zeros and ones")
+        return data.astype(np.int64)
 
-    def smaller(self, pair: Pair) -> Iterator[Pair]:
-        """Fewer people where any number of them will do, and more zeros."""
-        if self.any_length:
-            yield from filter(self.contains, drop_coordinate(pair))
-        yield from filter(self.contains, nearer_to_zero(pair))
-
-    def take(self, data: object) -> Data:
-        """As in `Relation`: numbers only."""
-        return as_finite_numbers(data)
-
-    def contains(self, pair: Pair, data: Data | None = None) -> bool:
-        """Whether both are lists of integers 0 and 1 that differ in one place.
-
-        `data` that are bits written as floats count as integers, as they are given to the mechanism.
-        """
-        if not alike(pair) or pair.data.ndim != 1 or pair.data.dtype.kind == "f":
-            return False
-        if data is not None:
-            if not same_shape(data, pair) or not _are_bits(data) or not holds(pair, data.astype(np.int64)):
-                return False
-        elif not self.any_length and pair.data.size != self.length:
-            return False
+    @override
+    def adjacent(self, pair: Pair) -> bool:
         flipped = int(np.count_nonzero(pair.data != pair.neighbour))
-        return flipped == 1 and _are_bits(pair.data) and _are_bits(pair.neighbour)
-
-    def to_json(self) -> dict[str, Any]:
-        """As in `Relation`."""
-        return {"kind": "bits", **{name: getattr(self, name) for name in _FIELDS}}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Bits":
-        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
-        check_keys("bits", value, _FIELDS)
-        return cls(**value)
+        return flipped == 1 and pair.data.dtype.kind != "f" and all(map(_are_bits, pair.sides))
 
 
 def _are_bits(data: Data) -> bool:
@@ -411,3 +341,74 @@ def _are_bits(data: Data) -> bool:
 def bits(length: int = 10, *, any_length: bool = False) -> Bits:
     """`length` bits, one of them flipped; see `Bits`. Raises `InvalidNeighbours`."""
     return Bits(length, any_length=any_length)
+
+
+for _relation in (Queries, Histogram, Bits):
+    register_relation(_relation.kind, _relation.from_json)
+
+
+def _distances(pair: Pair) -> NDArray[np.float64]:
+    """|D_i − D′_i|, without overflow or rounding for integers."""
+    high: Array = np.maximum(*pair.sides)
+    low: Array = np.minimum(*pair.sides)
+    if high.dtype.kind in "iu":
+        # The true difference is below 2^64, and unsigned subtraction is exact modulo 2^64.
+        return (high.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)
+    with np.errstate(over="ignore"):
+        return np.asarray(high - low, np.float64)
+
+
+def _moved(base: Data, move: Data, label: str) -> Pair:
+    """An input and the one that lies `move` from it; integers stay integers, since `move` is whole then."""
+    return make_pair(base, base + move.astype(base.dtype), label)
+
+
+# Steps of shrinking. They know nothing of adjacency: the relation leaves out those that leave it.
+SHRUNK: Final = "shrunk"
+
+
+def _drop_coordinate(pair: Pair) -> Iterator[Pair]:
+    """Without some of the coordinates: halves, quarters, … single ones."""
+    for dropped in _chunks(np.arange(pair.data.size)):
+        keep = np.ones(pair.data.size, bool)
+        keep[dropped] = False
+        if np.any(pair.data[keep] != pair.neighbour[keep]):
+            yield make_pair(pair.data[keep], pair.neighbour[keep], SHRUNK)
+
+
+def _drop_differing_coordinate(pair: Pair) -> Iterator[Pair]:
+    """With fewer coordinates that differ: without half of them, a quarter, … a single one."""
+    differing = np.flatnonzero(pair.data != pair.neighbour)
+    for places in _chunks(differing):
+        if len(places) < len(differing):
+            changed = pair.neighbour.copy()
+            changed[places] = pair.data[places]
+            yield make_pair(pair.data, changed, SHRUNK)
+
+
+def _chunks(places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    """Halves of some places, quarters, … single ones."""
+    chunk = len(places) // 2
+    while chunk:
+        for start in range(0, len(places), chunk):
+            yield places[start : start + chunk]
+        chunk //= 2
+
+
+def _nearer_to_zero(pair: Pair) -> Iterator[Pair]:
+    """Smaller or rounder numbers; what differs keeps its difference, and integers stay integers."""
+    base: Data = np.minimum(*pair.sides)
+    shifts: list[Data] = [base, np.full_like(base, base.min() if base.min() > 0 else base.max())]
+    shifts += [np.where(np.arange(base.size) == i, base, 0) for i in range(base.size if 1 < base.size <= 16 else 0)]
+    half, whole = (np.round(values).astype(base.dtype) for values in (base / 2, base))
+    shifts += [np.where(np.abs(base) >= 2, base - half, 0).astype(base.dtype), base - whole]
+    for shift in shifts:
+        shifted = make_pair(pair.data - shift, pair.neighbour - shift, SHRUNK)
+        if _length(shifted) < _length(pair):
+            yield shifted
+
+
+def _length(pair: Pair) -> tuple[float, int]:
+    """How large, then how long to write, the numbers of a pair are; less is simpler."""
+    digits = sum(len(f"{value:g}") for side in pair.sides for value in side)
+    return float(sum(np.abs(side.astype(np.float64)).sum() for side in pair.sides)), digits

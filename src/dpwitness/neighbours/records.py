@@ -1,9 +1,4 @@
-"""How many records a dataset may have, and how many candidates have.
-
-Datasets of records: neighbours differ in one record, which is added, removed or replaced.
-
-`records`: the relation of real data, as users state it.
-"""
+"""Datasets of records: neighbours differ in one record, which is added, removed or replaced."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +6,7 @@ from itertools import islice
 from typing import Any, Final
 
 import numpy as np
+from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
@@ -19,17 +15,17 @@ from dpwitness.neighbours.dataset_pairs import (
     Change,
     Proposals,
     change_between,
-    in_turn,
     same_record,
     simpler_changes,
     varied_changes,
 )
-from dpwitness.neighbours.domains import Fields, Record, fields_from_json, fields_of, key_of
-from dpwitness.neighbours.examples import Like, drawn, is_strategy, like
-from dpwitness.neighbours.forms import FORMS, check_form, form_of_data, usual_form
-from dpwitness.neighbours.inputs import as_input
-from dpwitness.neighbours.layouts import Layout, labels_of
-from dpwitness.neighbours.pair import Pair, check_keys
+from dpwitness.neighbours.domains import Value, in_turn, key_of
+from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
+from dpwitness.neighbours.fields import Fields, Record, fields_from_json, fields_of
+from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_of_data, row_labels, usual_form
+from dpwitness.neighbours.inputs import Data, as_input
+from dpwitness.neighbours.pair import Pair
+from dpwitness.neighbours.relation import Relation, check_keys, register_relation
 from dpwitness.values import value_from_json, value_to_json
 
 #: A number of records, the least and the most, or None for any number.
@@ -41,16 +37,13 @@ SIZES: Final = (10, 2, 100, 1000, 3)
 MOST_RECORDS: Final = 1_000_000
 
 
-def check_size(size: Any) -> None:
+def _check_size(size: Any) -> None:
     """Raise `InvalidNeighbours` unless it is a `Size` of datasets that may differ in a record."""
-    ends = size if isinstance(size, tuple) else (size, size)
     if size is None:
         return
-    if (
-        len(ends) != 2
-        or any(isinstance(end, bool) or not isinstance(end, int) for end in ends)
-        or not 0 <= ends[0] <= ends[1]
-    ):
+    ends = size if isinstance(size, tuple) else (size, size)
+    whole = len(ends) == 2 and all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
+    if not (whole and 0 <= ends[0] <= ends[1]):
         raise InvalidNeighbours(f"size={brief(size)} must be a number of records, (least, most), or None")
     if ends[0] > MOST_RECORDS:
         raise InvalidNeighbours(f"size={brief(size)}: give at most {MOST_RECORDS} records, all of which are made")
@@ -58,16 +51,14 @@ def check_size(size: Any) -> None:
         raise InvalidNeighbours(f"size={brief(size)}: neighbours need a record that differs: give at least 1")
 
 
-def allowed(size: Size, first: int, second: int) -> bool:
+def _allowed(size: Size, first: int, second: int) -> bool:
     """Whether two datasets of so many records may be neighbours."""
-    if size is None:
-        return True
     if isinstance(size, tuple):
         return size[0] <= min(first, second) and max(first, second) <= size[1]
-    return size in (first, second)
+    return size is None or size in (first, second)
 
 
-def sizes_to_try(size: Size) -> tuple[int, ...]:
+def _sizes_to_try(size: Size) -> tuple[int, ...]:
     """Numbers of records in the larger dataset of a candidate."""
     if size is None:
         return SIZES
@@ -81,11 +72,11 @@ def sizes_to_try(size: Size) -> tuple[int, ...]:
 ADD_REMOVE: Final = "add-remove"
 REPLACE_ONE: Final = "replace-one"
 ADJACENCIES: Final = (ADD_REMOVE, REPLACE_ONE)
-_FIELDS: Final = ("domain", "adjacency", "size", "form")
+_KEYS: Final = ("domain", "adjacency", "size", "form")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
+class Records(Relation):
     """Datasets of records of one domain; neighbours differ in one record, all others in their order.
 
     Attributes
@@ -102,8 +93,8 @@ class Records:
     base
         Records that the search starts from; the relation is not about them alone.
     layout
-        What datasets are besides their records: types of columns, index, order in memory. By default that of the
-        domain; the domain's own type stands where one cannot hold all that the domain does.
+        What datasets are besides their records: types of columns, index, order in memory. The domain's own type stands
+        where one cannot hold all that the domain does.
     """
 
     fields: Fields
@@ -112,7 +103,7 @@ class Records:
     form: str = "list"
     base: tuple[Record, ...] | None = None
     noun: str = "value"
-    layout: Any = None
+    layout: Layout
 
     def __post_init__(self) -> None:
         if self.adjacency is not None and not (isinstance(self.adjacency, str) and self.adjacency in ADJACENCIES):
@@ -120,13 +111,12 @@ class Records:
                 f"adjacency={brief(self.adjacency)} must be 'add-remove', 'replace-one' or None for either"
             )
         check_form(self.form, self.fields)
-        check_size(self.size)
+        _check_size(self.size)
         if self.form == "record" and (self.adjacency != REPLACE_ONE or self.size != 1):
             raise InvalidNeighbours(
                 "form='record' hands over one record alone: give adjacency='replace-one' and size=1"
             )
-        layout = self._usual if self.layout is None else self.layout
-        object.__setattr__(self, "layout", layout.fitted(self.fields))
+        object.__setattr__(self, "layout", self.layout.fitted(self.fields))
 
     def __str__(self) -> str:
         """As in a call, without what is as usual."""
@@ -135,160 +125,62 @@ class Records:
         settings += [f"form={self.form!r}"] if self.form != usual_form(self.fields) else []
         return f"records({', '.join([str(self.fields), *settings])})"
 
+    @override
     def alternatives(self) -> "tuple[Records, ...]":
-        """Itself; where the adjacency is left open, a relation for each, so that each has a verdict of its own."""
+        """Itself; where the adjacency is left open, a relation for each."""
         if self.adjacency is not None:
             return (self,)
         return tuple(replace(self, adjacency=adjacency) for adjacency in ADJACENCIES)
 
-    def candidates(self, data: Any = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
+    @override
+    def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """Outliers, special values, lone values, duplicates and the empty dataset, of several sizes, kinds in turn.
 
         With `data`, neighbours of these alone. Raises `InvalidNeighbours` for data of another form or domain.
         """
         base, layout = self.base, self.layout
         if data is not None:
-            base, layout = self._read_or_raise(data, "data"), self._layout_of(data)
-        found = []
-        for relation in self.alternatives():
-            proposals = Proposals(
+            records = self._read(data)
+            if records is None:
+                raise InvalidNeighbours(
+                    f"data={brief(data)} must be a dataset of {self!s:.200}: its form and its records"
+                )
+            base, layout = tuple(records), self._layout_of(data)
+        proposals = [
+            Proposals(
                 fields=self.fields,
                 replace=relation.adjacency == REPLACE_ONE,
-                sizes=sizes_to_try(self.size),
+                sizes=_sizes_to_try(self.size),
                 base=base,
                 pinned=data is not None,
                 none_is_nan=self.form not in ("list", "record"),
             )
-            found.append(iter(proposals))
-        sized = (change for change in in_turn(found) if allowed(self.size, *map(len, change.datasets)))
+            for relation in self.alternatives()
+        ]
+        changes = in_turn(list(map(iter, proposals)))
+        sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST):
             pair = self._pair(change, layout)
             if self.contains(pair, data):
                 yield pair
 
-    def large(self, size: int, data: Any = None) -> Iterator[Pair]:
+    @override
+    def large(self, size: int, data: Data | None = None) -> Iterator[Pair]:
         """Two pairs of so many records; none where no dataset has so many, or `data` are given."""
-        if data is not None or not allowed(self.size, size - 1, size):
+        if data is not None or not _allowed(self.size, size - 1, size):
             return
         proposals = Proposals(fields=self.fields, replace=self.adjacency == REPLACE_ONE, sizes=(size,))
         yield from (self._pair(change, self.layout) for change in proposals.plain())
 
+    @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
         """Other values of the record that differs, other records beside it, other numbers of them, another place."""
         yield from self._changed(pair, varied_changes)
 
+    @override
     def smaller(self, pair: Pair) -> Iterator[Pair]:
         """Fewer records, fewer fields that differ, rounder values."""
         yield from self._changed(pair, simpler_changes)
-
-    def take(self, data: Any) -> Any:
-        """As in `Relation`: records in any form, in that in which the mechanism gets them."""
-        if self.form == "record":
-            return as_input(data)
-        source = form_of_data(data)
-        check_form(source, self.fields)
-        found = FORMS[source].read(self.fields, data)
-        if found is None:
-            raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}")
-        return self._built(found, self._layout_of(data) if source == self.form else self.layout)
-
-    def contains(self, pair: Pair, data: Any = None) -> bool:
-        """Whether both are datasets of the domain that differ in exactly one record, and in nothing else.
-
-        Order counts, since mechanisms see it: the same records in another order are another dataset. So do the types of
-        columns, the index, and what else a dataset is besides its records.
-        """
-        first, second = self._read(pair.data), self._read(pair.neighbour)
-        if first is None or second is None or not allowed(self.size, len(first), len(second)):
-            return False
-        change = change_between(first, second)
-        if change is None or self.adjacency not in (None, REPLACE_ONE if change.before is not None else ADD_REMOVE):
-            return False
-        if not self._alike(pair, first, second):
-            return False
-        if data is None:
-            return True
-        given = self._read(data)
-        return given is not None and any(_equal(given, side) for side in (first, second))
-
-    def _alike(self, pair: Pair, first: list[Record], second: list[Record]) -> bool:
-        """Whether two datasets, which differ in one record, differ in nothing else."""
-        kind = FORMS[self.form].layout
-        if kind.of(pair.data) != kind.of(pair.neighbour):
-            return False
-        if self.form != "dataframe":
-            return True
-        labels = labels_of(pair.data), labels_of(pair.neighbour)
-        if labels[0] is None or labels[1] is None:
-            return True
-        # Rows with labels: what differs is one row, and one that is replaced keeps its label.
-        change = change_between(_labelled(first, labels[0]), _labelled(second, labels[1]))
-        return change is not None and (change.before is None or change.before[-1] == change.after[-1])
-
-    def to_json(self) -> dict[str, Any] | None:
-        """As in `Relation`; None for domains and layouts that have no form in JSON.
-
-        A layout that is not the domain's own is written as the dataset without records. The base is left out: pairs
-        hold the data.
-        """
-        domain = self.fields.to_json()
-        if domain is None:
-            return None
-        size = list(self.size) if isinstance(self.size, tuple) else self.size
-        written = {"kind": "records", "domain": domain, "adjacency": self.adjacency, "size": size, "form": self.form}
-        if self.layout == self._usual:
-            return written
-        empty = value_to_json(self.layout.build(self.fields, []))
-        return {**written, "empty": empty} if self._layout_from(empty) == self.layout else None
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Records":
-        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
-        check_keys("records", value, (*_FIELDS, "empty") if "empty" in value else _FIELDS)
-        size = value["size"]
-        made = cls(
-            fields=fields_from_json(value["domain"]),
-            adjacency=value["adjacency"],
-            size=tuple(size) if isinstance(size, list) else size,
-            form=value["form"],
-        )
-        if "empty" not in value:
-            return made
-        layout = made._layout_from(value["empty"])
-        if layout is None:
-            raise InvalidNeighbours(f"empty={brief(value['empty'])} must be a dataset of {made!s:.200} without records")
-        return replace(made, layout=layout)
-
-    def _layout_from(self, empty: Any) -> Layout | None:
-        """The layout of a dataset without records that a file holds; None for anything else."""
-        try:
-            data = value_from_json(empty)
-        except (ValueError, RecursionError):
-            return None
-        return self._layout_of(data) if self.form != "record" and self._read(data) == [] else None
-
-    def _read(self, data: Any) -> list[Record] | None:
-        """The records of a dataset; None where it is of another form or holds other records."""
-        return FORMS[self.form].read(self.fields, data)
-
-    def _read_or_raise(self, data: Any, what: str) -> tuple[Record, ...]:
-        found = self._read(data)
-        if found is None:
-            raise InvalidNeighbours(
-                f"{what}={brief(data)} must be a dataset of {self!s:.200}: its form and its records"
-            )
-        return tuple(found)
-
-    @property
-    def _usual(self) -> Layout:
-        """The layout of datasets without an example."""
-        found: Layout = FORMS[self.form].layout.usual(self.fields)
-        return found
-
-    def _layout_of(self, data: Any) -> Layout:
-        """The layout of a dataset in this form, as far as it can hold the whole domain."""
-        found: Layout = FORMS[self.form].layout.of(data).fitted(self.fields)
-        return found
 
     def _changed(self, pair: Pair, steps: Callable[[Fields, Change], Iterator[Change]]) -> Iterator[Pair]:
         """Pairs that steps lead to from a pair, in its layout; none where it does not belong to the relation."""
@@ -299,26 +191,131 @@ class Records:
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
         yield from filter(self.contains, (self._pair(step, layout) for step in steps(self.fields, change)))
 
+    @override
+    def take(self, data: object) -> Data:
+        """Records in any form, in that in which the mechanism gets them."""
+        if self.form == "record":
+            return as_input(data)
+        source = form_of_data(data)
+        check_form(source, self.fields)
+        try:
+            records = FORMS[source].read(self.fields, data)
+        except RecursionError as error:
+            raise InvalidNeighbours(f"data={brief(data)} holds itself, or is nested too deep") from error
+        if records is None:
+            raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}")
+        return self._build(records, self._layout_of(data) if source == self.form else self.layout)
+
+    @override
+    def contains(self, pair: Pair, data: Data | None = None) -> bool:
+        """Whether both are datasets of the domain that differ in exactly one record, and in nothing else.
+
+        Order counts, since mechanisms see it: the same records in another order are another dataset. So do the types of
+        columns, the index, and what else a dataset is besides its records.
+        """
+        first, second = self._read(pair.data), self._read(pair.neighbour)
+        if first is None or second is None or not _allowed(self.size, len(first), len(second)):
+            return False
+        change = change_between(first, second)
+        if change is None or self.adjacency not in (None, REPLACE_ONE if change.before is not None else ADD_REMOVE):
+            return False
+        if not self._alike(pair, first, second):
+            return False
+        if data is None:
+            return True
+        given = self._read(data)
+        return given is not None and any(
+            len(given) == len(side) and all(map(same_record, given, side)) for side in (first, second)
+        )
+
+    def _alike(self, pair: Pair, first: list[Record], second: list[Record]) -> bool:
+        """Whether two datasets, which differ in one record, differ in nothing else."""
+        form = FORMS[self.form]
+        if form.of(pair.data) != form.of(pair.neighbour):
+            return False
+        if self.form != "dataframe":
+            return True
+        labels = [row_labels(side) for side in pair.sides]
+        if labels[0] is None or labels[1] is None:
+            return True
+        # Rows with labels: what differs is one row, and one that is replaced keeps its label.
+        change = change_between(_labelled(first, labels[0]), _labelled(second, labels[1]))
+        return change is not None and (change.before is None or change.before[-1] == change.after[-1])
+
+    @override
+    def to_json(self) -> dict[str, object] | None:
+        """As JSON values; None for domains and layouts that have no form in JSON.
+
+        A layout that is not the domain's own is written as the dataset without records. The base is left out: pairs
+        hold the data.
+        """
+        domain = self.fields.to_json()
+        if domain is None:
+            return None
+        size = list(self.size) if isinstance(self.size, tuple) else self.size
+        written: dict[str, object] = {"kind": "records", "domain": domain, "adjacency": self.adjacency}
+        written |= {"size": size, "form": self.form}
+        if self.layout == FORMS[self.form].usual(self.fields):
+            return written
+        empty = value_to_json(self.layout.build(self.fields, []))
+        return {**written, "empty": empty} if self._layout_from_json(empty) == self.layout else None
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Records":
+        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
+        check_keys("records", value, (*_KEYS, "empty") if "empty" in value else _KEYS)
+        fields, size, form = fields_from_json(value["domain"]), value["size"], value["form"]
+        check_form(form, fields)
+        relation = cls(
+            fields=fields,
+            adjacency=value["adjacency"],
+            size=tuple(size) if isinstance(size, list) else size,
+            form=form,
+            layout=FORMS[form].usual(fields),
+        )
+        if "empty" not in value:
+            return relation
+        layout = relation._layout_from_json(value["empty"])
+        if layout is None:
+            raise InvalidNeighbours(
+                f"empty={brief(value['empty'])} must be a dataset of {relation!s:.200} without records"
+            )
+        return replace(relation, layout=layout)
+
+    def _layout_from_json(self, empty: Any) -> Layout | None:
+        """The layout of a dataset without records that a file holds; None for anything else."""
+        try:
+            data = value_from_json(empty)
+        except (ValueError, RecursionError):
+            return None
+        return self._layout_of(data) if self.form != "record" and self._read(data) == [] else None
+
+    def _read(self, data: Data) -> list[Record] | None:
+        """The records of a dataset; None where it is of another form or holds other records."""
+        return FORMS[self.form].read(self.fields, data)
+
+    def _layout_of(self, data: Data) -> Layout:
+        """The layout of a dataset in this form, as far as it can hold the whole domain."""
+        return FORMS[self.form].of(data).fitted(self.fields)
+
     def _pair(self, change: Change, layout: Layout) -> Pair:
         """The two datasets, alike in all but their records; the smaller one has the labels of the larger one's rows."""
         first, second = change.datasets
         without = None if change.before is not None else change.position
-        return Pair(self._built(first, layout, without), self._built(second, layout), change.label)
+        return Pair(self._build(first, layout, without), self._build(second, layout), change.label)
 
-    def _built(self, records: Sequence[Record], layout: Layout, without: int | None = None) -> Any:
+    def _build(self, records: Sequence[Record], layout: Layout, without: int | None = None) -> Data:
         """A dataset in the form in which the mechanism gets it; numbers and arrays read-only."""
         data = layout.build(self.fields, records, without)
         return as_input(data) if isinstance(data, np.ndarray | int | float) else data
 
 
-def _labelled(records: list[Record], labels: list[Any]) -> list[Record]:
+register_relation("records", Records.from_json)
+
+
+def _labelled(records: list[Record], labels: list[Value]) -> list[Record]:
     """Records with the labels of their rows behind them."""
     return [(*record, key_of(label)) for record, label in zip(records, labels, strict=True)]
-
-
-def _equal(first: list[Record], second: list[Record]) -> bool:
-    """Whether two datasets hold the same records in the same order."""
-    return len(first) == len(second) and all(map(same_record, first, second))
 
 
 def records(
@@ -326,7 +323,7 @@ def records(
     *,
     adjacency: str | None = ADD_REMOVE,
     size: Size = None,
-    base: Any = None,
+    base: Data = None,
     form: str | None = None,
 ) -> Records:
     """Datasets of records, of which neighbours differ in one: `records(numbers(0, 100))`.
@@ -369,24 +366,31 @@ def records(
         raise InvalidNeighbours(
             "records(domain) needs a domain, such as numbers(0, 100), or base=, records like which to use"
         )
-    found = like(base) if domain is None else domain
-    if is_strategy(found):
-        found = drawn(found)
-    fields = found.fields if isinstance(found, Like) else fields_of(found)
+    given = like(base) if domain is None else domain
+    given = from_strategy(given) if is_strategy(given) else given
+    example = given if isinstance(given, Like) else None
+    fields = fields_of(given) if example is None else example.fields
     source = None if base is None else form_of_data(base)
     if form is None:
-        form = source or (found.form if isinstance(found, Like) else usual_form(fields))
+        form = source or (usual_form(fields) if example is None else example.form)
     check_form(form, fields)
-    held, layout = None, found.layout if isinstance(found, Like) and found.form == form else None
+    layout = example.layout if example is not None and example.form == form else None
+    flat = None
     if source is not None:
         check_form(source, fields)
-        read = FORMS[source].read(fields, base)
-        if read is None:
+        flat = FORMS[source].read(fields, base)
+        if flat is None:
             raise InvalidNeighbours(
                 f"base={brief(base)} holds records that are not of the domain {fields!s:.200}: "
                 "give a wider one (--domain)"
             )
-        held = tuple(read)
         if source == form:
-            layout = FORMS[form].layout.of(base)
-    return Records(fields=fields, adjacency=adjacency, size=size, form=form, base=held, layout=layout)
+            layout = FORMS[form].of(base)
+    return Records(
+        fields=fields,
+        adjacency=adjacency,
+        size=size,
+        form=form,
+        base=None if flat is None else tuple(flat),
+        layout=layout or FORMS[form].usual(fields),
+    )

@@ -23,16 +23,12 @@ def rate(hits: int, runs: int) -> str:
     return f"{hits:,} of {runs:,} runs ({hits / runs:.4g})" if runs else "no runs"
 
 
-def parameters(values: Mapping[str, object]) -> str:
-    """Parameters as in a call."""
-    return ", ".join(
-        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
-    )
-
-
 def named(mechanism: str, values: Mapping[str, object]) -> str:
     """A mechanism with its parameters, as in a call."""
-    return f"{mechanism}({parameters(values)})"
+    parameters = (
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
+    )
+    return f"{mechanism}({', '.join(parameters)})"
 
 
 def confidence(alpha: float) -> str:

@@ -1,0 +1,206 @@
+"""How a record is made of fields: a single value, a tuple, a list or a dict, nested as you like."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.checks import brief
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Categories, Domain, Text, Value, integers, numbers
+
+#: A record inside: the values of its fields in order, nesting left out.
+Record = tuple[Value, ...]
+#: Fields of a record and levels of nesting that a file may hold.
+MOST_FIELDS: Final = 10_000
+DEEPEST: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """A record's structure: a domain alone (`names` is None and there is one part), or parts by position or by name.
+
+    A part is a `Domain` or `Fields` again. `record_type`: the class of records where it is derived from the kind's own,
+    as a named tuple is.
+    """
+
+    parts: tuple["Domain | Fields", ...]
+    kind: str = "value"  # "value", "tuple", "list" or "dict"
+    names: tuple[str, ...] = ()
+    record_type: Any = None
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The domains of the flat record."""
+        domains: list[Domain] = []
+        for part in self.parts:
+            domains += part.domains if isinstance(part, Fields) else [part]
+        return tuple(domains)
+
+    @property
+    def flat(self) -> bool:
+        """Whether no part is made of fields again."""
+        return not any(isinstance(part, Fields) for part in self.parts)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What people call the values of the flat record."""
+        labels = self.names if self.kind == "dict" else [f"field {k + 1}" for k in range(len(self.parts))]
+        labels = ["value"] if self.kind == "value" else labels
+        paths: list[str] = []
+        for label, part in zip(labels, self.parts, strict=True):
+            inner = part.paths if isinstance(part, Fields) else ("",)
+            paths += [f"{label} {path}".strip() for path in inner]
+        return tuple(paths)
+
+    def __str__(self) -> str:
+        if self.kind == "dict":
+            return "{" + ", ".join(f"{name!r}: {part}" for name, part in zip(self.names, self.parts, strict=True)) + "}"
+        inside = ", ".join(map(str, self.parts))
+        if self.kind == "tuple":
+            return f"({inside}{',' if len(self.parts) == 1 else ''})"
+        return f"[{inside}]" if self.kind == "list" else inside
+
+    def build(self, record: Record) -> Value:
+        """The record as a user's code sees it."""
+        return self._build(iter(record))
+
+    def _build(self, values: Iterator[Value]) -> Value:
+        items = [part._build(values) if isinstance(part, Fields) else next(values) for part in self.parts]
+        if self.kind == "dict":
+            return (self.record_type or dict)(zip(self.names, items, strict=True))
+        if self.kind == "tuple":
+            return getattr(self.record_type, "_make", self.record_type or tuple)(items)
+        if self.kind == "list":
+            return items if self.record_type is None else self.record_type(items)
+        return items[0]
+
+    def read(self, record: object) -> Record | None:
+        """The flat record, or None for what is none of this structure and these domains."""
+        if self.kind == "dict":
+            if not isinstance(record, Mapping) or list(record) != list(self.names):
+                return None
+            values = list(record.values())
+        elif self.kind != "value":
+            kind = self.record_type or (tuple if self.kind == "tuple" else list)
+            if type(record) is not kind or len(record) != len(self.parts):
+                return None
+            values = list(record)
+        else:
+            values = [record]
+        flat: list[Value] = []
+        for part, value in zip(self.parts, values, strict=True):
+            if isinstance(part, Fields):
+                inner = part.read(value)
+                if inner is None:
+                    return None
+                flat += inner
+            else:
+                flat.append(part.read(value))
+                if flat[-1] is NOT_IN_DOMAIN:
+                    return None
+        return tuple(flat)
+
+    def middle(self) -> Record:
+        """An ordinary record."""
+        return tuple(domain.middle() for domain in self.domains)
+
+    def draw(self, rng: np.random.Generator, n: int) -> list[Record]:
+        """So many records as real data may hold them."""
+        domains = self.domains
+        return [tuple(domain.draw(rng) for domain in domains) for _ in range(n)]
+
+    def to_json(self) -> dict[str, object] | None:
+        """The structure as JSON values; None where a domain cannot be written."""
+        parts = [part.to_json() for part in self.parts]
+        if self.record_type is not None or None in parts:
+            return None
+        if self.kind == "value":
+            return parts[0]
+        return {self.kind: dict(zip(self.names, parts, strict=True)) if self.kind == "dict" else parts}
+
+
+def fields_of(given: object) -> Fields:
+    """The structure that a domain, or tuples and dicts of domains, describe. Raises `InvalidNeighbours`."""
+    if isinstance(given, Fields):
+        return given
+    part = _part(given, DEEPEST, "")
+    fields = part if isinstance(part, Fields) else Fields(parts=(part,))
+    if not 0 < len(fields.domains) <= MOST_FIELDS:
+        raise InvalidNeighbours(f"domain {brief(given)} must have from 1 to {MOST_FIELDS} fields")
+    return fields
+
+
+def _part(given: object, levels: int, where: str) -> Domain | Fields:
+    """A part of a record; `where` names it in messages: nothing for the whole."""
+    if not levels:
+        raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
+    if isinstance(given, Domain):
+        return given
+    if isinstance(given, Fields):
+        return given.parts[0] if given.kind == "value" else given
+    if isinstance(given, Mapping):
+        if not all(isinstance(name, str) for name in given):
+            raise InvalidNeighbours(f"domain {brief(given)}: the names of its fields must be texts")
+        parts = tuple(_part(v, levels - 1, f" of {name!r}") for name, v in given.items())
+        return Fields(kind="dict", names=tuple(given), parts=parts)
+    if not isinstance(given, tuple | list):
+        raise InvalidNeighbours(
+            f"domain{where} {brief(given)} must be numbers(low, high), integers(low, high), categories(…), "
+            "flags(), text(…), a tuple or a dict of such, like(examples), or a hypothesis strategy"
+        )
+    if where and given and all(isinstance(end, int | float) for end in given):
+        whole = all(isinstance(end, int) for end in given)
+        how = f"integers({given[0]}, {given[-1]})" if whole else "numbers(low, high)"
+        raise InvalidNeighbours(
+            f"domain{where} {brief(given)} must be a domain: for a range give {how}, for a few values categories(…)"
+        )
+    kind = "tuple" if isinstance(given, tuple) else "list"
+    return Fields(kind=kind, parts=tuple(_part(v, levels - 1, where) for v in given))
+
+
+def fields_from_json(value: object) -> Fields:
+    """Build a structure from parsed JSON that nobody has checked. Raises `InvalidNeighbours`."""
+    return fields_of(_read(value, DEEPEST))
+
+
+def _read(value: object, levels: int) -> Any:
+    if not levels:
+        raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
+    if not isinstance(value, Mapping):
+        raise InvalidNeighbours(f"domain {brief(value)} must be an object")
+    keys = set(value)
+    if keys == {"tuple"} and isinstance(value["tuple"], list):
+        return tuple(_read(part, levels - 1) for part in value["tuple"])
+    if keys == {"list"} and isinstance(value["list"], list):
+        return [_read(part, levels - 1) for part in value["list"]]
+    if keys == {"dict"} and isinstance(value["dict"], Mapping):
+        return {name: _read(part, levels - 1) for name, part in value["dict"].items()}
+    for name, (settings, build) in _READERS.items():
+        if keys == {name, *settings}:
+            return build(value[name], **{setting: value[setting] for setting in settings})
+    raise InvalidNeighbours(
+        f"domain {brief(value)} must hold one of tuple, list, dict, {', '.join(_READERS)}, and its settings"
+    )
+
+
+def _ends(value: object) -> list[Value]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise InvalidNeighbours(f"the ends {brief(value)} must be a list of two numbers")
+    return value
+
+
+def _categories(values: object, **settings: Any) -> Categories:
+    if not isinstance(values, list) or not values:
+        raise InvalidNeighbours(f"categories={brief(values)} must be a list of values")
+    return Categories(values=tuple(values), **settings)
+
+
+#: Of each domain: the key that holds its values, the keys of its settings, and what builds it.
+_READERS: Final[dict[str, tuple[tuple[str, ...], Callable[..., Domain]]]] = {
+    "numbers": (("clipped", "missing"), lambda ends, **settings: numbers(*_ends(ends), **settings)),
+    "integers": (("clipped", "missing"), lambda ends, **settings: integers(*_ends(ends), **settings)),
+    "categories": (("other", "missing"), _categories),
+    "text": (("missing",), lambda max_length, **settings: Text(max_length=max_length, **settings)),
+}
