@@ -59,10 +59,9 @@ def bound(mechanism, **more):
     return lambda: dpw.bound(mechanism, epsilon=1.0, runs=300_000, **SEED, **more).to_json()
 
 
-def replayed_and_shrunk():
+def replayed():
     witness = dpw.check("histogram_wrong_scale", epsilon=0.5, runs=400_000, **SEED).witness
-    replayed = dpw.replay(witness, runs=400_000, seed=9, workers=1)
-    return [replayed.to_json(), dpw.shrink(witness, runs=400_000, workers=1).to_json()]
+    return dpw.replay(witness, runs=400_000, seed=9, workers=1).to_json()
 
 
 def line(*words):
@@ -105,7 +104,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "bound_laplace": bound("laplace_mechanism"),
     "profile": lambda: dpw.profile("laplace_mechanism", epsilon=1.0, runs=200_000, **SEED).to_json(),
     "curve": lambda: dpw.curve("isvt1", epsilon=[0.7], claims=[0.2, 0.7, 1.5], runs=50_000, **SEED).to_json(),
-    "replay_and_shrink": replayed_and_shrunk,
+    "replay": replayed,
     "plain_length": plain(leaky, neighbours=dpw.records(AGES)),
     "plain_dicts": plain(mean_age, neighbours=dpw.records({"age": AGES})),
     "plain_frame": plain(column_sum, runs=1000, neighbours=dpw.records({"x": dpw.numbers(0, 10)}, form="dataframe")),
@@ -116,7 +115,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "command_list": line("list"),
     "attack_bits": attack("subset_sum", "--size", "32", "--error", "2"),
     "attack_bits_exponential": attack("subset_sum", "--size", "24", "--adversary", "exponential"),
-    "attack_allowed": attack("subset_sum", "--allowed-queries", "0.5"),
+    "attack_allowed": attack("subset_sum", "--allowed-queries", "0.25"),
     "attack_table": attack("table_builder"),
     "attack_table_noise": attack("table_builder", "--recover", "perturbation"),
     "attack_table_layered": attack("table_builder", "--system", "layered"),
