@@ -3,8 +3,8 @@
     python benchmarks/small_sample_race.py [--repetitions 300] [--first 0] [--workers 1] [ROWS …]
 
 The rows are those of González et al. 2025 and Kutta et al. 2026: α = 0.05, D = (0), D′ = (0, 1), mean and median of the
-runs, and of mechanisms that keep the claim how many were refuted all the same. What runs here is `Course.advance` of
-`dpwitness.search.epochs`, epoch by epoch, as `check(…, search_runs=0)` on one pair does it.
+runs, and of mechanisms that keep the claim how many were refuted all the same. What runs here is
+`PairWealth.advance` of `dpwitness.search.epochs`, epoch by epoch, as `check(…, search_runs=0)` on one pair does it.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from dpwitness.claims import ApproxDP, Claim, GaussianDP
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
-from dpwitness.search.epochs import Course, runs_of_next_epoch
+from dpwitness.search.epochs import PairWealth, runs_of_next_epoch
 
 DELTA = 1e-5
 Rows = Any
@@ -134,7 +134,7 @@ def race(row: Row, seed: int, coupled: bool) -> tuple[int, bool]:
     """The runs until the claim was refuted, or all of them; and whether it was."""
     mechanism = as_mechanism(row.mechanism, row.pair.data, neighbour=row.pair.neighbour)
     runner = Runner(mechanism=mechanism, seed=seed, workers=1)
-    course = Course(pair=row.pair, index=0)
+    course = PairWealth(pair=row.pair, index=0)
     while course.runs < row.most:
         n = min(runs_of_next_epoch(course, 1), row.most - course.runs)
         course.advance(runner, row.claim, n, lambda value: None, coupled=coupled)

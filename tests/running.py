@@ -45,8 +45,8 @@ def search(mechanism, relation, objective, *, seed, budget, centre=0.0, scale=1.
     return pairs.search(given, runner(mechanism, seed, **where), objective, budget)
 
 
-def playoff(mechanism, entries, objective, *, seed, budget):
-    return pairs.playoff(runner(mechanism, seed), entries, objective, budget)
+def best_entry(mechanism, entries, objective, *, seed, budget):
+    return pairs.best_entry(runner(mechanism, seed), entries, objective, budget)
 
 
 def prepare(function, *, epsilon=None, seed=1, workers=1, max_time=60.0, **said):

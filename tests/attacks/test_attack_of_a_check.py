@@ -106,7 +106,7 @@ def test_what_an_attack_proposes_is_never_judged_by_the_runs_that_chose_it(monke
 
     monkeypatch.setattr(Runner, "tally", counted)
     find(problem, runner, GrowthAt(claim=problem.claim), planned=1_000, budget=1_000)
-    assert sum(stream[0] is Role.PLAYOFF for stream in streams) > 1
+    assert sum(stream[0] is Role.COMPARISON for stream in streams) > 1
     assert len(set(streams)) == len(streams)
 
 

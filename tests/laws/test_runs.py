@@ -107,9 +107,9 @@ def test_each_role_and_shard_has_a_stream_of_its_own(monkeypatch):
     mechanism = as_mechanism(load("svt"), PAIR.data, epsilon=0.7)
     runs = 2 * mechanism.shard + 1
     sample(mechanism, PAIR, runs, seed=5, key=(0, 0))
-    runner(mechanism, seed=5).tally(PAIR, EVENTS[0], runs, Role.PLAYOFF, 1)
+    runner(mechanism, seed=5).tally(PAIR, EVENTS[0], runs, Role.COMPARISON, 1)
     last(confirm(mechanism, PAIR, EVENTS, seed=5, runs=runs))
-    assert [key[1] for key in asked] == [Role.SEARCH] * 3 + [Role.PLAYOFF] * 3 + [Role.CONFIRM] * 3
+    assert [key[1] for key in asked] == [Role.SEARCH] * 3 + [Role.COMPARISON] * 3 + [Role.CONFIRM] * 3
     assert len(set(asked)) == 9
     states = {str(generator(*key).bit_generator.state) for key in asked}
     assert len(states) == 9
@@ -126,7 +126,7 @@ def test_a_check_draws_no_stream_twice(monkeypatch):
     monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
     verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, seed=5, search_runs=40_000, runs=100_000)
     assert verdict.counts.runs > 0
-    assert {Role.SEARCH, Role.PLAYOFF, Role.CONFIRM} <= {key[1] for key in asked}
+    assert {Role.SEARCH, Role.COMPARISON, Role.CONFIRM} <= {key[1] for key in asked}
     asked = [(seed, *role.value, *key) for seed, role, *key in asked]
     assert len(set(asked)) == len(asked)
 

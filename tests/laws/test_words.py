@@ -12,7 +12,7 @@ from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, threshold
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, exception_code, nested, text_code
 from dpwitness.events.event import number_text
 from dpwitness.events.features import Feature
-from dpwitness.search.epochs import Course, cuts_of
+from dpwitness.search.epochs import PairWealth, cuts_of
 
 PAIR = dpw.pairs(([0], [1]))
 
@@ -118,7 +118,7 @@ def test_a_pass_of_few_runs_on_many_pairs_rests_on_what_happens(mechanism, runs)
 def test_the_event_of_a_pass_is_one_that_some_runs_are_in():
     rng = np.random.default_rng(1)
     x, y = (np.column_stack([np.ones(50), rng.random(50)]) for _ in range(2))
-    course = Course(pair=PAIR.given[0], index=0, x=x, y=y)
+    course = PairWealth(pair=PAIR.given[0], index=0, x=x, y=y)
     found = course.ordinary()
     assert 40 <= found.event.contains(np.concatenate([x, y])).sum() <= 60
     for side in (x, y):

@@ -14,14 +14,14 @@ import dpwitness as dpw
 from dpwitness.api import check as epochs_module
 from dpwitness.candidate import Candidate
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
-from dpwitness.events import Interval
+from dpwitness.events import Feature, FeatureEvent, Interval
 from dpwitness.evidence import Estimate, runs_needed
 from dpwitness.evidence.counts import CountsTable
 from dpwitness.health import findings
 from dpwitness.mechanisms.catalog import load
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
-from dpwitness.search.epochs import Course
+from dpwitness.search.epochs import PairWealth
 from running import prepare
 
 ONE = dpw.pairs(([0.0], [1.0]))
@@ -283,7 +283,7 @@ def test_the_wealth_of_pairs_that_were_never_bet_on_counts(pairs):
 def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
     pair, event = dpw.pairs(([0.0], [1.0])).given[0], Interval(coordinate=0, low=0.5)
     seen = CountsTable(np.array([[7], [5], [3], [2]]))
-    course = Course(pair=pair, index=0, numbers={event: 0}, seen=seen)
+    course = PairWealth(pair=pair, index=0, numbers={event: 0}, seen=seen)
     estimate = Estimate(p=0.5, q=0.2, both=0.1)
     along = course.counts(Candidate(pair=pair, event=event, estimate=estimate))
     against = course.counts(Candidate(pair=pair.swapped(), event=event, estimate=estimate))
@@ -291,3 +291,23 @@ def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
     assert (against.n10, against.n11, against.n01, against.n00) == (3, 5, 7, 2)
     other = course.counts(Candidate(pair=pair, event=Interval(coordinate=0), estimate=estimate))
     assert other.runs == 0
+
+
+def test_what_an_attack_proposes_is_bet_on_from_the_first_runs_on():
+    """Half of the answers on D are multiples of 7 of 9,990 numbers: no learner tries that modulus."""
+    sevens = FeatureEvent(
+        feature=Feature(name="residue", columns=(0,), number=7.0), within=Interval(coordinate=0, high=1.0)
+    )
+
+    def answer(rng, data):
+        number = int(rng.integers(0, 9_990))
+        return number - number % 7 if data[0] and rng.random() < 0.5 else number
+
+    def attack(parameters, data, claim, planned):
+        return [Candidate(pair=ONE.given[0].swapped(), event=sevens)]
+
+    settings = {"claim": 0.5, "neighbours": ONE, "runs": 600, **HERE}
+    verdict = dpw.check(answer, attack=attack, **settings)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.witness.event == sevens
+    assert isinstance(dpw.check(answer, **settings), dpw.NotRefuted)

@@ -18,8 +18,7 @@ from dpwitness.candidate import Candidate, CellsEstimate, Estimate, Tally
 from dpwitness.claims.renyi import Hyperplane
 from dpwitness.errors import InvalidWitness, MechanismTimeout
 from dpwitness.events import Cells, Interval, Nested, ScoreThreshold, around, event_from_json
-from dpwitness.evidence import detectable_parameter, log_e_value, lower_bound
-from dpwitness.evidence.bet import divergence_seen
+from dpwitness.evidence import CellsBet, bet_on, detectable_parameter, log_e_value, lower_bound
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
@@ -141,11 +140,11 @@ def test_the_evidence_falls_in_the_parameter_and_the_bound_is_where_it_ends():
     bet = bet_of(1.0, joint, 0.25)
     logs = [log_e_value(counts, ZCDP(x), bet) for x in np.linspace(0, 3, 60)]
     assert all(before >= after for before, after in pairwise(logs))
-    found = lower_bound(counts, ZCDP(0.1), alpha=1e-3, estimate=bet)
+    found = lower_bound(bet_on(counts, ZCDP(0.1), bet), ZCDP(0.1), alpha=1e-3)
     assert log_e_value(counts, ZCDP(found), bet) >= math.log(1e3)
     assert log_e_value(counts, ZCDP(found + 1e-6), bet) < math.log(1e3)
     assert 0.9 * divergence(1.0, P, Q) < found < divergence(1.0, P, Q)
-    assert divergence_seen(counts, bet.cells) == pytest.approx(divergence(1.0, P, Q), rel=0.03)
+    assert CellsBet(counts, ZCDP(0.1), bet.cells).divergence_seen == pytest.approx(divergence(1.0, P, Q), rel=0.03)
 
 
 @pytest.mark.parametrize(("order", "claim"), [(1.0, ZCDP), (2.0, lambda e: RenyiDP(2.0, e))])
@@ -160,7 +159,7 @@ def test_a_true_parameter_is_refuted_no_more_often_than_said(order, claim):
         for n in np.geomspace(8, 400, 20).astype(int):
             table += rng.multinomial(n, joint.ravel()).reshape(3, 3)
             if log_e_value(counts_of(table), kept, bet) >= math.log(1 / alpha):
-                assert lower_bound(counts_of(table), kept, alpha=alpha, estimate=bet) >= true
+                assert lower_bound(bet_on(counts_of(table), kept, bet), kept, alpha=alpha) >= true
                 alarms += 1
                 break
     assert 0 < alarms <= stats.binom.isf(1e-9, 300, alpha)
@@ -173,7 +172,7 @@ def test_what_would_have_been_detected_is_refuted_as_often_as_said():
     claim = RenyiDP(2.0, 0.9 * divergence(2.0, P, Q))
     bet = bet_of(2.0, joint, claim.epsilon)
     tables = [rng.multinomial(n, joint.ravel()).reshape(3, 3) for _ in range(300)]
-    limits = [detectable_parameter(counts_of(table), claim, alpha=alpha, estimate=bet) for table in tables[:5]]
+    limits = [detectable_parameter(bet_on(counts_of(table), claim, bet), claim, alpha=alpha) for table in tables[:5]]
     assert max(limits) < 1.2 * claim.epsilon
     stated = RenyiDP(2.0, claim.epsilon - (max(limits) - divergence(2.0, P, Q)))  # so that the truth is detectable
     caught = sum(log_e_value(counts_of(t), stated, bet) >= math.log(1 / alpha) for t in tables)
@@ -185,7 +184,7 @@ def test_a_bet_that_nothing_can_win_does_not_say_what_it_would_have_caught():
     bet = CellsEstimate(joint=(0.3, 0.2, 0.2, 0.3), order=1.0, log_ratios=(-0.2, 0.2), against=2.0)
     counts = Counts(n11=30_000, n10=20_000, n01=20_000, n00=30_000, cells=(30_000, 20_000, 20_000, 30_000))
     estimate = Estimate(p=0.5, q=0.5, cells=bet)
-    assert detectable_parameter(counts, ZCDP(2.0), alpha=1e-6, estimate=estimate) == math.inf
+    assert detectable_parameter(bet_on(counts, ZCDP(2.0), estimate), ZCDP(2.0), alpha=1e-6) == math.inf
 
 
 def test_where_cells_could_never_win_an_event_is_confirmed():

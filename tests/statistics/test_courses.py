@@ -7,23 +7,23 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.api.check import _different, in_epochs
-from dpwitness.evidence.bet import Epoch
 from dpwitness.evidence.counts import NO_COUNTS
+from dpwitness.evidence.portfolio import Epoch
 from dpwitness.health.dependence import calls_p_value, fisher_p_value
 from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Effort
 from dpwitness.runs.processes import THREADS, _threads_of_each
 from dpwitness.search import epochs as courses_module
-from dpwitness.search.epochs import NOTHING, Course, Portfolio, next_course
+from dpwitness.search.epochs import NOTHING, PairWealth, Portfolio, next_pair
 
 
 def course(
     index: int, runs: int, *, wealth: float = 0.0, promise: float = 0.0, seconds: float = 0.002, epochs: int = 2
-) -> Course:
+) -> PairWealth:
     rows = np.zeros((runs, 1))
     coming = Portfolio(events=(), swapped=NOTHING.swapped, stakes=NOTHING.stakes, promise=promise)
-    return Course(
+    return PairWealth(
         pair=Pair(np.array([0]), np.array([1])),
         index=index,
         epochs=([Epoch(stakes=NOTHING.stakes, counts=NO_COUNTS)] * epochs, []),
@@ -36,32 +36,32 @@ def course(
 
 
 def test_a_pair_that_has_no_runs_yet_comes_first():
-    assert next_course([course(0, 4), course(1, 0), course(2, 1)]).index == 1
+    assert next_pair([course(0, 4), course(1, 0), course(2, 1)]).index == 1
 
 
 def test_runs_that_take_long_are_charged_by_their_seconds():
     slow, quick = course(0, 10, seconds=0.5), course(1, 40)
-    assert next_course([slow, quick]) is quick  # its 40 runs took 0.08 s, those of the other one 5 s
+    assert next_pair([slow, quick]) is quick  # its 40 runs took 0.08 s, those of the other one 5 s
 
 
 def test_one_long_epoch_charges_nothing():
     compiling, other = course(0, 10, seconds=0.5, epochs=1), course(1, 40)
-    assert next_course([compiling, other]) is compiling
+    assert next_pair([compiling, other]) is compiling
 
 
 def test_short_runs_are_charged_as_runs_however_long_they_took():
     slow, quick = course(0, 10, seconds=0.09), course(1, 40)
-    assert next_course([slow, quick]) is slow  # a busy machine must not change what a seed gives
+    assert next_pair([slow, quick]) is slow  # a busy machine must not change what a seed gives
 
 
 def test_slow_growth_is_stayed_with_where_no_pair_grows_faster():
     growing, idle = course(0, 200, wealth=1.8, promise=3.0), course(1, 100)
-    assert next_course([growing, idle]) is growing
+    assert next_pair([growing, idle]) is growing
 
 
 def test_a_luckier_start_does_not_keep_the_runs():
     lucky, idle = course(0, 60, wealth=0.2, promise=2.0), course(1, 20)
-    assert next_course([lucky, idle]) is idle
+    assert next_pair([lucky, idle]) is idle
 
 
 def test_each_pair_is_tried_once_in_whichever_direction():

@@ -10,6 +10,7 @@ from dpwitness.claims import ApproxDP, GaussianDP, HalfPlane, RenyiDP
 from dpwitness.events import Interval
 from dpwitness.evidence import (
     Estimate,
+    EventBet,
     best_bet,
     detectable_parameter,
     growth_rate,
@@ -20,8 +21,7 @@ from dpwitness.evidence import (
     rare_event,
     runs_needed,
 )
-from dpwitness.evidence.bet import GRID
-from dpwitness.evidence.bounds import PARAMETERS
+from dpwitness.evidence.bet import GRID, PARAMETERS
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
@@ -84,7 +84,7 @@ def test_expected_e_value_of_one_run_is_at_most_one_at_the_boundary(coupling, de
 
 @given(any_counts, epsilons, hints)
 def test_a_larger_delta_never_strengthens_the_bound(counts, epsilon, hint):
-    bounds = [lower_bound(counts, ApproxDP(0.0, d), alpha=0.01) for d in (0.0, 1e-3, 0.05)]
+    bounds = [lower_bound(EventBet(counts), ApproxDP(0.0, d), alpha=0.01) for d in (0.0, 1e-3, 0.05)]
     assert bounds == sorted(bounds, reverse=True)
 
 
@@ -99,7 +99,7 @@ def test_merging_counts_commutes_and_swapping_exchanges_the_sides(a, b):
 @given(any_counts, hints, deltas)
 def test_lower_bound_is_where_the_e_value_stops_to_refute(counts, hint, delta):
     alpha = 1e-3
-    lower = lower_bound(counts, ApproxDP(0.0, delta), alpha=alpha, estimate=hint)
+    lower = lower_bound(EventBet(counts, hint), ApproxDP(0.0, delta), alpha=alpha)
     if lower > 0:
         claim = ApproxDP(epsilon=min(lower, 700), delta=delta)
         assert log_e_value(counts, claim, hint) >= math.log(1 / alpha) - 1e-6
@@ -111,7 +111,7 @@ def test_lower_bound_is_where_the_e_value_stops_to_refute(counts, hint, delta):
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, math.nan])
 def test_a_lower_bound_asks_for_a_level_between_0_and_1(alpha):
     with pytest.raises(ValueError, match=f"alpha={alpha} must lie between 0 and 1"):
-        lower_bound(Counts(n10=10), ApproxDP(0.0), alpha=alpha)
+        lower_bound(EventBet(Counts(n10=10)), ApproxDP(0.0), alpha=alpha)
 
 
 def test_lower_bounds_are_a_thousandth_apart_and_small_ones_a_ten_thousandth():
@@ -120,7 +120,7 @@ def test_lower_bounds_are_a_thousandth_apart_and_small_ones_a_ten_thousandth():
     steps = np.diff(PARAMETERS)
     assert np.all(steps > 0)
     assert np.all(steps <= np.maximum(1e-4, 1e-3 * PARAMETERS[:-1]) * (1 + 1e-9))
-    small = lower_bound(Counts(n10=60_000, n11=10**6, n00=10**7), ApproxDP(0.0), alpha=1e-3)
+    small = lower_bound(EventBet(Counts(n10=60_000, n11=10**6, n00=10**7)), ApproxDP(0.0), alpha=1e-3)
     assert 0.05 < small < math.log(1.06)
 
 
@@ -128,7 +128,7 @@ def test_a_lower_bound_leaves_delta_out_of_account():
     """p = 0.10 and q = 0.01 show log 10 at δ = 0, and at δ = 0.05 no more than log 5."""
     counts = Counts(n10=100_000, n01=10_000, n00=890_000)
     hint = Estimate(p=0.1, q=0.01, both=0.0)
-    bounds = [lower_bound(counts, ApproxDP(0.0, delta), alpha=1e-3, estimate=hint) for delta in (0.0, 0.05, 0.1)]
+    bounds = [lower_bound(EventBet(counts, hint), ApproxDP(0.0, delta), alpha=1e-3) for delta in (0.0, 0.05, 0.1)]
     assert math.log(10) - 0.1 < bounds[0] < math.log(10)
     assert math.log(5) - 0.1 < bounds[1] < math.log(5)
     assert bounds[2] == 0
@@ -139,7 +139,7 @@ def test_a_lower_bound_leaves_delta_out_of_account():
 def test_the_bound_of_a_refuted_claim_is_at_least_the_claim(counts, hint, delta, epsilon):
     """And that of one that is not refuted is below it: the claim and its bound say the same, whatever was counted."""
     alpha, claim = 1e-3, ApproxDP(epsilon=epsilon, delta=delta)
-    lower = lower_bound(counts, ApproxDP(epsilon, delta), alpha=alpha, estimate=hint)
+    lower = lower_bound(EventBet(counts, hint), ApproxDP(epsilon, delta), alpha=alpha)
     if log_e_value(counts, claim, hint) >= math.log(1 / alpha):
         assert lower >= epsilon
     else:
@@ -159,8 +159,8 @@ def test_the_bound_of_a_claim_that_is_only_just_refuted_is_the_claim(hint, delta
         else:
             standing = middle
     assert 0.1 < refuted < 1
-    assert lower_bound(counts, ApproxDP(refuted, delta), alpha=alpha, estimate=hint) == refuted
-    below = lower_bound(counts, ApproxDP(standing, delta), alpha=alpha, estimate=hint)
+    assert lower_bound(EventBet(counts, hint), ApproxDP(refuted, delta), alpha=alpha) == refuted
+    below = lower_bound(EventBet(counts, hint), ApproxDP(standing, delta), alpha=alpha)
     assert PARAMETERS[np.searchsorted(PARAMETERS, standing) - 1] == below < standing
 
 
@@ -177,7 +177,7 @@ def test_below_a_claim_its_own_bets_are_used(counts, epsilon, delta):
         wealth = [log_wealth(xs, bet) for bet in bets]
         return np.logaddexp.reduce(wealth + weights) - math.log(1 / alpha)
 
-    lower = lower_bound(counts, ApproxDP(epsilon, delta), alpha=alpha, estimate=hint)
+    lower = lower_bound(EventBet(counts, hint), ApproxDP(epsilon, delta), alpha=alpha)
     if 0 < lower < epsilon:
         assert refuted(lower) >= -1e-9
     following = PARAMETERS[np.searchsorted(PARAMETERS, lower, side="right")]
@@ -201,7 +201,7 @@ def test_bounds_with_a_claim_among_them_keep_their_level(claim):
     for _ in range(seeds):
         paths = np.cumsum(rng.multinomial(100_000, cells, size=3), axis=0)
         looks = [Counts(n10=int(a), n11=int(b), n01=int(c), n00=int(d)) for a, b, c, d in paths]
-        above += any(lower_bound(c, ApproxDP(claim), alpha=alpha, estimate=hint) > true for c in looks)
+        above += any(lower_bound(EventBet(c, hint), ApproxDP(claim), alpha=alpha) > true for c in looks)
     assert above <= stats.binom.isf(1e-9, seeds, alpha)
     assert above > 0 or claim > true  # a bound that never comes near the truth would prove nothing
 
@@ -346,7 +346,7 @@ def test_detectable_epsilon_is_refuted_in_95_percent_of_samples():
     hint = Estimate(p=p, q=p * math.exp(-0.5))
     observed = Counts(n10=3757, n11=243, n01=2183, n00=33_817)
     assert observed.runs == n
-    detectable = detectable_parameter(observed, claim, alpha=alpha, estimate=hint)
+    detectable = detectable_parameter(EventBet(observed, hint), claim, alpha=alpha)
     q = p * math.exp(-detectable)
     refuted = sum(log_e_value(sample(rng, p, q, n), claim, hint) >= math.log(1 / alpha) for _ in range(1_000))
     assert stats.binom.ppf(1e-6, 1_000, 0.93) <= refuted <= 1_000
@@ -383,7 +383,7 @@ def test_a_violator_at_the_detectable_epsilon_is_refuted_however_its_sides_are_c
     rng = np.random.default_rng(25)
     alpha, shards, violators = 1e-6, 8, 200
     counts, hint = passed(p, claim, runs)
-    detectable = detectable_parameter(counts, claim, alpha=alpha, estimate=hint)
+    detectable = detectable_parameter(EventBet(counts, hint), claim, alpha=alpha)
     q = (p - claim.delta) * math.exp(-detectable)
     both = COUPLINGS[coupling](p, q)
     cells = np.maximum([p - both, both, q - both, 1 - p - q + both], 0.0)
@@ -408,7 +408,7 @@ def test_detectable_epsilon_holds_for_every_coupling_and_larger_violation(p, eps
     counts = Counts(n10=round(p * runs), n00=runs - round(p * runs))
     p = counts.hits / runs
     hint = Estimate(p=min(p * known, 1.0), q=p * math.exp(-epsilon))
-    detectable = detectable_parameter(counts, claim, alpha=alpha, estimate=hint)
+    detectable = detectable_parameter(EventBet(counts, hint), claim, alpha=alpha)
     bets = np.append(GRID / (claim.ratio + delta), best_bet(hint.p, hint.q, HalfPlane(math.exp(epsilon), delta)))
     weights = np.append(np.full(len(GRID), 0.5 / len(GRID)), 0.5)
 
@@ -434,7 +434,10 @@ def test_detectable_epsilon_holds_for_every_coupling_and_larger_violation(p, eps
 def test_detectable_epsilon_grows_with_delta():
     """Of p = 0.1 a leak of δ = 0.05 explains half: the other half must show the ratio."""
     counts = Counts(n10=100_000, n00=900_000)
-    values = [detectable_parameter(counts, ApproxDP(epsilon=1.0, delta=d), alpha=1e-6) for d in (0.0, 0.01, 0.05, 0.1)]
+    values = [
+        detectable_parameter(EventBet(counts), ApproxDP(epsilon=1.0, delta=d), alpha=1e-6)
+        for d in (0.0, 0.01, 0.05, 0.1)
+    ]
     assert values == sorted(values)
     assert values[0] < values[1] < values[2]
     assert values[3] == math.inf
@@ -459,7 +462,7 @@ def test_one_more_draw_on_one_side_hides_no_violator():
     right = made(1.0, False)
     *_, (counts,) = confirm(right, pair, [event], seed=1, runs=runs)
     assert counts.n01 == 0  # shared draws: the event of D′ lies within that of D
-    stated = detectable_parameter(counts, claim, alpha=alpha, estimate=hint)
+    stated = detectable_parameter(EventBet(counts, hint), claim, alpha=alpha)
     worse = made(1.02 * stated, True)
     refuted = sum(
         any(
@@ -480,8 +483,8 @@ def test_a_rare_event_has_few_hits_or_a_small_share(hits, runs, rare):
 
 
 def test_detectable_epsilon_is_infinite_where_the_event_was_never_seen():
-    assert detectable_parameter(Counts(n00=1000), ApproxDP(epsilon=1.0), alpha=1e-6) == math.inf
-    assert detectable_parameter(Counts(), ApproxDP(epsilon=1.0), alpha=1e-6) == math.inf
+    assert detectable_parameter(EventBet(Counts(n00=1000)), ApproxDP(epsilon=1.0), alpha=1e-6) == math.inf
+    assert detectable_parameter(EventBet(Counts()), ApproxDP(epsilon=1.0), alpha=1e-6) == math.inf
 
 
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 2**31), st.floats(0.0, 2.0))
@@ -554,3 +557,16 @@ def test_where_a_slope_is_huge_nothing_grows_and_nobody_is_warned(epsilon):
     steep = ApproxDP(epsilon=epsilon).half_plane()
     assert growth_rate(0.9, 0.5, steep) == 0.0
     assert best_bet(0.9, 0.0, steep) == pytest.approx(0.999 / steep.slope)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.01])
+@pytest.mark.parametrize("seed", range(4))
+def test_below_a_claim_that_stands_the_bound_is_the_last_point_of_the_grid_that_is_refuted(delta, seed):
+    rng, claim, alpha = np.random.default_rng(seed), ApproxDP(1.0, delta), 0.05
+    n10, n11, n01, n00 = rng.multinomial(3_000, [0.5, 0.05, 0.15, 0.3]).tolist()
+    bet = EventBet(Counts(n10=n10, n11=n11, n01=n01, n00=n00), Estimate(p=0.55, q=0.2, both=0.05))
+    points = bet.parameters(claim, above=False)
+    evidence = bet.log_e_values(claim, points, claim)
+    assert np.all(np.diff(evidence) <= 1e-9)
+    assert bet.log_e_value(claim) < -math.log(alpha) < evidence[0]
+    assert lower_bound(bet, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]

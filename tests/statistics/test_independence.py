@@ -11,10 +11,10 @@ from scipy import stats
 from dpwitness.health.dependence import (
     calls_p_value,
     fisher_p_value,
+    hits_by_parity,
     lags_p_value,
     log_dispersion,
     pairs_p_value,
-    parity_p_value,
     repeats_p_value,
 )
 
@@ -107,7 +107,7 @@ def test_the_level_of_lags_and_of_odd_and_even_runs():
     for seed in range(200):
         rng, places = in_time(150, seed)
         hits = rng.random(150) < 0.4
-        low += [lags_p_value(hits, places)[0] <= 0.05, parity_p_value(hits, places) <= 0.05]
+        low += [lags_p_value(hits, places)[0] <= 0.05, fisher_p_value(*hits_by_parity(hits, places)) <= 0.05]
     assert low.max() <= stats.binom.isf(1e-9, 200, 0.05)
 
 
@@ -123,7 +123,7 @@ def test_hits_that_stay_are_found_and_odd_runs_against_even_ones():
     rng, places = in_time(600, 1)
     changes = np.cumsum(rng.random(2 * len(places)) < 0.05) % 2
     assert lags_p_value(changes[places] == 1, places)[0] < 1e-9
-    assert parity_p_value(rng.random(600) < np.where(places % 2, 0.6, 0.2), places) < 1e-9
+    assert fisher_p_value(*hits_by_parity(rng.random(600) < np.where(places % 2, 0.6, 0.2), places)) < 1e-9
 
 
 def test_a_pool_is_found_once_it_comes_again():

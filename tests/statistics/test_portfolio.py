@@ -14,9 +14,9 @@ from scipy.stats import norm
 
 from dpwitness.claims import ApproxDP
 from dpwitness.events import Box, Interval, OutcomeSet, Outside, cells_of
-from dpwitness.evidence import Estimate, best_bet, growth_rate
-from dpwitness.evidence.bet import PARAMETERS, Epoch, Flags, Stakes, Wealth, log_e_values_of, lower_bound_of
+from dpwitness.evidence import Estimate, EventBet, best_bet, growth_rate, lower_bound
 from dpwitness.evidence.counts import Counts, CountsTable
+from dpwitness.evidence.portfolio import PARAMETERS, Epoch, Flags, Stakes, Wealth, log_e_values_of
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
     CELLS,
@@ -24,18 +24,17 @@ from dpwitness.search.epochs import (
     MOST,
     NOTHING,
     STEPS,
-    Course,
+    PairWealth,
     Portfolio,
     Ranges,
     cuts_of,
+    family_of,
     flags_of,
     graded,
     moved_entries,
-    next_course,
+    next_pair,
     portfolio,
-    proposed,
 )
-from dpwitness.search.learners import Proposal
 
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
 ROUNDING = 1e-9
@@ -231,7 +230,7 @@ def after(course, claim, *outcomes):
 
 def begun(claim, x, y):
     """A course that has seen outcomes, and has all of its wealth."""
-    course = Course(pair=PAIR, index=0)
+    course = PairWealth(pair=PAIR, index=0)
     return after(course, claim, *zip(x, y, strict=True))
 
 
@@ -260,7 +259,7 @@ def test_what_a_course_bets_is_an_e_value_at_the_boundary(cells, epochs, runs):
     first = begun(claim, [0, 0, 1], [1, 1, 1])
     assert expectation(first, claim, cells, epochs, runs) <= 1 + ROUNDING
     assert after(first, claim, (0, 1)).wealth > 0.05  # it bets
-    assert expectation(Course(pair=PAIR, index=0), claim, cells, 2 + (epochs > 2)) <= 1 + ROUNDING
+    assert expectation(PairWealth(pair=PAIR, index=0), claim, cells, 2 + (epochs > 2)) <= 1 + ROUNDING
 
 
 def test_a_course_that_has_asked_learners_bets_an_e_value_too():
@@ -282,7 +281,7 @@ def poorest(courses):
     return min(courses, key=lambda course: (course.wealth, course.runs))
 
 
-@pytest.mark.parametrize("rule", [next_course, poorest])
+@pytest.mark.parametrize("rule", [next_pair, poorest])
 def test_the_mean_of_courses_is_an_e_value_whoever_gets_the_next_epoch(rule):
     claim = ApproxDP(1.0)
     courses = [begun(claim, [0, 0], [1, 1]), begun(claim, [1, 0], [0, 0])]
@@ -421,7 +420,7 @@ def test_events_of_learners_and_of_any_kind_are_counted_together():
     assert cells_of(kinds, x, y).T.tolist() == [slowly(event, x, y) for event in kinds]
     assert cells_of([], x, y).shape == (4, 0)
     assert cells_of(kinds, x[:0], y[:0]).sum() == 0
-    family = proposed([Proposal(event=event) for event in (*kinds, kinds[0])], x, y)
+    family = family_of([*kinds, kinds[0]], x, y)
     assert family.cells.T.tolist() == [slowly(event, x, y) for event in kinds]
 
 
@@ -441,7 +440,7 @@ def wealth_of(counts, claim_estimate, shares=1.0, **more):
     stakes = Stakes(p=np.array([p]), q=np.array([q]), both=np.array([both]), log_shares=np.log([shares]))
     n10, n11, n01, n00 = counts
     epoch = Epoch(stakes=stakes, counts=CountsTable(np.array([[n10], [n11], [n01], [n00]])))
-    return Wealth(courses=((epoch,),), **more)
+    return Wealth(accounts=((epoch,),), **more)
 
 
 @pytest.mark.parametrize("claimed", [0.8, 1.0, 1.2])
@@ -461,9 +460,9 @@ def test_a_lower_bound_is_above_the_truth_with_probability_alpha_at_most(claimed
         wealth = wealth_of(nothing if last else counts, (0.85, 0.1, 0.08))
         if last:
             made = Counts(n10=counts[0], n11=counts[1], n01=counts[2], n00=counts[3])
-            wealth = wealth_of(nothing, (0.9, 0.1, 0.09), last=made, estimate=Estimate(p=0.85, q=0.1, both=0.08))
+            wealth = wealth_of(nothing, (0.9, 0.1, 0.09), last=EventBet(made, Estimate(p=0.85, q=0.1, both=0.08)))
         claim = ApproxDP(claimed)
-        bound = lower_bound_of(wealth, claim, alpha=alpha)
+        bound = lower_bound(wealth, claim, alpha=alpha)
         above += probability * (bound > 1.0 + ROUNDING)
         refuted = wealth.log_e_value(claim) >= math.log(1 / alpha)
         assert (bound >= claimed) if refuted else (bound <= claimed)
@@ -473,7 +472,7 @@ def test_a_lower_bound_is_above_the_truth_with_probability_alpha_at_most(claimed
 def test_a_lower_bound_falls_with_alpha_and_rises_with_the_counts():
     claim = ApproxDP(0.5)
     bounds = [
-        [lower_bound_of(wealth_of((n, 0, 1, n), (0.5, 0.02, 0.0)), claim, alpha=alpha) for n in (20, 30)]
+        [lower_bound(wealth_of((n, 0, 1, n), (0.5, 0.02, 0.0)), claim, alpha=alpha) for n in (20, 30)]
         for alpha in (0.01, 0.05)
     ]
     assert 0.5 < bounds[0][0] < bounds[0][1] < bounds[1][1]
@@ -487,7 +486,7 @@ def test_shares_that_nothing_was_bet_on_stay_in_the_mean():
     assert log_e > 2
     spread = wealth_of((20, 0, 0, 4), (0.9, 0.05, 0.0), unused=3)
     assert spread.log_e_value(claim) == pytest.approx(math.log((math.exp(log_e) + 3) / 4))
-    assert lower_bound_of(spread, claim, alpha=0.05) < lower_bound_of(one, claim, alpha=0.05)
+    assert lower_bound(spread, claim, alpha=0.05) < lower_bound(one, claim, alpha=0.05)
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.01])
@@ -501,12 +500,12 @@ def test_where_bets_are_fixed_evidence_falls_with_the_parameter_and_the_bound_is
     p, q = rng.uniform(0.5, 0.6, k), rng.uniform(0.1, 0.2, k)
     stakes = Stakes(p=p, q=q, both=np.full(k, 0.05), log_shares=np.full(k, -math.log(k)))
     epoch = Epoch(stakes=stakes, counts=CountsTable(cells))
-    wealth = Wealth(courses=((epoch, epoch), ()), unused=1)
+    wealth = Wealth(accounts=((epoch, epoch), ()), unused=1)
     points = PARAMETERS[PARAMETERS < 1.0]
     evidence = np.array([wealth.log_e_value(claim.at(float(x)), claim) for x in points])
     assert np.all(np.diff(evidence) <= 1e-9)
     assert wealth.log_e_value(claim) < -math.log(alpha) < evidence[0]
-    assert lower_bound_of(wealth, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]
+    assert lower_bound(wealth, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]
 
 
 def test_entries_that_the_inputs_move_have_half_of_the_prior_more():

@@ -11,7 +11,7 @@ import dpwitness as dpw
 from dpwitness.api.curve import CURVE_RUNS, most_runs, runs_to_exclude
 from dpwitness.claims import ApproxDP
 from dpwitness.events import Interval
-from dpwitness.evidence import Estimate, detectable_parameter
+from dpwitness.evidence import Estimate, EventBet, detectable_parameter
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -20,7 +20,7 @@ from dpwitness.search.learners import RatedEvent, learn_events
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
 from dpwitness.search.pairs import MOST_COUNTED_AGAIN, Entry
 from dpwitness.search.samples import Table
-from running import playoff, search
+from running import best_entry, search
 
 BUDGET = 60_000
 
@@ -92,7 +92,7 @@ def test_a_playoff_is_not_won_by_luck():
     nothing = Estimate(p=0.0, q=0.0)
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
     for seed in range(5):
-        winner, _ = playoff(mechanism, entries, objective, seed=seed, budget=4_000_000)
+        winner, _ = best_entry(mechanism, entries, objective, seed=seed, budget=4_000_000)
         assert winner.found.event == events[0]
 
 
@@ -132,7 +132,7 @@ def test_where_nothing_grows_the_value_is_what_is_shown_less_what_is_detectable(
             continue
         hits = round(p * planned)
         hint = Estimate(p=p, q=(p - delta) * math.exp(-epsilon))
-        excess = detectable_parameter(Counts(n10=hits, n00=planned - hits), claim, alpha=1e-6, estimate=hint) - epsilon
+        excess = detectable_parameter(EventBet(Counts(n10=hits, n00=planned - hits), hint), claim, alpha=1e-6) - epsilon
         value = objective(np.array([hint.p]), np.array([hint.q]), 10**15, 0.0)[0]
         assert value == pytest.approx(-excess, rel=0.25)
 
@@ -172,7 +172,7 @@ def test_a_lucky_winner_is_counted_again(monkeypatch):
     def lucky(recounts):
         monkeypatch.setattr("dpwitness.search.pairs.MOST_COUNTED_AGAIN", recounts)
         searches = (
-            playoff(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=s, budget=100_000)[0] for s in range(40)
+            best_entry(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=s, budget=100_000)[0] for s in range(40)
         )
         return sum(winner.found.value > 0 for winner in searches)
 
@@ -190,7 +190,7 @@ def test_who_is_counted_again_wins_by_those_runs_alone(monkeypatch):
     monkeypatch.setattr("dpwitness.search.pairs.MOST_COUNTED_AGAIN", len(events))  # all that promise by luck
     again = 0
     for seed in range(40):
-        winner, _ = playoff(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=seed, budget=100_000)
+        winner, _ = best_entry(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=seed, budget=100_000)
         if winner.found.lower_value <= 0 < winner.found.value:
             again += 1
             for share in (winner.found.estimate.p, winner.found.estimate.q):

@@ -10,7 +10,7 @@ from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import confirm_events, result_fields, uninterrupted, work_on
 from dpwitness.claims.renyi import bounds_divergences
-from dpwitness.evidence import lower_bound
+from dpwitness.evidence import bet_on, lower_bound
 from dpwitness.health import before_search, findings
 from dpwitness.options import AnyMechanism, BoundOptions
 from dpwitness.problem import Effort, Problem, Statement
@@ -57,7 +57,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
         spent += more
     done = confirm_events(runner, candidate.pair, (candidate.event,), runs)
     (counts,) = done.totals
-    lower = lower_bound(counts, problem.claim, alpha=alpha, estimate=candidate.estimate)
+    lower = lower_bound(bet_on(counts, problem.claim, candidate.estimate), problem.claim, alpha=alpha)
     done = done.examine(against=lower > 0)
     return uninterrupted(
         lambda: Bound(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 import numpy as np
@@ -32,8 +32,16 @@ from dpwitness.errors import (
     MechanismTimeout,
 )
 from dpwitness.events import Interval
-from dpwitness.evidence import detectable_parameter, growth_rate, log_e_value, lower_bound, runs_needed
-from dpwitness.evidence.bet import Wealth, lower_bound_of
+from dpwitness.evidence import (
+    Bet,
+    bet_on,
+    detectable_parameter,
+    growth_rate,
+    log_e_value,
+    lower_bound,
+    runs_needed,
+)
+from dpwitness.evidence.portfolio import Wealth
 from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Series, Shards, series_of
 from dpwitness.machine import Deadline
@@ -44,9 +52,9 @@ from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better, better_by_rows
-from dpwitness.search.epochs import Course, next_course, runs_of_next_epoch
+from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.pairs import find, refined, refuse_constant, search_budget, usual_runs
+from dpwitness.search.pairs import find, proposed, refined, refuse_constant, search_budget, usual_runs
 
 #: Runs that nobody makes.
 MOST: Final = 10**18
@@ -232,16 +240,14 @@ def confirm_candidate(
 
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """
-    claim, alpha, estimate = problem.claim, effort.alpha, candidate.estimate
-    look = _until_refuted(claim, estimate, alpha)
+    claim, estimate = problem.claim, candidate.estimate
+    look = _until_refuted(claim, estimate, effort.alpha)
     done = confirm_events(runner, candidate.pair, (candidate.event,), effort.runs, look=look)
     (counts,) = done.totals
     evidence = Evidence(
         candidate=candidate,
         confirmation=done,
-        log_e_value=log_e_value(counts, claim, estimate),
-        lower_bound=partial(lower_bound, counts, claim, alpha=alpha, estimate=estimate),
-        detectable=partial(detectable_parameter, counts, claim, alpha=alpha, estimate=estimate),
+        bet=bet_on(counts, claim, estimate),
         search_runs=spent,
     )
     return _verdict_of(problem, effort, evidence, notes)
@@ -290,14 +296,16 @@ def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[st
     most = PAIRS
     if cost.slow:
         most = PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW else PAIRS_IF_SLOW
-    pairs = list(islice(_different(problem.candidates()), most))
+    attacked = proposed(problem, effort.runs)
+    pairs = list(islice(_different(chain((found.pair for found in attacked), problem.candidates())), most))
     if not pairs:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
-    courses = [Course(pair=pair, index=k) for k, pair in enumerate(pairs)]
+    events = [tuple(found.event for found in attacked if found.pair.key == pair.key) for pair in pairs]
+    courses = [PairWealth(pair=pair, index=k, proposals=events[k]) for k, pair in enumerate(pairs)]
     return _Epochs(problem, runner, effort, notes, courses, len(pairs) + (VARIATIONS if len(pairs) > 1 else 0))
 
 
-def _different(pairs: Iterable[Pair], courses: Sequence[Course] = ()) -> Iterator[Pair]:
+def _different(pairs: Iterable[Pair], courses: Sequence[PairWealth] = ()) -> Iterator[Pair]:
     """The pairs, each once and none that a course has: events are tried in both directions anyway."""
     seen = {course.pair.key for course in courses}
     for pair in pairs:
@@ -314,7 +322,7 @@ class _Epochs:
     runner: Runner
     effort: Effort
     notes: tuple[str, ...]
-    courses: list[Course]
+    courses: list[PairWealth]
     places: int  # pairs that have a share of the wealth, used or not
     runs: int = 0
     ended: str = "runs"
@@ -324,11 +332,11 @@ class _Epochs:
     @property
     def wealth(self) -> Wealth:
         """What became of the wealth so far."""
-        courses = tuple(tuple(epochs) for course in self.courses for epochs in course.epochs)
-        return Wealth(courses=courses, unused=2 * (self.places - len(self.courses)))
+        accounts = tuple(tuple(epochs) for course in self.courses for epochs in course.epochs)
+        return Wealth(accounts=accounts, unused=2 * (self.places - len(self.courses)))
 
     @property
-    def best(self) -> Course:
+    def best(self) -> PairWealth:
         """The course whose pair speaks most against the claim."""
         return max(self.courses, key=lambda course: (max(course.wealth, course.promise), course.runs))
 
@@ -341,7 +349,7 @@ class _Epochs:
             return candidate
         return next(filter(None, (course.ordinary() for course in self.courses)), candidate)
 
-    def _course_of(self, candidate: Candidate) -> Course:
+    def _course_of(self, candidate: Candidate) -> PairWealth:
         return next(course for course in self.courses if course.pair.key == candidate.pair.key)
 
     @property
@@ -354,7 +362,7 @@ class _Epochs:
         claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.alpha), False
         runner, slow = self.runner.searching(), self.problem.mechanism.cost.slow
         while self.runs < most:
-            course = next_course(self.courses)
+            course = next_pair(self.courses)
             n = min(runs_of_next_epoch(course, 2 if slow else 1), most - self.runs)
             try:
                 made = course.advance(runner, claim, n, self.problem.mechanism.label)
@@ -375,9 +383,9 @@ class _Epochs:
                 room = min(self.places - len(self.courses), VARIATIONS)
                 pairs = islice(_different(self.problem.variations(self.best.pair), self.courses), room)
                 first = self.places - VARIATIONS  # no index comes twice, of courses that were left out neither
-                self.courses += [Course(pair=pair, index=first + k) for k, pair in enumerate(pairs)]
+                self.courses += [PairWealth(pair=pair, index=first + k) for k, pair in enumerate(pairs)]
 
-    def _leave_out(self, course: Course, error: MechanismRaised) -> None:
+    def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
         """Go on without a pair that cannot be run, of which nothing was bet: its place keeps its wealth.
 
         Raises the error where something was, and where no pair is left.
@@ -398,7 +406,7 @@ class _Epochs:
             self.ended = "time"
             return self.end(candidate)
         done.shards.series = self.series
-        wealth = replace(wealth, last=done.totals[0], estimate=fixed.estimate)
+        wealth = replace(wealth, last=bet_on(done.totals[0], claim, fixed.estimate))
         return self._verdict(fixed, done, wealth)
 
     def end(self, candidate: Candidate | None) -> Verdict:
@@ -425,16 +433,14 @@ class _Epochs:
 
     def _verdict(self, candidate: Candidate, done: Confirmation, wealth: Wealth, *, of_epochs: bool = False) -> Verdict:
         """The verdict by the evidence of all bets."""
-        claim, alpha, mechanism = self.problem.claim, self.effort.alpha, self.problem.mechanism
+        mechanism = self.problem.mechanism
         ignored: tuple[str, ...] = ()
         if mechanism.cost.slow:  # of others it is known before the search
             ignored = before_search.ignored_throughout(mechanism, ((c.x, c.y) for c in self.courses))
         evidence = Evidence(
             candidate=candidate,
             confirmation=done,
-            log_e_value=wealth.log_e_value(claim),
-            lower_bound=partial(lower_bound_of, wealth, claim, alpha=alpha),
-            detectable=partial(_detectable, wealth, claim, alpha),
+            bet=wealth,
             epoch_runs=self.runs,
             of_epochs=of_epochs,
             pass_notes=ignored,
@@ -447,18 +453,9 @@ class _Epochs:
         return float(np.logaddexp.reduce(logs)) - math.log(self.places)
 
 
-def _detectable(wealth: Wealth, claim: Claim, alpha: float) -> float:
-    """What the last event would have detected; infinite where no event was tested in the end."""
-    if wealth.last is None or wealth.estimate is None:
-        return math.inf
-    before = replace(wealth, last=None).log_e_value(claim)
-    left = min(math.exp(min(math.log(alpha) + before, 0.0)), 0.5)  # the level that the wealth leaves to this event
-    return detectable_parameter(wealth.last, claim, alpha=left, estimate=wealth.estimate)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A candidate, its counts, and what they prove; `lower_bound` and `detectable` are computed where they are said.
+    """A candidate, its counts, and all that was bet.
 
     `search_runs` and `epoch_runs`: what was spent before; `of_epochs`: whether the counts are of these; `pass_notes`:
     what to say of a pass alone.
@@ -466,9 +463,7 @@ class Evidence:
 
     candidate: Candidate
     confirmation: Confirmation
-    log_e_value: float
-    lower_bound: Callable[[], float]
-    detectable: Callable[[], float]
+    bet: Bet
     search_runs: int = 0
     epoch_runs: int = 0
     of_epochs: bool = False
@@ -493,17 +488,19 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
 
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """
-    refuted = evidence.log_e_value >= math.log(1 / effort.alpha)
+    claim, alpha, bet = problem.claim, effort.alpha, evidence.bet
+    log_e = bet.log_e_value(claim)
+    refuted = log_e >= math.log(1 / alpha)
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
 
     def verdict() -> Verdict:
         common: dict[str, Any] = {
-            **result_fields(problem, effort.alpha, evidence.candidate, done),
-            "claim": problem.claim,
-            "alpha": effort.alpha,
-            "log_e_value": evidence.log_e_value,
-            "epsilon_lower_bound": evidence.lower_bound(),
+            **result_fields(problem, alpha, evidence.candidate, done),
+            "claim": claim,
+            "alpha": alpha,
+            "log_e_value": log_e,
+            "epsilon_lower_bound": lower_bound(bet, claim, alpha=alpha),
             "search_runs": evidence.search_runs,
             "epoch_runs": evidence.epoch_runs,
             "runs_made": evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs),
@@ -511,7 +508,8 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
         }
         if refuted:
             return Violation(**common, seconds=done.runner.seconds)
-        passed = NotRefuted(**common, detectable_epsilon=evidence.detectable(), seconds=done.runner.seconds)
+        detectable = detectable_parameter(bet, claim, alpha=alpha)
+        passed = NotRefuted(**common, detectable_epsilon=detectable, seconds=done.runner.seconds)
         return _with_notes(passed, *evidence.pass_notes, *findings.of_pass(passed))
 
     return uninterrupted(verdict)

@@ -5,15 +5,19 @@ Only `Counts` go in, which `confirm` and `epoch` of a `Runner` alone make. What 
 """
 
 from dpwitness.candidate import Estimate
-from dpwitness.evidence.bet import log_e_value, runs_needed
+from dpwitness.evidence.bet import Bet, CellsBet, EventBet, bet_on, log_e_value, runs_needed
 from dpwitness.evidence.bounds import detectable_at_best, detectable_parameter, lower_bound, rare_event
 from dpwitness.evidence.counts import Counts, best_bet, growth_rate
 from dpwitness.evidence.p_value import holm, p_value
 
 __all__ = [
+    "Bet",
+    "CellsBet",
     "Counts",
     "Estimate",
+    "EventBet",
     "best_bet",
+    "bet_on",
     "detectable_at_best",
     "detectable_parameter",
     "growth_rate",

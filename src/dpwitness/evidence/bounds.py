@@ -1,25 +1,16 @@
 """Lower bounds of the parameter of a claim's family, and what a number of runs would have detected."""
 
 import math
+from bisect import bisect_left
 from typing import Final
 
 import numpy as np
 
-from dpwitness.candidate import Estimate
+from dpwitness.candidate import MOST_NATS, Estimate
 from dpwitness.claims import Claim
-from dpwitness.evidence.bet import (
-    bet_on_cells,
-    bets_and_weights,
-    detectable_of_cells,
-    half_plane_of,
-    log_e_value,
-    log_e_values,
-    lower_bound_of_cells,
-)
-from dpwitness.evidence.counts import Counts, cell_probabilities
+from dpwitness.evidence.bet import STEPS, Bet, EventBet
+from dpwitness.evidence.counts import Counts
 
-#: Parameters at which the lower bound is evaluated: 0.1 % apart, absolute 10⁻⁴ near zero.
-PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-4), 0.1 * 1.001 ** np.arange(8_850)])
 #: By so much at most is the detectable parameter looked for above the claim's.
 FARTHEST: Final = 50.0
 #: An event seen under D less often than this share of the runs, or this number of times, is a rare tail.
@@ -27,36 +18,47 @@ RARE_SHARE: Final = 0.01
 RARE_HITS: Final = 100
 
 
-def lower_bound(counts: Counts, claim: Claim, *, alpha: float, estimate: Estimate | None = None) -> float:
+def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
     """Return the parameter of the claim's family (ε in nats) that the mechanism exceeds with confidence 1 − alpha.
 
-    0.0 where it exceeds none. The largest point x of a fixed grid (0.1 % apart, up to about 700) up to which every
-    point has E(x) ≥ 1/α, so it is valid at any stopping time and whether or not E falls in x. Let x* be the least grid
+    0.0 where it exceeds none. The largest point x of a fixed grid (`Bet.parameters`) up to which every point has
+    E(x) ≥ 1/α, so it is valid at any stopping time and whether or not E falls in x. Let x* be the least grid
     point that is at least the true parameter, where the claim is true. To exceed the true parameter the bound must be
-    at least x*, so that E(x*) ≥ 1/α, which has probability at most α (Ville's inequality). The event and the estimate
-    must have been fixed before these runs. Waudby-Smith & Ramdas (2024), JRSS-B 86(1).
+    at least x*, so that E(x*) ≥ 1/α, which has probability at most α (Ville's inequality). What is bet on, estimates
+    and shares of the wealth must have been fixed before these runs. Waudby-Smith & Ramdas (2024), JRSS-B 86(1).
 
-    Where the claim's own parameter c is refuted (`log_e_value`), the bound is at least c, which is one more point of
-    the grid: for x ≤ c the region of x lies in that of c, so whatever refutes c refutes x. Points below c are bet
+    Where the claim's own parameter c is refuted, the bound is at least c, which is one more point of the grid: for
+    x ≤ c the region of x lies in that of c, so whatever refutes c refutes x. Points below c are bet
     against as c is, where their half-planes have no larger slope and intercept: λ < 1/(s + t) of c's half-plane is then
     admissible for them, so their E(x) are e-values all the same; and as X = 1[M(D) ∈ S] − s·1[M(D′) ∈ S] − t falls in s
     and t, run by run, E(x) ≥ E(c), whatever the runs. Other families are bet against point by point.
+
+    Where E falls in x throughout, as on cells, the parameters that are refuted are an interval from 0 on, and the bound
+    is its end.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
-    on_cells = bet_on_cells(counts, claim, estimate)
-    if on_cells is not None:
-        return lower_bound_of_cells(counts, *on_cells, alpha=alpha)
     threshold, c = math.log(1 / alpha), claim.parameter
-    refuted = log_e_value(counts, claim, estimate) >= threshold
-    grid = PARAMETERS[c < PARAMETERS] if refuted else PARAMETERS[c > PARAMETERS]
-    last, own = (c if refuted else 0.0), half_plane_of(claim, estimate)
-    p, q = (None, None) if estimate is None else (estimate.p, estimate.q)
+    refuted = bet.log_e_value(claim) >= threshold
+    against, last = (None, c) if refuted else (claim, 0.0)
+    points = bet.parameters(claim, above=refuted)
+
+    def stands(x: float) -> bool:
+        return bet.log_e_value(claim.at(float(x)), against) < threshold
+
+    if bet.falls or not (refuted or claim.curved):  # no need to try them all
+        first = bisect_left(points, True, key=stands)
+        last = float(points[first - 1]) if first else last
+        if bet.falls and (refuted or first):
+            # To the last bit, and by halving: of a root that is found otherwise, it is not known that it is refuted.
+            high = float(points[first]) if first < len(points) else MOST_NATS if refuted else c
+            for _ in range(STEPS):
+                middle = (last + high) / 2
+                last, high = (last, middle) if stands(middle) else (middle, high)
+        return last
     # In pieces: the first failure is usually early, and the grid is long.
-    for piece in np.array_split(grid, 20):
-        planes = claim.half_planes(piece, p, q)
-        below = not refuted and np.all(planes.slope <= own.slope) and np.all(planes.intercept <= own.intercept)
-        passed = log_e_values(counts, planes, estimate, own if below else None) >= threshold
+    for piece in np.array_split(points, bet.pieces or max(len(points), 1)):
+        passed = bet.log_e_values(claim, piece, against) >= threshold
         if not passed.all():
             first = int(np.argmin(passed))
             return float(piece[first - 1]) if first else last
@@ -64,46 +66,18 @@ def lower_bound(counts: Counts, claim: Claim, *, alpha: float, estimate: Estimat
     return last
 
 
-def detectable_parameter(
-    counts: Counts, claim: Claim, *, alpha: float, estimate: Estimate | None = None, power: float = 0.95
-) -> float:
-    """Return the smallest parameter that this event, this many runs and this α would have refuted with the given power.
+def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float, power: float = 0.95) -> float:
+    """Return the smallest parameter that this bet, this many runs and this α would have refuted with the given power.
 
-    It is meant for every mechanism that falls into the event under D as often as observed (p) and under D′ at the rate
-    q that a claim of this parameter just allows, or less, however its two sides hang together in a paired run: it is
-    computed for the smallest possible share of runs with both sides in the event, max(0, p + q − 1). The log e-value is
-    taken as normal around its mean, at the bets that were in force. Infinite if no parameter would do (the event was
-    never seen, say).
-
-    Why that share P11 is the worst: for a bet λ the payoffs of the cells are x10 = 1 − t, x11 = 1 − s − t,
-    x01 = −s − t and x00 = −t, and p and q fix P10 = p − P11, P01 = q − P11 and P00 = 1 − p − q + P11. So with
-    f(x) = log(1 + λx) the derivative of the mean by P11 is f(x11) + f(x00) − f(x10) − f(x01). As x11 + x00 = x10 + x01
-    and x01 ≤ x11, x00 ≤ x10, and f is concave, it is not negative. That of E[f(X)²] is not positive, as f² is convex
-    where 1 + λx ≤ e, which λ ≤ 1/(s + t) ensures; so where the mean is positive the variance falls in P11, too. A
-    smaller q at the smallest P11 moves runs from (0,1) to (0,0) or from (1,1) to (1,0), where f is larger.
+    Of what mechanisms it is meant, and why, say the `excess` of the bets. Infinite if no parameter would do (the event
+    was never seen, say).
     """
     from scipy.optimize import brentq  # 0.2 s, needed for a pass alone
     from scipy.special import ndtri
 
-    n = counts.runs
-    p = counts.hits / max(n, 1)
-    on_cells = bet_on_cells(counts, claim, estimate)
-    if on_cells is not None:
-        return detectable_of_cells(counts, *on_cells, alpha=alpha, margin=float(ndtri(power)))
-    if n == 0 or p <= claim.largest(0.0):
-        return math.inf
-    values, log_weights = bets_and_weights(claim, estimate)
-    threshold, margin = math.log(1 / alpha), float(ndtri(power))
-
-    def excess(parameter: float) -> float:
-        q = claim.smallest(p, parameter)
-        cells = np.array(cell_probabilities(p, q, max(p + q - 1, 0.0)))
-        mean, square = cells @ values, cells @ values**2
-        spread = np.sqrt(np.maximum(square - mean**2, 0.0) * n)
-        return float(np.max(n * mean - margin * spread + log_weights)) - threshold
-
+    excess = bet.excess(claim, alpha=alpha, margin=float(ndtri(power)))
     low, high = claim.parameter, claim.parameter + FARTHEST
-    if excess(high) < 0:
+    if excess is None or excess(high) < 0:
         return math.inf
     if excess(low) >= 0:
         return low
@@ -123,7 +97,7 @@ def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
     if claim.curved:
         exceeded = max(2 * claim.parameter, claim.parameter + 1)
         estimate = Estimate(p=share, q=min(claim.smallest(share, exceeded), share))
-    return detectable_parameter(Counts(n10=hits, n00=runs - hits), claim, alpha=alpha, estimate=estimate)
+    return detectable_parameter(EventBet(Counts(n10=hits, n00=runs - hits), estimate), claim, alpha=alpha)
 
 
 def rare_event(counts: Counts) -> bool:

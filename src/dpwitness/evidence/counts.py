@@ -1,16 +1,15 @@
-"""What evidence is made of: four integers, of one event or of each of several.
-
-How fast evidence grows where an estimate is true, and the bet that makes it grow fastest.
-"""
+"""What evidence is made of: four integers, of one event or of each of several; and how fast it grows at most."""
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpwitness.claims import HalfPlane
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +98,7 @@ class CountsTable:
         return CountsTable(self.cells + np.hstack([earlier.cells, none])[:, places])
 
 
-NO_COUNTS = CountsTable(np.zeros((4, 0), np.int64))
-
-
-Floats = NDArray[np.float64]
+NO_COUNTS: Final = CountsTable(np.zeros((4, 0), np.int64))
 
 
 def cell_probabilities(p: Any, q: Any, both: Any = None) -> tuple[Any, Any, Any, Any]:
@@ -131,7 +127,8 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: ArrayLike | Non
     cells, values = cell_probabilities(p, q, both), payoffs(HalfPlane(slope, intercept))
     low, high = np.zeros(p.shape), 0.999 / (slope + intercept)
     drift = sum(c * x for c, x in zip(cells, values, strict=True))
-    # The zero of a falling slope, by Newton's steps in a shrinking bracket. Without intercept it is at most the
+    # The zero of a falling slope, by Newton's steps in a shrinking bracket, for thousands of events at once, which none
+    # of scipy's bracketing solvers does. Without intercept it is at most the
     # solution without (1,1), and that without (0,1): they start from the smaller one.
     starts = [
         (cells[0] - loss * cell) / np.maximum(loss * (cells[0] + cell), 1e-300)

@@ -1,21 +1,19 @@
-"""Lower confidence bounds of means of what the cells of paired runs pay, by betting, at any stopping time.
-
-A paired run falls into one of four cells (1,0), (1,1), (0,1), (0,0) of an event and pays x of that cell. For a mean m
-and a bet λ fixed before the runs, with λ < 1/(largest x − smallest x), the wealth W(m) = ∏(1 + λ(X_i − m)) is a
-non-negative martingale where E[X] = m, and so is a mixture over bets; by Ville's inequality it ever reaches 1/α with
-probability at most α. W falls in m, so the smallest m with W(m) < 1/α is a lower bound of the mean with confidence
-1 − α, valid at any stopping time. Waudby-Smith & Ramdas (2024), JRSS-B 86(1), Theorem 3. For a number of runs known
-beforehand the best bet gives about mean − √(2·log(1/α)·Var/n).
-
-A lower band of the privacy profile and of the power of tests, simultaneous over all ε, from counts of many events.
+"""A lower band of the privacy profile and of the power of tests, simultaneous over all ε, from counts of many events.
 
 The privacy profile of a pair is δ(ε) = sup over events S of P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S], the hockey-stick divergence
 (Balle & Wang 2018; Sommer, Meiser & Mohammadi 2019). For a fixed event with probabilities p and q the line s ↦ p − s·q
 in s = e^ε lies below it everywhere. Of each event three lower bounds are computed, at nine tenths and twice a twentieth
 of the event's share of α: of p − s₀·q at the slope s₀ where the event is to be used, of q and of −q. So
 p − s·q ≥ bound + (s₀ − s)·(lower or upper bound of q) holds for all s at once, and simultaneity costs a union bound
-over events only (Bonferroni; shares may differ). The bounds are `mean_bounds`', by betting, on the four cells of
-coupled runs: the variance of the difference counts, not those of both sides. Valid at any stopping time.
+over events only (Bonferroni; shares may differ).
+
+The bounds (`lower_means`) are of the mean of what the four cells (1,0), (1,1), (0,1), (0,0) of paired runs pay, by
+betting: the variance of the difference counts, not those of both sides. For a mean m and a bet λ fixed before the runs,
+with λ < 1/(largest x − smallest x), the wealth W(m) = ∏(1 + λ(X_i − m)) is a non-negative martingale where E[X] = m,
+and so is a mixture over bets; by Ville's inequality it ever reaches 1/α with probability at most α. W falls in m, so
+the smallest m with W(m) < 1/α is a lower bound of the mean with confidence 1 − α, valid at any stopping time.
+Waudby-Smith & Ramdas (2024), JRSS-B 86(1), Theorem 3. For a number of runs known beforehand the best bet gives about
+mean − √(2·log(1/α)·Var/n).
 
 Power: the largest true positive rate G(a) of tests of D′ against D with false positive rate a is concave, and
 G(a) = inf over s ≥ 0 of δ(s) + s·a (Dong, Roth & Su 2022, Proposition 2.12). Put the band in place of δ: a lower band
@@ -28,13 +26,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim
-from dpwitness.evidence.counts import Counts
-
-Floats = NDArray[np.float64]
+from dpwitness.evidence.counts import Counts, Floats
 
 #: The largest bet, as a share of the largest admissible one.
 LARGEST: Final = 0.9
@@ -45,6 +40,12 @@ FALLBACK: Final = LARGEST * np.exp2(-1.0 * np.arange(12))
 FAVOURED: Final = 0.9
 #: Steps of bisection: each halves the range of the payoffs.
 STEPS: Final = 48
+#: Shares of an event's α for its difference, and for its q from below and from above.
+SHARES: Final = (0.9, 0.05, 0.05)
+#: Slopes of which the infimum for the power is taken; between two of them it is bounded from below.
+SLOPES: Final = np.exp(np.linspace(-18.0, 18.0, 12_001))
+#: Runs that are imagined in every cell that an estimate says is empty.
+IMAGINED: Final = 0.5
 
 
 def best_bets(expected: Floats, values: Floats, log_thresholds: Floats) -> Floats:
@@ -65,16 +66,8 @@ def best_bets(expected: Floats, values: Floats, log_thresholds: Floats) -> Float
 def lower_means(cells: Floats, values: Floats, bets: Floats, log_thresholds: Floats) -> Floats:
     """Lower bounds of k means with confidence 1 − α each, at any stopping time; shape (k,).
 
-    Parameters
-    ----------
-    cells
-        How many runs fell into each cell; shape (k, 4).
-    values
-        What the cells pay; shape (k, 4).
-    bets
-        The favoured bet of each, fixed before the runs; nine tenths of the wealth are on it. Shape (k,).
-    log_thresholds
-        log(1/α) of each; shape (k,).
+    `cells` says how many runs fell into each cell and `values` what it pays, shape (k, 4); `bets` are fixed before the
+    runs, and nine tenths of the wealth are on them; `log_thresholds` are log(1/α). Shape (k,).
     """
     ranges = _ranges(values)
     fallback = FALLBACK / ranges[:, None]
@@ -88,7 +81,7 @@ def _ranges(values: Floats) -> Floats:
 
 
 def _bisected(cells: Floats, values: Floats, bets: Floats, log_weights: Floats, log_thresholds: Floats) -> Floats:
-    """The largest m found with wealth of at least the threshold: it is below all m with less."""
+    """The largest m found with wealth of at least the threshold: it is below all m with less. All k at once."""
     low, high = values.min(axis=1), values.max(axis=1)
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -97,14 +90,6 @@ def _bisected(cells: Floats, values: Floats, bets: Floats, log_weights: Floats, 
         refuted = wealth >= log_thresholds
         low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
     return np.asarray(low)
-
-
-#: Shares of an event's α for its difference, and for its q from below and from above.
-SHARES: Final = (0.9, 0.05, 0.05)
-#: Slopes of which the infimum for the power is taken; between two of them it is bounded from below.
-SLOPES: Final = np.exp(np.linspace(-18.0, 18.0, 12_001))
-#: Runs that are imagined in every cell that an estimate says is empty.
-IMAGINED: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

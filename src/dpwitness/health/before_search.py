@@ -1,9 +1,7 @@
-"""A few runs of each input before the search: whether they vary, and whether they are independent of each other.
+"""Health checks before the search: whether runs vary, are independent of each other and use their input, and in time.
 
-Health checks before the search.
-
-`check`, `bound`, `curve` and `profile` refuse what would be a false alarm and note the rest; the pytest plugin refuses
-all, and lets each be suppressed by name.
+`check`, `bound`, `curve` and `profile` refuse what would be a false alarm and note the rest (`required`); the pytest
+plugin refuses all, and lets each be suppressed by name (`all_findings`).
 """
 
 import time
@@ -44,6 +42,48 @@ COLUMNS: Final = 20
 SHARE: Final = 1 / 20
 #: The draw by which rows of a call are paired at random; any other would do.
 PAIRING: Final = 20_011
+#: Proposed pairs that are compared.
+PAIRS: Final = 64
+#: Runs of both inputs of a pair from the same random numbers: where they are cheap in numbers, and where not. Few are
+#: made first, which mostly settles it.
+TOGETHER: Final = (64, 4096)
+TOGETHER_ONE_BY_ONE: Final = (2, 64)
+#: Numbers that the outcomes of one input may hold.
+ROOM: Final = 1 << 17
+
+
+def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
+    """Do what check, bound, curve and profile do before the search; notes for people.
+
+    Raises `InvalidNeighbours` where nothing could be found and `DependentRuns` where anything found would be no
+    evidence.
+    """
+    if finding := identical_inputs(problem):
+        raise InvalidNeighbours(finding.text)
+    if not problem.mechanism.cost.compiled and (
+        finding := stuck_generator(problem.mechanism.name, first_runs(problem, runner))
+    ):
+        raise DependentRuns(finding.text)  # compiled code cannot remember anything from run to run
+    found = unlike_inputs(problem), input_ignored(problem, runner)
+    return tuple(finding.text for finding in found if finding)
+
+
+def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
+    """Tell the progress before the runs where a check has no time to refute anything; its verdict says so after them.
+
+    No error: what was measured in a few runs may be wrong, and every check ends with a verdict.
+    """
+    if finding := time_needed(problem, runner, alpha):
+        runner.report("search", 0, runs_needed(problem.claim, alpha), finding.text)
+
+
+def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
+    """Return all that can be found before the search, for the plugin."""
+    if finding := identical_inputs(problem):
+        return [finding]  # nothing else is worth saying
+    seen, name = first_runs(problem, runner), problem.mechanism.name
+    findings = (deterministic_output(name, seen), stuck_generator(name, seen), input_ignored(problem, runner))
+    return [finding for finding in findings if finding]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +108,8 @@ def _drawn(runner: Runner, pair: Pair) -> FirstRuns | None:
     if cost.slow:
         return None
     limit = min(SECONDS, SHARE * runner.max_time) / 2  # of each side
-    if cost.batched:
-        sides = [_calls(runner, data, side, limit) for side, data in enumerate(pair.sides)]
-    else:
-        sides = [_call(runner, data, side, limit) for side, data in enumerate(pair.sides)]
+    draw = _calls if cost.batched else _call
+    sides = [draw(runner, data, side, limit) for side, data in enumerate(pair.sides)]
     if not all(sides):
         return None
     calls, rows = (min(len(side) for side in sides), min(len(block) for side in sides for block in side))
@@ -112,15 +150,12 @@ def deterministic_output(name: str, seen: FirstRuns | None) -> Finding | None:
     """Return `deterministic_output` where every run returned the same, on both inputs."""
     if seen is None:
         return None
-    first = seen.left[0, 0]
-    if not all(
-        np.array_equal(rows, np.broadcast_to(first, rows.shape), equal_nan=True) for rows in (seen.left, seen.right)
-    ):
+    first, rows = seen.left[0, 0], np.concatenate([seen.left, seen.right])
+    if not np.array_equal(rows, np.broadcast_to(first, rows.shape), equal_nan=True):
         return None
-    count = 2 * seen.left.shape[0] * seen.left.shape[1]
     return Finding(
         name="deterministic_output",
-        text=f"{name} returned {first[~np.isnan(first)].tolist()} on each of {count} runs, on both "
+        text=f"{name} returned {first[~np.isnan(first)].tolist()} on each of {rows[..., 0].size} runs, on both "
         f"{shown(seen.pair.data)} and {shown(seen.pair.neighbour)}: does it add noise, does it use its input?",
     )
 
@@ -181,50 +216,6 @@ def _matched(rows: Rows) -> list[tuple[Rows, Rows]]:
 def _equal(a: Rows, b: Rows) -> NDArray[np.bool_]:
     """Which rows are equal throughout, absent values included."""
     return np.asarray(np.all((a == b) | (np.isnan(a) & np.isnan(b)), axis=1))
-
-
-#: Proposed pairs that are compared.
-PAIRS: Final = 64
-#: Runs of both inputs of a pair from the same random numbers: where they are cheap in numbers, and where not. Few are
-#: made first, which mostly settles it.
-TOGETHER: Final = (64, 4096)
-TOGETHER_ONE_BY_ONE: Final = (2, 64)
-#: Numbers that the outcomes of one input may hold.
-ROOM: Final = 1 << 17
-
-
-def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
-    """Do what check, bound, curve and profile do before the search; notes for people.
-
-    Raises `InvalidNeighbours` where nothing could be found and `DependentRuns` where anything found would be no
-    evidence.
-    """
-    if finding := identical_inputs(problem):
-        raise InvalidNeighbours(finding.text)
-    if not problem.mechanism.cost.compiled and (
-        finding := stuck_generator(problem.mechanism.name, first_runs(problem, runner))
-    ):
-        raise DependentRuns(finding.text)  # compiled code cannot remember anything from run to run
-    found = unlike_inputs(problem), input_ignored(problem, runner)
-    return tuple(finding.text for finding in found if finding)
-
-
-def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
-    """Tell the progress before the runs where a check has no time to refute anything; its verdict says so after them.
-
-    No error: what was measured in a few runs may be wrong, and every check ends with a verdict.
-    """
-    if finding := time_needed(problem, runner, alpha):
-        runner.report("search", 0, runs_needed(problem.claim, alpha), finding.text)
-
-
-def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
-    """Return all that can be found before the search, for the plugin."""
-    if finding := identical_inputs(problem):
-        return [finding]  # nothing else is worth saying
-    seen, name = first_runs(problem, runner), problem.mechanism.name
-    findings = (deterministic_output(name, seen), stuck_generator(name, seen), input_ignored(problem, runner))
-    return [finding for finding in findings if finding]
 
 
 def identical_inputs(problem: Problem) -> Finding | None:

@@ -1,9 +1,9 @@
 """Whether runs are independent of each other: exact tests of what independent, equally distributed runs cannot show.
 
-Everything here is a function of counts. Each test conditions on the number of hits, so that no probability has to be
-known: given their number, the hits of independent runs lie on every set of places of that size equally often.
-
-Whether runs of one call depend on each other, by what events show call by call; exact tests, see `independence`.
+First the tests, which are functions of counts. Each conditions on the number of hits, so that no probability has to be
+known: given their number, the hits of independent runs lie on every set of places of that size equally often. Then what
+they are applied to: shards of confirm runs, further calls, and series of runs in the order of time (`refuse_dependent`,
+`refuse_series`).
 """
 
 import math
@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -97,28 +96,18 @@ def pairs_p_value(both: int, hits: int, pairs: int) -> float:
     return min(1.0, 2 * float(min(below, above)))
 
 
-def parity_p_value(hits: Flags, places: Whole) -> float:
-    """Whether hits have another share at odd places than at even ones: Fisher's exact test."""
+def hits_by_parity(hits: Flags, places: Whole) -> tuple[int, int, int, int]:
+    """Hits at odd places, odd places, hits at even places, even places."""
     odd = places % 2 == 1
-    (a, n), (b, m) = ((int(hits[part].sum()), int(part.sum())) for part in (odd, ~odd))
-    return fisher_p_value(a, n, b, m)
+    return int(hits[odd].sum()), int(odd.sum()), int(hits[~odd].sum()), int((~odd).sum())
 
 
 def lags_p_value(hits: Flags, places: Whole) -> tuple[float, int]:
     """Whether hits at some distance come together more, or less, often than by chance; and at which distance.
 
-    Parameters
-    ----------
-    hits
-        Which runs were hits.
-    places
-        The numbers of the runs in the order of time, increasing; between them may lie runs of other inputs.
-
-    Returns
-    -------
-    tuple[float, int]
-        The p-value over all distances up to half of the length, and the distance of the smallest. At each of them runs
-        are taken in disjoint pairs, in two ways.
+    `places` are the numbers of the runs in the order of time, increasing; between them may lie runs of other inputs.
+    The p-value is over all distances up to half of the length; at each of them runs are taken in disjoint pairs, in two
+    ways.
     """
     at = places - places[0]
     size, share = int(at[-1]) + 1, float(hits.mean())
@@ -130,7 +119,7 @@ def lags_p_value(hits: Flags, places: Whole) -> tuple[float, int]:
     together, pairs = _autocorrelation(centred)[1 : lags + 1], _autocorrelation(present)[1 : lags + 1]
     scores = np.abs(together) / (share * (1 - share) * np.sqrt(np.maximum(np.rint(pairs), 1)))
     likeliest = np.argsort(-scores)[:LAGS] + 1
-    found, flags = (1.0, 0), np.full(size, -1, np.int8)
+    least, flags = (1.0, 0), np.full(size, -1, np.int8)
     flags[at] = hits
     for lag in likeliest[scores[likeliest - 1] > STANDARD_ERRORS].tolist():
         a, b = flags[:-lag], flags[lag:]
@@ -140,8 +129,8 @@ def lags_p_value(hits: Flags, places: Whole) -> tuple[float, int]:
             first, second = a[chosen] == 1, b[chosen] == 1
             total = int(first.sum() + second.sum())
             p = pairs_p_value(int((first & second).sum()), total, int(chosen.sum()))
-            found = min(found, (min(1.0, 2 * lags * p), lag))
-    return found
+            least = min(least, (min(1.0, 2 * lags * p), lag))
+    return least
 
 
 def _autocorrelation(values: Floats) -> Floats:
@@ -158,12 +147,8 @@ def repeats_p_value(outcomes: Whole, places: Whole) -> float:
     outcome came again last, counted in places, or in runs of this input. What is bet is known before the run, so the
     ratio of the two has expectation 1, and so has the mean over several bets.
 
-    Parameters
-    ----------
-    outcomes
-        The outcomes of one input in the order of time, equal ones by one number, from 0 on.
-    places
-        The numbers of these runs among all, increasing.
+    `outcomes` are those of one input in the order of time, equal ones by one number, from 0 on; `places` the numbers of
+    these runs among all, increasing.
     """
     ratios = [*_repeat_ratios(outcomes, places), *_repeat_ratios(outcomes, np.arange(len(outcomes)))]
     top = max(ratios)
@@ -259,7 +244,6 @@ ROWS: Final = 64
 #: Seconds for all of it at most.
 MOST_SECONDS: Final = 10.0
 
-Hits = NDArray[np.bool_]
 Shard = tuple[int, int, int]  # hits on D, hits on D′, paired runs
 
 
@@ -310,20 +294,20 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
 
     `runs`: of each pair the outcomes on D, those on D′, and the turns, of no runs where nothing is kept between them.
     """
-    found: dict[Any, list[Series]] = {}
+    by_input: dict[Any, list[Series]] = {}
     for pair, x, y, turns in runs:
         for data, rows, places in zip(pair.sides, (x, y), turns[1:], strict=True):
             for process in np.unique(turns[0]):
                 there = turns[0] == process
-                found.setdefault((input_key(data), process), []).append(Series(data, rows[there], places[there]))
-    longest = sorted(found.values(), key=lambda parts: -sum(len(part.rows) for part in parts))[:SERIES]
-    made = []
+                by_input.setdefault((input_key(data), process), []).append(Series(data, rows[there], places[there]))
+    longest = sorted(by_input.values(), key=lambda parts: -sum(len(part.rows) for part in parts))[:SERIES]
+    series = []
     for parts in longest:
         rows, places = stack([part.rows for part in parts]), np.concatenate([part.places for part in parts])
         order = np.argsort(places)[-RUNS_IN_ORDER:]
         if len(order) >= FEWEST:
-            made.append(Series(parts[0].data, rows[order], places[order]))
-    return tuple(made)
+            series.append(Series(parts[0].data, rows[order], places[order]))
+    return tuple(series)
 
 
 def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) -> None:
@@ -338,24 +322,23 @@ def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) 
         numbers = {key: k for k, key in enumerate(dict.fromkeys(keys))}
         if repeats_p_value(np.array([numbers[key] for key in keys]), one.places) < LEVEL / tests:
             distance = _usual_distance(keys, one.places)
-            raise DependentRuns(
-                f"the runs of {name} are not independent: on {shown(one.data)} the same outcome came again {distance} "
-                f"{'run' if distance == 1 else 'runs'} later, more often than by chance: {ADVICE}"
+            later = f"{distance} {'run' if distance == 1 else 'runs'} later"
+            raise _dependent(
+                name, f"on {shown(one.data)} the same outcome came again {later}, more often than by chance"
             )
         for what, flags in _flags(one.rows, events):
-            if parity_p_value(flags, one.places) < LEVEL / tests:
-                odd = one.places % 2 == 1
-                (a, n), (b, m) = ((int(flags[part].sum()), int(part.sum())) for part in (odd, ~odd))
-                raise DependentRuns(
-                    f"the runs of {name} are not independent: on {shown(one.data)} {what} in {a} of {n} odd runs and "
-                    f"in {b} of {m} even ones: {ADVICE}"
+            a, n, b, m = hits_by_parity(flags, one.places)
+            if fisher_p_value(a, n, b, m) < LEVEL / tests:
+                raise _dependent(
+                    name, f"on {shown(one.data)} {what} in {a} of {n} odd runs and in {b} of {m} even ones"
                 )
             p, lag = lags_p_value(flags, one.places)
             if p < LEVEL / tests:
-                raise DependentRuns(
-                    f"the runs of {name} are not independent: on {shown(one.data)} whether {what} depends on the run "
-                    f"{lag} before: {ADVICE}"
-                )
+                raise _dependent(name, f"on {shown(one.data)} whether {what} depends on the run {lag} before")
+
+
+def _dependent(name: str, text: str) -> DependentRuns:
+    return DependentRuns(f"the runs of {name} are not independent: {text}: {ADVICE}")
 
 
 def _usual_distance(keys: Sequence[bytes], places: Whole) -> int:
@@ -369,7 +352,7 @@ def _usual_distance(keys: Sequence[bytes], places: Whole) -> int:
     return distances.most_common(1)[0][0]
 
 
-def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Hits]]:
+def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Flags]]:
     """What is followed through the runs; the median is the same in whatever order they come."""
     for event in events:
         yield "the event happened", event.contains(widen(rows, event.width))
@@ -395,7 +378,7 @@ class FurtherCalls:
     The hits of each event call by call, the outcome if it was always the same, and the first runs one by one.
     """
 
-    hits: list[list[Hits]]  # [event][call], one flag a row
+    hits: list[list[Flags]]  # [event][call], one flag a row
     always: tuple[float, ...] | None
     series: Series | None = None
 
@@ -412,12 +395,11 @@ def further_calls(
 
     `seconds`: how long it should take on each.
     """
-    task: Callable[[], list[FurtherCalls]] = partial(_both_sides, runner, pair, events, seconds)
-    return next(Threads(1).ordered([task], Deadline(time.monotonic() + MOST_SECONDS)))
 
+    def both() -> list[FurtherCalls]:
+        return [_calls(runner, data, side, events, seconds) for side, data in enumerate(pair.sides)]
 
-def _both_sides(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float) -> list[FurtherCalls]:
-    return [_calls(runner, data, side, events, seconds) for side, data in enumerate(pair.sides)]
+    return next(Threads(1).ordered([both], Deadline(time.monotonic() + MOST_SECONDS)))
 
 
 def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], seconds: float) -> FurtherCalls:
@@ -425,7 +407,7 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
     mechanism = runner.mechanism
     calls, size = (CALLS if mechanism.cost.batched else CALLS_ONE_BY_ONE), mechanism.shard
     rows = min(size, ROWS)
-    hits: list[list[Hits]] = [[] for _ in events]
+    hits: list[list[Flags]] = [[] for _ in events]
     outcomes = Outcomes()
     blocks: list[Rows] = []
     before = mechanism.run_count
@@ -453,67 +435,46 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
     return FurtherCalls(hits=hits, always=outcomes.always, series=Series(data, kept, before + np.arange(len(kept))))
 
 
-def refuse_dependent(name: str, events: int, shards: Shards, seen: Sequence[FurtherCalls]) -> None:
-    """Raise `DependentRuns` where hits cluster in calls, or in pairs of rows.
+def refuse_dependent(name: str, events: int, shards: Shards, further: Sequence[FurtherCalls]) -> None:
+    """Raise `DependentRuns` where hits of so many events cluster in calls, or in pairs of rows.
 
-    Of a mechanism of independent runs that happens with probability `LEVEL` at most, where the number of runs was fixed
-    before.
-
-    Parameters
-    ----------
-    name
-        The mechanism's, for the message.
-    events
-        The number of events.
-    shards
-        The shards of the confirm runs.
-    seen
-        Further calls on D and on D′, or nothing.
+    The calls are shards of the confirm runs, and `further` ones on D and on D′, if any. Of a mechanism of
+    independent runs that happens with probability `LEVEL` at most, where the number of runs was fixed before.
     """
     tests = 2 * (1 + len(ORDERS)) * events
     for event, side in product(range(events), (0, 1)):
-        calls = seen[side].hits[event] if seen else []
-        drawn = [(shard[event][side], shard[event][2]) for shard in shards.kept]
-        drawn += [(int(flags.sum()), len(flags)) for flags in calls]
+        calls = further[side].hits[event] if further else []
+        counts = [(shard[event][side], shard[event][2]) for shard in shards.kept]
+        counts += [(int(flags.sum()), len(flags)) for flags in calls]
         on = ("D", "D′")[side]
-        if calls_p_value([h for h, _ in drawn], [n for _, n in drawn]) < LEVEL / tests:
-            shares = sorted(h / n for h, n in drawn)
-            raise DependentRuns(
-                f"the runs of {name} are not independent: on {on} the event happened in {shares[0]:.3%} of one call's "
-                f"runs and in {shares[-1]:.3%} of another's, further apart or closer together than by chance: {ADVICE}"
+        if calls_p_value([h for h, _ in counts], [n for _, n in counts]) < LEVEL / tests:
+            shares = sorted(h / n for h, n in counts)
+            raise _dependent(
+                name,
+                f"on {on} the event happened in {shares[0]:.3%} of one call's runs and in {shares[-1]:.3%} of "
+                "another's, further apart or closer together than by chance",
             )
         for what, order in ORDERS if calls else ():
-            both, total, pairs = (sum(counts) for counts in zip(*(order(flags) for flags in calls), strict=True))
+            both, total, pairs = np.sum([_paired(*order(flags)) for flags in calls], axis=0).tolist()
             if pairs_p_value(both, total, pairs) < LEVEL / tests:
-                raise DependentRuns(
-                    f"the runs of {name} are not independent: on {on} the event happened in both of two rows {what} in "
-                    f"{both} of {pairs} pairs, with {total} hits in all: {ADVICE}"
+                raise _dependent(
+                    name,
+                    f"on {on} the event happened in both of two rows {what} in {both} of {pairs} pairs, with {total} "
+                    "hits in all",
                 )
 
 
-def _beside(flags: Hits) -> tuple[int, int, int]:
-    """Pairs of rows 1 and 2, 3 and 4, …: both hits, hits, pairs."""
-    pairs = len(flags) // 2
-    return _paired(flags[0 : 2 * pairs : 2], flags[1 : 2 * pairs : 2])
-
-
-def _beside_shifted(flags: Hits) -> tuple[int, int, int]:
-    """Pairs of rows 2 and 3, 4 and 5, …: what is kept for two runs may begin at any of them."""
-    return _beside(flags[1:])
-
-
-def _apart(flags: Hits) -> tuple[int, int, int]:
-    """Pairs of a row of the first half of a call and the row at its place in the second."""
-    pairs = len(flags) // 2
-    return _paired(flags[:pairs], flags[pairs : 2 * pairs])
-
-
-def _paired(a: Hits, b: Hits) -> tuple[int, int, int]:
+def _paired(a: Flags, b: Flags) -> tuple[int, int, int]:
+    """Pairs that are both hits, hits in all pairs, pairs; of flags that are one longer or as long."""
+    a = a[: len(b)]
+    b = b[: len(a)]
     return int((a & b).sum()), int(a.sum() + b.sum()), len(a)
 
 
-ORDERS: Final = (
-    ("beside each other", _beside),
-    ("beside each other", _beside_shifted),
-    ("half a call apart", _apart),
+#: Pairs of rows of a call: 1 and 2, 3 and 4, …; 2 and 3, 4 and 5, …, since what is kept for two runs may begin at any
+#: of them; and a row of the first half and the row at its place in the second.
+ORDERS: Final[tuple[tuple[str, Callable[[Flags], tuple[Flags, Flags]]], ...]] = (
+    ("beside each other", lambda flags: (flags[0::2], flags[1::2])),
+    ("beside each other", lambda flags: (flags[1::2], flags[2::2])),
+    ("half a call apart", lambda flags: (flags[: len(flags) // 2], flags[len(flags) // 2 :])),
 )

@@ -1,7 +1,4 @@
-"""What a health check finds: a name, under which it can be suppressed, and a text.
-
-What the health checks share: their time, and outcomes that never vary.
-"""
+"""What a health check finds, findings about verdicts, and what the checks share: time, and outcomes that never vary."""
 
 import math
 from collections.abc import Collection

@@ -1,10 +1,10 @@
-"""What is asked before a claim is called refuted: whether the runs are independent, and the noise drawn anew.
+"""Checks before a claim is called refuted: that the runs are independent of each other, and the noise drawn anew.
 
 Compiled code keeps nothing from run to run but the module-level values that were compiled into it: only these are
 compared.
 
 What was proved is lost to a finding alone: that runs depend on each other, or that noise or a setting is another in a
-new process (`DependentRuns`). A question that cannot be asked, because the mechanism raises by now, or cannot be loaded
+new process (`DependentRuns`). A check that cannot be made, because the mechanism raises by now, or cannot be loaded
 anew, or because an object of the user's cannot be written, is a note. With one exception: what returned the same in
 every run, on both inputs, and may have drawn its noise once is refused where no new process can tell, since that is all
 that a mechanism with remembered noise shows.
@@ -17,7 +17,6 @@ from typing import Final, TypeAlias
 
 from dpwitness.errors import DependentRuns, DPWitnessError
 from dpwitness.events import Event
-from dpwitness.evidence import Counts
 from dpwitness.health import new_process
 from dpwitness.health.dependence import (
     LEVEL,
@@ -38,67 +37,55 @@ RUNS: Final = 256
 #: The share of a check's time that further runs of a pass may take.
 PASS_SHARE: Final = 0.02
 
-#: What a new process says of D and of D′.
-Told: TypeAlias = tuple[new_process.Answer, new_process.Answer]
+#: What a new process answers about D and about D′.
+Answers: TypeAlias = tuple[new_process.Answer, new_process.Answer]
 
 ADVICE: Final = "draw fresh noise for every run, and let it read no variable that is set after its file is imported"
 NAMES: Final = ("D", "D′")
 
 
 def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
-    """Ask whether what events showed on a pair in the confirm runs can be believed; notes for people.
+    """Check what events showed on a pair in the confirm runs, shard by shard; returns notes for people.
 
-    Parameters
-    ----------
-    runner
-        Of the mechanism that was checked.
-    pair, events
-        What the confirm runs were of.
-    shards
-        What they showed, shard by shard.
-
-    Raises
-    ------
-    DependentRuns
-        Where the runs of a call depend on each other, or where noise is remembered; of a mechanism of independent runs
-        with probability `LEVEL` at most for the one and for the other, of a number of runs that was fixed before: the
-        tests are exact for one look, and a stopping time may come of many.
+    Raises `DependentRuns` where the runs of a call depend on each other, or where noise is remembered; of a mechanism
+    of independent runs with probability `LEVEL` at most for the one and for the other, of a number of runs that was
+    fixed before: the tests are exact for one look, and a stopping time may come of many.
     """
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
-        told = beside.submit(_told, runner, pair, events)
+        answers = beside.submit(_answers, runner, pair, events)
         try:
-            seen = _seen(runner, pair, events)
+            calls = _calls(runner, pair, events)
         except BaseException:  # Ctrl-C: nobody waits for the other one any more
             new_process.end()
             raise
     notes: tuple[str, ...] = ()
     name = runner.mechanism.name
-    if isinstance(seen, str):
-        notes, seen = (f"its runs were not compared with each other: {seen}",), []
+    if isinstance(calls, str):
+        notes, calls = (f"its runs were not compared with each other: {calls}",), []
     else:
-        refuse_dependent(name, len(events), shards, seen)
-    refuse_series(name, events, [*shards.series, *(calls.series for calls in seen if calls.series is not None)])
-    return (*notes, *_compared(runner, told.result(), seen, shards))
+        refuse_dependent(name, len(events), shards, calls)
+    refuse_series(name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
+    return (*notes, *_compared(runner, answers.result(), calls, shards))
 
 
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
-    """Ask whether the runs of a pass were independent: by those that were made, and by further ones in little time.
+    """Check that the runs of a pass were independent: those that were made, and further ones in little time.
 
     Of runs that depend on each other it is not known what they would have caught either. Raises `DependentRuns`.
     """
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
         return
-    seen: Sequence[FurtherCalls] | str = ()
+    calls: Sequence[FurtherCalls] | str = ()
     if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
-        seen = _seen(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds))
-    if isinstance(seen, str):
-        seen = ()
+        calls = _calls(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds))
+    if isinstance(calls, str):
+        calls = ()
     if shards.kept:
-        refuse_dependent(mechanism.name, len(shards.totals), shards, seen)
-    refuse_series(mechanism.name, events, [*shards.series, *(calls.series for calls in seen if calls.series)])
+        refuse_dependent(mechanism.name, len(shards.totals), shards, calls)
+    refuse_series(mechanism.name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
 
 
 def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
@@ -128,7 +115,7 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _seen(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = SECONDS) -> list[FurtherCalls] | str:
+def _calls(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = SECONDS) -> list[FurtherCalls] | str:
     """Further calls on both inputs, or why there are none."""
     try:
         return further_calls(runner, pair, events, seconds=seconds) or "they took too long"
@@ -136,7 +123,7 @@ def _seen(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = 
         return _text(error)
 
 
-def _told(runner: Runner, pair: Pair, events: Sequence[Event]) -> Told | str:
+def _answers(runner: Runner, pair: Pair, events: Sequence[Event]) -> Answers | str:
     """What a new process says of the same, or why it cannot be asked."""
     try:
         return new_process.ask(new_process.request(runner.mechanism, pair, events, runner.seed))
@@ -150,14 +137,14 @@ def _text(error: BaseException) -> str:
     return text if isinstance(error, DPWitnessError | CannotLoad) else f"{type(error).__name__}: {text}"
 
 
-def _compared(runner: Runner, told: Told | str, seen: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:
+def _compared(runner: Runner, answers: Answers | str, calls: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:
     """Compare with a new process: remembered noise is another there."""
-    if isinstance(told, str):
-        return _not_compared(runner, told, seen, shards)
+    if isinstance(answers, str):
+        return _not_compared(runner, answers, calls, shards)
     name, notes = runner.mechanism.name, []
-    for side, there in enumerate(told):
+    for side, there in enumerate(answers):
         _refuse_other_shares(name, side, shards, there)
-    for side, (here, there) in enumerate(zip(seen, told, strict=False)):  # nothing was seen where calls failed
+    for side, (here, there) in enumerate(zip(calls, answers, strict=False)):  # there are none where calls failed
         _refuse_repeats(name, side, here, shards, there)
         if here.always is None:
             continue
@@ -171,19 +158,21 @@ def _compared(runner: Runner, told: Told | str, seen: Sequence[FurtherCalls], sh
                 "seeds its generator itself"
             )
         elif _same_by_chance(here.runs, there.runs) < LEVEL / 4:
-            raise DependentRuns(
-                f"{name} remembers its noise or a setting: on {NAMES[side]} it returned {shown(here.always)} "
-                f"on every run, and {shown(there.always)} in a new process; {ADVICE}"
-            )
+            other = f"{shown(there.always)} in a new process"
+            raise _remembers(name, f"on {NAMES[side]} it returned {shown(here.always)} on every run, and {other}")
     return tuple(notes)
 
 
-def _not_compared(runner: Runner, why: str, seen: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:
+def _remembers(name: str, text: str) -> DependentRuns:
+    return DependentRuns(f"{name} remembers its noise or a setting: {text}; {ADVICE}")
+
+
+def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:
     """Notes where no new process could be asked.
 
     Raises `DependentRuns` for what never varied on either input and may have drawn its noise once.
     """
-    never = {NAMES[side]: calls.always for side, calls in enumerate(seen) if _never_varies(calls, side, shards)}
+    never = {NAMES[side]: here.always for side, here in enumerate(calls) if _never_varies(here, side, shards)}
     signature = runner.mechanism.signature
     if len(never) == len(NAMES) and may_remember(signature.original or signature.function):
         raise DependentRuns(
@@ -199,7 +188,8 @@ def _not_compared(runner: Runner, why: str, seen: Sequence[FurtherCalls], shards
 
 def _never_varies(calls: FurtherCalls, side: int, shards: Shards) -> bool:
     """Whether an input gave one outcome in all further calls, and each event in all of the confirm runs or in none."""
-    return calls.always is not None and all(_hits(totals, side) in (0, totals.runs) for totals in shards.totals)
+    hits = [((totals.hits, totals.neighbour_hits)[side], totals.runs) for totals in shards.totals]
+    return calls.always is not None and all(count in (0, runs) for count, runs in hits)
 
 
 def _same_by_chance(here: int, there: int) -> float:
@@ -214,12 +204,10 @@ def _same_by_chance(here: int, there: int) -> float:
 def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_process.Answer) -> None:
     """Raise `DependentRuns` where an event happened in another share of a new process's runs than of confirm runs."""
     for totals, others in zip(shards.totals, there.hits, strict=True):
-        hits, runs = _hits(totals, side), totals.runs
+        hits, runs = (totals.hits, totals.neighbour_hits)[side], totals.runs
         if fisher_p_value(hits, runs, others, there.runs) < LEVEL / (4 * len(shards.totals)):
-            raise DependentRuns(
-                f"{name} remembers its noise or a setting: on {NAMES[side]} the event happened in {hits} of {runs} "
-                f"runs, and in {others} of {there.runs} in a new process; {ADVICE}"
-            )
+            other = f"in {others} of {there.runs} in a new process"
+            raise _remembers(name, f"on {NAMES[side]} the event happened in {hits} of {runs} runs, and {other}")
 
 
 def _refuse_repeats(name: str, side: int, here: FurtherCalls, shards: Shards, there: new_process.Answer) -> None:
@@ -231,14 +219,10 @@ def _refuse_repeats(name: str, side: int, here: FurtherCalls, shards: Shards, th
     key = input_key(here.series.data)
     before = [*outcomes[:half], *(o for one in shards.series if input_key(one.data) == key for o in one.outcomes)]
     again = {outcome for outcome, times in Counter(before).items() if times > 1}
-    hits, others = (sum(o in again for o in found) for found in (outcomes[half:], there.outcomes))
+    hits, others = (sum(o in again for o in later) for later in (outcomes[half:], there.outcomes))
     runs = len(outcomes) - half
     if fisher_p_value(hits, runs, others, len(there.outcomes)) < LEVEL / 4:
-        raise DependentRuns(
-            f"{name} remembers its noise or a setting: on {NAMES[side]} {hits} of {runs} runs returned an outcome that "
-            f"had come twice before, and {others} of {len(there.outcomes)} in a new process; {ADVICE}"
+        other = f"{others} of {len(there.outcomes)} in a new process"
+        raise _remembers(
+            name, f"on {NAMES[side]} {hits} of {runs} runs returned an outcome that had come twice before, and {other}"
         )
-
-
-def _hits(counts: Counts, side: int) -> int:
-    return counts.neighbour_hits if side else counts.hits

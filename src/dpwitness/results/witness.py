@@ -16,8 +16,7 @@ from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.errors import InvalidData, InvalidWitness
 from dpwitness.events import Event
-from dpwitness.evidence import Counts
-from dpwitness.evidence.bet import bet_on_cells, divergence_seen
+from dpwitness.evidence import Counts, bet_on
 from dpwitness.files import shown, write_atomically
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.outcomes import Entry
@@ -179,17 +178,8 @@ class Witness(JsonFields):
             label("on D", rate(counts.hits, counts.runs)),
             label("on D′", rate(counts.neighbour_hits, counts.runs)),
         ]
-        on_cells = bet_on_cells(counts, claim, self.estimate)
-        if on_cells is not None:
-            bounding, bet = on_cells
-            most = bounding.largest_divergence(bet.order, claim.parameter)
-            shown = f"{divergence_seen(counts, bet):.4g} seen" + (f", {most:.4g} allowed" if claim.parameter else "")
-            lines.append(f"  divergence of order {bet.order:g} over {len(bet.log_ratios)} cells: {shown}")
-            return lines
-        neighbour_rate = counts.neighbour_hits / max(counts.runs, 1)
-        allowed = claim.largest(neighbour_rate)
-        if counts.runs and (claim.parameter > 0 or allowed > neighbour_rate):
-            lines.append(f"  allowed on D at the rate seen on D′: {allowed:.4g}")
+        if comparison := bet_on(counts, claim, self.estimate).comparison(claim):
+            lines.append(f"  {comparison}")
         return lines
 
     def __str__(self) -> str:

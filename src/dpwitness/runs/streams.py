@@ -13,13 +13,13 @@ class Role(Enum):
     """
 
     SEARCH = (0,)  # then the number of the pair
-    PLAYOFF = (0, 1 << 20)
+    COMPARISON = (0, 1 << 20)
     ESTIMATE = (0, 1 << 20, 1 << 20)  # of events that were chosen already
     CHECK_OF_SEARCH = (0, 1 << 21)  # of an event that may have been the luckiest of many
     SHRINK = (0, (1 << 21) + 1)
     CELLS = (0, (1 << 21) + 2)  # of a partition: 0 to learn it from, 1 to estimate it
     REFINEMENT = (0, (1 << 21) + 3)  # of a cut: 0 to see where others lie, 1 to count them
-    ATTACK = (0, (1 << 21) + 4)  # as PLAYOFF, of what an attack proposes: its winner is judged again by PLAYOFF
+    ATTACK = (0, (1 << 21) + 4)  # as COMPARISON, of what an attack proposes: its winner is judged again by COMPARISON
     MANY_RECORDS = (0, (1 << 21) + 5)  # 0 to learn an event from, 1 to see it again, 2 to time a run
     EPOCH = (3,)  # then the number of the pair and of the epoch: evidence first, then what the next one learns from
     CONFIRM = (1,)  # then the number of the shard: evidence, as those of an epoch are

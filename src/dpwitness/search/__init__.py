@@ -1,1 +1,1 @@
-"""Which pair and which event: everything here is heuristic, and never evidence."""
+"""Which pair and which event: two searches, `pairs` for fast mechanisms and `epochs` for slow ones. Never evidence."""

@@ -11,14 +11,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.candidate import Candidate, CellsEstimate, Tally
+from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Tally
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Cells, ScoreThreshold, widen
-from dpwitness.evidence.bet import admissible, best_cell_bet, in_reach
+from dpwitness.events import Cells, ScoreThreshold, cells_of, widen
+from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet
 from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import shrunken_log_ratio
+from dpwitness.search.samples import informative_bins
 
 Floats = NDArray[np.float64]
 
@@ -30,9 +30,7 @@ ROOM: Final = 1 << 22
 TAILS: Final = np.array([1e-5, 4e-5, 2e-4, 1e-3, 4e-3])
 SHARES: Final = np.unique(np.concatenate([TAILS, np.arange(1, 128) / 128, 1 - TAILS]))
 FEW: Final = 256
-#: An entry counts where one of its bins stands out by so many standard errors; where several entries count, its
-#: bins are no finer than so many.
-STANDARD_ERRORS: Final = 4
+#: Where several entries tell something, their bins are no finer than so many.
 COARSE: Final = 32
 #: Runs of either side that a cell at an end has at least, of those it was learned from.
 LEAST_HITS: Final = 30
@@ -91,11 +89,9 @@ def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objecti
     event = _learned(x[:half], y[:half]) if half >= FEWEST else None
     if event is None:
         return candidate
-    width = max(event.width, x.shape[1], y.shape[1])
-    i, j = (event.cell_of(widen(rows[half:], width)) for rows in (x, y))
-    table = np.bincount(i * event.cells + j, minlength=event.cells**2)
-    a, b = event.inside[i], event.inside[j]
-    n10, n11, n01, n00 = (int(np.count_nonzero(flags)) for flags in (a & ~b, a & b, b & ~a, ~a & ~b))
+    x, y = (widen(rows[half:], event.width) for rows in (x, y))
+    table = np.bincount(event.cell_of(x) * event.cells + event.cell_of(y), minlength=event.cells**2)
+    n10, n11, n01, n00 = cells_of([event], x, y)[:, 0].tolist()
     tally = Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
     return _chosen(candidate, event, tally, aim, _promised(candidate, objective))
 
@@ -113,11 +109,20 @@ def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, promised
     if bet is None and not aim.of_bound:
         # No evidence grows: what would show most of the parameter would have detected most.
         bet, shown = _best(tally, replace(aim, of_bound=True))
-        bet = bet and in_reach(replace(bet, against=aim.claim.parameter), aim.claim)
+        bet = replace(bet, against=aim.claim.parameter) if bet and _in_reach(bet, aim.claim) else None
         promise = min(shown - aim.claim.parameter, 0.0)
     if bet is None or promise <= max(promised * MARGIN, promised):
         return candidate
     return Candidate(pair=candidate.pair, event=event, estimate=replace(tally.estimate, cells=bet))
+
+
+def _in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
+    """Whether runs in cells that were seen can pay against the claim at all."""
+    plane = Hyperplane(order=bet.order, log_ratios=bet.log_ratios)
+    pays, costs = plane.sides()
+    seen = np.reshape(bet.joint, (len(pays), len(pays))) > 0
+    most = np.max((pays[:, None] - costs)[seen])
+    return bool(most > plane.allowed(claim.largest_divergence(bet.order, claim.parameter)))
 
 
 def _learned(x: Floats, y: Floats) -> Cells | None:
@@ -142,25 +147,9 @@ def _learned(x: Floats, y: Floats) -> Cells | None:
 
 
 def _bins(x: Floats, y: Floats, shares: Floats) -> tuple[Floats, Floats] | None:
-    """Edges of the bins of an entry, and the log-ratio of each and of its absence; None where it tells nothing."""
-    both = [np.sort(side[~np.isnan(side)]) for side in (x, y)]
-    values = np.sort(np.concatenate(both), kind="stable")  # a merge
-    if not len(values):
-        return None
-    ends = values[(shares * len(values)).astype(np.int64)]
-    different = values[np.append(True, values[1:] != values[:-1])] if _few(values) else ends
-    edges = np.unique(different)
-    edges = edges[edges > values[0]]
-    places = [np.concatenate([[0], np.searchsorted(side, edges), [len(side), len(x)]]) for side in both]
-    hits, others = (np.diff(place) for place in places)
-    if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < STANDARD_ERRORS:
-        return None
-    return edges, shrunken_log_ratio(hits, others)
-
-
-def _few(values: Floats) -> bool:
-    """Whether sorted values repeat so that each of them can have a bin."""
-    return int(np.count_nonzero(values[1:] != values[:-1])) < FEW
+    """`informative_bins` of an entry."""
+    sides = [np.sort(side[~np.isnan(side)]) for side in (x, y)]
+    return informative_bins(sides, shares, len(x), few=FEW)
 
 
 def _cuts(first: Floats, second: Floats) -> Floats:
@@ -224,10 +213,10 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
         if lower <= allowed:
             return 0.0, claim.parameter
         shifted = values - (mean - lower)
-        bet = best_cell_bet(joint, shifted - allowed, 0.999 * admissible(pays, costs, allowed + mean - lower))
+        bet = best_cell_bet(joint, shifted - allowed, 0.999 * largest_cell_bet(pays, costs, allowed + mean - lower))
         return float(joint @ np.log1p(bet * (shifted - allowed))), claim.parameter
     threshold = aim.log_threshold + math.log(2)  # half of the wealth is bet so
-    bet = min(math.sqrt(2 * threshold / aim.planned) / spread, 0.5 * admissible(pays, costs, max(mean, 0.0)))
+    bet = min(math.sqrt(2 * threshold / aim.planned) / spread, 0.5 * largest_cell_bet(pays, costs, max(mean, 0.0)))
     shown = lower - threshold / (aim.planned * bet) - bet * spread**2 / 2
     parameter = _parameter_of(plane, claim, shown)
     return parameter, parameter
@@ -235,7 +224,7 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
 
 def _parameter_of(plane: Hyperplane, claim: DivergenceClaim, mean: float) -> float:
     """The parameter at which the hyperplane allows a mean; 0 where that is less than any allows."""
-    low, high = 0.0, 700.0
+    low, high = 0.0, MOST_NATS  # by halving: what is allowed overflows to infinity, which no interpolation follows
     for _ in range(50):
         middle = (low + high) / 2
         beyond = float(plane.allowed(claim.largest_divergence(plane.order, middle))) > mean

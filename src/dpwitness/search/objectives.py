@@ -1,14 +1,17 @@
 """What the search looks for: how much an event promises, from rough probabilities. Never evidence.
 
-What a search for a privacy profile looks for: large lower bounds of δ at several ε. Never evidence.
+Evidence against a claim (`GrowthAt`), large lower bounds of a parameter (`BoundAt`, `ParameterAt`), power of a test of
+fixed size (`PowerAt`), and for a privacy profile large lower bounds of δ at several ε (`DeltaAt`).
 """
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim, HalfPlane
@@ -23,7 +26,9 @@ class Objective(Protocol):
     @property
     def stop_value(self) -> float:
         """A value from which on a search need not go on; infinite if there is none: then it is a thorough search."""
+        return math.inf
 
+    @abstractmethod
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
@@ -35,6 +40,7 @@ class Objective(Protocol):
 
     def for_repeating_outcomes(self) -> "Objective":
         """The objective to use where outcomes repeat, so that few events compete to be the luckiest."""
+        return self
 
 
 def value_of(estimate: Estimate, objective: Objective, runs: int, standard_errors: float = 1.0) -> float:
@@ -45,7 +51,7 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrowthAt:
+class GrowthAt(Objective):
     """Nats of evidence a run against a claim; where there are none, the excess shown less that detectable (negative).
 
     The excess is that of the privacy loss log(p / G(q)). Detectable with `planned` runs at level α, see
@@ -60,10 +66,10 @@ class GrowthAt:
     log_threshold: float = math.log(1e6)  # log(1/α)
     stop_value: float = np.inf
 
+    @override
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
-        """The value; see `Objective`."""
         plane = self.claim.half_plane(p, q)
         s, t = (np.broadcast_to(np.asarray(part, np.float64), np.shape(p)) for part in (plane.slope, plane.intercept))
         joint = p * q if both is None else both
@@ -83,10 +89,6 @@ class GrowthAt:
         joint = np.minimum(joint, lower)
         values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s[grows], t[grows]), joint[grows])
         return np.asarray(values)
-
-    def for_repeating_outcomes(self) -> "GrowthAt":
-        """The same."""
-        return self
 
     def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float) -> Floats:
         """By how much the parameter that such rates would show falls short of the claim's; negative."""
@@ -118,55 +120,59 @@ class GrowthAt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundAt:
-    """The lower bound of ε at δ to expect from `planned` runs at level α (normal approximation; may be negative)."""
-
-    stop_value: ClassVar[float] = math.inf
+class _LowerBound(Objective):
+    """A lower bound to expect from `planned` runs at level α, with `log_threshold` = log(1/α)."""
 
     planned: int
-    log_threshold: float  # log(1/α)
-    delta: float = 0.0
+    log_threshold: float
     error_factor: float = 1.0  # multiplies every `standard_errors`
 
+    @override
+    def for_repeating_outcomes(self) -> Objective:
+        """Errors count a quarter: what is rare but clear would lose to what is frequent else."""
+        return replace(self, error_factor=0.25)
+
+    def _errors(self, threshold: float, runs: int, standard_errors: float) -> float:
+        """By how many standard deviations of one run a mean is lowered."""
+        planned = math.sqrt(2 * threshold / self.planned)
+        return planned + self.error_factor * standard_errors / math.sqrt(runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundAt(_LowerBound):
+    """The lower bound of ε at δ to expect from `planned` runs at level α (normal approximation; may be negative)."""
+
+    delta: float = 0.0
+
+    @override
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
-        """The value; see `Objective`."""
         joint = p * q if both is None else both
         threshold = self.log_threshold + np.log(2)
         hits = np.maximum(p - self.delta, 1e-300)
         others = q + 1 / runs + threshold / 2 / self.planned
         variance = np.maximum(1 / hits + 1 / others - 2 * joint / (hits * others), 1e-12)
-        spread = np.sqrt(variance) * (
-            np.sqrt(2 * threshold / self.planned) + self.error_factor * standard_errors / np.sqrt(runs)
-        )
+        spread = np.sqrt(variance) * self._errors(threshold, runs, standard_errors)
         return np.asarray(np.log(hits) - np.log(others) - spread)
-
-    def for_repeating_outcomes(self) -> "BoundAt":
-        """As in `Objective`: errors count a quarter; what is rare but clear would lose to what is frequent else."""
-        return replace(self, error_factor=0.25)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterAt:
+class ParameterAt(_LowerBound):
     """The lower bound of the parameter of a claim's family to expect from `planned` runs at level α.
 
     The least parameter that allows (p, q) once both have been moved towards each other by so many standard errors.
     """
 
-    stop_value: ClassVar[float] = math.inf
-
     claim: Claim
-    planned: int
-    log_threshold: float  # log(1/α)
-    error_factor: float = 1.0  # multiplies every `standard_errors`
 
+    @override
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
-        """The value; see `Objective`. Where the rates are nearer to each other than their errors, minus the gap."""
+        """Where the rates are nearer to each other than their errors, minus the gap."""
         threshold = self.log_threshold + np.log(2)
-        factor = np.sqrt(2 * threshold / self.planned) + self.error_factor * standard_errors / np.sqrt(runs)
+        factor = self._errors(threshold, runs, standard_errors)
         # Each error counts 1/√2 of itself: those of two sides of one size add up to √2 of one.
         least = 1 / runs + threshold / 2 / self.planned
         lower = p - factor * np.sqrt((p * (1 - p) + least) / 2)
@@ -174,30 +180,20 @@ class ParameterAt:
         shown = np.asarray(self.claim.reached(np.clip(lower, 0.0, 1.0), upper), np.float64)
         return np.where(shown > 0, shown, np.minimum(lower - upper, 0.0))
 
-    def for_repeating_outcomes(self) -> "ParameterAt":
-        """As in `BoundAt`."""
-        return replace(self, error_factor=0.25)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerAt:
+class PowerAt(Objective):
     """Standard errors between what the thinned D side and D′ show, for a test of (ε, δ) with a fixed number of runs."""
-
-    stop_value: ClassVar[float] = math.inf
 
     epsilon: float
     delta: float = 0.0
 
+    @override
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
-        """The value; see `Objective`."""
         thinned = (p - self.delta) * np.exp(-self.epsilon)
         return np.asarray((thinned - q - 1 / runs) / np.sqrt(np.maximum(thinned, 0.0) + q + 1 / runs))
-
-    def for_repeating_outcomes(self) -> "PowerAt":
-        """As in `Objective`: the same."""
-        return self
 
 
 #: ε at which pairs are compared, and events are learned.
@@ -205,25 +201,20 @@ SEVERAL: Final = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaAt:
+class DeltaAt(_LowerBound):
     """The lower bound of δ to expect at some ε from `planned` runs at level α (normal approximation).
 
     Of several ε the sum of those that are positive, each times e^(ε/2), as δ falls in ε; where none is, the largest.
     """
 
-    stop_value: ClassVar[float] = math.inf
-
     epsilons: tuple[float, ...]
-    planned: int
-    log_threshold: float  # log(1/α)
-    error_factor: float = 1.0  # multiplies every `standard_errors`
 
+    @override
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
-        """The value; see `Objective`."""
         joint = p * q if both is None else both
-        factor = np.sqrt(2 * self.log_threshold / self.planned) + self.error_factor * standard_errors / np.sqrt(runs)
+        factor = self._errors(self.log_threshold, runs, standard_errors)
         total, largest = np.zeros(np.shape(p)), np.full(np.shape(p), -np.inf)
         for epsilon in self.epsilons:
             s = math.exp(epsilon)
@@ -232,7 +223,3 @@ class DeltaAt:
             value = p - s * q - factor * np.sqrt(square)
             total, largest = total + math.exp(epsilon / 2) * np.maximum(value, 0.0), np.maximum(largest, value)
         return np.asarray(np.where(largest > 0, total, largest))
-
-    def for_repeating_outcomes(self) -> "DeltaAt":
-        """As in `Objective`: errors count a quarter; what is rare but clear would lose to what is frequent else."""
-        return replace(self, error_factor=0.25)

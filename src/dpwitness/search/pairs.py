@@ -1,19 +1,13 @@
-"""How many search runs: as given, as usual for compiled code, or what fits in a share of the time.
+"""The search that is thrown away before evidence begins: which pair, and which event of it.
 
-Pairs with events, ranked by search runs that did not choose them.
+`find` compares what attacks propose with what successive halving over the relation's pairs finds: few runs of all
+pairs, twice the runs of the better half, and so on, then the same with variations of the best (Karnin, Koren & Somekh
+2013, ICML). The events of the pairs that are left are counted on runs that did not choose them. Two more steps are for
+what so few runs cannot show: datasets of many records, where nothing was found among fewer, and for a candidate with a
+cut the place of the cut, where many more confirm runs are planned than the search had.
 
-The cut of a candidate placed anew, on as many runs as it takes: what no memory holds can still be counted.
-
-Where many more confirm runs are planned than the search had, the best event may be too rare for the search to have seen
-what it shows. Everything here is made of search runs and is never evidence.
-
-Datasets of 10,000 and 100,000 records, where nothing was found among fewer and a run among so many is still fast.
-
-Counters that overflow, samples that are taken of many records, limits of memory: some code breaks for its users alone.
-
-Which pair: spend runs where they promise most. Everything here is thrown away before evidence begins.
-
-The candidate of one problem: what its attack proposes and what the search finds, the best of both.
+For mechanisms whose runs are nearly free; see `search.epochs` for others. Everything here is made of search runs and is
+never evidence.
 """
 
 import math
@@ -65,28 +59,24 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
     return int(min(usual, max(fits, FEWEST)))
 
 
-#: By how many standard errors a value in the playoff is lowered: the largest of some 24 noisy values is partly noise.
+#: By how many standard errors a value is lowered where entries are compared: the largest of some 24 noisy values is
+#: partly noise.
 STANDARD_ERRORS: Final = 1.0
-#: How often a winner of the playoff that may owe it to luck is counted again.
+#: How often an entry that may owe its place to luck is counted again.
 MOST_COUNTED_AGAIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A pair and an event in a playoff; `place` says which finalist it came from, −1 for an attack's."""
+    """A pair and an event to compare; `place` says which promising pair it came from, −1 for an attack's."""
 
     pair: Pair
     found: RatedEvent
     place: int = -1
 
-    @property
-    def directed(self) -> Pair:
-        """The pair with D first."""
-        return self.pair.swapped() if self.found.swapped else self.pair
-
 
 @dataclass(slots=True)
-class _Playoff:
+class _Comparison:
     """The entries with their latest estimates, what was counted of each, and the runs spent."""
 
     runner: Runner
@@ -99,7 +89,9 @@ class _Playoff:
     def count(self, number: int, turn: int, n: int) -> None:
         """Count an entry's event on n more runs, and value it anew."""
         entry = self.latest[number]
-        self.tallies[number] += self.runner.tally(entry.directed, entry.found.event, n, self.role, number, turn)
+        self.tallies[number] += self.runner.tally(
+            entry.found.directed(entry.pair), entry.found.event, n, self.role, number, turn
+        )
         self.spent += n
         found = revalued(entry.found, self.tallies[number], self.objective)
         self.latest[number] = replace(entry, found=found)
@@ -109,8 +101,8 @@ class _Playoff:
         return self.latest[number].found.value
 
 
-def playoff(
-    runner: Runner, entries: Sequence[Entry], objective: Objective, budget: int, role: Role = Role.PLAYOFF
+def best_entry(
+    runner: Runner, entries: Sequence[Entry], objective: Objective, budget: int, role: Role = Role.COMPARISON
 ) -> tuple[Entry, int]:
     """The best of several pairs with events, each counted on search runs of its own; halving again.
 
@@ -120,21 +112,21 @@ def playoff(
     `role`: of streams that none of the entries was chosen by.
     """
     rounds = max(len(entries) - 1, 0).bit_length()
-    state = _Playoff(runner, objective, list(entries), [Tally() for _ in entries], role)
-    alive = list(range(len(entries)))
+    state = _Comparison(runner, objective, list(entries), [Tally() for _ in entries], role)
+    remaining = list(range(len(entries)))
     for turn in range(rounds):
-        n = max(budget // (rounds * len(alive)), 8)
-        for number in alive:
+        n = max(budget // (rounds * len(remaining)), 8)
+        for number in remaining:
             state.count(number, turn, n)
-        alive.sort(key=lambda number: -state.value(number))
+        remaining.sort(key=lambda number: -state.value(number))
         if turn < rounds - 1:
-            alive = alive[: (len(alive) + 1) // 2]
+            remaining = remaining[: (len(remaining) + 1) // 2]
     counted_again: set[int] = set()
     while True:
-        if state.value(alive[0]) <= 0:  # nothing promises anything: an event that happens
-            alive = [number for number in alive if state.latest[number].found.telling] or alive
-        best = state.value(alive[0])
-        good = [number for number in alive if state.value(number) >= best - tolerance(best)]
+        if state.value(remaining[0]) <= 0:  # nothing promises anything: an event that happens
+            remaining = [number for number in remaining if state.latest[number].found.telling] or remaining
+        best = state.value(remaining[0])
+        good = [number for number in remaining if state.value(number) >= best - tolerance(best)]
         winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
         uncertain = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in counted_again
         if not uncertain or len(counted_again) == MOST_COUNTED_AGAIN:
@@ -142,7 +134,7 @@ def playoff(
         counted_again.add(winner)
         state.tallies[winner] = Tally()  # the runs by which it won
         state.count(winner, rounds, max(budget // 5, 8))
-        alive = sorted(range(len(entries)), key=lambda number: -state.value(number))
+        remaining = sorted(range(len(entries)), key=lambda number: -state.value(number))
 
 
 def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEvent:
@@ -150,6 +142,306 @@ def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEven
     estimate = tally.estimate
     value, lower = (value_of(estimate, objective, tally.runs, errors) for errors in (STANDARD_ERRORS, 3.0))
     return replace(found, estimate=estimate, value=value, lower_value=lower)
+
+
+#: Numbers that the outcomes of one pair may hold in memory, both sides together.
+ROOM: Final = 1 << 22
+#: Paired runs that are drawn at a time to be counted.
+PART: Final = 1 << 17
+#: Of how many pairs the events are compared; twice as many in a thorough search: a bound has the runs for it.
+PROMISING: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromisingPair:
+    """A pair that promised much, and what was seen of it."""
+
+    pair: Pair
+    sample: Sample
+    certain: RatedEvent | None = None  # an event that reached the stop value on runs of its own
+
+
+@dataclass(slots=True)
+class SearchedPair:
+    """A pair in the search: the outcomes of both sides so far, the best event in them, how often it was drawn from."""
+
+    pair: Pair
+    index: int
+    x: Rows = field(default_factory=lambda: np.empty((0, 1)))
+    y: Rows = field(default_factory=lambda: np.empty((0, 1)))
+    found: RatedEvent | None = None
+    certain: bool = False
+    turns: int = 0
+    refused: MechanismRaised | None = None  # it takes neither of the two inputs
+
+    @property
+    def value(self) -> float:
+        """What its best event promises."""
+        return -np.inf if self.found is None else self.found.value
+
+
+class Drawn(Protocol):
+    """Something that holds outcomes of D and of D′."""
+
+    x: Rows
+    y: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class MoreRuns:
+    """What one more share of runs gave a pair: runs asked for, runs drawn, all rows, the best event in them.
+
+    `refused`: what a mechanism raised that takes neither input.
+    """
+
+    asked: int
+    drawn: int
+    x: Rows
+    y: Rows
+    found: RatedEvent | None
+    refused: MechanismRaised | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """One search by successive halving: its setting, the paired runs spent, and whether the time is over."""
+
+    runner: Runner
+    objective: Objective
+    budget: int
+    spent: int = 0
+    late: bool = False
+
+    @property
+    def thorough(self) -> bool:
+        """Whether nothing ends it early, and runs are cheap."""
+        return bool(np.isinf(self.objective.stop_value)) and self.runner.mechanism.threads
+
+    def halve(self, searched: list[SearchedPair], budget: int, keep: int) -> list[SearchedPair]:
+        """Few runs for all, twice the runs for the better half, and so on; the same total in every round.
+
+        Returns at most `keep` pairs, best first. Raises `MechanismTimeout` where no run was done in time.
+        """
+        rounds = max((len(searched) - 1) // keep, 0).bit_length() + 1
+        for _ in range(rounds):
+            self._grow(searched, max(budget // (rounds * len(searched)), 8))
+            searched = self._taken(searched)
+            if self.late:
+                seen = sorted((one for one in searched if len(one.x)), key=lambda one: -one.value)
+                if not seen:
+                    name = self.runner.mechanism.name
+                    raise MechanismTimeout(f"{name} did not finish one run of the search in time: give more time")
+                return seen[:keep]
+            searched = sorted(searched, key=lambda one: -one.value)[: max((len(searched) + 1) // 2, keep)]
+            self._check(searched[0])
+            if searched[0].certain:
+                return searched[:1]
+        return searched[:keep]
+
+    def _taken(self, searched: list[SearchedPair]) -> list[SearchedPair]:
+        """The pairs whose inputs the mechanism takes. Raises what it raised where there are none."""
+        refused = [one.refused for one in searched if one.refused is not None]
+        if len(refused) == len(searched):
+            raise refused[0]
+        for error in refused:
+            self.runner.leave_out(error)
+        return [one for one in searched if one.refused is None]
+
+    def _grow(self, searched: Sequence[SearchedPair], share: int) -> None:
+        """Draw `share` more runs for each pair: pairs beside each other, or the shards of one pair."""
+        runner = self.runner
+        spread = len(searched) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
+        spread &= runner.mechanism.layout is None  # which grows by what is drawn, in the order of the pairs
+        drawing = runner.alone() if spread else runner
+        tasks = [partial(_grown, self, drawing, one, share, len(searched) > 1) for one in searched]
+        results: Iterable[MoreRuns | None] = (
+            runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
+        )
+        try:
+            for one, growth in zip(searched, results, strict=False):
+                if growth is None:
+                    self.late = True
+                    break
+                # Nothing is written to a pair by a task: one left behind at the deadline must change nothing.
+                one.x, one.y, one.found, one.refused = growth.x, growth.y, growth.found, growth.refused
+                if one.refused is not None:
+                    continue
+                one.turns += growth.asked > 0
+                self.spent += growth.drawn
+                runner.report("search", self.spent, self.budget)
+                if growth.drawn < growth.asked:
+                    self.late = True
+                    break
+        except MechanismTimeout:
+            self.late = True
+
+    def _check(self, one: SearchedPair) -> None:
+        """Try an event that reaches the stop value on fresh runs: the best of so many looks may be luck."""
+        if one.found is None or one.found.lower_value < self.objective.stop_value:
+            return
+        n = max(self.budget // 10, 64)
+        try:
+            tally = self.runner.tally(
+                one.found.directed(one.pair), one.found.event, n, Role.CHECK_OF_SEARCH, one.index, one.turns
+            )
+        except MechanismTimeout:
+            self.late = True
+            return
+        self.spent += n
+        one.found = revalued(one.found, tally, self.objective)
+        one.certain = one.found.lower_value >= self.objective.stop_value
+
+    def more(self, one: SearchedPair, n: int) -> Sample:
+        """What was seen of a pair; n fresh runs, which need no room in memory, where outcomes repeat."""
+        rows = sample_of(one.x, one.y)
+        if self.late or not rows.repeats or n <= len(one.x):
+            return rows
+        parts = 2 * -(-n // (2 * PART))
+        each = -(-n // parts)
+        draw = partial(self.runner.sample, one.pair, each, Role.SEARCH, one.index)
+        try:
+            table = counted((draw(one.turns + turn) for turn in range(parts)), rows.width, n)
+        except MechanismTimeout:
+            return rows
+        self.spent += parts * each
+        return table or rows
+
+
+def search(problem: Problem, runner: Runner, objective: Objective, budget: int) -> tuple[list[PromisingPair], int]:
+    """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
+
+    Returns the promising pairs, best first, and the paired runs spent, in total about `budget`. A pair whose value
+    reaches the objective's stop value on fresh runs ends the search at once; where there is none and outcomes repeat,
+    as many runs again are spent on the promising pairs. At the deadline it ends with what was drawn until then. Raises
+    `InvalidOutcome` if every run of every pair returned the same, and `MechanismTimeout` if no run was done in time.
+    """
+    state = Search(runner=runner, objective=objective, budget=budget)
+    keep = 2 * PROMISING if state.thorough else PROMISING
+    numbers = count()
+    searched = [SearchedPair(pair, next(numbers)) for pair in _in_time(problem.candidates(), runner)]
+    first = list(searched)
+    if len(searched) > 1:
+        searched = state.halve(searched, budget // 2, keep)
+        refuse_constant(problem.mechanism, first, state.late)
+        if not searched[0].certain and not state.late:
+            varied = [pair for one in searched[:2] for pair in problem.variations(one.pair)]
+            searched += [SearchedPair(pair, next(numbers)) for pair in varied]
+            searched = state.halve(searched, budget - state.spent, keep)
+    else:
+        searched = state.halve(searched, budget, 1)
+        refuse_constant(problem.mechanism, first, state.late)
+    more = budget // len(searched) if state.thorough else 0
+    found = [
+        PromisingPair(pair=one.pair, sample=state.more(one, more), certain=one.found if one.certain else None)
+        for one in searched
+    ]
+    return found, state.spent
+
+
+def _in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
+    """Pairs as long as there is time to make them, at least one: those of long inputs take a while."""
+    for pair in pairs:
+        yield pair
+        if runner.deadline is not None and runner.deadline.left <= 0:
+            return
+
+
+def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked: bool) -> MoreRuns:
+    """More runs for one pair, as many as memory has room for; the best event where pairs are `ranked`."""
+    width = max(one.x.shape[1], one.y.shape[1], runner.mechanism.cost.width)  # of the outcomes, not of the input
+    n = max(min(share, ROOM // (2 * width) - len(one.x)), 0)
+    x, y, drawn = one.x, one.y, 0
+    if n:
+        try:
+            new = runner.sample(one.pair, n, Role.SEARCH, one.index, one.turns, partial_too=True)
+        except MechanismRaised as error:
+            if not error.on_both_inputs:
+                raise
+            return MoreRuns(0, 0, x, y, None, refused=error)
+        x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
+    found = learn_events(x, y, state.objective, thorough=False, most=1)[0] if ranked else one.found
+    return MoreRuns(n, drawn, x, y, found)
+
+
+def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool) -> None:
+    """Raise `InvalidOutcome` for a mechanism that returns nothing but NaN, or always the same.
+
+    Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance.
+    """
+    parts = [part for one in searched for part in (one.x, one.y) if len(part)]
+    total = sum(map(len, parts))
+    first = parts[0][:1]
+    if late or not all(
+        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
+    ):
+        return
+    if np.all(np.isnan(first) | (first == NOT_A_NUMBER) | (first == NONE)):
+        raise InvalidOutcome(
+            f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
+        )
+    shown = [mechanism.label(entry) or entry for entry in first[0].tolist()]
+    raise InvalidOutcome(
+        f"{mechanism.name} returned {shown} on each of its first {total} runs, on every input: there is nothing to test"
+    )
+
+
+#: Numbers of records; how long a run takes among the first is measured only.
+SIZES: Final = (1_000, 10_000, 100_000)
+#: Seconds of a run from which on ten times as many records are not tried: 100 times longer where time or memory grow
+#: with the square of their number.
+FAST: Final = 500e-6
+#: Paired runs of each pair: to learn an event from, and to see it again.
+RUNS: Final = 32
+AGAIN: Final = 128
+
+
+def among_many_records(problem: Problem, runner: Runner, objective: Objective) -> tuple[Entry | None, int]:
+    """A pair of many records with an event that promises evidence on runs of its own, and the paired runs spent.
+
+    None where there is none, the mechanism is too slow, or the relation has no such datasets. Raises `MechanismRaised`
+    where it raises on one of two neighbours alone.
+    """
+    spent = 0
+    try:
+        for level, size in enumerate(SIZES):
+            pair = None
+            # The first is to time a run on; and to make 100,000 records takes longer than to run most mechanisms.
+            most = 1 if size in (SIZES[0], SIZES[-1]) else None
+            for number, pair in enumerate(islice(problem.relation.large(size, problem.data), most)):
+                if level == 0:
+                    break
+                key = level * 10 + number
+                x, y = runner.sample(pair, RUNS, Role.MANY_RECORDS, 0, key)
+                spent += RUNS
+                found = learn_events(x, y, objective, thorough=False, most=1)[0]
+                if found.value <= 0:
+                    continue
+                tally = runner.tally(found.directed(pair), found.event, AGAIN, Role.MANY_RECORDS, 1, key)
+                again = revalued(found, tally, objective)
+                spent += AGAIN
+                if again.lower_value > 0:
+                    require_adjacent(problem.relation, pair)
+                    return Entry(pair, again), spent
+            if pair is None or (size != SIZES[-1] and not _fast(runner, pair)):
+                break
+    except MechanismRaised as error:
+        runner.leave_out(error)
+    except (InvalidOutcome, MechanismTimeout):
+        pass  # an output for each record, of which no row holds so many; or too slow after all
+    return None, spent
+
+
+def _fast(runner: Runner, pair: Pair) -> bool:
+    """Whether a run takes less than `FAST`: the faster one of two, since in the first code may be compiled."""
+
+    def seconds() -> tuple[float]:
+        began = time.perf_counter()
+        run = PairedRuns.d_first(pair, 1, coupled=False, layout=runner.mechanism.layout)
+        runner.mechanism.pair_outcomes(run, generator(runner.seed, Role.MANY_RECORDS, 2))
+        return ((time.perf_counter() - began) / 2,)
+
+    times = [one[0] for one in Threads(1).ordered([seconds, seconds], runner.deadline) if one is not None]
+    return len(times) == 2 and min(times) < FAST
 
 
 #: Confirm runs for each search run from which on the cut is placed anew, what part of them it takes, and at most.
@@ -206,307 +498,6 @@ def _estimates(tally: Tally, events: int) -> list[Estimate]:
     return found
 
 
-#: Numbers of records; how long a run takes among the first is measured only.
-SIZES: Final = (1_000, 10_000, 100_000)
-#: Seconds of a run from which on ten times as many records are not tried: 100 times longer where time or memory grow
-#: with the square of their number.
-FAST: Final = 500e-6
-#: Paired runs of each pair: to learn an event from, and to see it again.
-RUNS: Final = 32
-AGAIN: Final = 128
-
-
-def among_many_records(problem: Problem, runner: Runner, objective: Objective) -> tuple[Entry | None, int]:
-    """A pair of many records with an event that promises evidence on runs of its own, and the paired runs spent.
-
-    None where there is none, the mechanism is too slow, or the relation has no such datasets. Raises `MechanismRaised`
-    where it raises on one of two neighbours alone.
-    """
-    spent = 0
-    try:
-        for level, size in enumerate(SIZES):
-            pair = None
-            # The first is to time a run on; and to make 100,000 records takes longer than to run most mechanisms.
-            most = 1 if size in (SIZES[0], SIZES[-1]) else None
-            for number, pair in enumerate(islice(problem.relation.large(size, problem.data), most)):
-                if level == 0:
-                    break
-                key = level * 10 + number
-                x, y = runner.sample(pair, RUNS, Role.MANY_RECORDS, 0, key)
-                spent += RUNS
-                found = learn_events(x, y, objective, thorough=False, most=1)[0]
-                if found.value <= 0:
-                    continue
-                directed = pair.swapped() if found.swapped else pair
-                again = revalued(
-                    found, runner.tally(directed, found.event, AGAIN, Role.MANY_RECORDS, 1, key), objective
-                )
-                spent += AGAIN
-                if again.lower_value > 0:
-                    require_adjacent(problem.relation, pair)
-                    return Entry(pair, again), spent
-            if pair is None or (size != SIZES[-1] and not _fast(runner, pair)):
-                break
-    except MechanismRaised as error:
-        runner.leave_out(error)
-    except (InvalidOutcome, MechanismTimeout):
-        pass  # an output for each record, of which no row holds so many; or too slow after all
-    return None, spent
-
-
-def _fast(runner: Runner, pair: Pair) -> bool:
-    """Whether a run takes less than `FAST`: the faster one of two, since in the first code may be compiled."""
-
-    def seconds() -> tuple[float]:
-        began = time.perf_counter()
-        run = PairedRuns.d_first(pair, 1, coupled=False, layout=runner.mechanism.layout)
-        runner.mechanism.pair_outcomes(run, generator(runner.seed, Role.MANY_RECORDS, 2))
-        return ((time.perf_counter() - began) / 2,)
-
-    times = [one[0] for one in Threads(1).ordered([seconds, seconds], runner.deadline) if one is not None]
-    return len(times) == 2 and min(times) < FAST
-
-
-#: Numbers that the outcomes of one pair may hold in memory, both sides together.
-ROOM: Final = 1 << 22
-#: Paired runs that are drawn at a time to be counted.
-PART: Final = 1 << 17
-#: How many pairs go on to the playoff; twice as many in a thorough search: a bound has the runs for it.
-FINALISTS: Final = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finalist:
-    """A pair that promised much, and what was seen of it."""
-
-    pair: Pair
-    sample: Sample
-    certain: RatedEvent | None = None  # an event that reached the stop value on runs of its own
-
-
-@dataclass(slots=True)
-class Arm:
-    """A pair in the search: the outcomes of both sides so far, the best event in them, how often it was drawn from."""
-
-    pair: Pair
-    index: int
-    x: Rows = field(default_factory=lambda: np.empty((0, 1)))
-    y: Rows = field(default_factory=lambda: np.empty((0, 1)))
-    found: RatedEvent | None = None
-    certain: bool = False
-    turns: int = 0
-    refused: MechanismRaised | None = None  # it takes neither of the two inputs
-
-    @property
-    def value(self) -> float:
-        """What its best event promises."""
-        return -np.inf if self.found is None else self.found.value
-
-
-class Drawn(Protocol):
-    """Something that holds outcomes of D and of D′."""
-
-    x: Rows
-    y: Rows
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """What one more share of runs gave an arm: runs asked for, runs drawn, all rows, the best event in them.
-
-    `refused`: what a mechanism raised that takes neither input.
-    """
-
-    asked: int
-    drawn: int
-    x: Rows
-    y: Rows
-    found: RatedEvent | None
-    refused: MechanismRaised | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Search:
-    """One search by successive halving: its setting, the paired runs spent, and whether the time is over."""
-
-    runner: Runner
-    objective: Objective
-    budget: int
-    spent: int = 0
-    late: bool = False
-
-    @property
-    def thorough(self) -> bool:
-        """Whether nothing ends it early, and runs are cheap."""
-        return bool(np.isinf(self.objective.stop_value)) and self.runner.mechanism.threads
-
-    def halve(self, arms: list[Arm], budget: int, keep: int) -> list[Arm]:
-        """Few runs for all, twice the runs for the better half, and so on; the same total in every round.
-
-        Returns at most `keep` arms, best first. Raises `MechanismTimeout` where no run was done in time.
-        """
-        rounds = max((len(arms) - 1) // keep, 0).bit_length() + 1
-        for _ in range(rounds):
-            self._grow(arms, max(budget // (rounds * len(arms)), 8))
-            arms = self._taken(arms)
-            if self.late:
-                seen = sorted((arm for arm in arms if len(arm.x)), key=lambda arm: -arm.value)
-                if not seen:
-                    name = self.runner.mechanism.name
-                    raise MechanismTimeout(f"{name} did not finish one run of the search in time: give more time")
-                return seen[:keep]
-            arms = sorted(arms, key=lambda arm: -arm.value)[: max((len(arms) + 1) // 2, keep)]
-            self._check(arms[0])
-            if arms[0].certain:
-                return arms[:1]
-        return arms[:keep]
-
-    def _taken(self, arms: list[Arm]) -> list[Arm]:
-        """The arms without those whose inputs the mechanism does not take. Raises what it raised where all are such."""
-        refused = [arm.refused for arm in arms if arm.refused is not None]
-        if len(refused) == len(arms):
-            raise refused[0]
-        for error in refused:
-            self.runner.leave_out(error)
-        return [arm for arm in arms if arm.refused is None]
-
-    def _grow(self, arms: Sequence[Arm], share: int) -> None:
-        """Draw `share` more runs for each arm: arms beside each other, or the shards of one arm."""
-        runner = self.runner
-        spread = len(arms) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
-        spread &= runner.mechanism.layout is None  # which grows by what is drawn, in the order of the arms
-        drawing = runner.alone() if spread else runner
-        tasks = [partial(_grown, self, drawing, arm, share, len(arms) > 1) for arm in arms]
-        results: Iterable[Growth | None] = (
-            runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
-        )
-        try:
-            for arm, growth in zip(arms, results, strict=False):
-                if growth is None:
-                    self.late = True
-                    break
-                # Nothing is written to an arm by a task: one left behind at the deadline must change nothing.
-                arm.x, arm.y, arm.found, arm.refused = growth.x, growth.y, growth.found, growth.refused
-                if arm.refused is not None:
-                    continue
-                arm.turns += growth.asked > 0
-                self.spent += growth.drawn
-                runner.report("search", self.spent, self.budget)
-                if growth.drawn < growth.asked:
-                    self.late = True
-                    break
-        except MechanismTimeout:
-            self.late = True
-
-    def _check(self, arm: Arm) -> None:
-        """Try an event that reaches the stop value on fresh runs: the best of so many looks may be luck."""
-        if arm.found is None or arm.found.lower_value < self.objective.stop_value:
-            return
-        pair = arm.pair.swapped() if arm.found.swapped else arm.pair
-        n = max(self.budget // 10, 64)
-        try:
-            tally = self.runner.tally(pair, arm.found.event, n, Role.CHECK_OF_SEARCH, arm.index, arm.turns)
-        except MechanismTimeout:
-            self.late = True
-            return
-        self.spent += n
-        arm.found = revalued(arm.found, tally, self.objective)
-        arm.certain = arm.found.lower_value >= self.objective.stop_value
-
-    def more(self, arm: Arm, n: int) -> Sample:
-        """What was seen of a pair; n fresh runs, which need no room in memory, where outcomes repeat."""
-        rows = sample_of(arm.x, arm.y)
-        if self.late or not rows.repeats or n <= len(arm.x):
-            return rows
-        parts = 2 * -(-n // (2 * PART))
-        each = -(-n // parts)
-        draw = partial(self.runner.sample, arm.pair, each, Role.SEARCH, arm.index)
-        try:
-            table = counted((draw(arm.turns + turn) for turn in range(parts)), rows.width, n)
-        except MechanismTimeout:
-            return rows
-        self.spent += parts * each
-        return table or rows
-
-
-def search(problem: Problem, runner: Runner, objective: Objective, budget: int) -> tuple[list[Finalist], int]:
-    """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
-
-    Returns the finalists, best first, and the paired runs spent, in total about `budget`. A pair whose value reaches
-    the objective's stop value on fresh runs ends the search at once; where there is none and outcomes repeat, as many
-    runs again are spent on the finalists. At the deadline it ends with what was drawn until then. Raises
-    `InvalidOutcome` if every run of every pair returned the same, and `MechanismTimeout` if no run was done in time.
-    """
-    state = Search(runner=runner, objective=objective, budget=budget)
-    keep = 2 * FINALISTS if state.thorough else FINALISTS
-    numbers = count()
-    arms = [Arm(pair, next(numbers)) for pair in _in_time(problem.candidates(), runner)]
-    first = list(arms)
-    if len(arms) > 1:
-        arms = state.halve(arms, budget // 2, keep)
-        refuse_constant(problem.mechanism, first, state.late)
-        if not arms[0].certain and not state.late:
-            varied = [pair for arm in arms[:2] for pair in problem.variations(arm.pair)]
-            arms += [Arm(pair, next(numbers)) for pair in varied]
-            arms = state.halve(arms, budget - state.spent, keep)
-    else:
-        arms = state.halve(arms, budget, 1)
-        refuse_constant(problem.mechanism, first, state.late)
-    more = budget // len(arms) if state.thorough else 0
-    found = [
-        Finalist(pair=arm.pair, sample=state.more(arm, more), certain=arm.found if arm.certain else None)
-        for arm in arms
-    ]
-    return found, state.spent
-
-
-def _in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
-    """Pairs as long as there is time to make them, at least one: those of long inputs take a while."""
-    for pair in pairs:
-        yield pair
-        if runner.deadline is not None and runner.deadline.left <= 0:
-            return
-
-
-def _grown(state: Search, runner: Runner, arm: Arm, share: int, ranked: bool) -> Growth:
-    """More runs for one arm, as many as memory has room for; the best event where arms are `ranked`."""
-    width = max(arm.x.shape[1], arm.y.shape[1], runner.mechanism.cost.width)  # of the outcomes, not of the input
-    n = max(min(share, ROOM // (2 * width) - len(arm.x)), 0)
-    x, y, drawn = arm.x, arm.y, 0
-    if n:
-        try:
-            new = runner.sample(arm.pair, n, Role.SEARCH, arm.index, arm.turns, partial_too=True)
-        except MechanismRaised as error:
-            if not error.on_both_inputs:
-                raise
-            return Growth(0, 0, x, y, None, refused=error)
-        x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
-    found = learn_events(x, y, state.objective, thorough=False, most=1)[0] if ranked else arm.found
-    return Growth(n, drawn, x, y, found)
-
-
-def refuse_constant(mechanism: Mechanism, arms: Sequence[Drawn], late: bool) -> None:
-    """Raise `InvalidOutcome` for a mechanism that returns nothing but NaN, or always the same.
-
-    Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance.
-    """
-    parts = [part for arm in arms for part in (arm.x, arm.y) if len(part)]
-    total = sum(map(len, parts))
-    first = parts[0][:1]
-    if late or not all(
-        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
-    ):
-        return
-    if np.all(np.isnan(first) | (first == NOT_A_NUMBER) | (first == NONE)):
-        raise InvalidOutcome(
-            f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
-        )
-    shown = [mechanism.label(entry) or entry for entry in first[0].tolist()]
-    raise InvalidOutcome(
-        f"{mechanism.name} returned {shown} on each of its first {total} runs, on every input: there is nothing to test"
-    )
-
-
 def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int) -> tuple[Candidate, int]:
     """The most promising candidate of attacks and search, D first, and the paired search runs spent.
 
@@ -518,26 +509,26 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
         found = RatedEvent(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
         entries.append(Entry(candidate.pair, found))
     if entries:  # at least two, so that all are counted
-        best, spent = playoff(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
+        best, spent = best_entry(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
         if best.found.lower_value >= objective.stop_value:
             return _candidate(best), spent
         entries = [best]
     try:
-        finalists, searched = search(problem, runner, objective, budget)
+        promising, more = search(problem, runner, objective, budget)
     except MechanismTimeout:
         if not entries:
             raise
-        finalists, searched = [], 0  # too slow to search: what the attack proposes can still be confirmed
-    spent += searched
+        promising, more = [], 0  # too slow to search: what the attack proposes can still be confirmed
+    spent += more
     thorough = math.isinf(objective.stop_value)
-    certain = [Entry(arm.pair, arm.certain, place) for place, arm in enumerate(finalists) if arm.certain]
-    entries += certain + learned(runner, finalists, objective, 6 if thorough else 2)  # a bound tells many apart
+    certain = [Entry(one.pair, one.certain, place) for place, one in enumerate(promising) if one.certain]
+    entries += certain + learned(runner, promising, objective, 6 if thorough else 2)  # a bound tells many apart
     best = certain[0] if certain else max(entries, key=_rank)
     if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
         cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
         share = budget // 5 if certain else max(budget, planned // 2 if cheap else 0)
         try:
-            best, more = playoff(runner, entries, objective, share)
+            best, more = best_entry(runner, entries, objective, share)
         except MechanismTimeout:
             more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
         spent += more
@@ -550,13 +541,13 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     return _candidate(best), spent
 
 
-def learned(runner: Runner, finalists: Sequence[Finalist], objective: Objective, most: int) -> list[Entry]:
-    """The events that the finalists' outcomes show, at most so many of each; each finalist on a thread."""
-    tasks = (partial(learn, arm.sample, objective, most=most) for arm in finalists)
+def learned(runner: Runner, promising: Sequence[PromisingPair], objective: Objective, most: int) -> list[Entry]:
+    """The events that the outcomes of promising pairs show, at most so many of each; each pair on a thread."""
+    tasks = (partial(learn, one.sample, objective, most=most) for one in promising)
     results = replace(runner, deadline=None).each(tasks)
     return [
-        Entry(arm.pair, found, place)
-        for place, (arm, events) in enumerate(zip(finalists, results, strict=True))
+        Entry(one.pair, found, place)
+        for place, (one, events) in enumerate(zip(promising, results, strict=True))
         for found in events or ()
     ]
 
@@ -566,9 +557,7 @@ def reestimated(runner: Runner, pair: Pair, pool: Sequence[RatedEvent], runs: in
     return [
         replace(
             found,
-            estimate=runner.tally(
-                pair.swapped() if found.swapped else pair, found.event, runs, Role.ESTIMATE, number
-            ).estimate,
+            estimate=runner.tally(found.directed(pair), found.event, runs, Role.ESTIMATE, number).estimate,
         )
         for number, found in enumerate(pool)
     ]
@@ -597,4 +586,4 @@ def _rank(entry: Entry) -> tuple[bool, bool, float]:
 
 
 def _candidate(entry: Entry) -> Candidate:
-    return Candidate(pair=entry.directed, event=entry.found.event, estimate=entry.found.estimate)
+    return Candidate(pair=entry.found.directed(entry.pair), event=entry.found.event, estimate=entry.found.estimate)

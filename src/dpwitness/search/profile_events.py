@@ -1,8 +1,8 @@
-"""How often each of many events happens in search runs that did not propose them: single ones, and nested ones.
+"""Which pair and which events for the band of a privacy profile: for every ε one that shows nearly the most there.
 
-Which pair and which events for the band of a privacy profile: for every ε one that shows nearly the most there.
-
-Never evidence: confirm runs count the events once they are fixed.
+The pair is that of `search.pairs`; learned events, and all nested ones that they belong to, are counted on search runs
+that did not propose them, and few that cover all ε are chosen. Never evidence: confirm runs count them once they are
+fixed.
 """
 
 import math
@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event, Thresholds, cells_of, thresholds_of
 from dpwitness.evidence import Estimate
+from dpwitness.evidence.counts import cell_probabilities
 from dpwitness.evidence.profile_band import PlannedLine, expected_differences
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import SEVERAL, DeltaAt
-from dpwitness.search.pairs import Finalist, proposed, search
+from dpwitness.search.pairs import PromisingPair, proposed, search
 from dpwitness.search.samples import Sample, sample_of
 
 Floats = NDArray[np.float64]
@@ -74,7 +75,7 @@ def counted_chains(
         return [_of_estimates(learned)], max(sample.test_runs, 1)
     chains = [Chain(events.__getitem__, totals[0].T / done, nested=False)]
     for (family, cuts), total in zip(families, totals[1:], strict=True):
-        chains.append(Chain(_maker(family, cuts), total.T / done, nested=True))
+        chains.append(Chain(partial(_above, family, cuts), total.T / done, nested=True))
     return chains, done
 
 
@@ -86,8 +87,9 @@ def _cells(
     return [cells_of(events, x, y), *nested]
 
 
-def _maker(family: Thresholds[Any], cuts: Floats) -> Callable[[int], Event]:
-    return lambda k: family.above(float(cuts[k]))
+def _above(family: Thresholds[Any], cuts: Floats, k: int) -> Event:
+    event: Event = family.above(float(cuts[k]))
+    return event
 
 
 def _families(events: Sequence[Event], outcomes: Rows) -> list[tuple[Thresholds[Any], Floats]]:
@@ -96,12 +98,13 @@ def _families(events: Sequence[Event], outcomes: Rows) -> list[tuple[Thresholds[
     for event in events:
         for family in thresholds_of(event):
             key = str(family.above(1.0).to_json())
-            if key not in found and len(found) < FAMILIES:
-                values = family.value(outcomes)
-                values = np.sort(values[np.isfinite(values)])
-                if len(values):
-                    spots = values[np.minimum((SHARES * len(values)).astype(np.int64), len(values) - 1)]
-                    found[key] = family, np.unique(spots)
+            if key in found or len(found) == FAMILIES:
+                continue
+            values = family.value(outcomes)
+            values = np.sort(values[np.isfinite(values)])
+            if len(values):
+                spots = values[np.minimum((SHARES * len(values)).astype(np.int64), len(values) - 1)]
+                found[key] = family, np.unique(spots)
     return list(found.values())
 
 
@@ -147,13 +150,10 @@ def _nested_cells(x: Floats, y: Floats, cuts: Floats) -> NDArray[np.int64]:
 
 def _of_estimates(learned: Sequence[RatedEvent]) -> Chain:
     """The learned events with the estimates that they have."""
-    cells = []
-    for found in learned:
-        p, q = found.estimate.p, found.estimate.q
-        both = p * q if found.estimate.both is None else found.estimate.both
-        row = [p - both, both, q - both, max(1 - p - q + both, 0.0)]
-        cells.append([row[2], row[1], row[0], row[3]] if found.swapped else row)
-    return Chain(lambda k: learned[k].event, np.maximum(np.array(cells), 0.0), nested=False)
+    rates = [(found.estimate.p, found.estimate.q, found.estimate.both) for found in learned]
+    cells = np.array([cell_probabilities(*rate) for rate in rates])
+    swapped = np.array([found.swapped for found in learned])
+    return Chain(lambda k: learned[k].event, np.where(swapped[:, None], cells[:, [2, 1, 0, 3]], cells), nested=False)
 
 
 #: ε between which events are chosen; beyond log(runs) there are too few runs for any.
@@ -195,9 +195,9 @@ def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, plann
     """
     searching = runner.searching()
     objective = DeltaAt(epsilons=SEVERAL, planned=planned, log_threshold=math.log(1 / alpha) + LOG_EVENTS)
-    finalists, spent = search(problem, searching, objective, budget)
+    promising, spent = search(problem, searching, objective, budget)
     attacked, more = _of_attack(problem, searching, planned, max(budget // 4, 16))
-    best = _best_pair(searching, [*attacked, *finalists], objective)
+    best = _best_pair(searching, [*attacked, *promising], objective)
     learned = _learned(searching, best, objective)
     again = max(budget, min(planned // 4, MOST_COUNTED)) if problem.mechanism.threads else max(budget // 2, 16)
     chains, counted = counted_chains(searching, best.pair, best.sample, learned, again)
@@ -206,34 +206,34 @@ def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, plann
     return ProfileEvents(pair=best.pair, events=events, lines=lines, search_runs=spent + more + counted)
 
 
-def _of_attack(problem: Problem, runner: Runner, planned: int, runs: int) -> tuple[list[Finalist], int]:
+def _of_attack(problem: Problem, runner: Runner, planned: int, runs: int) -> tuple[list[PromisingPair], int]:
     """Samples of the pairs that a target's attack proposes, and the runs spent."""
     found, spent = [], 0
     pairs = list({candidate.pair.key: candidate.pair for candidate in proposed(problem, planned)}.values())
     for number, pair in enumerate(pairs[:PROPOSED]):
         try:
-            x, y = runner.sample(pair, min(runs, 1 << 18), Role.PLAYOFF, number)
+            x, y = runner.sample(pair, min(runs, 1 << 18), Role.COMPARISON, number)
         except MechanismTimeout:
             break
-        found.append(Finalist(pair=pair, sample=sample_of(x, y)))
+        found.append(PromisingPair(pair=pair, sample=sample_of(x, y)))
         spent += len(x)
     return found, spent
 
 
-def _best_pair(runner: Runner, finalists: Sequence[Finalist], objective: DeltaAt) -> Finalist:
-    """The finalist with the event that shows most over all ε."""
-    if len(finalists) == 1:
-        return finalists[0]
-    results = runner.each([partial(learn, arm.sample, objective, most=1) for arm in finalists])
+def _best_pair(runner: Runner, promising: Sequence[PromisingPair], objective: DeltaAt) -> PromisingPair:
+    """The pair with the event that shows most over all ε."""
+    if len(promising) == 1:
+        return promising[0]
+    results = runner.each([partial(learn, one.sample, objective, most=1) for one in promising])
     # At the deadline those that were not looked at yet count as nothing.
     values = [-math.inf if found is None else found[0].value for found in results]
-    return finalists[int(np.argmax(values)) if values else 0]
+    return promising[int(np.argmax(values)) if values else 0]
 
 
-def _learned(runner: Runner, arm: Finalist, objective: DeltaAt) -> list[RatedEvent]:
+def _learned(runner: Runner, one: PromisingPair, objective: DeltaAt) -> list[RatedEvent]:
     """Events of a pair for several ε."""
     each = [replace(objective, epsilons=(epsilon,)) for epsilon in objective.epsilons]
-    results = replace(runner, deadline=None).each([partial(learn, arm.sample, alone, most=4) for alone in each])
+    results = replace(runner, deadline=None).each([partial(learn, one.sample, alone, most=4) for alone in each])
     return [event for found in results for event in found or ()]
 
 

@@ -1,27 +1,31 @@
-"""Which outcomes there are among many runs, and how often each came; memory grows with the outcomes, not the runs.
+"""Search runs as learners of events see them: half to learn from, the other half to compare events on.
 
-Search runs as the learning of events sees them: half to learn from, the other half to compare events on.
-
-Where outcomes repeat, a table of them says it all, however many runs it stands for; else the rows themselves are kept.
+Where outcomes repeat, a table of them says it all, however many runs it stands for: memory grows with the outcomes, not
+with the runs. Else the rows themselves are kept.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.events import Event, widen
 from dpwitness.events.counting import outcome_codes
 
 Rows = NDArray[np.float64]
+Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+T = TypeVar("T")
 
 #: A table holds at most this many outcomes, and at most one in so many runs may be an outcome of its own.
 MOST = 1 << 16
 REPEAT = 4
+#: By how many standard errors a bin of an entry that tells anything stands out.
+STANDARD_ERRORS = 4
 
 
 class OutcomeCounter:
@@ -64,10 +68,6 @@ class OutcomeCounter:
         else:
             keys, times = np.unique(keys, return_counts=True)
         return np.stack([keys // self._distinct, keys % self._distinct, times])
-
-
-Floats = NDArray[np.float64]
-T = TypeVar("T")
 
 
 class SortedColumn(NamedTuple):
@@ -146,34 +146,34 @@ class RowSample(Sample):
         self._training, self._test = (x[:n], y[:n]), (x[n:], y[n:])
 
     @cached_property
+    @override
     def outcomes(self) -> Rows:
-        """As in `Sample`: the rows of D, then those of D′."""
         return np.concatenate(self._training)
 
     @cached_property
+    @override
     def times(self) -> Whole:
-        """As in `Sample`: once each."""
         first = np.repeat([1, 0], self.training_runs)
         return np.stack([first, 1 - first])
 
+    @override
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
-        """As in `Sample`."""
         x, y = (rows if event is None else rows[event.contains(rows)] for rows in self._training)
         return _sorted(x), _sorted(y)
 
+    @override
     def some(self, most: int) -> tuple[Rows, Whole]:
-        """As in `Sample`."""
         x, y = (rows[:most] for rows in self._training)
         first = np.repeat([1, 0], len(x))
         return np.concatenate([x, y]), np.stack([first, 1 - first])
 
+    @override
     def training_rates(self, event: Event) -> tuple[float, float]:
-        """As in `Sample`."""
         p, q = (float(event.contains(rows).mean()) for rows in self._training)
         return p, q
 
+    @override
     def test_rates(self, event: Event) -> tuple[float, float, float]:
-        """As in `Sample`."""
         a, b = (event.contains(rows) for rows in self._test)
         return float(a.mean()), float(b.mean()), float((a & b).mean())
 
@@ -201,17 +201,17 @@ class Table(Sample):
         self.width = outcomes.shape[1]
 
     @property
+    @override
     def outcomes(self) -> Rows:
-        """As in `Sample`."""
         return self._outcomes
 
     @property
+    @override
     def times(self) -> Whole:
-        """As in `Sample`."""
         return self._times
 
+    @override
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
-        """As in `Sample`."""
         inside = slice(None) if event is None else event.contains(self.outcomes)
         columns = np.ascontiguousarray(self.outcomes[inside].T)
         order = np.argsort(columns, axis=1, kind="stable")
@@ -226,17 +226,17 @@ class Table(Sample):
             )
         return both[0], both[1]
 
+    @override
     def some(self, most: int) -> tuple[Rows, Whole]:
-        """As in `Sample`."""
         return self.outcomes[: 2 * most], self.times[:, : 2 * most]
 
+    @override
     def training_rates(self, event: Event) -> tuple[float, float]:
-        """As in `Sample`."""
         p, q = self.times[:, event.contains(self.outcomes)].sum(axis=1) / self.training_runs
         return float(p), float(q)
 
+    @override
     def test_rates(self, event: Event) -> tuple[float, float, float]:
-        """As in `Sample`."""
         inside = event.contains(self.outcomes)
         first, second, times = self.pairs
         a, b = inside[first], inside[second]
@@ -290,3 +290,26 @@ def shrunken_log_ratio(hits: Whole, others: Whole) -> Floats:
     weight = 1 / noise
     prior = max(float(np.sum(weight * (ratio**2 - noise)) / np.sum(weight)), 1e-6)
     return np.asarray(ratio * prior / (prior + noise))
+
+
+def informative_bins(
+    sides: Sequence[Floats], shares: Floats, runs: int, *, few: int = 0
+) -> tuple[Floats, Floats] | None:
+    """Edges of the bins of an entry, and the log-ratio of each and of its absence; None where it tells nothing.
+
+    `sides`: its values on D and on D′ in so many runs each, sorted. Bins end at `shares` of them; where there are fewer
+    than `few` different ones each has a bin. Entries that tell nothing only add noise, and time: a bin must stand out.
+    """
+    values = np.sort(np.concatenate(sides), kind="stable")  # a merge
+    if not len(values):
+        return None
+    starts = np.append(True, values[1:] != values[:-1])
+    single = np.count_nonzero(starts[1:]) < few
+    edges = np.unique(values[starts] if single else values[(shares * len(values)).astype(np.int64)])
+    edges = edges[edges > values[0]]
+    # The bins between the edges, and one more for the runs without this entry.
+    places = [np.concatenate([[0], np.searchsorted(side, edges), [len(side), runs]]) for side in sides]
+    hits, others = (np.diff(place) for place in places)
+    if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < STANDARD_ERRORS:
+        return None
+    return edges, shrunken_log_ratio(hits, others)

@@ -2,7 +2,7 @@
 
 from dpwitness.search.learners.features import Features, bit_features
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
-from dpwitness.search.learners.learning import learn, learn_events, register_learner
+from dpwitness.search.learners.learning import learn, learn_events, propose, register_learner
 
 __all__ = [
     "Features",
@@ -12,6 +12,7 @@ __all__ = [
     "bit_features",
     "learn",
     "learn_events",
+    "propose",
     "register_learner",
     "tolerance",
 ]

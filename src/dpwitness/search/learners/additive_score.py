@@ -5,26 +5,25 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.events import ScoreThreshold
 from dpwitness.search.learners.intervals import SHARES
-from dpwitness.search.learners.learner import Proposal
+from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
-from dpwitness.search.samples import Sample, shrunken_log_ratio
+from dpwitness.search.samples import Sample, informative_bins
 
 Floats = NDArray[np.float64]
 
 #: Bins of an entry, at most.
 BINS = 32
-#: Entries that tell nothing only add noise, and time: a bin must stand out by so many standard errors.
-STANDARD_ERRORS = 4
 
 
-class AdditiveScores:
-    """The best threshold of an additive score, and of its opposite; nothing where outcomes repeat."""
+class AdditiveScores(Learner):
+    """The best threshold of an additive score, and of its opposite; none where outcomes repeat, or in a quick look."""
 
+    @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        """As in `Learner`; nothing unless thorough."""
         learned = None if not thorough or sample.repeats or sample.width < 2 else sample.once(_learned)
         if learned is None:
             return
@@ -52,18 +51,11 @@ def _learned(sample: Sample) -> Learned | None:
     runs = sample.training_runs
     coordinates, edges, weights = [], [], []
     for j, column in enumerate(zip(*sample.columns(), strict=True)):
-        both = [side.values for side in column]
-        values = np.sort(np.concatenate(both), kind="stable")  # a merge
-        spots = np.unique(values[(np.arange(1, BINS) / BINS * len(values)).astype(np.int64)]) if len(values) else values
-        cuts = spots[spots > values[:1]]
-        # The bins between the cuts, and one more for the runs without this entry.
-        places = [np.concatenate([[0], np.searchsorted(side, cuts), [len(side), runs]]) for side in both]
-        hits, others = (np.diff(place) for place in places)
-        if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < STANDARD_ERRORS:
-            continue
-        coordinates.append(j)
-        edges.append(cuts)
-        weights.append(shrunken_log_ratio(hits, others))
+        bins = informative_bins([side.values for side in column], np.arange(1, BINS) / BINS, runs)
+        if bins is not None:
+            coordinates.append(j)
+            edges.append(bins[0])
+            weights.append(bins[1])
     if len(coordinates) < 2:
         return None
     score = ScoreThreshold(coordinates, edges, weights, 0.0)

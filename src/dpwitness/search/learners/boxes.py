@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import numpy as np
+from typing_extensions import override
 
 from dpwitness.events import Box
 from dpwitness.search.learners.intervals import RankedInterval, best_intervals, intervals_within
-from dpwitness.search.learners.learner import Proposal, tolerance
+from dpwitness.search.learners.learner import Learner, Proposal, tolerance
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample
 
@@ -15,11 +16,14 @@ GROWN = 2
 SIDES = 3
 
 
-class Boxes:
-    """The best intervals of two columns, narrowed and joined by further ones while each makes them clearly better."""
+class Boxes(Learner):
+    """The best intervals of two columns, narrowed and joined by further ones while each makes them clearly better.
 
+    Nothing in a quick look.
+    """
+
+    @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        """As in `Learner`; nothing unless thorough."""
         if not thorough or sample.width < 2:
             return
         for first in best_intervals(sample, objective, thorough=thorough)[:GROWN]:

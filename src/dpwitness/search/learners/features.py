@@ -1,9 +1,8 @@
-"""Which features of outcomes to try: all of few columns, of many columns those that some outcomes point to.
+"""Features of outcomes: sums, differences, places, lengths, counts, residues, bits (see `events.features`).
 
-Features of outcomes: sums, differences, places, lengths, counts, residues, bits (see `events.features`).
-
-Features are many and most show nothing that the entries do not show: a screening on some of the runs chooses a few, and
-only those that then show clearly more than any one entry are proposed.
+All are tried of few columns, of many columns those that some outcomes point to. Features are many and most show nothing
+that the entries do not show: a screening on some of the runs chooses a few, and only those that then show clearly more
+than any one entry are proposed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,12 +11,13 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.events import Feature, FeatureEvent, Interval, OutcomeSet
 from dpwitness.events.encoding import WHOLE
 from dpwitness.events.features import numbers
 from dpwitness.search.learners.intervals import best_intervals
-from dpwitness.search.learners.learner import Proposal, tolerance
+from dpwitness.search.learners.learner import Learner, Proposal, tolerance
 from dpwitness.search.learners.outcome_sets import best_sets
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, Table
@@ -208,8 +208,10 @@ STANDARD_ERRORS: Final = 2.5
 MOST_VALUES: Final = 64
 
 
-class Features:
+class Features(Learner):
     """The best sets of values of the best features, where they are clearly better than all intervals of entries.
+
+    In a quick look one feature that separates the inputs much better than any entry does.
 
     `of` says which features are tried, of outcomes and how often each came under D and D′, the most promising columns
     first: `features_of`, `bit_features`, or a function of one's own.
@@ -218,8 +220,8 @@ class Features:
     def __init__(self, of: FeatureChoice = features_of) -> None:
         self._of = of
 
+    @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        """As in `Learner`; unless thorough, one feature that separates the inputs much better than any entry does."""
         if sample.training_runs < LEAST or (sample.repeats and len(sample.outcomes) <= FEW_OUTCOMES):
             return
         if thorough:

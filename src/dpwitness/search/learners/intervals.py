@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.events import LARGEST, Event, Interval
 from dpwitness.events.encoding import LEAST_NUMBER
-from dpwitness.search.learners.learner import Proposal
+from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, SortedColumn
 
@@ -35,11 +36,11 @@ class RankedInterval:
     swapped: bool
 
 
-class Intervals:
+class Intervals(Learner):
     """The best interval of each of the best columns."""
 
+    @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        """As in `Learner`."""
         ranked = best_intervals(sample, objective, thorough=thorough)[:COLUMNS]
         if thorough:
             # The best of some hundred intervals is the luckiest; so also the best three standard errors lower.

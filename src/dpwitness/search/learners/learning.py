@@ -4,14 +4,18 @@ Events are proposed by the first half of the search runs and compared on the sec
 best the simplest wins.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from dpwitness.events.encoding import Rows
+from dpwitness.evidence import Estimate
 from dpwitness.search.learners.additive_score import AdditiveScores
 from dpwitness.search.learners.boxes import Boxes
 from dpwitness.search.learners.features import Features
 from dpwitness.search.learners.intervals import Intervals
-from dpwitness.search.learners.learner import Learner, RatedEvent, choose
+from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
 from dpwitness.search.learners.outcome_sets import OutcomeSets
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, sample_of
@@ -28,17 +32,65 @@ def register_learner(learner: L) -> L:
     return learner
 
 
+def propose(sample: Sample, objective: Objective, *, thorough: bool) -> list[Proposal]:
+    """What all learners propose; see `Learner.propose`."""
+    return [proposal for learner in LEARNERS for proposal in learner.propose(sample, objective, thorough=thorough)]
+
+
 def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
-    """The events that an objective likes best in a sample, in either direction; at most `most`, see `choose`.
+    """The events that an objective likes best in a sample, in either direction; at most `most`, see `_choose`.
 
     `thorough` adds finer cuts, boxes and learned scores to outcome sets and intervals, for the final choice.
     """
     if sample.repeats:
         objective = objective.for_repeating_outcomes()
-    proposals = [proposal for learner in LEARNERS for proposal in learner.propose(sample, objective, thorough=thorough)]
-    return choose(sample, objective, proposals, most)
+    return _choose(sample, objective, propose(sample, objective, thorough=thorough), most)
 
 
 def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
     """As `learn`, from outcomes of D and of D′; shapes (n, any width)."""
     return learn(sample_of(x, y), objective, thorough=thorough, most=most)
+
+
+def _simplest(rated: Sequence[RatedEvent]) -> int:
+    """The place of the first event of the lowest level of complexity among those whose value is nearly the best.
+
+    Within a level the order of the proposals counts: of two intervals, say, that of the better column comes first.
+    """
+    best = max(event.value for event in rated)
+    good = [k for k, event in enumerate(rated) if event.value >= best - tolerance(best)]
+    return min(good, key=lambda k: rated[k].event.complexity[0])
+
+
+def _choose(sample: Sample, objective: Objective, proposals: Iterable[Proposal], most: int) -> list[RatedEvent]:
+    """At most `most` of the proposed events, valued on the test runs of the sample.
+
+    The first is the simplest that is nearly as good as the best one, the second the best three standard errors
+    lower, in case that the first owes its value to luck; the others follow by value.
+    """
+    tried = sorted(proposals, key=lambda proposal: proposal.event.complexity[0])  # the sort is stable
+    rated = _rated(sample, objective, tried)
+    if max(event.value for event in rated) <= 0:  # where nothing promises anything, an event that happens
+        rated = [event for event in rated if event.telling] or rated
+    values, lower = (np.array([getattr(event, name) for event in rated]) for name in ("value", "lower_value"))
+    order = [_simplest(rated), int(np.argmax(lower)), *map(int, np.argsort(-values, kind="stable"))]
+    return [rated[k] for k in list(dict.fromkeys(order))[:most]]
+
+
+def _rated(sample: Sample, objective: Objective, proposals: Sequence[Proposal]) -> list[RatedEvent]:
+    """The events with their rates in the test runs, and what the objective makes of these."""
+    shares = np.array([sample.test_rates(proposal.event) for proposal in proposals])
+    swapped = np.array([proposal.swapped for proposal in proposals])
+    p, q = np.where(swapped, shares[:, 1], shares[:, 0]), np.where(swapped, shares[:, 0], shares[:, 1])
+    both = shares[:, 2]
+    values, lower = (objective(p, q, sample.test_runs, errors, both) for errors in (1.0, 3.0))
+    return [
+        RatedEvent(
+            event=proposal.event,
+            swapped=proposal.swapped,
+            estimate=Estimate(p=float(p[k]), q=float(q[k]), both=float(both[k])),
+            value=float(values[k]),
+            lower_value=float(lower[k]),
+        )
+        for k, proposal in enumerate(proposals)
+    ]

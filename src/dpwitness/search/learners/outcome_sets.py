@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.events import OutcomeSet
-from dpwitness.search.learners.learner import Proposal, tolerance
+from dpwitness.search.learners.learner import Learner, Proposal, tolerance
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
@@ -14,11 +15,11 @@ from dpwitness.search.samples import Sample, shrunken_log_ratio
 SINGLES = 3
 
 
-class OutcomeSets:
+class OutcomeSets(Learner):
     """Single outcomes, and the outcomes of largest likelihood ratio; nothing where outcomes do not repeat."""
 
+    @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> list[Proposal]:
-        """As in `Learner`; the same whether thorough or not."""
         if not sample.repeats:
             return []
         return [Proposal(event=members, swapped=swapped) for members, swapped in best_sets(sample, objective)]

@@ -1,0 +1,181 @@
+"""Wealth that is spread over many events at once, or bet on the graded event that they make up, epoch by epoch.
+
+Before an epoch each member k of the portfolio is an event with an estimate, from which its bet λ_k follows, and a share
+w_k of the wealth, all of them fixed by earlier runs. With X_k = 1[M(D)∈S_k] − s·1[M(D′)∈S_k] − t (see `evidence.bet`)
+the epoch multiplies the wealth by Σ_k w_k ∏(1 + λ_k X_k), whose expectation given the earlier runs is at most 1 under
+the claim, whatever the shares are. So the product over the epochs is a non-negative supermartingale: one may look at
+any time. No run is thrown away: runs of an epoch are evidence first, and choose the next portfolio then.
+
+Or the members make up one graded event, which gives each outcome a number in [0, 1]: every run then multiplies the
+wealth by 1 + Σ_k φ_k λ̄_k X_k, where λ̄_k = 0.999/(s + t) is the largest bet on S_k and the fractions φ_k add up to 1
+at most. Each factor is positive and has an expectation of at most 1 under the claim. Where likelihood ratios differ
+from outcome to outcome this grows faster than any one event: by a quarter for Gaussian noise against a claim of pure ε.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from dpwitness.claims import Claim, HalfPlane
+from dpwitness.evidence.bet import Bet
+from dpwitness.evidence.counts import CountsTable, Floats, best_bet, payoffs
+
+#: Parameters at which the lower bound is evaluated: 1 % apart, absolute 10⁻³ near zero; each takes many events.
+PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-3), 0.1 * 1.01 ** np.arange(890)])
+#: Of these every so many, where all that are below a claim have to be tried: each may take a tenth of a second.
+COARSER: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stakes:
+    """What is bet on k events: estimates of their probabilities, and shares of the wealth; each of shape (k,).
+
+    Attributes
+    ----------
+    p, q, both
+        Under D, under D′, and under both in one run.
+    log_shares
+        Logarithms of the shares; their sum is at most 1.
+    fractions
+        Where all of it is bet on the graded event that the k events make up: what part of the largest bet on each;
+        their sum is at most 1. None where each event has its share.
+    """
+
+    p: Floats
+    q: Floats
+    both: Floats
+    log_shares: Floats
+    fractions: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.log_shares) and not np.logaddexp.reduce(self.log_shares) <= 1e-9:
+            raise ValueError("the shares of a portfolio are more than its wealth")
+        fractions = np.zeros(0) if self.fractions is None else self.fractions
+        if not (fractions >= 0).all() or not fractions.sum() <= 1 + 1e-9:
+            raise ValueError("a run might lose more than a graded event can bet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Flags:
+    """In which of k events paired runs fell, on D and on D′; shape (m, k) each.
+
+    `times`: how many runs each of the m rows stands for.
+    """
+
+    hits: NDArray[np.bool_]
+    others: NDArray[np.bool_]
+    times: Floats
+
+    def payoffs(self, plane: HalfPlane) -> Floats:
+        """X of every row and event, shape (m, k)."""
+        paid: Floats = self.hits - plane.slope * self.others - plane.intercept
+        return paid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Epoch:
+    """Stakes, and what the runs made after they were fixed showed of each event; `flags` for a graded event alone."""
+
+    stakes: Stakes
+    counts: CountsTable
+    flags: Flags | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.counts) != len(self.stakes.log_shares):
+            raise ValueError(f"counts of {len(self.counts)} events for stakes on {len(self.stakes.log_shares)}")
+        if (self.flags is None) != (self.stakes.fractions is None):
+            raise ValueError("a graded event, and nothing else, needs to know which runs fell into which events")
+
+
+def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None = None) -> Floats:
+    """The logarithm of what each epoch multiplies the wealth by, shape (epochs,); 0.0 where nothing was bet.
+
+    `against`: as in `Bet.log_e_value`.
+    """
+    found = np.array([_graded(epoch.stakes, epoch.flags, claim, against) for epoch in epochs])
+    staked = [k for k, epoch in enumerate(epochs) if len(epoch.counts) and epoch.flags is None]
+    if not staked:
+        return found
+    epochs = [epochs[k] for k in staked]
+    p, q, both, log_shares = (
+        np.concatenate([getattr(epoch.stakes, name) for epoch in epochs]) for name in ("p", "q", "both", "log_shares")
+    )
+    cells = np.hstack([epoch.counts.cells for epoch in epochs])
+    plane = claim.half_plane(p, q)
+    bets = best_bet(p, q, _larger(plane, p, q, against), both)
+    grown = log_shares + sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(plane), strict=True))
+    starts = np.cumsum([0, *(len(epoch.counts) for epoch in epochs)])[:-1]
+    # What is not staked stays as it is; rounding may leave a share of 10⁻¹⁶ too many.
+    kept = np.maximum(1 - np.exp(np.logaddexp.reduceat(log_shares, starts)), 0.0)
+    with np.errstate(divide="ignore"):
+        found[staked] = np.logaddexp(np.logaddexp.reduceat(grown, starts), np.log(kept))
+    return found
+
+
+def _larger(plane: HalfPlane, p: Floats, q: Floats, against: Claim | None) -> HalfPlane:
+    """The half-planes of `against` where neither slope nor intercept is smaller, else those given; arrays."""
+    if against is None:
+        return plane
+    other = against.half_plane(p, q)
+    inside = (plane.slope <= other.slope) & (plane.intercept <= other.intercept)
+    return HalfPlane(np.where(inside, other.slope, plane.slope), np.where(inside, other.intercept, plane.intercept))
+
+
+def largest_bet(plane: HalfPlane) -> Floats:
+    """The bets at which one run loses nearly everything."""
+    return np.asarray(0.999 / (plane.slope + plane.intercept))
+
+
+def _graded(stakes: Stakes, flags: Flags | None, claim: Claim, against: Claim | None) -> float:
+    """The logarithm of what an epoch multiplies a wealth by that is bet on a graded event; 0.0 where none is."""
+    if flags is None or stakes.fractions is None:
+        return 0.0
+    plane = claim.half_plane(stakes.p, stakes.q)
+    most = largest_bet(_larger(plane, stakes.p, stakes.q, against))
+    return float(flags.times @ np.log1p(flags.payoffs(plane) @ (stakes.fractions * most)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wealth(Bet):
+    """What became of the wealth of a check in epochs: an e-value at any time.
+
+    Attributes
+    ----------
+    accounts
+        Epochs one after the other, of each account; every account began with the same share.
+    unused
+        How many more shares there are, on which nothing was bet.
+    last
+        The bet of all of the wealth in the end, on one event or on cells; None where it did not come to that.
+    """
+
+    accounts: tuple[tuple[Epoch, ...], ...]
+    unused: int = 0
+    last: Bet | None = None
+
+    @override
+    def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
+        """That of the mean of the accounts, times that of the last bet."""
+        logs = [float(log_e_values_of(epochs, claim, against).sum()) for epochs in self.accounts] + [0.0] * self.unused
+        mean = float(np.logaddexp.reduce(logs)) - math.log(len(logs))
+        return mean if self.last is None else mean + self.last.log_e_value(claim, against)
+
+    @override
+    def parameters(self, claim: Claim, *, above: bool) -> Floats:
+        if above:
+            return PARAMETERS[claim.parameter < PARAMETERS]
+        return PARAMETERS[claim.parameter > PARAMETERS][:: COARSER if claim.curved else 1]
+
+    @override
+    def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
+        """Of the last bet, at the level that the wealth before it leaves to it; None where there was none."""
+        if self.last is None:
+            return None
+        before = replace(self, last=None).log_e_value(claim)
+        left = min(math.exp(min(math.log(alpha) + before, 0.0)), 0.5)
+        return self.last.excess(claim, alpha=left, margin=margin)
