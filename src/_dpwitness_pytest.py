@@ -11,31 +11,22 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+if TYPE_CHECKING:
+    from dpwitness.plugin.asserter import Asserter
+
+V = TypeVar("V")
+D = TypeVar("D")
+
 #: Paired confirm runs and seconds for one assertion.
 PROFILES = {"dev": (1_000_000, 10.0), "ci": (4_000_000, 60.0), "nightly": (100_000_000, 600.0)}
-#: What `assert_private` and the marker `dp` understand.
-SETTINGS = (
-    "make",
-    "epsilon",
-    "delta",
-    "neighbours",
-    "claim",
-    "d_in",
-    "data",
-    "parameters",
-    "outcome",
-    "errors",
-    "runs",
-    "max_time",
-    "search_runs",
-    "suppress",
-)
 #: Seconds within which SIGTERM is one signal, however often it is sent.
 ONE_SIGNAL = 0.5
 RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
@@ -96,28 +87,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("dp_suppress", "health checks to leave out", type="args", default=[])
 
 
+def _option(
+    config: pytest.Config, key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D
+) -> V | D:
+    """An option of the command line, else of the ini file, else the default. Raises `pytest.UsageError`."""
+    text = config.getoption(key, None)
+    text = config.getini(key) if text is None else text
+    if text in ("", None):
+        return default
+    try:
+        value = kind(text)
+        if valid(value):
+            return value
+    except (ValueError, OverflowError):
+        pass
+    raise pytest.UsageError(f"{key}={text!r} must be {what}")
+
+
+def _whole(text: str) -> int:
+    if float(text) != int(float(text)):
+        raise ValueError(text)
+    return int(text) if text.isdigit() else int(float(text))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options; the seed of an xdist worker is that of its controller."""
-    config.addinivalue_line("markers", f"dp({', '.join(f'{s}=…' for s in SETTINGS)}): settings of assert_private")
+    config.addinivalue_line("markers", "dp(epsilon=…, neighbours=…, …): settings of assert_private")
     worker = getattr(config, "workerinput", {})
-
-    def given(key: str, kind: Any, valid: Any, what: str, default: Any) -> Any:
-        text = config.getoption(key, None)
-        text = config.getini(key) if text is None else text
-        if text in ("", None):
-            return default
-        try:
-            value = kind(text)
-        except (ValueError, OverflowError):
-            value = None
-        if value is None or not valid(value):
-            raise pytest.UsageError(f"{key}={text!r} must be {what}")
-        return value
-
-    def whole(text: str) -> int:
-        if float(text) != int(float(text)):
-            raise ValueError(text)
-        return int(text) if text.isdigit() else int(float(text))
+    given = partial(_option, config)
 
     ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
     names = ", ".join(PROFILES)
@@ -129,11 +126,12 @@ def pytest_configure(config: pytest.Config) -> None:
     for key in ("alpha", "runs", "max_time"):
         if value := given(f"dp_{key}", str, bool, "given", None):
             chosen[key.replace("_", "-")] = value
+    seed = given("dp_seed", _whole, lambda v: v >= 0, "a whole number", secrets.randbits(32))
     config.stash[SESSION] = Session(
         profile=profile,
-        seed=worker.get("dpwitness_seed", given("dp_seed", whole, lambda v: v >= 0, "a whole number", None)),
+        seed=worker.get("dpwitness_seed", seed),
         alpha=given("dp_alpha", float, lambda v: 0 < v < 1, "a number between 0 and 1", 1e-6),
-        runs=given("dp_runs", whole, lambda v: v >= 1, "a whole number of at least 1", runs),
+        runs=given("dp_runs", _whole, lambda v: v >= 1, "a whole number of at least 1", runs),
         max_time=given(
             "dp_max_time",
             _time,
@@ -145,11 +143,9 @@ def pytest_configure(config: pytest.Config) -> None:
         database=None if database in ("", "none") else database,
         options=tuple(f"--dp-{key}={value}" for key, value in chosen.items()),
         suppress=tuple(config.getini("dp_suppress")),
-        family_given=given("dp_family_size", whole, lambda v: v >= 1, "a whole number of at least 1", None),
+        family_given=given("dp_family_size", _whole, lambda v: v >= 1, "a whole number of at least 1", None),
         workers=max(1, cores // worker["workercount"]) if worker else None,
     )
-    if config.stash[SESSION].seed is None:
-        config.stash[SESSION].seed = secrets.randbits(32)
     if (path := config.stash[SESSION].report) is not None and not worker:
         from dpwitness.errors import InvalidData
         from dpwitness.files import check_writable
@@ -158,7 +154,7 @@ def pytest_configure(config: pytest.Config) -> None:
             check_writable(path)
         except InvalidData as error:
             raise pytest.UsageError(f"--dp-report: {error}") from error
-    config.pluginmanager.register(Gatherer(config), "dpwitness-gatherer")
+    config.pluginmanager.register(VerdictCollector(config), "dpwitness-verdicts")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -186,13 +182,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not marks:
             item.add_marker("dp")
         for mark in marks:
-            unknown = [key for key in mark.kwargs if key not in SETTINGS]
-            if mark.args or unknown:
-                what = f"unknown key {unknown[0]!r}" if unknown else "a value without a name"
-                session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(SETTINGS)}"
-        if retried(item):
+            if mark.args or mark.kwargs:
+                from dpwitness.options import options_of
+
+                known = options_of("assert_private")
+                unknown = [key for key in mark.kwargs if key not in known]
+                if mark.args or unknown:
+                    what = f"unknown key {unknown[0]!r}" if unknown else "a value without a name"
+                    session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(known)}"
+        if _is_retried(item):
             session.refused = f"{item.nodeid}: {RETRIES}; take it from under pytest-rerunfailures or flaky"
-    session.family = session.family_given or max(tests, remembered(config, tests))
+    session.family = session.family_given or max(tests, _collected_before(config, tests))
     if session.family < tests:
         session.refused = (
             f"dp_family_size={session.family} is too small: {tests} dp tests were collected, and α is divided over them"
@@ -202,7 +202,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(session.refused)
 
 
-def remembered(config: pytest.Config, tests: int) -> int:
+def _collected_before(config: pytest.Config, tests: int) -> int:
     """How many dp tests the same arguments collected without --lf, which does not even collect what did not fail."""
     cache, worker = getattr(config, "cache", None), getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
     if cache is None or not tests:
@@ -215,19 +215,19 @@ def remembered(config: pytest.Config, tests: int) -> int:
     return 0
 
 
-def retried(item: pytest.Item) -> bool:
+def _is_retried(item: pytest.Item) -> bool:
     """Whether pytest-rerunfailures, pytest-retry or flaky would run this test again."""
     option = item.config.option
     function = getattr(item, "obj", None)
     return bool(
         any(getattr(option, name, None) for name in ("reruns", "force_reruns", "retries", "force_flaky"))
-        or any(configured(item.config, name) for name in ("reruns", "retries"))
+        or any(_is_configured(item.config, name) for name in ("reruns", "retries"))
         or item.get_closest_marker("flaky")
         or hasattr(function, "_flaky_max_runs")
     )
 
 
-def configured(config: pytest.Config, name: str) -> bool:
+def _is_configured(config: pytest.Config, name: str) -> bool:
     """Whether an ini file or `-o` gives a number of retries; the command line's 0 overrides it."""
     try:
         value = config.getini(name)
@@ -237,7 +237,7 @@ def configured(config: pytest.Config, name: str) -> bool:
 
 
 @pytest.fixture
-def assert_private(request: pytest.FixtureRequest) -> Any:
+def assert_private(request: pytest.FixtureRequest) -> "Asserter":
     """`assert_private(mechanism, epsilon=…, delta=…, neighbours=…, …)`: fail with a witness where the claim is refuted.
 
     Returns the verdict of a pass; it is no proof of privacy. Settings: those of the marker `dp`, overridden by those
@@ -252,13 +252,13 @@ def assert_private(request: pytest.FixtureRequest) -> Any:
             "name it among the test's arguments, or mark the test with @pytest.mark.dp",
             pytrace=False,
         )
-    end_on_sigterm(request.config)
+    _end_on_sigterm(request.config)
     from dpwitness.plugin.asserter import Asserter
 
     return Asserter(session, request.node)
 
 
-def end_on_sigterm(config: pytest.Config) -> None:
+def _end_on_sigterm(config: pytest.Config) -> None:
     """Let SIGTERM end the session as Ctrl-C does, from when there is something to lose: verdicts, and processes.
 
     Somebody else's handler stays; and workers of xdist end with their controller, which has the verdicts.
@@ -268,7 +268,7 @@ def end_on_sigterm(config: pytest.Config) -> None:
     if not usual or hasattr(config, "workerinput"):
         return
 
-    def end(number: int, frame: Any) -> None:
+    def end(number: int, frame: FrameType | None) -> None:
         if session.terminated is None:
             session.terminated = time.monotonic()
             raise KeyboardInterrupt
@@ -294,7 +294,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-class Gatherer:
+class VerdictCollector:
     """Takes the verdicts from the reports, on the controller or in the only process."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -305,7 +305,7 @@ class Gatherer:
         """Keep what a report carries."""
         if carried := getattr(report, "dpwitness", None):
             self.session.records += json.loads(carried)
-            end_on_sigterm(self.config)
+            _end_on_sigterm(self.config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -329,7 +329,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter", config: pytest.Config) -> None:
     """Print the ledger, where something was asserted."""
     session = config.stash[SESSION]
     if session.unwritten:

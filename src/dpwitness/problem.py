@@ -1,8 +1,6 @@
-"""How hard to test: the level, runs, time, seed, workers, and who is told of the progress.
+"""What is tested, as the user states it and made ready to run, and how hard.
 
-Which relation a mechanism is tested with: the user's, its target's or object's own, or that of an attack.
-
-What is tested: as the user states it, and made ready to run.
+`Statement` and `Effort` hold the options of a public function; `prepare` makes of them a `Problem` and its `Runner`.
 """
 
 import inspect
@@ -11,10 +9,11 @@ import numbers
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Executor
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast, get_args
 
 from dpwitness.candidate import Candidate
 from dpwitness.checks import brief, number, seconds, whole
@@ -38,35 +37,43 @@ from dpwitness.neighbours import (
     adjacent_variations,
     as_relation,
 )
+from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, Errors
 from dpwitness.proposals import Attack, chosen_attack
-from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_time, on_all_cores, on_cluster
+from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_time, on_all_cores, on_cluster, on_executor
 from dpwitness.targets import target_of
 
-CHECK_RUNS: Final = 4_000_000
-MAX_TIME: Final = 60.0
 MOST_WORKERS: Final = 1024
 LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
 LARGEST_SEED: Final = (1 << 128) - 1
+#: Seconds at least for the first runs, which may import what the others use.
+FIRST_RUNS: Final = 10.0
+#: Pairs that a mechanism is tried on before it is taken for broken.
+TRIED: Final = 32
+#: Parameters of a mechanism that name the value which it compares with.
+CENTRES: Final = ("threshold", "theta", "T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """Settings that say nothing of what is tested.
+    """The options that say nothing of what is tested, checked; a seed and workers that were not given are chosen.
 
-    `alpha`: the probability of a false alarm; `max_runs`: paired confirm runs; `max_time`: seconds for everything
-    together, compiling left out; `search_runs`: paired search runs, None: as many as is usual, 0: none, a check bets
-    from the first run on; `seed`: None draws one; `workers`: None takes every core; `cluster`: where to run instead:
-    "local", the address of a Dask scheduler or a `distributed.Client`. Raises `InvalidParameter` and `BudgetTooSmall`.
+    Raises `InvalidParameter` and `BudgetTooSmall`.
     """
 
-    alpha: float = 1e-6
-    max_runs: int = CHECK_RUNS
+    alpha: float = ALPHA
+    runs: int = CHECK_RUNS
     max_time: float = MAX_TIME
     search_runs: int | None = None
     seed: int | None = None
     workers: int | None = None
     cluster: Any = None
+    executor: Executor | None = None
     progress: Progress | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """The effort among the options of a public function."""
+        return cls(**_fields_in(options, cls))
 
     def __post_init__(self) -> None:
         if self.progress is not None and not callable(self.progress):
@@ -75,9 +82,21 @@ class Effort:
             )
         if not 0 < number("alpha", self.alpha) < 1:
             raise InvalidParameter(f"alpha={brief(self.alpha)} must lie between 0 and 1")
-        self._check_cluster()
+        address = isinstance(self.cluster, str) and (self.cluster == "local" or "://" in self.cluster)
+        if not (self.cluster is None or address or hasattr(self.cluster, "scheduler_info")):
+            raise InvalidParameter(
+                f'cluster={brief(self.cluster)} must be "local", the address of a Dask scheduler such as '
+                '"tcp://host:8786", or a distributed.Client'
+            )
+        if self.executor is not None and not isinstance(self.executor, Executor):
+            raise InvalidParameter(
+                f"executor={brief(self.executor)} must be an executor of concurrent.futures, such as "
+                "ProcessPoolExecutor(8)"
+            )
+        if self.executor is not None and self.cluster is not None:
+            raise InvalidParameter("executor= and cluster= both say where the runs are made: give one of the two")
         settled = {
-            "max_runs": whole("runs", self.max_runs, 1, error=BudgetTooSmall),
+            "runs": whole("runs", self.runs, 1, error=BudgetTooSmall),
             "max_time": min(seconds("max_time", self.max_time), LONGEST_TIME),
             "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, LARGEST_SEED),
             "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
@@ -87,18 +106,195 @@ class Effort:
         for name, value in settled.items():
             object.__setattr__(self, name, value)
 
-    def _check_cluster(self) -> None:
-        """Raise `InvalidParameter` for what is no cluster."""
-        if self.cluster is None or hasattr(self.cluster, "scheduler_info"):
-            return
-        if not isinstance(self.cluster, str) or not (self.cluster == "local" or "://" in self.cluster):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What a user says of a mechanism: the options of `check` that are not of the effort; nothing has run yet."""
+
+    mechanism: Callable[..., Any] | Mechanism | str | None = None
+    make: Callable[[], Any] | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    claim: Claim | Accountant | float | str | None = None
+    d_in: Any = None
+    neighbours: Relation | Sequence[Any] | None = None
+    data: Any = None
+    parameters: Mapping[str, Any] | None = None
+    outcome: Outcome | None = None
+    errors: str = "raise"
+    reference: str | None = None
+    attack: str | Attack | None = None
+
+    @classmethod
+    def of(cls, mechanism: Any, options: Mapping[str, Any]) -> Self:
+        """What the options of a public function say of a mechanism."""
+        return cls(mechanism=mechanism, **_fields_in(options, cls))
+
+    def __post_init__(self) -> None:
+        """Settle which mechanism runs, the one of a name or one that is made for each run, and what is claimed."""
+        mechanism: Any = mechanism_or_factory(self.mechanism, self.make)
+        reference = self.reference
+        if isinstance(mechanism, str):
+            reference = mechanism if reference is None else reference
+            mechanism = load(mechanism)
+        settled = {"mechanism": mechanism, "make": None, "claim": as_claim(self.claim), "reference": reference}
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def stated(self) -> StatedClaim:
+        """The claim, and what goes to the mechanism's parameters. Raises `InvalidClaim` where there is no claim."""
+        thing, delta = plain_function(example_of(self.mechanism)), self.delta
+        own = target_of(thing)
+        if delta is None and own is not None and own.delta and not is_claim(self.claim):
+            delta = given_parameters(self.parameters).get("delta")  # it claims the δ that it is run with
+        return stated_claim(thing, epsilon=self.epsilon, delta=delta, claim=self.claim, d_in=self.d_in)
+
+    def require_types(self) -> None:
+        """Raise `InvalidParameter` for what no other check sees."""
+        summary(self.outcome)
+        if not isinstance(self.errors, str) or self.errors not in get_args(Errors):
+            raise InvalidParameter(f"errors={brief(self.errors)} must be {' or '.join(map(repr, get_args(Errors)))}")
+        if self.reference is not None and not isinstance(self.reference, str):
             raise InvalidParameter(
-                f'cluster={brief(self.cluster)} must be "local", the address of a Dask scheduler such as '
-                '"tcp://host:8786", or a distributed.Client'
+                f"reference={brief(self.reference)} must be a text, the name that a witness is saved under"
             )
 
 
-def relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwise: Relation | None) -> Relation:
+def _fields_in(options: Mapping[str, Any], kind: type[Effort | Statement]) -> dict[str, Any]:
+    return {field.name: options[field.name] for field in fields(kind) if field.name in options}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A mechanism that runs, what it claims, and which inputs are neighbours.
+
+    `function` is the user's own, which may name an attack; `own_relation`: the target's own, so that its attack may
+    propose inputs too; `attack`: another, which the user names;
+    `centre` is the value that the mechanism compares with, `scale` roughly the size of its noise.
+    """
+
+    mechanism: Mechanism
+    function: Any
+    reference: str
+    claim: Claim
+    relation: Relation
+    own_relation: bool
+    data: Data | None
+    centre: float
+    scale: float
+    attack: Attack | None = None
+    accepted: Pair | None = None  # the first of the relation's pairs whose inputs the mechanism accepts
+
+    @property
+    def first(self) -> Pair:
+        """The first pair of the relation that the mechanism accepts."""
+        return self.accepted or next(iter(self.relation.candidates(self.data)))
+
+    def candidates(self) -> Iterator[Pair]:
+        """The relation's pairs, before them those of the attack that the user names.
+
+        Raises `InvalidNeighbours` at the first that the relation does not contain.
+        """
+        if self.attack is not None:
+            yield from (candidate.pair for candidate in self.proposals(self.attack, CHECK_RUNS))
+        yield from adjacent_candidates(self.relation, self.data, centre=self.centre, scale=self.scale)
+
+    def proposals(self, attack: Attack, planned: int) -> list[Candidate]:
+        """What an attack proposes that the relation calls adjacent, for so many planned confirm runs.
+
+        Raises `InvalidNeighbours` where that is nothing, `InvalidParameter` where the attack raises.
+        """
+        try:
+            proposed = list(attack(dict(self.mechanism.signature.parameters), self.data, self.claim, planned))
+        except DPWitnessError:
+            raise
+        except Exception as error:  # of the user's own
+            raise InvalidParameter(f"attack={brief(attack)} raised {type(error).__name__}: {error}") from error
+        candidates = [candidate for candidate in proposed if adjacent(self.relation, candidate.pair, self.data)]
+        if not candidates:
+            raise InvalidNeighbours(
+                f"the attack proposes no pair of {self.relation}: leave out the relation, which the attack brings, or "
+                "the attack"
+            )
+        return candidates
+
+    def variations(self, pair: Pair) -> Iterator[Pair]:
+        """Pairs of the relation like this one."""
+        return adjacent_variations(self.relation, pair, self.data, scale=self.scale)
+
+    def described(self, event: Event) -> str:
+        """An event in plain English, with the texts behind numbers and the names of entries that have any."""
+        own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
+        noun = Noun(
+            self.relation.noun, mechanism.places, flags=own is not None and own.flags, mixed=mechanism.mixed
+        )  # fmt: skip
+        return event.describe(noun, mechanism.label)
+
+
+def prepare(
+    statement: Statement,
+    effort: Effort,
+    how: Requirements | None = None,
+    *,
+    began: float | None = None,
+    deadline: Deadline | None = None,
+) -> tuple[Problem, Runner]:
+    """Match function, parameters, relation and data; compile; set the clock.
+
+    The one preparation of everything that runs a mechanism. `how`: what an earlier one has shown; `began`, `deadline`:
+    when it began, and until when there is time. Raises `BadInput` for what cannot be used, `MechanismError` when the
+    mechanism misbehaves on its first run.
+    """
+    began = time.monotonic() if began is None else began
+    stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
+    statement.require_types()
+    user = example_of(plain_function(function))
+    own = target_of(user)
+    attack, relation_of_attack = chosen_attack(statement.attack)
+    relation = _relation_of(user, statement.neighbours, relation_of_attack)
+    data = None if statement.data is None else relation.take(statement.data)
+    values = given_parameters(statement.parameters)
+    epsilon = stated.epsilon
+    if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):
+        values[own.claim] = epsilon  # a target whose ε has another name
+    relation = _with_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
+    resolve = partial(
+        as_mechanism, function, parameters=values, epsilon=epsilon, delta=stated.delta, outcome=statement.outcome,
+        errors=statement.errors, requirements=how or Requirements(),
+    )  # fmt: skip
+    first, mechanism = in_time(
+        partial(_first_accepted, resolve, islice(relation.candidates(data), TRIED)),
+        max(effort.max_time, FIRST_RUNS),
+        what=f"{_name(function)} did not finish its first runs",
+    )
+    problem = Problem(
+        mechanism=mechanism,
+        function=function,
+        reference=statement.reference or _reference(function),
+        claim=stated.claim,
+        relation=relation,
+        own_relation=statement.neighbours is None,
+        data=data,
+        attack=attack,
+        accepted=first,
+        centre=_centre(mechanism),
+        scale=1 / (epsilon or stated.claim.parameter or 1.0),
+    )
+    assert effort.seed is not None  # it and the workers are settled when the effort is made
+    assert effort.workers is not None
+    runner = Runner(
+        mechanism=mechanism, seed=effort.seed, workers=effort.workers, pool=_pool(mechanism, effort),
+        # From here on: what it took to read, compile and try out the mechanism is not taken from its runs.
+        deadline=deadline or Deadline(time.monotonic() + effort.max_time),
+        max_time=effort.max_time,
+        began=began,
+        progress=effort.progress,
+    )  # fmt: skip
+    return problem, runner
+
+
+def _relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwise: Relation | None) -> Relation:
     """The relation that was given, a list of pairs among them, else the target's or the object's own, or `otherwise`.
 
     Raises `InvalidNeighbours` where there is none, and for what is none.
@@ -117,7 +313,7 @@ def relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwise
     return as_relation(given)
 
 
-def of_one_sensitivity(function: Any, relation: Relation, values: Mapping[str, Any], *, own_relation: bool) -> Relation:
+def _with_sensitivity(function: Any, relation: Relation, values: Mapping[str, Any], *, own_relation: bool) -> Relation:
     """The relation, of the sensitivity that the mechanism runs with where the relation is the target's own.
 
     Raises `InvalidParameter` where the user gave a relation of another sensitivity than the mechanism's: its noise
@@ -150,192 +346,15 @@ def _default_of(function: Any, name: str) -> Any:
     return None if declared is None or declared.default is inspect.Parameter.empty else declared.default
 
 
-#: What an exception is: the end of everything, or an outcome.
-ERRORS: Final = ("raise", "outcome")
-#: Seconds at least for the first runs, which may import what the others use.
-FIRST_RUNS: Final = 10.0
-#: Pairs that a mechanism is tried on before it is taken for broken.
-TRIED: Final = 32
-#: Parameters of a mechanism that name the value which it compares with.
-CENTRES: Final = ("threshold", "theta", "T")
+def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) -> tuple[Pair, Mechanism]:
+    """The mechanism, tried on the first pair whose inputs it accepts, and that pair.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """What a user says of a mechanism, nothing of it looked at yet. The fields are the parameters of `check`."""
-
-    mechanism: Callable[..., Any] | Mechanism | str | None = None
-    make: Callable[[], Any] | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    claim: Claim | Accountant | float | str | None = None
-    d_in: Any = None
-    neighbours: Relation | Sequence[Any] | None = None
-    data: Any = None
-    parameters: Mapping[str, Any] | None = None
-    outcome: Outcome | None = None
-    errors: str = "raise"
-    reference: str | None = None
-    attack: str | Attack | None = None
-
-    def __post_init__(self) -> None:
-        """Settle what is run, a mechanism, the one of a name, or one that is made for each run; and what is claimed."""
-        made: Any = mechanism_or_factory(self.mechanism, self.make)
-        reference = self.reference
-        if isinstance(made, str):
-            reference = made if reference is None else reference
-            made = load(made)
-        settled = {"mechanism": made, "make": None, "claim": as_claim(self.claim), "reference": reference}
-        for name, value in settled.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def stated(self) -> StatedClaim:
-        """The claim, and what goes to the mechanism's parameters. Raises `InvalidClaim` where there is no claim."""
-        thing, delta = plain_function(example_of(self.mechanism)), self.delta
-        own = target_of(thing)
-        if delta is None and own is not None and own.delta and not is_claim(self.claim):
-            delta = given_parameters(self.parameters).get("delta")  # it claims the δ that it is run with
-        return stated_claim(thing, epsilon=self.epsilon, delta=delta, claim=self.claim, d_in=self.d_in)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """A mechanism that runs, what it claims, and which inputs are neighbours.
-
-    `function` is the user's own, which may name an attack; `own_relation`: the target's own, so that its attack may
-    propose inputs too; `attack`: another, which the user names;
-    `centre` is the value that the mechanism compares with, `scale` roughly the size of its noise.
-    """
-
-    mechanism: Mechanism
-    function: Any
-    reference: str
-    claim: Claim
-    relation: Relation
-    own_relation: bool
-    data: Data | None
-    centre: float
-    scale: float
-    attack: Attack | None = None
-    first_taken: Pair | None = None  # of the relation's pairs, on which the mechanism was tried
-
-    @property
-    def first(self) -> Pair:
-        """The first pair of the relation that the mechanism takes."""
-        return self.first_taken or next(iter(self.relation.candidates(self.data)))
-
-    def candidates(self) -> Iterator[Pair]:
-        """The relation's pairs, before them those of the attack that the user names.
-
-        Raises `InvalidNeighbours` at the first that the relation does not contain.
-        """
-        if self.attack is not None:
-            yield from (candidate.pair for candidate in self.proposals(self.attack, CHECK_RUNS))
-        yield from adjacent_candidates(self.relation, self.data, centre=self.centre, scale=self.scale)
-
-    def proposals(self, attack: Attack, planned: int) -> list[Candidate]:
-        """What an attack proposes that the relation calls adjacent, for so many planned confirm runs.
-
-        Raises `InvalidNeighbours` where that is nothing, `InvalidParameter` where the attack raises.
-        """
-        try:
-            found = list(attack(dict(self.mechanism.signature.parameters), self.data, self.claim, planned))
-        except DPWitnessError:
-            raise
-        except Exception as error:  # of the user's own
-            raise InvalidParameter(f"attack={brief(attack)} raised {type(error).__name__}: {error}") from error
-        kept = [candidate for candidate in found if adjacent(self.relation, candidate.pair, self.data)]
-        if not kept:
-            raise InvalidNeighbours(
-                f"the attack proposes no pair of {self.relation}: leave out the relation, which the attack brings, or "
-                "the attack"
-            )
-        return kept
-
-    def variations(self, pair: Pair) -> Iterator[Pair]:
-        """Pairs of the relation like this one."""
-        return adjacent_variations(self.relation, pair, self.data, scale=self.scale)
-
-    def described(self, event: Event) -> str:
-        """An event in plain English, with the texts behind numbers and the names of entries that have any."""
-        own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
-        noun = Noun(
-            self.relation.noun, mechanism.places, flags=own is not None and own.flags, mixed=mechanism.mixed
-        )  # fmt: skip
-        return event.describe(noun, mechanism.label)
-
-
-def prepare(
-    statement: Statement,
-    effort: Effort,
-    how: Requirements | None = None,
-    *,
-    began: float | None = None,
-    deadline: Deadline | None = None,
-) -> tuple[Problem, Runner]:
-    """Match function, parameters, relation and data; compile; set the clock.
-
-    The one preparation of everything that runs a mechanism. `how`: what an earlier one has shown; `began`, `deadline`:
-    when it began, and until when there is time. Raises `BadInput` for what cannot be used, `MechanismError` when the
-    mechanism misbehaves on its first run.
-    """
-    began = time.monotonic() if began is None else began
-    stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
-    _check_types(statement)
-    user = example_of(plain_function(function))
-    own, attack = target_of(user), chosen_attack(statement.attack)
-    relation = relation_of(user, statement.neighbours, attack.relation)
-    data = None if statement.data is None else relation.take(statement.data)
-    values = given_parameters(statement.parameters)
-    epsilon = stated.epsilon
-    if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):
-        values[own.claim] = epsilon  # a target whose ε has another name
-    relation = of_one_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
-    made = partial(
-        as_mechanism, function, parameters=values, epsilon=epsilon, delta=stated.delta, outcome=statement.outcome,
-        errors=statement.errors, requirements=how or Requirements(),
-    )  # fmt: skip
-    first, mechanism = in_time(
-        partial(_first_taken, made, islice(relation.candidates(data), TRIED)),
-        max(effort.max_time, FIRST_RUNS),
-        what=f"{_name(function)} did not finish its first runs",
-    )
-    problem = Problem(
-        mechanism=mechanism,
-        function=function,
-        reference=statement.reference or _reference(function),
-        claim=stated.claim,
-        relation=relation,
-        own_relation=statement.neighbours is None,
-        data=data,
-        attack=attack.propose,
-        first_taken=first,
-        centre=_centre(mechanism),
-        scale=1 / (epsilon or stated.claim.parameter or 1.0),
-    )
-    assert effort.seed is not None  # it and the workers are settled when the effort is made
-    assert effort.workers is not None
-    runner = Runner(
-        mechanism=mechanism, seed=effort.seed, workers=effort.workers, pool=_pool(mechanism, effort),
-        # From here on: what it took to read, compile and try out the mechanism is not taken from its runs.
-        deadline=deadline or Deadline(time.monotonic() + effort.max_time),
-        max_time=effort.max_time,
-        began=began,
-        progress=effort.progress,
-    )  # fmt: skip
-    return problem, runner
-
-
-def _first_taken(made: Callable[..., Mechanism], pairs: Iterable[Pair]) -> tuple[Pair, Mechanism]:
-    """The mechanism, tried on the first pair of which it takes both inputs, and that pair.
-
-    Raises `InvalidNeighbours` where there is no pair, and what it raised on the first where it takes none.
+    Raises `InvalidNeighbours` where there is no pair, and what it raised on the first where it accepts none.
     """
     refused: MechanismRaised | None = None
     for pair in pairs:
         try:
-            return pair, made(pair.data, neighbour=pair.neighbour)
+            return pair, resolve(pair.data, neighbour=pair.neighbour)
         except MechanismRaised as error:
             if not error.on_both_inputs:
                 raise error if refused is None else refused from error.__cause__
@@ -344,8 +363,11 @@ def _first_taken(made: Callable[..., Mechanism], pairs: Iterable[Pair]) -> tuple
 
 
 def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
-    """The cluster where there is one, else other processes for a mechanism that threads cannot share."""
+    """The user's executor or cluster, else other processes for a mechanism that threads cannot share."""
     workers, seed = effort.workers or 1, effort.seed or 0  # both are settled
+    if effort.executor is not None:
+        known = hasattr(effort.executor, "_max_workers")  # it says itself how much it does at the same time
+        return on_executor(mechanism, effort.executor, seed, None if known else workers)
     if effort.cluster is not None:
         return on_cluster(mechanism, effort.cluster, workers, seed)
     return on_all_cores(mechanism, workers, seed) if workers > 1 and not mechanism.threads else None
@@ -362,15 +384,6 @@ def plain_function(function: Any) -> Any:
     if isinstance(function, Mechanism):
         return function.signature.original or function.signature.function
     return function
-
-
-def _check_types(statement: Statement) -> None:
-    outcome, reference = statement.outcome, statement.reference
-    summary(outcome)
-    if not isinstance(statement.errors, str) or statement.errors not in ERRORS:
-        raise InvalidParameter(f"errors={brief(statement.errors)} must be {' or '.join(map(repr, ERRORS))}")
-    if reference is not None and not isinstance(reference, str):
-        raise InvalidParameter(f"reference={brief(reference)} must be a text, the name that a witness is saved under")
 
 
 def given_parameters(given: Mapping[str, Any] | None) -> dict[str, Any]:

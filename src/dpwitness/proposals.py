@@ -1,11 +1,9 @@
-"""What an attack proposes: neighbours and, often, the event that gives them away.
+"""What an attack proposes to a check: neighbours and, often, the event that gives them away; and attacks by name.
 
-What a family of attacks says of itself: all that `check` and the command line know of it.
+Families of attacks are the entry points of the group `dpwitness.attacks`, ours and those of other packages alike:
 
-Attacks by name: the families of the entry-point group `dpwitness.attacks`, ours and those of others alike.
-
-[project.entry-points."dpwitness.attacks"]
-my_family = "my_package.my_attacks:FAMILY"
+    [project.entry-points."dpwitness.attacks"]
+    my_family = "my_package.my_attacks:FAMILY"
 """
 
 import argparse
@@ -25,25 +23,11 @@ from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter, UnknownAttack
 from dpwitness.neighbours import Data, Relation
 
+GROUP: Final = "dpwitness.attacks"
+
 #: A generator of candidates: from the mechanism's parameters, D if the user gave one, the claim and the planned paired
 #: runs. It draws nothing at random and runs nothing; what it proposes is tried beside what the search finds.
 Attack = Callable[[Mapping[str, Any], Data | None, Claim, int], Iterable[Candidate]]
-
-
-def as_numbers(data: object) -> NDArray[Any] | None:
-    """The data as an array of finite numbers; None where they are something else, such as records of text."""
-    try:
-        array = np.asarray(data)
-    except ValueError:  # lists of several lengths
-        return None
-    return array if array.dtype.kind in "biuf" and np.isfinite(array).all() else None
-
-
-def is_histogram(values: NDArray[Any]) -> bool:
-    """Whether these are whole numbers of people, of shape (cells,)."""
-    return values.ndim == 1 and not np.any(values < 0) and not np.any(values != np.floor(values))
-
-
 #: Where commands are declared: what `add_subparsers` of a parser returns, whatever its class of parsers.
 Commands: TypeAlias = "argparse._SubParsersAction[Any]"
 
@@ -92,9 +76,6 @@ class AttackFamily:
         return self.generators[name]
 
 
-GROUP: Final = "dpwitness.attacks"
-
-
 def registered() -> dict[str, EntryPoint]:
     """All registered families by name, not loaded: ours, and those of other installed packages."""
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
@@ -124,37 +105,21 @@ def family_named(name: str) -> AttackFamily:
 
 
 def attack_named(name: str) -> Attack:
-    """The generator of candidates that a target's `attack=` names.
-
-    Parameters
-    ----------
-    name
-        `"family.generator"`, or `"family"` where the family has one generator only.
-
-    Raises `UnknownAttack` where there is no such family or generator, or the family cannot be loaded.
-    """
+    """The generator of a name, "family.generator" or "family" for its default. Raises `UnknownAttack`."""
     family, _, generator = name.partition(".")
     return family_named(family).generator(generator)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenAttack:
-    """What `attack=` of a check names: what proposes candidates, and the relation of its family, if it has one."""
-
-    propose: Attack | None = None
-    relation: Relation | None = None
-
-
-def chosen_attack(given: str | Attack | None) -> ChosenAttack:
-    """The attack that a user names as a target would, or brings; None: neither.
+def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation | None]:
+    """The attack that a user names as a target would, or brings, and the relation of its family, if it has one.
 
     Raises `UnknownAttack`, and `InvalidParameter` for what is neither.
     """
     if isinstance(given, str):
-        return ChosenAttack(propose=attack_named(given), relation=family_named(given.partition(".")[0]).relation)
+        return attack_named(given), family_named(given.partition(".")[0]).relation
     if given is not None and not callable(given):
         raise InvalidParameter(f"attack={brief(given)} must be a name, such as 'threshold_testing', or a function")
-    return ChosenAttack(propose=given)
+    return given, None
 
 
 def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
@@ -174,3 +139,17 @@ def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
             family.add_command(commands)
         except Exception as error:  # another package's code: it may raise anything
             warn(f"attack family {name!r} has a command that cannot be declared: {type(error).__name__}: {error}")
+
+
+def as_numbers(data: object) -> NDArray[Any] | None:
+    """The data as an array of finite numbers; None where they are something else, such as records of text."""
+    try:
+        array = np.asarray(data)
+    except ValueError:  # lists of several lengths
+        return None
+    return array if array.dtype.kind in "biuf" and np.isfinite(array).all() else None
+
+
+def is_histogram(values: NDArray[Any]) -> bool:
+    """Whether these are whole numbers of people, of shape (cells,)."""
+    return values.ndim == 1 and not np.any(values < 0) and not np.any(values != np.floor(values))

@@ -23,6 +23,7 @@ FLOORS = [
     {"candidate"},
     {"evidence", "mechanisms"},
     {"proposals", "runs", "results"},
+    {"options"},
     {"problem"},
     {"search", "health"},
     {"api"},

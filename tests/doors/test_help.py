@@ -12,7 +12,6 @@ import pytest
 import dpwitness as dpw
 from dpwitness.cli import console, main
 from dpwitness.cli.commands import parse, parser
-from dpwitness.cli.options import COMMON
 from dpwitness.cli.parser import EXIT_CODES
 
 
@@ -30,6 +29,8 @@ def commands(found=None, words=()):
 
 
 COMMANDS = {" ".join(words): inner for words, inner in commands()}
+#: What every command that runs something takes.
+COMMON = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
 #: What runs nothing.
 IDLE = {"list", "attack"}
 RUNNING = sorted(set(COMMANDS) - IDLE)

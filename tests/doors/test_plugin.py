@@ -742,7 +742,7 @@ def test_a_violation_outlives_what_fails_while_it_is_shrunk(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(dpwitness.plugin.asserter, "shrink", fails)
-    kept, note = dpwitness.plugin.asserter._shrunk(found, noisy, Effort(max_runs=50_000, max_time=1.0))
+    kept, note = dpwitness.plugin.asserter._shrink(found, noisy, Effort(runs=50_000, max_time=1.0))
     assert isinstance(kept, dpw.Violation)
     assert kept.witness is found.witness
     if isinstance(error, KeyboardInterrupt):

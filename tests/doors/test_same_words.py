@@ -1,5 +1,6 @@
 """One name for one thing, and what the command line reads Python reads: names, texts, files and values."""
 
+import dataclasses
 import functools
 import inspect
 import json
@@ -12,6 +13,8 @@ import dpwitness as dpw
 from dpwitness import checks
 from dpwitness.claims import ZCDP
 from dpwitness.cli.commands import parse
+from dpwitness.options import options_of
+from dpwitness.problem import Effort, Statement
 
 FEW = {"seed": 1, "runs": 5_000, "search_runs": 2_000, "workers": 1}
 ONE = [([0.0], [1.0])]
@@ -131,15 +134,63 @@ OTHERS = {"set": "parameters", "pair": "neighbours", "queries": "neighbours", "m
           "direction": "neighbours", "records": "neighbours", "adjacency": "neighbours", "form": "neighbours",
           "size": "neighbours", "domain": "neighbours", "column": "data", "python": "mechanism",
           "target": "mechanism"}  # fmt: skip
+MUST = {"curve": ("--epsilon", "1", "--claims", "1")}
 PRINTED = {"save", "json", "quiet", "plot", "traceback", "help"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_option_has_the_name_of_the_parameter(name):
     known = set(inspect.signature(COMMANDS[name]).parameters)
-    line = [name, "x", *(["--epsilon", "1", "--claims", "1"] if name == "curve" else [])]
+    line = [name, "x", *MUST.get(name, ())]
     options = {action.dest for action in parse(line).parser._actions}
     assert {OTHERS.get(option, option) for option in options - PRINTED} <= known
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "shrink"])
+def test_a_parameter_is_said_once_and_known_everywhere(name):
+    """In the signature with its default, in the reference, and, where it has an option, in the help."""
+    function, options = getattr(dpw, name), options_of(name)
+    signature, reference = inspect.signature(function), inspect.getdoc(function)
+    assert "options" not in signature.parameters
+    for one, option in options.items():
+        assert signature.parameters[one].default == option.default
+        assert f"\n{one}\n    {option.reference[:40]}" in reference
+    if name in COMMANDS:
+        actions = {action.dest: action for action in parse([name, "x", *MUST.get(name, ())]).parser._actions}
+        for one in [one for one, option in options.items() if option.metavar or option.choices]:
+            assert options[one].text[:20].replace("`", "--") in actions[one].help
+
+
+def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
+    stated = {field.name for field in dataclasses.fields(Statement)} - {"mechanism"}
+    effort = {field.name for field in dataclasses.fields(Effort)}
+    assert stated | effort == set(options_of("check"))
+    assert not stated & effort
+    settings = set(options_of("assert_private")) - {"suppress"}
+    assert settings < set(options_of("check"))
+    given = inspect.signature(dpw.check).parameters
+    for field in dataclasses.fields(Effort):  # what nobody gave is what `check` takes
+        assert field.default == given[field.name].default
+
+
+CALLS = """
+import dpwitness as dpw
+
+dpw.check("svt", epsilon=1.0, neighbours=[([0.0], [1.0])], errors="outcome", max_time="30s")
+dpw.curve("svt", epsilon=[1.0, 2.0], claims=[0.5], method="score")
+dpw.check("svt", epsilom=1.0)
+dpw.bound("svt", epsilon="1")
+dpw.curve("svt", epsilon=1.0)
+dpw.replay("w.json", "svt", errors="skip")
+"""
+
+
+@pytest.mark.campaign
+def test_a_type_checker_knows_the_parameters(tmp_path):
+    (tmp_path / "calls.py").write_text(CALLS)
+    found, _, _ = pytest.importorskip("mypy.api").run(["--strict", str(tmp_path / "calls.py")])
+    errors = re.findall(r"calls\.py:(\d+): error: .*\[([a-z-]+)\]", found)
+    assert errors == [("6", "call-arg"), ("7", "arg-type"), ("8", "call-arg"), ("9", "arg-type")], found
 
 
 # Mechanisms as they are written.

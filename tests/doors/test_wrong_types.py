@@ -88,7 +88,7 @@ def violation():
 LIMITS = {"seed": 1, "workers": 1, "max_time": 1.0}
 FEW_RUNS = {**LIMITS, "runs": 200, "search_runs": 200}
 TESTED = {"neighbours": ONE, "data": None, "parameters": None, "outcome": None, "errors": "raise", "delta": None}
-MORE = {"make": None, "d_in": None, "cluster": None, "reference": None, "progress": None}
+MORE = {"make": None, "d_in": None, "cluster": None, "executor": None, "reference": None, "progress": None}
 
 #: Every public door with arguments that it takes: by position, then by name.
 CHEAP = {
@@ -145,7 +145,8 @@ RUNNING = {
     ),
     "replay": (
         (None, noisy),
-        {"claim": None, "alpha": None, **TESTED, "neighbours": None, "make": None, "cluster": None, "progress": None,
+        {"claim": None, "alpha": None, **TESTED, "neighbours": None, "make": None, "cluster": None, "executor": None,
+         "progress": None,
          **LIMITS, "seed": 2, "runs": 200},
     ),
     "shrink": (

@@ -130,19 +130,19 @@ def test_what_was_counted_before_a_scheduler_was_lost_is_kept(monkeypatch):
         def close(self, work, futures, *, at_once):
             pass
 
-    from dpwitness.api.loop import confirmed
+    from dpwitness.api.loop import confirm_events
     from dpwitness.runs.dispatcher import Dispatcher
 
     pool = Dispatcher(mechanism, Lost(), seed=1)
     away = Runner(mechanism=mechanism, seed=1, workers=2, pool=pool)
-    done, _ = confirmed(away, PAIR, EVENTS, 10**7)
+    done = confirm_events(away, PAIR, EVENTS, 10**7)
     assert done.ended == "cluster lost"
     assert "tcp://there does not answer any more (gone)" in str(done.lost)
     runs = done.totals[0].runs
     assert 0 < runs < 10**7
     assert done.totals == last(runner(mechanism).confirm(PAIR, EVENTS, runs))
     with pytest.raises(ClusterLost):
-        confirmed(away, PAIR, EVENTS, 10**7)  # nothing was counted
+        confirm_events(away, PAIR, EVENTS, 10**7)  # nothing was counted
 
 
 @pytest.fixture

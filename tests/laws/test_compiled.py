@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpwitness import NotRefuted, Violation, bound, check, machine, pairs
-from dpwitness.api.loop import prepared
+from dpwitness.api.loop import work_on
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.jit import compiled
@@ -604,7 +604,7 @@ def test_a_given_mechanism_runs_as_python_where_its_code_disagrees():
     given = as_mechanism(noisy, PAIR.data)
     statement = Statement(mechanism=given, claim=1.0, neighbours=pairs(([0.0], [1.0])))
     with pytest.warns(CompiledDiffers):
-        cost = prepared(statement, Effort(workers=1), work)
+        cost = work_on(statement, Effort(workers=1), work)
     assert tried == [given, given.plain]
     assert cost.seconds_per_run > 0
 

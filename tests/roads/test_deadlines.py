@@ -10,7 +10,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness import machine
-from dpwitness.api.loop import prepared
+from dpwitness.api.loop import work_on
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import CompiledDisagrees, MechanismTimeout, MixedKinds
 from dpwitness.machine import COMPILING, Deadline, Stopwatch
@@ -233,7 +233,7 @@ def test_a_second_attempt_has_the_time_that_the_first_left(error):
             raise error
 
     statement = Statement(mechanism=lambda rng, q, size: q[0] + rng.laplace(size=size), claim=1.0, neighbours=PAIRS)
-    prepared(statement, Effort(workers=1), work)
+    work_on(statement, Effort(workers=1), work)
     assert clocks[0] == clocks[1]
 
 

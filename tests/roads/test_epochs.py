@@ -270,7 +270,7 @@ def test_the_wealth_of_pairs_that_were_never_bet_on_counts(pairs):
     """The e-value is the mean over all places from the start: leaving those out that bet nothing would lift it."""
     given = [([0.0], [float(k + 1)]) for k in range(pairs)]
     problem, runner = prepare(many_numbers, neighbours=given)
-    epochs = epochs_module._begun(problem, runner, Effort(max_runs=64))
+    epochs = epochs_module._epochs_of(problem, runner, Effort(runs=64), ())
     epochs.bet(64)
     assert epochs.places > pairs - (pairs == 1)
     shares = sum(len(course.epochs) for course in epochs.courses) + epochs.wealth.unused

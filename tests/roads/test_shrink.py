@@ -447,7 +447,7 @@ def test_where_inputs_stay_the_event_gets_rounder():
     mechanism = dpwitness.mechanisms.resolve.as_mechanism(shows_a_third, relation.given[0].data)
     given, running = problem(mechanism, relation, claim=0.5), runner(mechanism, seed=3)
     event = interval(low=0.48765)
-    effort = Effort(alpha=ALPHA, max_runs=100_000, max_time=1_000.0)
+    effort = Effort(alpha=ALPHA, runs=100_000, max_time=1_000.0)
     small, spent = smallest(given, running, effort, relation.given[0], event)
     assert small.pair == relation.given[0]
     assert small.event == interval(low=float(f"{small.event.low:.1g}"))

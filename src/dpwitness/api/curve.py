@@ -1,24 +1,23 @@
-"""Which tests a curve makes, of ε or of another family's parameter, which events they are made with, and how many runs.
+"""p-values of many test ε, or of another family's parameter, as in the figures of Ding et al. 2018.
 
-Everything here is fixed before the runs that the p-values are computed from.
-
-p-values of many test ε, as in the figures of Ding et al. 2018.
+Which tests are made, with which events and of how many runs is all fixed before the runs that the p-values are of.
 """
 
 import math
 import numbers
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
+from typing_extensions import Unpack
 
 from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
-from dpwitness.api.loop import Totals, confirmed, prepared, require_agreement, unless_interrupted
+from dpwitness.api.loop import Totals, confirm_events, require_agreement, work_on
 from dpwitness.candidate import Estimate
-from dpwitness.checks import brief, number, seconds, whole
+from dpwitness.checks import brief, number, whole
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import (
     BudgetTooSmall,
@@ -31,15 +30,15 @@ from dpwitness.errors import (
 from dpwitness.evidence import holm, p_value
 from dpwitness.health import before_search
 from dpwitness.health.refutation import check_refutation
-from dpwitness.mechanisms.claims import Accountant, as_claim
+from dpwitness.mechanisms.claims import as_claim
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.python import Outcome
 from dpwitness.mechanisms.signature import EPSILON_NAMES
-from dpwitness.neighbours import Pair, Relation
+from dpwitness.neighbours import Pair
+from dpwitness.options import AnyMechanism, CurveOptions, Method
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
 from dpwitness.results.verdict import EARLY
-from dpwitness.runs import Progress, Runner
+from dpwitness.runs import Runner
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterAt, PowerAt
 from dpwitness.search.pairs import best_entry, learned, reestimated, search, search_budget, usual_runs
@@ -49,6 +48,85 @@ CURVE_RUNS: Final = 1_500_000
 CLEAR: Final = 7.5  # standard errors; a p-value of 10⁻⁶ takes 4.8
 #: log(1/α) of the bounds that events are chosen by.
 THRESHOLD: Final = math.log(1e6)
+Found = tuple[PValueCurve, str, tuple[str, ...]]  # a line, whether it ended early though whole, and notes
+SUSPICIOUS: Final = 0.01  # a p-value that someone may take for evidence
+
+
+@public
+def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Curve:
+    """p-values of every test ε in `claims`, for the mechanism run with `epsilon`, or with each ε of a list (nats).
+
+    These are the figures of Ding et al. 2018. With a `claim`, the tests are of the parameter of its family instead, in
+    its unit, as μ for `GaussianDP(1.0)` or ρ for `ZCDP(0.5)`; what it states of the parameter plays no part.
+
+    One search serves every test ε of a mechanism's ε, and one fresh sample of `runs` paired runs (by default as many as
+    80 % of ε takes to exclude) tests each event chosen: these p-values depend on each other, as Holm's adjustment
+    allows. Errors as in `check`.
+
+    A p-value for a fixed number of runs cannot be had from fewer: an ε whose runs are not done in `max_time`, which
+    each has for itself, has no line. The lines that are finished come back, with a note on each ε that has none, also
+    after Ctrl-C, where the cluster is lost and where a run fails; where there is none at all, the error is raised.
+    """
+    started = time.monotonic()
+    method = options["method"]
+    runs = None if options["runs"] is None else whole("runs", options["runs"], 1, error=BudgetTooSmall)
+    effort = Effort.of({**options, "runs": runs or CURVE_RUNS})
+    if not isinstance(method, str) or method not in get_args(Method):
+        raise InvalidParameter(f"method={brief(method)} must be one of {', '.join(get_args(Method))}")
+    family = as_claim(options["claim"])
+    if family is not None and not is_claim(family):
+        raise InvalidParameter(
+            f"claim={brief(options['claim'])}: claims=… has the test ε; name another family, as claim='gdp:1', or "
+            "leave it out"
+        )
+    several = _several("epsilon", options["epsilon"])
+    statements = [Statement.of(mechanism, {**options, "claim": family, "epsilon": epsilon}) for epsilon in several]
+    # Before anything is run: a mistake in the last ε must not cost the others.
+    stated = [statement.stated for statement in statements]
+    tests = _tests(options["claims"], stated[0].claim, method, of_family=family is not None)
+    lines: list[PValueCurve] = []
+    notes: list[str] = []
+    mechanisms: list[Mechanism] = []
+    ended, lost = "runs", None
+
+    for k, (statement, said_of_it) in enumerate(zip(statements, stated, strict=True)):
+
+        def work(problem: Problem, runner: Runner, of: float = said_of_it.epsilon or 0.0) -> Found:
+            mechanisms.append(problem.mechanism)
+            return _line(problem, runner, effort, tests, (of, method, runs))
+
+        try:
+            line, line_ended, said = work_on(statement, effort, work)
+        except DependentRuns:  # of the same function: what was counted of it before is no evidence either
+            raise
+        except (KeyboardInterrupt, DPWitnessError) as error:
+            lost, line_ended = error, _ended(error)
+            notes.append(f"no line for ε = {said_of_it.epsilon:g}: {str(error) or EARLY[line_ended]}")
+        else:
+            lines.append(line)
+            notes += said
+        if line_ended != "runs":
+            ended = line_ended
+        if line_ended not in ("runs", "time"):  # of the others each has time of its own
+            left = [f"{other.epsilon:g}" for other in stated[k + 1 :]]
+            notes += [f"not begun: ε = {', '.join(left)}"] if left else []
+            break
+    if not lines and lost is not None:
+        raise lost
+    ran = mechanisms[-1]
+    return Curve(
+        mechanism=ran.name,
+        parameters={k: shown(v) for k, v in ran.signature.parameters.items() if k not in EPSILON_NAMES},
+        delta=tests.delta,
+        claim=tests.family,
+        method=method,
+        lines=tuple(lines),
+        ended=ended,
+        seed=effort.seed or 0,
+        reproducible=ran.reproducible,
+        seconds=time.monotonic() - started,
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +174,96 @@ class CurveTests:
         return runs_to_exclude(estimate, runs, epsilon, self.delta) if self.family is None else CURVE_RUNS
 
 
+def _tests(claims: Any, stated: Claim, method: str, *, of_family: bool) -> CurveTests:
+    """The tests of all parameters, checked before anything is run. Raises `InvalidParameter` and `InvalidClaim`."""
+    values = tuple(_several("claims", claims))
+    if not of_family:
+        tests = CurveTests(values=values, delta=stated.largest(0.0))
+    elif stated.curved and method == "score":
+        raise InvalidParameter(f"method='score' is for claims of ε and δ, not for {stated}: use method='exact'")
+    else:
+        if not all(value >= 0 for value in values):
+            raise InvalidParameter(f"claims={brief(list(values))}: a parameter of {stated} is not negative")
+        tests = CurveTests(values=values, family=stated)
+    for test in tests.claims:
+        test.half_plane()
+    return tests
+
+
+def _several(name: str, values: Any) -> list[float]:
+    """A list of numbers that was given under a name. Raises `InvalidParameter`."""
+    if isinstance(values, numbers.Real):
+        values = [values]
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidParameter(f"{name}={brief(values)} must be a number or a list of numbers")
+    found = [number(f"{name}: one of them", value) for value in values]
+    if not found:
+        raise InvalidParameter(f"{name}={brief(values)} is empty: a curve needs at least one epsilon and one claim")
+    return found
+
+
+def _ended(error: BaseException) -> str:
+    """Why there is no line, as results say it."""
+    kinds = {KeyboardInterrupt: "interrupted", ClusterLost: "cluster lost", MechanismTimeout: "time"}
+    return next((text for kind, text in kinds.items() if isinstance(error, kind)), "failed")
+
+
+def _line(
+    problem: Problem, runner: Runner, effort: Effort, tests: CurveTests, how: tuple[float, str, int | None]
+) -> Found:
+    """The p-values of all tests for one mechanism, whether it was interrupted behind them, and notes.
+
+    `how`: the mechanism's ε, the method, and the confirm runs if given.
+    """
+    notes = before_search.required(problem, runner)
+    epsilon, method, runs = how
+    planned = tests.most_runs(epsilon) if runs is None else runs
+    budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(problem.claim), planned))
+    pair, pool, spent = pool_of(problem, runner, tests, planned, budget)
+    again = max(budget // 6, 16)
+    pool = reestimated(runner, pair, pool, again)
+    if runs is None:
+        planned = tests.runs_needed(pool[0].estimate, again, epsilon)
+    chosen = tests.best_of(pool)
+    events = [found.event for found in pool]
+
+    def look(totals: Totals) -> tuple[bool, str]:
+        return False, f"ε = {epsilon:g}"
+
+    # The exact tests ask for independent sides.
+    done = confirm_events(runner, pair, events, planned, coupled=False, look=look)
+    if done.ended == "interrupted":
+        raise KeyboardInterrupt
+    if done.lost is not None:
+        raise done.lost
+    if done.totals[0].runs < planned:
+        raise MechanismTimeout(
+            f"{problem.mechanism.name} did not finish {planned} runs in {runner.max_time:g} s: give fewer, or more time"
+        )
+    for k in set(chosen):
+        require_agreement(runner, pair, pool[k].event, coupled=False)
+    counts = [done.totals[k].swapped() if pool[k].swapped else done.totals[k] for k in chosen]
+    values = [
+        p_value(c, test, method=method, seed=runner.seed + i)
+        for i, (c, test) in enumerate(zip(counts, tests.claims, strict=True))
+    ]
+    asked = runner.notes
+    if min(values) < SUSPICIOUS:
+        done = done.unless_interrupted(lambda: check_refutation(runner, pair, events, done.shards))
+        asked = done.notes
+    line = PValueCurve(
+        epsilon=epsilon,
+        test_epsilons=tests.values,
+        p_values=tuple(values),
+        adjusted=tuple(holm(values)),
+        events=tuple(problem.described(pool[k].event) for k in chosen),
+        counts=tuple(counts),
+        pair_label=pair.label,
+        search_runs=spent,
+    )
+    return line, done.ended, (*notes, *asked, *adjacency_note(problem, pair))
+
+
 def pool_of(
     problem: Problem, runner: Runner, tests: CurveTests, planned: int, budget: int
 ) -> tuple[Pair, list[RatedEvent], int]:
@@ -131,208 +299,3 @@ def runs_to_exclude(estimate: Estimate, runs: int, epsilon: float, delta: float)
     p, q = np.array([estimate.p]), np.array([estimate.q])
     power = float(PowerAt(epsilon=excluded, delta=delta)(p, q, runs)[0]) - 1 / math.sqrt(runs)
     return int(min(max((CLEAR / max(power, 1e-9)) ** 2, CURVE_RUNS), most_runs(epsilon)))
-
-
-MAX_TIME: Final = 600.0
-METHODS: Final = ("exact", "score")
-Found = tuple[PValueCurve, str, tuple[str, ...]]  # a line, whether it ended early though whole, and notes
-SUSPICIOUS: Final = 0.01  # a p-value that someone may take for evidence
-
-
-@public
-def curve(
-    mechanism: Callable[..., Any] | Mechanism | str | None = None,
-    *,
-    make: Callable[[], Any] | None = None,
-    epsilon: float | Sequence[float],
-    claims: Sequence[float],
-    claim: Claim | Accountant | float | str | None = None,
-    delta: float | None = None,
-    method: str = "exact",
-    runs: int | None = None,
-    neighbours: Relation | Sequence[Any] | None = None,
-    data: Any = None,
-    parameters: Mapping[str, Any] | None = None,
-    outcome: Outcome | None = None,
-    errors: str = "raise",
-    max_time: float | str = MAX_TIME,
-    search_runs: int | None = None,
-    seed: int | None = None,
-    workers: int | None = None,
-    cluster: Any = None,
-    reference: str | None = None,
-    progress: Progress | None = None,
-) -> Curve:
-    """p-values of every test ε in `claims`, for the mechanism run with `epsilon`, or with each ε of a list (nats).
-
-    These are the figures of Ding et al. 2018. With a `claim`, the tests are of the parameter of its family instead, in
-    its unit, as μ for `GaussianDP(1.0)` or ρ for `ZCDP(0.5)`; what it states of the parameter plays no part.
-
-    One search serves every test ε of a mechanism's ε, and one fresh sample of `runs` paired runs (by default as many as
-    80 % of ε takes to exclude) tests each event chosen: these p-values depend on each other, as Holm's adjustment
-    allows. `method`: "exact" or "score", see `evidence.p_value`. Other parameters and errors as in `check`.
-
-    A p-value for a fixed number of runs cannot be had from fewer: an ε whose runs are not done in `max_time`, which
-    each has for itself, has no line. The lines that are finished come back, with a note on each ε that has none, also
-    after Ctrl-C, where the cluster is lost and where a run fails; where there is none at all, the error is raised.
-    """
-    started = time.monotonic()
-    if runs is not None:
-        runs = whole("runs", runs, 1, error=BudgetTooSmall)
-    effort = Effort(
-        max_time=seconds("max_time", max_time),
-        search_runs=search_runs,
-        seed=seed,
-        workers=workers,
-        cluster=cluster,
-        progress=progress,
-    )
-    if not isinstance(method, str) or method not in METHODS:
-        raise InvalidParameter(f"method={brief(method)} must be one of {', '.join(METHODS)}")
-    family = as_claim(claim)
-    if family is not None and not is_claim(family):
-        raise InvalidParameter(
-            f"claim={brief(claim)}: claims=… has the test ε; name another family, as claim='gdp:1', or leave it out"
-        )
-    statements = [
-        Statement(
-            mechanism=mechanism, make=make, epsilon=one, claim=family, delta=delta, neighbours=neighbours, data=data,
-            parameters=parameters, outcome=outcome, errors=errors, reference=reference,
-        )
-        for one in _several("epsilon", epsilon)
-    ]  # fmt: skip
-    # Before anything is run: a mistake in the last ε must not cost the others.
-    stated = [statement.stated for statement in statements]
-    tests = _tests(claims, stated[0].claim, method, of_family=claim is not None)
-    lines: list[PValueCurve] = []
-    notes: list[str] = []
-    mechanisms: list[Mechanism] = []
-    ended, lost = "runs", None
-
-    for k, (statement, said_of_it) in enumerate(zip(statements, stated, strict=True)):
-
-        def work(problem: Problem, runner: Runner, of: float = said_of_it.epsilon or 0.0) -> Found:
-            mechanisms.append(problem.mechanism)
-            return _line(problem, runner, effort, tests, (of, method, runs))
-
-        try:
-            line, line_ended, said = prepared(statement, effort, work)
-        except DependentRuns:  # of the same function: what was counted of it before is no evidence either
-            raise
-        except (KeyboardInterrupt, DPWitnessError) as error:
-            lost, line_ended = error, _ended(error)
-            notes.append(f"no line for ε = {said_of_it.epsilon:g}: {str(error) or EARLY[line_ended]}")
-        else:
-            lines.append(line)
-            notes += said
-        if line_ended != "runs":
-            ended = line_ended
-        if line_ended not in ("runs", "time"):  # of the others each has time of its own
-            left = [f"{other.epsilon:g}" for other in stated[k + 1 :]]
-            notes += [f"not begun: ε = {', '.join(left)}"] if left else []
-            break
-    if not lines and lost is not None:
-        raise lost
-    ran = mechanisms[-1]
-    return Curve(
-        mechanism=ran.name,
-        parameters={k: shown(v) for k, v in ran.signature.parameters.items() if k not in EPSILON_NAMES},
-        delta=tests.delta,
-        claim=tests.family,
-        method=method,
-        lines=tuple(lines),
-        ended=ended,
-        seed=effort.seed or 0,
-        reproducible=ran.reproducible,
-        seconds=time.monotonic() - started,
-        notes=tuple(dict.fromkeys(notes)),
-    )
-
-
-def _ended(error: BaseException) -> str:
-    """Why there is no line, as results say it."""
-    kinds = {KeyboardInterrupt: "interrupted", ClusterLost: "cluster lost", MechanismTimeout: "time"}
-    return next((text for kind, text in kinds.items() if isinstance(error, kind)), "failed")
-
-
-def _line(
-    problem: Problem, runner: Runner, effort: Effort, tests: CurveTests, how: tuple[float, str, int | None]
-) -> Found:
-    """The p-values of all tests for one mechanism, whether it was interrupted behind them, and notes.
-
-    `how`: the mechanism's ε, the method, and the confirm runs if given.
-    """
-    notes = before_search.required(problem, runner)
-    epsilon, method, runs = how
-    planned = tests.most_runs(epsilon) if runs is None else runs
-    budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(problem.claim), planned))
-    pair, pool, spent = pool_of(problem, runner, tests, planned, budget)
-    again = max(budget // 6, 16)
-    pool = reestimated(runner, pair, pool, again)
-    if runs is None:
-        planned = tests.runs_needed(pool[0].estimate, again, epsilon)
-    chosen = tests.best_of(pool)
-    events = [found.event for found in pool]
-
-    def look(totals: Totals) -> tuple[bool, str]:
-        return False, f"ε = {epsilon:g}"
-
-    # The exact tests ask for independent sides.
-    done, shards = confirmed(runner, pair, events, planned, coupled=False, look=look)
-    if done.ended == "interrupted":
-        raise KeyboardInterrupt
-    if done.lost is not None:
-        raise done.lost
-    if done.totals[0].runs < planned:
-        raise MechanismTimeout(
-            f"{problem.mechanism.name} did not finish {planned} runs in {runner.max_time:g} s: give fewer, or more time"
-        )
-    for k in set(chosen):
-        require_agreement(runner, pair, pool[k].event, coupled=False)
-    counts = [done.totals[k].swapped() if pool[k].swapped else done.totals[k] for k in chosen]
-    values = [
-        p_value(c, test, method=method, seed=runner.seed + i)
-        for i, (c, test) in enumerate(zip(counts, tests.claims, strict=True))
-    ]
-    said = runner.notes
-    if min(values) < SUSPICIOUS:
-        done, said = unless_interrupted(done, runner, lambda: check_refutation(runner, pair, events, shards))
-    line = PValueCurve(
-        epsilon=epsilon,
-        test_epsilons=tests.values,
-        p_values=tuple(values),
-        adjusted=tuple(holm(values)),
-        events=tuple(problem.described(pool[k].event) for k in chosen),
-        counts=tuple(counts),
-        pair_label=pair.label,
-        search_runs=spent,
-    )
-    return line, done.ended, (*notes, *said, *adjacency_note(problem, pair))
-
-
-def _tests(claims: Any, stated: Claim, method: str, *, of_family: bool) -> CurveTests:
-    """The tests of all parameters, checked before anything is run. Raises `InvalidParameter` and `InvalidClaim`."""
-    values = tuple(_several("claims", claims))
-    if not of_family:
-        tests = CurveTests(values=values, delta=stated.largest(0.0))
-    elif stated.curved and method == "score":
-        raise InvalidParameter(f"method='score' is for claims of ε and δ, not for {stated}: use method='exact'")
-    else:
-        if not all(value >= 0 for value in values):
-            raise InvalidParameter(f"claims={brief(list(values))}: a parameter of {stated} is not negative")
-        tests = CurveTests(values=values, family=stated)
-    for test in tests.claims:
-        test.half_plane()
-    return tests
-
-
-def _several(name: str, values: Any) -> list[float]:
-    """A list of numbers that was given under a name. Raises `InvalidParameter`."""
-    if isinstance(values, numbers.Real):
-        values = [values]
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InvalidParameter(f"{name}={brief(values)} must be a number or a list of numbers")
-    found = [number(f"{name}: one of them", value) for value in values]
-    if not found:
-        raise InvalidParameter(f"{name}={brief(values)} is empty: a curve needs at least one epsilon and one claim")
-    return found

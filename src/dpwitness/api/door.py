@@ -1,13 +1,15 @@
-"""What the public functions do with a name that they do not have: one line that says which one to give."""
+"""What makes a function public: the signature and the reference of its options, and an answer to a name it lacks."""
 
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from textwrap import fill, indent
 from typing import Any, Final, ParamSpec, TypeVar
 
 from dpwitness.checks import brief, near
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.signature import takes
+from dpwitness.options import FUNCTIONS, Option, option_in, options_of, type_in
 from dpwitness.problem import plain_function
 
 P = ParamSpec("P")
@@ -22,23 +24,47 @@ EARLIER: Final = {
 
 
 def public(function: Callable[P, T]) -> Callable[P, T]:
-    """Refuse a parameter that a function lacks by `InvalidParameter`, with the name that is meant; a decorator."""
-    known = inspect.signature(function).parameters
-    first = [name for name, parameter in known.items() if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+    """Give a function, which takes `**options`, the options of its name: their defaults, signature and reference.
+
+    A parameter that it lacks is refused by `InvalidParameter`, with the name that is meant.
+    """
+    declared = inspect.signature(function)
+    own = [one for one in declared.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    options = options_of(function.__name__)
+    defaults = {name: option.default for name, option in options.items()}
+    kinds = FUNCTIONS[function.__name__][0].__annotations__
+    signature = declared.replace(
+        parameters=[one.replace(annotation=type_in(one.annotation)) for one in own]
+        + [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type_in(kinds[name]))
+            for name, default in defaults.items()
+        ]
+    )
 
     @functools.wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> T:
         for name in named:
-            if name not in known:
-                raise InvalidParameter(_unknown(function.__name__, name, named[name], given, known))
-        if len(given) > len(first):
+            if name not in signature.parameters:
+                raise InvalidParameter(_unknown(function.__name__, name, named[name], given, signature.parameters))
+        if len(given) > len(own):
             raise InvalidParameter(
-                f"{function.__name__} takes {' and '.join(first)} without a name, and no more: "
-                f"{brief(given[len(first)])} needs its name, as epsilon=1.0"
+                f"{function.__name__} takes {' and '.join(one.name for one in own)} without a name, and no more: "
+                f"{brief(given[len(own)])} needs its name, as epsilon=1.0"
             )
+        signature.bind(*given, **named)  # raises TypeError where a required parameter is missing
+        named.update({name: default for name, default in defaults.items() if name not in named})
         return function(*given, **named)
 
+    called.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` and Sphinx look at first
+    called.__doc__ = _reference(function, {one.name: option_in(one.annotation) for one in own} | options)
     return called
+
+
+def _reference(function: Callable[..., Any], options: Mapping[str, Option]) -> str:
+    """The docstring with a section of all parameters, before what it says of the result."""
+    text, returns, result = inspect.cleandoc(function.__doc__ or "").partition("Returns\n-------\n")
+    lines = [line for name, option in options.items() for line in (name, indent(fill(option.reference, 112), "    "))]
+    return "\n".join([f"{text.rstrip()}\n", "Parameters", "----------", *lines, "", f"{returns}{result}"])
 
 
 def _unknown(function: str, name: str, value: Any, given: tuple[Any, ...], known: Collection[str]) -> str:

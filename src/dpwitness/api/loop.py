@@ -1,11 +1,11 @@
 """What check, bound, curve, profile, replay and shrink share: preparing, and confirming a candidate that is fixed.
 
-Statement + Effort → Problem + Runner → (search) → Candidate → `confirmed` → Counts → (evidence) → result
+Statement + Effort → Problem + Runner → (search) → Candidate → `confirm_events` → Counts → (evidence) → result
 """
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -42,24 +42,7 @@ COMPARED_SHARDS: Final = 4
 PASS_SECONDS: Final = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmed:
-    """Counts of each event; why the runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed".
-
-    `lost`: what was raised where the cluster was lost, or where a run failed behind those that were counted.
-    """
-
-    totals: Totals
-    ended: str
-    lost: ClusterLost | MechanismError | None = None
-
-    def require_runs(self) -> None:
-        """Raise what a failed run raised: where nothing was proved before it, the error is the result."""
-        if isinstance(self.lost, MechanismError):
-            raise self.lost
-
-
-def prepared(
+def work_on(
     statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T], how: Requirements | None = None
 ) -> T:  # fmt: skip
     """Make a problem ready and work on it; `how`: what a witness says of the rows.
@@ -84,7 +67,65 @@ def prepared(
             how = replace(how, marked=True, keyed=not how.by_position)
 
 
-def confirmed(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """Fresh runs of events that were fixed before, on a fixed pair: the counts of each, and of each shard.
+
+    `ended`: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"; `lost`: what was raised where the
+    cluster was lost, or where a run failed behind those that were counted; `notes` are for people.
+    """
+
+    runner: Runner
+    pair: Pair
+    events: Sequence[Event]
+    totals: Totals
+    shards: Shards
+    ended: str
+    lost: ClusterLost | MechanismError | None = None
+    notes: tuple[str, ...] = ()
+
+    def examine(self, *, against: bool, compared: Iterable[Event] | None = None) -> "Confirmation":
+        """Ask whether counts that speak `against` a mechanism can be believed, or those of a pass.
+
+        `compared`: events in whose runs compiled code is compared with Python, where it is not done in those of all.
+
+        Raises `DependentRuns` where the runs are not independent, `CompiledDisagrees` where compiled code gave other
+        outcomes than Python, and of a pass what a failed run raised: nothing was proved before it.
+        """
+        if not against:
+            if isinstance(self.lost, MechanismError):
+                raise self.lost
+            return self.unless_interrupted(self._examine_pass)
+        return self.unless_interrupted(lambda: self._examine_refutation(self.events if compared is None else compared))
+
+    def unless_interrupted(self, questions: Callable[[], tuple[str, ...]]) -> "Confirmation":
+        """The same with the notes that the questions give; Ctrl-C ends them, and the counts stand."""
+        notes: tuple[str, ...] = ()
+        ended = self.ended
+        if isinstance(self.lost, MechanismError):
+            notes = (f"the runs ended with an error: {self.lost}",)
+        try:
+            notes += questions()
+        except KeyboardInterrupt:
+            ended = "interrupted"
+            notes += ("interrupted before it was asked whether its runs are independent of each other",)
+        return replace(self, ended=ended, notes=(*notes, *self.runner.notes))
+
+    def _examine_refutation(self, compared: Iterable[Event]) -> tuple[str, ...]:
+        for event in compared:
+            require_agreement(self.runner, self.pair, event)
+        return check_refutation(self.runner, self.pair, self.events, self.shards)
+
+    def _examine_pass(self) -> tuple[str, ...]:
+        check_pass(self.runner, self.pair, self.events, self.shards)
+        compiled, plain = self.runner.mechanism, self.runner.mechanism.plain
+        if plain is not None:
+            rng = generator(self.runner.seed, Role.CONFIRM)
+            _refuse(first_difference(compiled, plain, self.pair, rng, runs=1 << 20, seconds=PASS_SECONDS))
+        return ()
+
+
+def confirm_events(
     runner: Runner,
     pair: Pair,
     events: Sequence[Event],
@@ -92,7 +133,7 @@ def confirmed(
     *,
     coupled: bool = True,
     look: Callable[[Totals], tuple[bool, str]] = lambda totals: (False, ""),
-) -> tuple[Confirmed, Shards]:
+) -> Confirmation:
     """Fresh runs of a fixed pair and fixed events, until `look` says stop, the runs are over, or the time.
 
     `look` gets the counts so far and returns whether to stop and a note for the progress. Ctrl-C, a cluster that is
@@ -123,91 +164,14 @@ def confirmed(
         if not totals[0].runs or isinstance(error, MADE_AGAIN):
             raise
         ended, lost = "failed", error
-    return Confirmed(totals=totals, ended=ended, lost=lost), shards
-
-
-def believed(
-    runner: Runner, pair: Pair, events: Sequence[Event], done: Confirmed, shards: Shards, *, against: bool
-) -> tuple[Confirmed, tuple[str, ...]]:
-    """Ask what has to be asked of counts that speak `against` a mechanism, or of a pass; notes for people.
-
-    Raises what a failed run raised where the counts speak not against it; see `unless_interrupted` for the rest.
-    """
-    if not against:
-        done.require_runs()
-        return unless_interrupted(done, runner, lambda: require_sound_pass(runner, pair, events, shards))
-    return unless_interrupted(done, runner, lambda: require_evidence(runner, pair, events, shards))
-
-
-def unless_interrupted(
-    done: Confirmed, runner: Runner, questions: Callable[[], tuple[str, ...]]
-) -> tuple[Confirmed, tuple[str, ...]]:
-    """What the questions that are asked of counts say, for people; Ctrl-C ends them, and the counts stand.
-
-    Raises what the questions do: `DependentRuns` and `CompiledDisagrees`.
-    """
-    notes: tuple[str, ...] = ()
-    if isinstance(done.lost, MechanismError):
-        notes = (f"the runs ended with an error: {done.lost}",)
-    try:
-        notes += questions()
-    except KeyboardInterrupt:
-        done = replace(done, ended="interrupted")
-        notes += ("interrupted before it was asked whether its runs are independent of each other",)
-    return done, (*notes, *runner.notes)
-
-
-def result_fields(
-    problem: Problem, runner: Runner, alpha: float, candidate: Candidate, done: Confirmed
-) -> dict[str, Any]:
-    """What a verdict and a bound say alike; the time spent is for the result to add, last."""
-    (counts,) = done.totals
-    mechanism = problem.mechanism
-    return {
-        "mechanism": mechanism.name,
-        "parameters": {name: shown(value) for name, value in mechanism.signature.parameters.items()},
-        "witness": witness_of(problem, runner, alpha, candidate, counts),
-        "seed": runner.seed,
-        "reproducible": mechanism.reproducible,
-        "ended": done.ended,
-    }
-
-
-def made_whole(make: Callable[[], T]) -> T:
-    """A result of counts that are there. Ctrl-C while it is computed does not lose it: it is computed once more."""
-    try:
-        return make()
-    except KeyboardInterrupt:
-        made: Any = make()
-        return replace(made, ended="interrupted")  # type: ignore[no-any-return]  # every result says how its runs ended
-
-
-def require_evidence(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
-    """Ask whether counts that speak against a mechanism can be believed; notes for people.
-
-    Raises `DependentRuns` where its runs are not independent, `CompiledDisagrees` where compiled code gave other
-    outcomes than Python in the runs that fell into the events.
-    """
-    for event in events:
-        require_agreement(runner, pair, event)
-    return check_refutation(runner, pair, events, shards)
-
-
-def require_sound_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
-    """Ask whether the runs of a pass were independent, and the code the user's. Raises as `require_evidence`."""
-    check_pass(runner, pair, events, shards)
-    compiled, plain = runner.mechanism, runner.mechanism.plain
-    if plain is not None:
-        rng = generator(runner.seed, Role.CONFIRM)
-        _refuse(first_difference(compiled, plain, pair, rng, runs=1 << 20, seconds=PASS_SECONDS))
-    return ()
+    return Confirmation(runner=runner, pair=pair, events=events, totals=totals, shards=shards, ended=ended, lost=lost)
 
 
 def require_agreement(runner: Runner, pair: Pair, event: Event | None = None, *, coupled: bool = True) -> None:
     """Compare compiled code with Python on a pair: in its first runs, or in confirm runs that fell into an event.
 
-    `coupled` as in `confirmed`. Raises `CompiledDisagrees` where an outcome differs. Nothing to do for mechanisms that
-    run as Python.
+    `coupled` as in `confirm_events`. Raises `CompiledDisagrees` where an outcome differs. Nothing to do for mechanisms
+    that run as Python.
     """
     compiled, plain = runner.mechanism, runner.mechanism.plain
     if plain is None:
@@ -223,6 +187,29 @@ def require_agreement(runner: Runner, pair: Pair, event: Event | None = None, *,
 def _refuse(difference: str | None) -> None:
     if difference is not None:
         raise CompiledDisagrees(difference)
+
+
+def result_fields(problem: Problem, alpha: float, candidate: Candidate, done: Confirmation) -> dict[str, Any]:
+    """What a verdict and a bound say alike; the time spent is for the result to add, last."""
+    (counts,) = done.totals
+    mechanism, runner = problem.mechanism, done.runner
+    return {
+        "mechanism": mechanism.name,
+        "parameters": {name: shown(value) for name, value in mechanism.signature.parameters.items()},
+        "witness": witness_of(problem, runner, alpha, candidate, counts),
+        "seed": runner.seed,
+        "reproducible": mechanism.reproducible,
+        "ended": done.ended,
+    }
+
+
+def uninterrupted(make: Callable[[], T]) -> T:
+    """A result of counts that are there. Ctrl-C while it is computed does not lose it: it is computed once more."""
+    try:
+        return make()
+    except KeyboardInterrupt:
+        made: Any = make()
+        return replace(made, ended="interrupted")  # type: ignore[no-any-return]  # every result says how its runs ended
 
 
 def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candidate, counts: Counts) -> Witness:

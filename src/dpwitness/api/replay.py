@@ -1,46 +1,140 @@
-"""What replay and shrink share: a witness as a problem of its own, about its pair.
-
-A witness again: its event counted on fresh runs, judged by a claim, a relation and a mechanism.
-
-A witness made as small as it will go: fewer and rounder numbers, a simpler event; confirmed like any other.
-"""
+"""A witness again: its event counted on fresh runs; and as small as it will go, confirmed like any other."""
 
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
+from typing_extensions import Unpack
 
 from dpwitness.api.check import confirm_candidate
 from dpwitness.api.door import public
-from dpwitness.api.loop import prepared
+from dpwitness.api.loop import work_on
 from dpwitness.candidate import Candidate
-from dpwitness.checks import brief, seconds
+from dpwitness.checks import brief
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismError, MechanismTimeout
 from dpwitness.evidence import runs_needed
 from dpwitness.mechanisms.catalog import load, load_registered
-from dpwitness.mechanisms.claims import Accountant, as_claim
+from dpwitness.mechanisms.claims import as_claim
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.python import Outcome
 from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
 from dpwitness.mechanisms.signature import takes
 from dpwitness.neighbours import Data, Pairs, Relation, as_relation, require_adjacent
-from dpwitness.problem import CHECK_RUNS, MAX_TIME, Effort, Problem, Statement, given_parameters, plain_function
+from dpwitness.options import AnyMechanism, Option, ReplayOptions, ShrinkOptions
+from dpwitness.problem import Effort, Problem, Statement, given_parameters, plain_function
 from dpwitness.results.profile import Profile
 from dpwitness.results.verdict import Verdict, Violation, WitnessedResult
 from dpwitness.results.witness import Witness
-from dpwitness.runs import Progress, Runner
+from dpwitness.runs import Runner
 from dpwitness.search.shrinking import smallest
 from dpwitness.targets import target_of
 
 #: What stands for a witness: one, a result that has one, its file, or what a file holds.
-AnyWitness = Witness | WitnessedResult | Profile | str | os.PathLike[str] | Mapping[str, Any]
+AnyWitness = Annotated[
+    Witness | WitnessedResult | Profile | str | os.PathLike[str] | Mapping[str, Any],
+    Option("a witness, a verdict, the file that one was saved to, or the JSON value that it holds"),
+]
 
 
-def as_witness(given: AnyWitness) -> Witness:
+@public
+def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpack[ReplayOptions]) -> Verdict:
+    """Count a witness's event on fresh runs of its pair: no search, a new seed.
+
+    By default the mechanism is the bundled target that the witness names: a witness file is data from somewhere, and
+    never decides which code runs. The verdict shows which claim was tested.
+
+    Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
+    that does not take the witness's parameters; else as `check`.
+    """
+    witness = _as_witness(witness)
+    alpha = witness.alpha if options["alpha"] is None else options["alpha"]
+    runs, seed = options["runs"], options["seed"]
+    effort = Effort.of({**options, "alpha": alpha, "runs": 1 if runs is None else runs})
+    claim = _replayed_claim(witness.claim, as_claim(options["claim"]), options["delta"])
+    if runs is None:
+        effort = replace(effort, runs=max(10 * witness.counts.runs, 100_000, runs_needed(claim, alpha)))
+    relation, data = _relation_of(witness, options["neighbours"], options["data"])
+    require_adjacent(relation, witness.pair, data, what="the witness's pair")
+    if seed == witness.seed:
+        raise InvalidParameter(f"seed={seed} made this witness: its runs are not fresh; give another seed, or none")
+    while effort.seed == witness.seed:
+        effort = replace(effort, seed=secrets.randbits(32))
+    if options["make"] is not None:
+        mechanism = mechanism_or_factory(mechanism, options["make"])
+    reference = None
+    if mechanism is None:  # a file never decides which code runs: only the bundled targets are known by name alone
+        mechanism, reference = load_registered(witness.mechanism), witness.mechanism
+    elif isinstance(mechanism, str):
+        reference = mechanism
+        mechanism = load(reference)
+    given = given_parameters(options["parameters"])
+    parameters = witness.parameters | given
+    _check_parameters(witness, mechanism, parameters, given)
+    if options["neighbours"] is None:
+        _require_targets_own(witness, mechanism, parameters)
+    statement = _statement_of(witness, mechanism, options, claim=claim, parameters=parameters, reference=reference)
+    candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
+
+    def work(problem: Problem, runner: Runner) -> Verdict:
+        return confirm_candidate(replace(problem, relation=relation, data=data), runner, effort, candidate)
+
+    return work_on(statement, effort, work, _rows_of(witness))
+
+
+@public
+def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unpack[ShrinkOptions]) -> Violation:
+    """Make a witness as small as it will go, confirmed on fresh runs; else `violation` comes back as it is.
+
+    Every step stays within the relation of the witness, or within `neighbours`; where the witness has `data`, or where
+    they are given here, its inputs stay as they are and only the event gets simpler. Where the mechanism fails
+    meanwhile, a note of the violation says so. In place of a violation a witness may be given, its file, or what a file
+    holds, as for `replay`: it is replayed first, since a file proves nothing. Raises `InvalidNeighbours` for a witness
+    outside of `neighbours`, `InvalidWitness` for one that fresh runs do not refute the claim with.
+    """
+    if not isinstance(violation, Violation):
+        replayed: dict[str, Any] = {name: value for name, value in options.items() if name != "runs"}
+        seen_again = replay(_as_witness(violation), mechanism, **replayed)
+        if not isinstance(seen_again, Violation):
+            raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({seen_again!r})")
+        violation = seen_again
+    old = violation.witness
+    if mechanism is None and options["make"] is None:
+        mechanism = load_registered(old.mechanism)
+    mechanism = mechanism_or_factory(mechanism, options["make"])
+    relation, data = _relation_of(old, options["neighbours"], options["data"])
+    require_adjacent(relation, old.pair, data, what="the witness's pair")
+    seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
+    effort = Effort.of({**options, "alpha": violation.alpha, "seed": seed})
+    statement = _statement_of(old, mechanism, options, claim=violation.claim, parameters=old.parameters)
+
+    def work(problem: Problem, runner: Runner) -> Verdict | None:
+        problem = replace(problem, relation=relation, data=data)
+        small, spent = smallest(problem, runner, effort, old.pair, old.event)
+        return None if small is None else confirm_candidate(problem, runner, effort, small, spent=spent)
+
+    try:
+        verdict = work_on(statement, effort, work, _rows_of(old))
+    except MechanismTimeout:
+        return violation  # what was proved stands, whatever the time for making it smaller was
+    except MechanismError as error:
+        return replace(violation, notes=(*violation.notes, f"it could not be made smaller: {error}"))
+    if verdict is not None and verdict.ended == "interrupted":
+        raise KeyboardInterrupt
+    if not isinstance(verdict, Violation):
+        return violation
+    return replace(
+        verdict,
+        search_runs=violation.search_runs + violation.counts.runs + verdict.search_runs,
+        seconds=violation.seconds + verdict.seconds,
+        notes=violation.notes,
+        others=violation.others,
+    )
+
+
+def _as_witness(given: AnyWitness) -> Witness:
     """The witness that is meant. Raises `InvalidWitness` where there is none, and as `Witness.load`."""
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:
@@ -55,8 +149,14 @@ def as_witness(given: AnyWitness) -> Witness:
     return given
 
 
-def statement_of(
-    witness: Witness, mechanism: Any, *, claim: Claim, parameters: Mapping[str, Any], reference: str | None, **more: Any
+def _statement_of(
+    witness: Witness,
+    mechanism: Any,
+    options: Mapping[str, Any],
+    *,
+    claim: Claim,
+    parameters: Mapping[str, Any],
+    reference: str | None = None,
 ) -> Statement:
     """What a witness states: the mechanism is made ready on its pair, not on a candidate of another shape.
 
@@ -66,22 +166,17 @@ def statement_of(
     named = witness.mechanism.rpartition(":")[2].rpartition(".")[2] == name
     pair = Pairs((witness.pair,), "value" if witness.relation is None else witness.relation.noun)
     return Statement(
-        mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters,
-        reference=reference or (witness.mechanism if named else None), **more,
+        mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters, outcome=options["outcome"],
+        errors=options["errors"], reference=reference or (witness.mechanism if named else None),
     )  # fmt: skip
 
 
-def rows_of(witness: Witness) -> Requirements:
+def _rows_of(witness: Witness) -> Requirements:
     """What a witness says of the rows that its event looks at."""
     return Requirements(layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
 
 
-def about(problem: Problem, relation: Relation, data: Data | None) -> Problem:
-    """The problem with the relation and the data by which its pair is judged."""
-    return replace(problem, relation=relation, data=data)
-
-
-def relation_of(
+def _relation_of(
     witness: Witness, neighbours: Relation | Sequence[Any] | None, data: Any
 ) -> tuple[Relation, Data | None]:
     """The relation and D that a witness is judged by: those given, else its own, else its pair alone.
@@ -92,93 +187,6 @@ def relation_of(
     if data is not None:
         return relation, relation.take(data)
     return relation, witness.data if neighbours is None else None
-
-
-@public
-def replay(
-    witness: AnyWitness,
-    mechanism: Callable[..., Any] | Mechanism | str | None = None,
-    *,
-    make: Callable[[], Any] | None = None,
-    neighbours: Relation | Sequence[Any] | None = None,
-    data: Any = None,
-    claim: Claim | Accountant | float | str | None = None,
-    delta: float | None = None,
-    alpha: float | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    outcome: Outcome | None = None,
-    errors: str = "raise",
-    runs: int | None = None,
-    max_time: float | str = MAX_TIME,
-    seed: int | None = None,
-    workers: int | None = None,
-    cluster: Any = None,
-    progress: Progress | None = None,
-) -> Verdict:
-    """Count a witness's event on fresh runs of its pair: no search, a new seed.
-
-    Parameters
-    ----------
-    witness
-        A witness or a verdict; the file that one was saved to, or the JSON value that it holds.
-    mechanism
-        A callable, or a name: of a bundled target, "file.py:function" or "package.module:object"; by default the
-        bundled target that the witness names. A witness
-        file is data from somewhere, and never decides which code runs.
-    neighbours, data
-        The relation of the claim, and D, that the pair must belong to; by default those of the witness.
-    claim, delta, alpha
-        What is tested, and the probability of a false alarm; by default those of the witness. The verdict shows them.
-    parameters
-        Of the mechanism, in place of the witness's of the same names.
-    runs
-        Paired runs; by default ten times those that the witness took, and at least 100,000.
-    seed
-        Not the witness's own, whose runs would only be repeated.
-    make, outcome, errors, max_time, workers, cluster, progress
-        As in `check`.
-
-    Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
-    that does not take the witness's parameters; else as `check`.
-    """
-    witness = as_witness(witness)
-    alpha = witness.alpha if alpha is None else alpha
-    effort = Effort(
-        alpha=alpha, max_runs=1 if runs is None else runs, max_time=seconds("max_time", max_time),
-        seed=seed, workers=workers, cluster=cluster, progress=progress,
-    )  # fmt: skip
-    stated = _replayed_claim(witness.claim, as_claim(claim), delta)
-    if runs is None:
-        limit = max(10 * witness.counts.runs, 100_000, runs_needed(stated, alpha))
-        effort = replace(effort, max_runs=limit)
-    relation, given = relation_of(witness, neighbours, data)
-    require_adjacent(relation, witness.pair, given, what="the witness's pair")
-    if seed == witness.seed:
-        raise InvalidParameter(f"seed={seed} made this witness: its runs are not fresh; give another seed, or none")
-    while effort.seed == witness.seed:
-        effort = replace(effort, seed=secrets.randbits(32))
-    if make is not None:
-        mechanism = mechanism_or_factory(mechanism, make)
-    reference = None
-    if mechanism is None:  # a file never decides which code runs: only the bundled targets are known by name alone
-        mechanism, reference = load_registered(witness.mechanism), witness.mechanism
-    elif isinstance(mechanism, str):
-        reference = mechanism
-        mechanism = load(reference)
-    replaced = given_parameters(parameters)
-    own = witness.parameters | replaced
-    _check_parameters(witness, mechanism, own, replaced)
-    if neighbours is None:
-        _require_targets_own(witness, mechanism, own)
-    statement = statement_of(
-        witness, mechanism, claim=stated, parameters=own, reference=reference, outcome=outcome, errors=errors
-    )
-    candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
-
-    def work(problem: Problem, runner: Runner) -> Verdict:
-        return confirm_candidate(about(problem, relation, given), runner, effort, candidate)
-
-    return prepared(statement, effort, work, rows_of(witness))
 
 
 def _replayed_claim(stated: Claim, claim: Claim | float | None, delta: float | None) -> Claim:
@@ -230,80 +238,3 @@ def _check_parameters(witness: Witness, mechanism: Any, own: Mapping[str, Any], 
                 f"{label} has no parameter {name!r}, which the witness gives to {witness.mechanism}: replay it against "
                 "a mechanism with the same parameters"
             )
-
-
-SHRINK_TIME: Final = 10.0
-
-
-@public
-def shrink(
-    violation: Violation | AnyWitness,
-    mechanism: Callable[..., Any] | Mechanism | str | None = None,
-    *,
-    make: Callable[[], Any] | None = None,
-    neighbours: Relation | Sequence[Any] | None = None,
-    data: Any = None,
-    outcome: Outcome | None = None,
-    errors: str = "raise",
-    runs: int = CHECK_RUNS,
-    max_time: float | str = SHRINK_TIME,
-    workers: int | None = None,
-) -> Violation:
-    """Make a witness as small as it will go, confirmed on fresh runs; else `violation` comes back as it is.
-
-    Every step stays within the relation of the witness, or within `neighbours`; where the witness has `data`, or where
-    they are given here, its inputs stay as they are and only the event gets simpler. Where the mechanism fails
-    meanwhile, a note of the violation says so. In place of a violation a witness may be given, its file, or what a file
-    holds, as for `replay`: it is replayed first, since a file proves nothing. `mechanism`, `make` as in `replay`;
-    `max_time` in seconds. Raises `InvalidNeighbours` for a witness outside of `neighbours`, `InvalidWitness` for one
-    that fresh runs do not refute the claim with.
-    """
-    if not isinstance(violation, Violation):
-        violation = _seen_again(
-            as_witness(violation), mechanism, make=make, neighbours=neighbours, data=data, outcome=outcome,
-            errors=errors, max_time=max_time, workers=workers,
-        )  # fmt: skip
-    old = violation.witness
-    if mechanism is None and make is None:
-        mechanism = load_registered(old.mechanism)
-    mechanism = mechanism_or_factory(mechanism, make)
-    relation, given = relation_of(old, neighbours, data)
-    require_adjacent(relation, old.pair, given, what="the witness's pair")
-    seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
-    effort = Effort(
-        alpha=violation.alpha, max_runs=runs, max_time=seconds("max_time", max_time), seed=seed, workers=workers
-    )
-    statement = statement_of(
-        old, mechanism, claim=violation.claim, parameters=old.parameters, reference=None, outcome=outcome, errors=errors
-    )
-
-    def work(problem: Problem, runner: Runner) -> Verdict | None:
-        problem = about(problem, relation, given)
-        small, spent = smallest(problem, runner, effort, old.pair, old.event)
-        return None if small is None else confirm_candidate(problem, runner, effort, small, spent=spent)
-
-    try:
-        verdict = prepared(statement, effort, work, rows_of(old))
-    except MechanismTimeout:
-        return violation  # what was proved stands, whatever the time for making it smaller was
-    except MechanismError as error:
-        return replace(violation, notes=(*violation.notes, f"it could not be made smaller: {error}"))
-    if verdict is not None and verdict.ended == "interrupted":
-        raise KeyboardInterrupt
-    if not isinstance(verdict, Violation):
-        return violation
-    return replace(
-        verdict,
-        search_runs=violation.search_runs + violation.counts.runs + verdict.search_runs,
-        seconds=violation.seconds + verdict.seconds,
-        notes=violation.notes,
-        others=violation.others,
-    )
-
-
-def _seen_again(witness: Witness, mechanism: Any, **settings: Any) -> Violation:
-    """A witness on fresh runs. Raises `InvalidWitness` where they do not refute its claim."""
-    verdict = replay(witness, mechanism, **settings)
-    if not isinstance(verdict, Violation):
-        raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({verdict!r})")
-    return verdict

@@ -7,7 +7,7 @@ time to import is imported by `main`, so that an interruption or a failure there
 import sys
 from collections.abc import Sequence
 
-from dpwitness.cli.console import Interrupts, NoResult, apart, explain, of_command, streams, text_of
+from dpwitness.cli.console import Interrupts, NoResult, explain, of_command, reserved_stdout, streams, text_of
 
 __all__ = ["main"]
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     # Read before there is a parser: its modules may be what fails.
     trace = any(len(text) > 3 and "--traceback".startswith(text) for text in given)
-    with Interrupts(last=argv is None) as interrupts, streams(), apart(for_good=argv is None):
+    with Interrupts(last=argv is None) as interrupts, streams(), reserved_stdout(for_good=argv is None):
         try:
             code = _run(given, trace)
         except BaseException as error:

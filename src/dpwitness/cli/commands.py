@@ -1,33 +1,84 @@
-"""The parser of all commands.
+"""The commands: what each takes, and how it runs.
 
-A command's module imports what takes time when it runs, so that help, and errors in options, come at once.
+What takes time to import is imported when a command runs, so that help, and errors in options, come at once.
 """
 
 import argparse
+import shutil
+import sys
+from dataclasses import dataclass
 from typing import Final
 
 from dpwitness.checks import near
-from dpwitness.cli import attack, bound, check, curve, profile, replay, targets
-from dpwitness.cli.parser import Parser
+from dpwitness.cli import options
+from dpwitness.cli.console import NOT_REFUTED, for_result, is_terminal, live, say, show
+from dpwitness.cli.parser import Parser, command
+from dpwitness.errors import BadInput, UnknownTarget
+from dpwitness.options import options_of
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCommand:
+    """A command that calls the public function of its name."""
+
+    summary: str
+    examples: tuple[str, ...]
+    exits: tuple[int, ...] = (0, 1, 2)
+    plot: bool = False
+    inputs: str = "inputs (default: the target's own relation)"
+
+
+COMMANDS: Final = {
+    "check": FunctionCommand(
+        summary="look for a violation of a claim and prove it",
+        examples=(
+            "check isvt3 --epsilon 0.7",
+            "check mine.py:noisy_sum --epsilon 1 --pair '[1, 1]' '[2, 1]'",
+            "check mine.py:mean_age --epsilon 1 --records people.csv --domain age=0:120",
+            "check mine.py:answers --epsilon 1 --attack threshold_testing",
+            "check gaussian_mechanism --epsilon 1 --claim zcdp:0.1",
+            "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
+        ),
+    ),
+    "bound": FunctionCommand(
+        summary="the largest ε, ρ or μ that a mechanism can be shown to exceed",
+        examples=(
+            "bound svt --epsilon 0.7 --runs 2e7 --alpha 0.001",
+            "bound mine.py:noisy_sum --epsilon 1 --queries 2",
+            "bound gaussian_mechanism --epsilon 1 --claim gdp:1",
+        ),
+        exits=(0, 2),
+    ),
+    "profile": FunctionCommand(
+        summary="a lower band of the privacy profile δ(ε), all ε at once",
+        examples=(
+            "profile gaussian_mechanism --epsilon 1 --plot profile.svg",
+            "profile gaussian_mechanism --epsilon 4 --claim gdp:0.8 --save result.json",
+            "profile mine.py:noisy_sum --epsilon 1 --queries 2",
+        ),
+        plot=True,
+    ),
+    "curve": FunctionCommand(
+        summary="p-value against test ε, as in the figures of Ding et al. 2018",
+        examples=(
+            "curve svt --epsilon 0.7 --claims 0.1,0.5,1",
+            "curve histogram --epsilon 0.2 0.7 1.5 --claims 0.1:2.0:0.1 --plot curve.svg",
+            "curve gaussian_mechanism --epsilon 4 --claim gdp:1 --claims 0.2:1.2:0.1",
+        ),
+        exits=(0, 2),
+        plot=True,
+    ),
+    "replay": FunctionCommand(
+        summary="count a saved witness's event on fresh runs",
+        examples=(
+            "replay result.json",
+            "replay result.json --mechanism mine.py:noisy_sum --claim 1 --alpha 1e-9",
+        ),
+        inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
+    ),
+}
 #: What options were called, and are not any more.
 EARLIER: Final = {"--max-runs": "--runs", "--confidence": "--alpha, which is 1 − confidence"}
-#: In the order in which they are listed.
-COMMANDS: Final = (targets, check, bound, profile, curve, replay)
-
-
-def parser(*, attacks: bool = True) -> Parser:
-    """Build the parser of all commands, without those of the attack families unless `attacks`.
-
-    Each sets `run`, which takes the parsed arguments and returns the exit code, and `parser`, itself.
-    """
-    top = Parser(prog="dpwitness", description="Finds and proves violations of differential privacy.")
-    top.add_argument("--version", action="version", version=_version())
-    commands = top.add_commands("command", "COMMAND")
-    for module in COMMANDS:
-        module.add(commands)
-    attack.add(commands, families=attacks)
-    return top
 
 
 def parse(given: list[str]) -> argparse.Namespace:
@@ -44,7 +95,112 @@ def parse(given: list[str]) -> argparse.Namespace:
     return arguments
 
 
+def parser(*, attacks: bool = True) -> Parser:
+    """Build the parser of all commands, without those of the attack families unless `attacks`.
+
+    Each sets `run`, which takes the parsed arguments and returns the exit code, and `parser`, itself.
+    """
+    top = Parser(prog="dpwitness", description="Finds and proves violations of differential privacy.")
+    top.add_argument("--version", action="version", version=_version())
+    commands = top.add_commands("command", "COMMAND")
+    summary = "the bundled targets, their claims, their true ε"
+    targets = command(commands, "list", summary=summary, run=list_targets, examples=("list", "list --json"))
+    targets.add_argument("--json", action="store_true", help="print JSON")
+    for name, own in COMMANDS.items():
+        below = command(commands, name, summary=own.summary, run=run_function, examples=own.examples, exits=own.exits)
+        (options.witness if name == "replay" else options.target)(below)
+        options.python(below)
+        options.of_function(below, name)
+        if own.plot:
+            options.plot(below)
+        options.printing(below)
+        options.inputs(below, own.inputs)
+    summary = "run an attack on data and report what it recovers"
+    attack = commands.add_parser("attack", help=summary, description=f"{summary.capitalize()}.")
+    families = attack.add_commands("attack", "NAME")
+    if attacks:
+        from dpwitness.proposals import add_commands
+
+        add_commands(families, warn=lambda message: say(f"warning: {message}"))
+    return top
+
+
 def _version() -> str:
     from importlib.metadata import version
 
     return f"dpwitness {version('dpwitness')}"
+
+
+def run_function(arguments: argparse.Namespace) -> int:
+    """Call the public function of the command's name, and hand over its result."""
+    import dpwitness as dpw
+    from dpwitness.cli.inputs import call_of
+    from dpwitness.cli.output import check_places, exit_code, hand_over
+    from dpwitness.report.plots import plot_curve, plot_profile
+    from dpwitness.results.verdict import replay_text
+
+    name = arguments.command
+    if name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None:
+        raise BadInput(f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name")
+    check_places(arguments)
+    given, named = call_of(arguments)
+    with live(arguments) as progress:
+        result = getattr(dpw, name)(*given, **named, progress=progress)
+
+    def report() -> str:
+        if name == "check":
+            return str(result.report(reproduce=[*repeating(arguments), "--seed", str(result.seed)]))
+        return replay_text(given[0], result) if name == "replay" else str(result)
+
+    def plot(path: str) -> None:
+        (plot_curve if name == "curve" else plot_profile)(result, path)
+
+    return hand_over(arguments, exit_code(result), result.to_json, report, plot=plot if COMMANDS[name].plot else None)
+
+
+def repeating(arguments: argparse.Namespace) -> list[str]:
+    """The command line that repeats this check, without its seed."""
+    line, known = ["dpwitness", "check", arguments.target], options_of("check")
+    for name in (
+        "epsilon", "claim", "delta", "alpha", "runs", "max_time", "queries", "may_move", "direction", "data", "column",
+        "outcome", "errors", "python", "attack", "records", "adjacency", "form", "size",
+    ):  # fmt: skip
+        value = getattr(arguments, name)
+        if value is not None and not (name in known and value == known[name].default):
+            line += [f"--{name.replace('_', '-')}", str(value)]  # of a float all digits: it reads back the same
+    for pair in arguments.pair or []:
+        line += ["--pair", *pair]
+    for name in ("domain", "set"):
+        for item in getattr(arguments, name):
+            line += [f"--{name}", item]
+    return line
+
+
+def list_targets(arguments: argparse.Namespace) -> int:
+    """Print a line for each target, the bundled ones and those of other packages."""
+    from dpwitness.cli.output import as_json
+    from dpwitness.mechanisms.catalog import load_registered, registered
+    from dpwitness.results.text import table
+    from dpwitness.targets import target_of
+
+    rows = []
+    for name in registered():
+        try:
+            target = target_of(load_registered(name))
+        except UnknownTarget as error:  # one broken package must not hide all others
+            say(f"warning: {error}")
+            continue
+        except SystemExit:
+            say(f"warning: target {name!r} exits on import")
+            continue
+        if target is not None:
+            rows.append(
+                {"name": name, "claim": target.claim, "true_epsilon": target.true_epsilon, "source": target.source}
+            )
+    if arguments.json:
+        show(as_json(rows))
+        return NOT_REFUTED
+    with for_result():
+        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    show(table(("TARGET", "CLAIM", "TRUE ε", "SOURCE"), [tuple(row.values()) for row in rows], width=width))
+    return NOT_REFUTED

@@ -1,15 +1,6 @@
-"""Standard output belongs to the result: while a command runs, whatever else is printed goes to standard error.
+"""Where a command prints: messages and progress on stderr, the result alone on stdout; and how it ends.
 
-That is done with the file behind it, so that it holds for mechanisms that print, the processes that they or we start,
-and C libraries. It costs nothing a run. Standard library only: this is loaded before anything that may fail.
-
-Exit codes, messages of one line, and handing over a result so that no failure hides or invents a violation.
-
-Standard library only: this is loaded before anything that may fail or be interrupted.
-
-Progress on stderr: a live bar on a terminal, nothing elsewhere.
-
-From a result to stdout and files: places checked before the work, and written after the result is printed.
+This is loaded before anything that may fail or be interrupted, so it imports the standard library alone.
 """
 
 import argparse
@@ -25,116 +16,12 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from dpwitness.errors import DPWitnessError
 
 if TYPE_CHECKING:
     from dpwitness.runs import Progress as RunProgress
-
-
-class Quiet(Protocol):
-    """What says whether progress is shown: parsed arguments, or settings made of them."""
-
-    @property
-    def quiet(self) -> bool:
-        """Whether none is."""
-
-
-OUT, ERR = 1, 2
-
-
-class Held:
-    """The standard output that results are written to, while it is taken from everybody else."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-        self.file: int | None = None
-        self.nowhere: TextIO | None = None  # where there is no standard error
-        with contextlib.suppress(OSError):  # closed, as for a process without any
-            self.file = os.dup(OUT)
-        self.take()
-
-    def take(self) -> None:
-        """Let what is printed from now on go to standard error."""
-        _flush(self.stream)
-        if self.file is not None:
-            try:
-                os.dup2(ERR, OUT)
-            except OSError:  # there is no standard error: it goes nowhere
-                null = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(null, OUT)
-                os.close(null)
-        if self.nowhere is None and (sys.stderr is None or sys.stderr.closed):
-            self.nowhere = open(os.devnull, "w")  # noqa: SIM115  # closed by `apart`
-        sys.stdout = self.nowhere or sys.stderr
-
-    def give(self) -> None:
-        """Let it go to standard output again."""
-        _flush(sys.stdout)
-        if self.file is not None:
-            _flush_libraries()
-            os.dup2(self.file, OUT)
-        sys.stdout = self.stream
-
-
-_held: Held | None = None
-
-
-@contextlib.contextmanager
-def apart(*, for_good: bool = False) -> Iterator[None]:
-    """While this lasts only `for_result` writes to standard output; `for_good`: from then on, to the end."""
-    global _held
-    if _held is not None or sys.stdout is None:
-        yield
-        return
-    _held = Held(sys.stdout)
-    try:
-        yield
-    finally:
-        if not for_good:
-            held, _held = _held, None
-            held.give()
-            if held.file is not None:
-                os.close(held.file)
-            if held.nowhere is not None:
-                held.nowhere.close()
-
-
-@contextlib.contextmanager
-def for_result() -> Iterator[None]:
-    """While this lasts `sys.stdout`, and the file behind it, are the standard output."""
-    if _held is None or sys.stdout is _held.stream:
-        yield
-        return
-    _held.give()
-    try:
-        yield
-    finally:
-        _held.take()
-
-
-def of_command(run: Callable[..., int]) -> contextlib.AbstractContextManager[None]:
-    """Where a command prints while it runs: one of another package prints its result, ours have `for_result`."""
-    ours = str(getattr(run, "__module__", "")).startswith("dpwitness.")
-    return contextlib.nullcontext() if ours else for_result()
-
-
-def _flush(stream: Any) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # a full disk, a closed stream, or none
-        stream.flush()
-
-
-def _flush_libraries() -> None:
-    """Write out what C libraries have printed and hold back, to where it was printed."""
-    if "numpy" not in sys.modules:
-        return  # nothing has run yet
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # a system whose C library is not found like this
-        ctypes.CDLL(None).fflush(None)
-
 
 NOT_REFUTED, VIOLATED, BAD_INPUT, UNEXPECTED, INTERRUPTED, TERMINATED = 0, 1, 2, 70, 130, 143
 #: Seconds within which signals are one: `timeout`, as CI systems, sends SIGTERM to a process and then to its group.
@@ -180,6 +67,114 @@ def _to_stderr(text: str) -> None:
         sys.stderr.flush()
     except (OSError, ValueError):
         _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what is left in a broken stream go nowhere: Python's own attempt at exit would change the exit code."""
+    with contextlib.suppress(OSError, ValueError):  # no file behind the stream: nothing is attempted either
+        null = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(null, stream.fileno())
+        finally:
+            os.close(null)
+
+
+OUT, ERR = 1, 2
+
+
+class ResultStream:
+    """The standard output that results are written to, while it is taken from everybody else.
+
+    What mechanisms print, the processes that they or we start, and C libraries goes to standard error: the file behind
+    the stream is exchanged, which costs nothing a run.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.file: int | None = None
+        self.nowhere: TextIO | None = None  # where there is no standard error
+        with contextlib.suppress(OSError):  # closed, as for a process without any
+            self.file = os.dup(OUT)
+        self.reserve()
+
+    def reserve(self) -> None:
+        """Let what is printed from now on go to standard error."""
+        _flush(self.stream)
+        if self.file is not None:
+            try:
+                os.dup2(ERR, OUT)
+            except OSError:  # there is no standard error: it goes nowhere
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, OUT)
+                os.close(null)
+        if self.nowhere is None and (sys.stderr is None or sys.stderr.closed):
+            self.nowhere = open(os.devnull, "w")  # noqa: SIM115  # closed by `reserved_stdout`
+        sys.stdout = self.nowhere or sys.stderr
+
+    def release(self) -> None:
+        """Let what is printed from now on go to standard output again."""
+        _flush(sys.stdout)
+        if self.file is not None:
+            _flush_libraries()
+            os.dup2(self.file, OUT)
+        sys.stdout = self.stream
+
+
+_results: ResultStream | None = None
+
+
+@contextlib.contextmanager
+def reserved_stdout(*, for_good: bool = False) -> Iterator[None]:
+    """While this lasts only `for_result` writes to standard output; `for_good`: from then on, to the end."""
+    global _results
+    if _results is not None or sys.stdout is None:
+        yield
+        return
+    _results = ResultStream(sys.stdout)
+    try:
+        yield
+    finally:
+        if not for_good:
+            stream, _results = _results, None
+            stream.release()
+            if stream.file is not None:
+                os.close(stream.file)
+            if stream.nowhere is not None:
+                stream.nowhere.close()
+
+
+@contextlib.contextmanager
+def for_result() -> Iterator[None]:
+    """While this lasts `sys.stdout`, and the file behind it, are the standard output."""
+    if _results is None or sys.stdout is _results.stream:
+        yield
+        return
+    _results.release()
+    try:
+        yield
+    finally:
+        _results.reserve()
+
+
+def of_command(run: Callable[..., int]) -> contextlib.AbstractContextManager[None]:
+    """Where a command prints while it runs: one of another package prints its result, ours have `for_result`."""
+    ours = str(getattr(run, "__module__", "")).startswith("dpwitness.")
+    return contextlib.nullcontext() if ours else for_result()
+
+
+def _flush(stream: Any) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # a full disk, a closed stream, or none
+        stream.flush()
+
+
+def _flush_libraries() -> None:
+    """Write out what C libraries have printed and hold back, to where it was printed."""
+    if "numpy" not in sys.modules:
+        return  # nothing has run yet
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # a system whose C library is not found like this
+        ctypes.CDLL(None).fflush(None)
 
 
 def show(text: str, *, wrap: bool = False) -> None:
@@ -234,16 +229,6 @@ def wrapped(text: str, width: int) -> str:
             line, max(width, 20), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         ) or [""]
     return "\n".join(lines)
-
-
-def _discard(stream: TextIO) -> None:
-    """Let what is left in a broken stream go nowhere: Python's own attempt at exit would change the exit code."""
-    with contextlib.suppress(OSError, ValueError):  # no file behind the stream: nothing is attempted either
-        null = os.open(os.devnull, os.O_WRONLY)
-        try:
-            os.dup2(null, stream.fileno())
-        finally:
-            os.close(null)
 
 
 @contextlib.contextmanager
@@ -386,25 +371,33 @@ def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:
     return code if code in (VIOLATED, INTERRUPTED) else max([code, *failures])
 
 
-@contextmanager
+class Quiet(Protocol):
+    """What says whether progress is shown: parsed arguments, or settings made of them."""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether none is."""
+
+
+@contextlib.contextmanager
 def live(arguments: argparse.Namespace | Quiet) -> "Iterator[RunProgress | None]":
     """A callback that draws a bar a stage; None where stderr is no terminal or --quiet was given.
 
     Behind it there is a result: an interruption waits until that is handed over, and a bar that cannot be drawn any
     more, as on a terminal that was closed, costs no result.
     """
-    with ExitStack() as drawn:
+    with contextlib.ExitStack() as drawn:
         if arguments.quiet or sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
             yield None
         else:
             yield _bars(drawn)
         if Interrupts.active is not None:
             Interrupts.active.hold()
-        with suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
             drawn.close()
 
 
-def _bars(drawn: ExitStack) -> "RunProgress":
+def _bars(drawn: contextlib.ExitStack) -> "RunProgress":
     """A callback that draws, until the stack is closed."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -414,7 +407,7 @@ def _bars(drawn: ExitStack) -> "RunProgress":
     tasks: dict[str, object] = {}
 
     def report(stage: str, done: int, total: int, note: str) -> None:
-        with suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
             if stage not in tasks:
                 tasks[stage] = bars.add_task(stage, total=total, note=note)
             bars.update(tasks[stage], completed=done, total=total, note=note)  # type: ignore[arg-type]  # rich's own id

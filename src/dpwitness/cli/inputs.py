@@ -1,10 +1,9 @@
-"""From options to what `dpwitness.check` and its sisters take: the mechanism, its inputs, its parameters."""
+"""From the options of a command to what the public function of its name takes."""
 
 import argparse
 from collections.abc import Callable
 from typing import Any, Final
 
-from dpwitness.claims import Claim
 from dpwitness.cli.console import say
 from dpwitness.cli.options import ADJACENCIES, FORMS
 from dpwitness.cli.parser import given_input, settings
@@ -13,15 +12,87 @@ from dpwitness.files import read_column, read_frame, shown
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.claims import claim_of_text
 from dpwitness.neighbours import Data, Relation, categories, histogram, integers, like, numbers, pairs, queries, records
+from dpwitness.options import options_of
+from dpwitness.results.witness import Witness
 from dpwitness.targets import target_of
 
 #: The options that need --records.
-_OPTIONS: Final = ("adjacency", "form", "size", "domain")
+OF_RECORDS: Final = ("adjacency", "form", "size", "domain")
+
+
+def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What the function takes without a name and by name; it knows the defaults of what was not given."""
+    named = {
+        name: value for name in options_of(arguments.command) if (value := getattr(arguments, name, None)) is not None
+    }
+    if arguments.cluster not in (None, "local") and arguments.workers is not None:
+        raise BadInput(
+            f"--cluster {arguments.cluster} has the workers that it has: leave out --workers, which is for --cluster "
+            "local"
+        )
+    if arguments.command == "replay":
+        witness = Witness.load(arguments.witness)
+        function = _mechanism(arguments, arguments.mechanism) if arguments.mechanism else None
+        given: tuple[Any, ...] = (witness, function)
+    else:
+        function = _mechanism(arguments, arguments.target)
+        given = (function,)
+        named |= {"parameters": settings(arguments.set), "reference": arguments.target}
+    if arguments.claim is not None:
+        named["claim"] = claim_of_text(arguments.claim)
+    if arguments.outcome is not None and ":" in arguments.outcome:
+        named["outcome"] = load_code(arguments.outcome)
+    neighbours, data = relation(arguments), _data(arguments)
+    if data is not None and neighbours is None and arguments.command != "replay" and target_of(function) is None:
+        # A user's own function and a file: counts are a histogram, anything else answers to queries.
+        counts = data.dtype.kind == "i" and (data >= 0).all()
+        neighbours = histogram(len(data)) if counts else queries(len(data))
+        kind = "a histogram, one person more or less in a cell" if counts else "queries, each moving by at most 1"
+        say(f"taking {shown(arguments.data)} as {kind}")
+    return given, {**named, "neighbours": neighbours, "data": data}
+
+
+def _mechanism(arguments: argparse.Namespace, target: str) -> Callable[..., Any]:
+    """The function that a name stands for, or one of the interpreter of --python."""
+    if arguments.python is None:
+        return load(target)
+    from dpwitness.mechanisms.remote import remote
+
+    return remote(arguments.python, target)
+
+
+def relation(arguments: argparse.Namespace) -> Relation | None:
+    """The relation that the options describe; None leaves it to the target."""
+    extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
+    of_records = relation_of_records(arguments)
+    if of_records is not None:
+        if arguments.pair or arguments.queries is not None or extras or arguments.data is not None:
+            raise BadInput("--records says which inputs are neighbours: leave out --pair, --queries and --data")
+        return of_records
+    if arguments.pair:
+        if arguments.queries is not None or extras or arguments.data is not None:
+            raise BadInput(
+                "--pair already says everything about the inputs: leave out --queries, --may-move and --data"
+            )
+        return pairs(*([given_input(side) for side in pair] for pair in arguments.pair))
+    if arguments.queries is not None or extras:
+        length = 10 if arguments.queries is None else arguments.queries
+        return queries(length, may_move=arguments.may_move or "all", direction=arguments.direction or "any")
+    return None
+
+
+def _data(arguments: argparse.Namespace) -> Data | None:
+    """D, from --data and --column; None where no file was given. Raises `InvalidData`."""
+    if arguments.data is not None:
+        return read_column(arguments.data, arguments.column)
+    if arguments.column is not None:
+        raise InvalidData("--column says which column of --data: give --data FILE.csv too")
+    return None
 
 
 def relation_of_records(arguments: argparse.Namespace) -> Relation | None:
     """The relation that --records describes; None where it was not given. Raises `BadInput`."""
-    given = [name for name in _OPTIONS if getattr(arguments, name) not in (None, [])]
+    given = [name for name in OF_RECORDS if getattr(arguments, name) not in (None, [])]
     if arguments.records is None:
         if given:
             raise BadInput(f"--{given[0]} says more of --records: give --records FILE.csv too")
@@ -43,17 +114,6 @@ def relation_of_records(arguments: argparse.Namespace) -> Relation | None:
         base=base,
         form=form,
     )
-
-
-def repeated(arguments: argparse.Namespace) -> list[str]:
-    """These options as they were given, for the command that repeats a check."""
-    line = []
-    for name in ("records", "adjacency", "form", "size"):
-        if getattr(arguments, name) is not None:
-            line += [f"--{name}", str(getattr(arguments, name))]
-    for item in arguments.domain:
-        line += ["--domain", item]
-    return line
 
 
 def _domain(item: str, values: str) -> Any:
@@ -98,101 +158,3 @@ def _in_form(frame: Any, domains: dict[str, Any], form: str, path: str) -> tuple
         features = frame.iloc[:, :-1].to_numpy()
         return (features, labels.tolist()), (parts[:-1], parts[-1])
     return (frame.iloc[:, 0].to_numpy(), parts[0]) if len(parts) == 1 else (frame.to_numpy(), parts)
-
-
-def relation(arguments: argparse.Namespace) -> Relation | None:
-    """The relation that the options describe; None leaves it to the target."""
-    extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
-    of_records = relation_of_records(arguments)
-    if of_records is not None:
-        if arguments.pair or arguments.queries is not None or extras or arguments.data is not None:
-            raise BadInput("--records says which inputs are neighbours: leave out --pair, --queries and --data")
-        return of_records
-    if arguments.pair:
-        if arguments.queries is not None or extras or arguments.data is not None:
-            raise BadInput(
-                "--pair already says everything about the inputs: leave out --queries, --may-move and --data"
-            )
-        return pairs(*([given_input(side) for side in pair] for pair in arguments.pair))
-    if arguments.queries is not None or extras:
-        length = 10 if arguments.queries is None else arguments.queries
-        return queries(length, may_move=arguments.may_move or "all", direction=arguments.direction or "any")
-    return None
-
-
-def data_of(arguments: argparse.Namespace) -> Data | None:
-    """D, from --data and --column; None where no file was given. Raises `InvalidData`."""
-    if arguments.data is not None:
-        return read_column(arguments.data, arguments.column)
-    if arguments.column is not None:
-        raise InvalidData("--column says which column of --data: give --data FILE.csv too")
-    return None
-
-
-def loaded(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """The function, and the settings that check, bound, curve and profile take alike."""
-    function, outcome = mechanism_of(arguments, arguments.target), outcome_of(arguments)
-    neighbours, data = relation(arguments), data_of(arguments)
-    if data is not None and neighbours is None and target_of(function) is None:
-        # A user's own function and a file: counts are a histogram, anything else answers to queries.
-        counts = data.dtype.kind == "i" and (data >= 0).all()
-        neighbours = histogram(len(data)) if counts else queries(len(data))
-        kind = "a histogram, one person more or less in a cell" if counts else "queries, each moving by at most 1"
-        say(f"taking {shown(arguments.data)} as {kind}")
-    shared = {
-        "neighbours": neighbours,
-        "data": data,
-        "parameters": settings(arguments.set),
-        "max_time": arguments.max_time,
-        "seed": arguments.seed,
-        **places(arguments),
-        "reference": arguments.target,
-        "outcome": outcome,
-        **given(arguments, "delta", "errors"),
-    }
-    return function, shared
-
-
-def mechanism_of(arguments: argparse.Namespace, target: str) -> Callable[..., Any]:
-    """The function that a name stands for, or one of the interpreter of --python."""
-    if arguments.python is None:
-        return load(target)
-    from dpwitness.mechanisms.remote import remote
-
-    return remote(arguments.python, target)
-
-
-def claim_of(arguments: argparse.Namespace) -> Claim | float | None:
-    """The claim of --claim, a number where it is an ε alone; None where it was not given. Raises `BadInput`."""
-    return None if arguments.claim is None else claim_of_text(arguments.claim)
-
-
-def stated_claim(arguments: argparse.Namespace) -> Claim | float | None:
-    """As `claim_of`, of a command that needs a claim, or the mechanism's ε to take for it. Raises `BadInput`."""
-    found = claim_of(arguments)
-    if arguments.epsilon is None and found is None:
-        raise BadInput(
-            f"{arguments.command} needs --epsilon, or --claim for a mechanism without a parameter of that name"
-        )
-    return found
-
-
-def places(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Where the runs are made. Raises `BadInput` for a number of workers of somebody else's cluster."""
-    if arguments.cluster not in (None, "local") and arguments.workers is not None:
-        raise BadInput(
-            f"--cluster {arguments.cluster} has the workers that it has: leave out --workers, which is for --cluster "
-            "local"
-        )
-    return {"workers": arguments.workers, "cluster": arguments.cluster}
-
-
-def outcome_of(arguments: argparse.Namespace) -> Callable[[Any], Any] | str | None:
-    """The function of --outcome, or names of attributes; None where it was not given."""
-    text: str | None = arguments.outcome
-    return load_code(text) if text is not None and ":" in text else text
-
-
-def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Those options that were given; the interface knows the defaults of the others."""
-    return {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}

@@ -1,90 +1,101 @@
-"""Options that several commands share: one word for one thing, with one meaning everywhere.
+"""The options of commands: those of the public functions, and what only a command line has.
 
---records and what goes with it: real data from a CSV file, and which datasets the claim calls neighbours.
-
-From options to what `dpwitness.check` and its sisters take: the mechanism, its inputs, its parameters.
+One word for one thing, with one meaning everywhere: an option of the name of a parameter takes what the parameter does.
 """
 
 import argparse
-from typing import Final
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
 
-from dpwitness.cli.parser import number, seconds, threads, whole
+from dpwitness.cli.parser import number, seconds, span, threads, whole
+from dpwitness.options import REQUIRED, Option, options_of
 
-#: What every command that runs something takes.
-COMMON: Final = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
+#: What the text of an option is turned into, where it does not stay text.
+KINDS: Final[dict[str, Callable[[str], Any]]] = {
+    "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
+    "workers": threads, "max_time": seconds,
+}  # fmt: skip
 #: Of --adjacency: a claim that leaves it open is about either.
 ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", "either": None}
 #: What a mechanism may get of --records.
 FORMS: Final = ("dataframe", "array", "list", "columns", "xy")
-WORKERS: Final = "threads, or processes for plain Python (default: all cores)"
 
 
-def common(
-    parser: argparse.ArgumentParser, *, max_time: float | None, time_for: str = "everything", workers: str = WORKERS
-) -> None:
-    """Options of every command that runs something.
+def of_function(parser: argparse.ArgumentParser, function: str) -> None:
+    """The options of a public function that a command line can give; one that is not given is None."""
+    for name, option in options_of(function).items():
+        if option.metavar is not None:
+            several = {"nargs": "+"} if (function, name) == ("curve", "epsilon") else {}
+            _add(parser, name, option, metavar=option.metavar, type=KINDS.get(name), **several)
+        elif option.choices:
+            _add(parser, name, option, choices=option.choices)
 
-    Parameters
-    ----------
-    max_time
-        The default of --max-time in seconds; None: no limit.
-    time_for
-        What it limits.
-    workers
-        The help of --workers.
-    """
-    limit = "no limit" if max_time is None else f"{max_time:g}s"
-    parser.add_argument("--seed", type=whole, help="repeat an earlier run (default: a fresh seed)")
-    parser.add_argument("--workers", type=threads, metavar="N", help=workers)
+
+def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | None = None) -> None:
+    """Options of an attack that every command has; `max_time`: the default in seconds; `workers`: the help."""
+    check = options_of("check")
+    own = {
+        "seed": check["seed"],
+        "workers": replace(check["workers"], text=workers or check["workers"].text),
+        "max_time": replace(check["max_time"], default=max_time),
+    }
+    for name, option in own.items():
+        _add(parser, name, option, metavar=option.metavar, type=KINDS[name], default=option.default)
+    printing(parser)
+
+
+def _add(parser: argparse.ArgumentParser, name: str, option: Option, **settings: Any) -> None:
+    default = "" if option.default in (None, REQUIRED) else f" (default {_as_written(option.default)})"
+    if name == "max_time":
+        default = default.replace(")", "s)")
     parser.add_argument(
-        "--max-time",
-        type=seconds,
-        default=max_time,
-        metavar="TIME",
-        help=f"time for {time_for}, such as 60s or 2m (default: {limit})",
+        f"--{name.replace('_', '-')}",
+        required=option.default is REQUIRED,
+        help=re.sub(r"`(\w+)`", r"--\1", f"{option.text}{default}").replace("%", "%%"),
+        **settings,
     )
+
+
+def _as_written(default: object) -> str:
+    """A default as a person would write it: 4e6, not 4e+06."""
+    text = str(default) if isinstance(default, str) else f"{default:g}"
+    return text.replace("e+0", "e").replace("e-0", "e-")
+
+
+def printing(parser: argparse.ArgumentParser) -> None:
+    """Where the result goes."""
     parser.add_argument("--save", metavar="FILE", help="write the result as JSON")
     parser.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
-def cluster(parser: argparse.ArgumentParser) -> None:
-    """--cluster: where the runs of a mechanism are made instead of here."""
-    parser.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="run on a Dask cluster: the address of its scheduler, or local for workers of this machine (--workers of "
-        "them)",
-    )
-
-
-def runs(parser: argparse.ArgumentParser, help: str) -> None:
-    """--runs: paired confirm runs."""
-    parser.add_argument("--runs", type=whole, metavar="N", help=help)
-
-
-def alpha(parser: argparse.ArgumentParser, default: float | None, help: str) -> None:
-    """--alpha, the probability of a false alarm."""
-    parser.add_argument("--alpha", type=number, default=default, metavar="A", help=help)
-
-
-def claim(parser: argparse.ArgumentParser, help: str) -> None:
-    """--claim: any claim, as a text that `dpwitness.mechanisms.claims` reads once it is needed."""
-    parser.add_argument(
-        "--claim", metavar="CLAIM", help=f"{help}: 1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, tradeoff:FILE"
-    )
+def plot(parser: argparse.ArgumentParser) -> None:
+    """--plot; the format follows from the name."""
+    parser.add_argument("--plot", metavar="FILE", help="draw it as .svg, .png or .pdf")
 
 
 def target(parser: argparse.ArgumentParser) -> None:
-    """TARGET, and what the mechanism takes and gives."""
+    """TARGET and its parameters."""
     parser.add_argument(
         "target", metavar="TARGET", help="a bundled name, path/file.py:function or package.module:object"
     )
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the mechanism (repeatable)"
     )
-    python(parser)
-    outcomes(parser)
+
+
+def witness(parser: argparse.ArgumentParser) -> None:
+    """WITNESS.json and the mechanism that it is replayed against."""
+    parser.add_argument(
+        "witness", metavar="WITNESS.json", help="a witness, or a result written by --save (-: standard input)"
+    )
+    parser.add_argument(
+        "--mechanism",
+        metavar="TARGET",
+        help="the mechanism, where the witness names no bundled one: a file never decides which code runs",
+    )
 
 
 def python(parser: argparse.ArgumentParser) -> None:
@@ -92,16 +103,6 @@ def python(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--python", metavar="PATH", help="another environment's interpreter that runs it, as old/bin/python"
     )
-
-
-def outcomes(parser: argparse.ArgumentParser) -> None:
-    """--outcome and --errors: what of a run is its outcome."""
-    parser.add_argument(
-        "--outcome",
-        metavar="WHAT",
-        help="what of an output is released: FILE.py:FUNCTION, or attributes as coef_,intercept_",
-    )
-    parser.add_argument("--errors", choices=("raise", "outcome"), help="what an exception is (default raise: the end)")
 
 
 def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the target's own relation)") -> None:
@@ -113,12 +114,6 @@ def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the t
     group.add_argument("--queries", type=whole, metavar="N", help="answers to N queries of sensitivity 1")
     group.add_argument("--may-move", choices=("all", "one"), help="which answers move on a neighbour (default all)")
     group.add_argument("--direction", choices=("any", "up"), help="whether answers may move against each other")
-    add_records(group)
-    data(group, "take D from a file; the relation makes the neighbours")
-
-
-def add_records(group: argparse._ArgumentGroup) -> None:
-    """--records, and what goes with it."""
     group.add_argument(
         "--records", metavar="FILE.csv", help="records to start from; neighbours differ in one (-: stdin)"
     )
@@ -138,14 +133,10 @@ def add_records(group: argparse._ArgumentGroup) -> None:
         default=[],
         help="LOW:HIGH or A,B,C for a column of --records (default as in the file; repeatable)",
     )
+    data(group, "take D from a file; the relation makes the neighbours")
 
 
 def data(parser: argparse._ActionsContainer, help: str) -> None:
     """--data and --column: numbers from a CSV file, or from standard input."""
     parser.add_argument("--data", metavar="FILE.csv", help=f"{help} (-: standard input)")
     parser.add_argument("--column", metavar="NAME", help="the column of --data (default: count, else the last)")
-
-
-def plot(parser: argparse.ArgumentParser) -> None:
-    """--plot; the format follows from the name."""
-    parser.add_argument("--plot", metavar="FILE", help="draw it as .svg, .png or .pdf")

@@ -1,7 +1,4 @@
-"""What the text of an option means: numbers, times, spans, parameters, inputs; each error is one line.
-
-What the parser of any command does: help that wraps, errors of one line, and the overview of commands below it.
-"""
+"""The parser of any command: what the text of an option means, help that wraps, and errors of one line."""
 
 import argparse
 import json

@@ -1,22 +1,21 @@
-"""How a test of privacy fails.
-
-The callable behind the fixture `assert_private`.
-"""
+"""The callable behind the fixture `assert_private`, and how a test of privacy fails."""
 
 import hashlib
 import json
 import math
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from typing_extensions import Unpack
 
-from _dpwitness_pytest import SETTINGS, Session
+from _dpwitness_pytest import Session
 from dpwitness.api.check import check_problem, require_budget
-from dpwitness.api.loop import prepared
-from dpwitness.api.replay import SHRINK_TIME, shrink
+from dpwitness.api.door import EARLIER
+from dpwitness.api.loop import work_on
+from dpwitness.api.replay import shrink
 from dpwitness.checks import near
 from dpwitness.errors import (
     DPWitnessError,
@@ -28,6 +27,7 @@ from dpwitness.errors import (
 )
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, options_of
 from dpwitness.plugin.database import Database, Saved
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
@@ -37,7 +37,7 @@ from dpwitness.runs import Runner
 class PrivacyViolation(AssertionError):
     """The claim is refuted; the message is the witness in plain English, `verdict` the `Violation`."""
 
-    def __init__(self, text: str, verdict: Any) -> None:
+    def __init__(self, text: str, verdict: Violation) -> None:
         super().__init__(text)
         self.verdict = verdict
 
@@ -54,11 +54,6 @@ for _failure in (PrivacyViolation, HealthCheckFailed):
     _failure.__module__ = "dpwitness.plugin"  # as users import it, and shorter in the output
 
 
-#: Settings of an assertion that say what is tested; how hard, by the field of the effort that each is.
-STATED = ("make", "epsilon", "delta", "claim", "d_in", "neighbours", "data", "parameters", "outcome", "errors")
-LIMITS = {"runs": "max_runs", "max_time": "max_time", "search_runs": "search_runs"}
-
-
 class Asserter:
     """Checks claims for one test, within its share of the session's false-alarm budget."""
 
@@ -68,13 +63,13 @@ class Asserter:
         self._count = 0
         self._database = Database(item.config.rootpath, session.database, item.nodeid)
 
-    def __call__(self, mechanism: Callable[..., Any] | Any = None, /, **settings: Any) -> NotRefuted:
+    def __call__(self, mechanism: AnyMechanism = None, /, **settings: Unpack[AssertOptions]) -> NotRefuted:
         """Raise `PrivacyViolation` where the claim is refuted, `HealthCheckFailed` where a pass would mean nothing."""
         __tracebackhide__ = True
         self._count += 1
         failure: BaseException
         try:
-            verdict, note, replayed = self._assert(mechanism, self._merged(settings))
+            verdict, note, replayed = self._assert(mechanism, self._all_settings(settings))
         except DPWitnessError as error:
             kind = "unhealthy" if isinstance(error, HealthCheckFailed) else "error"
             self._record({"verdict": kind, "reason": str(error), "claim": None})
@@ -109,11 +104,13 @@ class Asserter:
         text = json.dumps([self._session.seed, self._item.nodeid, self._count, role])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
-    def _merged(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _all_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of the markers, outermost first, and of the call."""
+        known = list(options_of("assert_private"))
         for key in settings:
-            if key not in SETTINGS:
-                raise InvalidParameter(_unknown(key))
+            if key not in known:
+                meant = f"; give {EARLIER[key]}" if key == "max_runs" else near(key, known)
+                raise InvalidParameter(f"assert_private has no setting {key!r}; it takes {', '.join(known)}{meant}")
         session = self._session
         merged: dict[str, Any] = {"runs": session.runs, "max_time": session.max_time}
         for mark in reversed(list(self._item.iter_markers("dp"))):
@@ -125,21 +122,14 @@ class Asserter:
         suppressed = settings.get("suppress") or ()
         suppressed = {*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress}
         findings.check_names(suppressed)
-        statement = Statement(
-            mechanism=function,  # None where `make` is among the settings
-            **{name: settings[name] for name in STATED if name in settings},
-        )
-        effort = Effort(
-            alpha=self._alpha,
-            seed=self._seed("check"),
-            workers=self._session.workers,
-            **{field: settings[name] for name, field in LIMITS.items() if name in settings},
-        )
+        statement = Statement.of(function, settings)
+        own = {"alpha": self._alpha, "seed": self._seed("check"), "workers": self._session.workers}
+        effort = Effort.of({**settings, **own})
         require_budget(statement.stated.claim, effort)
         with warnings.catch_warnings():
             # Whether it is too slow to be tested is for the health checks to say.
             warnings.simplefilter("ignore", SlowMechanism)
-            return prepared(
+            return work_on(
                 statement, effort, lambda problem, runner: self._assert_of(problem, runner, effort, suppressed)
             )
 
@@ -161,7 +151,7 @@ class Asserter:
             if isinstance(replayed, Violation) and saved.path is not None:
                 place = self._database.shown(saved.path)
                 seen = f"saved in {place}: seen again on fresh runs"
-                return replayed, _joined(seen, self._marked(saved, "refutes")), True
+                return replayed, _all_notes(seen, self._mark(saved, "refutes")), True
             if replayed is not None and replayed.ended == "interrupted":
                 return replayed, None, True
         try:
@@ -171,30 +161,30 @@ class Asserter:
                 raise
             raise HealthCheckFailed("too_slow", str(error)) from error
         if isinstance(verdict, Violation):
-            verdict, trouble = _shrunk(verdict, problem.mechanism, effort)
-            return verdict, _joined(trouble, self._saved(problem, verdict)), False
+            verdict, trouble = _shrink(verdict, problem.mechanism, effort)
+            return verdict, _all_notes(trouble, self._save(problem, verdict)), False
         if verdict.ended != "interrupted":
             if saved.witness is not None:
-                note = self._marked(saved, "fixed")
+                note = self._mark(saved, "fixed")
             for finding in findings.of_verdict(verdict):
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False
 
-    def _saved(self, problem: Problem, verdict: Violation) -> str | None:
+    def _save(self, problem: Problem, verdict: Violation) -> str | None:
         """Keep a witness; what to say of it. What was proved stands, whether or not it can be written down."""
         try:
             path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
         except (OSError, ValueError, TypeError, RecursionError) as error:
-            return f"the witness could not be saved: {_told(error)}"
+            return f"the witness could not be saved: {_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 
-    def _marked(self, saved: Saved, status: str) -> str | None:
+    def _mark(self, saved: Saved, status: str) -> str | None:
         """Keep a saved witness under its present status; what to say of it, the trouble with writing it included."""
         try:
             return self._database.mark(saved, status)
         except (OSError, InvalidData) as error:
-            return f"its file could not be marked as {status}: {_told(error)}"
+            return f"its file could not be marked as {status}: {_one_line(error)}"
 
     def _record(self, record: dict[str, Any]) -> None:
         """Onto the test's report: for the ledger, and a line for JUnit."""
@@ -218,31 +208,22 @@ class Asserter:
         return "\n".join(lines)
 
 
-def _unknown(name: str) -> str:
-    """What to say of a setting that there is not."""
-    meant = "; give runs=…, which is its name in all functions" if name == "max_runs" else near(name, SETTINGS)
-    return f"assert_private has no setting {name!r}; it takes {', '.join(SETTINGS)}{meant}"
-
-
-def _shrunk(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
+def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
     """A smaller witness where there is one; whatever happens on the way, what was found stands, and a note says so."""
     max_time = min(SHRINK_TIME, effort.max_time)
     try:
-        return shrink(found, mechanism, runs=effort.max_runs, max_time=max_time, workers=effort.workers), None
+        return shrink(found, mechanism, runs=effort.runs, max_time=max_time, workers=effort.workers), None
     except KeyboardInterrupt:
         return replace(found, ended="interrupted"), None
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # of any kind: what was proved is not lost to it
-        return found, f"the witness could not be made smaller: {_told(error)}"
+    except (Exception, SystemExit) as error:  # of any kind: what was proved is not lost to it
+        return found, f"the witness could not be made smaller: {_one_line(error)}"
 
 
-def _told(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     """An error on one line."""
     text = " ".join(str(error).split()) or "no message"
     return text if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {text}"
 
 
-def _joined(*notes: str | None) -> str | None:
+def _all_notes(*notes: str | None) -> str | None:
     return "; ".join(note for note in notes if note) or None

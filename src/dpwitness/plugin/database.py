@@ -36,7 +36,7 @@ class Saved:
         """Count its event on fresh runs at the claim of today; None where the mechanism no longer takes its inputs."""
         assert self.witness is not None
         needed = runs_needed(problem.claim, effort.alpha)
-        runs = max(min(effort.max_runs, max(10 * self.witness.counts.runs, 100_000)), needed)
+        runs = max(min(effort.runs, max(10 * self.witness.counts.runs, 100_000)), needed)
         try:
             return replay(
                 self.witness,

@@ -1,11 +1,8 @@
-"""Plots, by matplotlib, written whole or not at all.
-
-The picture of a privacy profile: δ(ε) and the trade-off function, the claim beside them.
-"""
+"""Plots of curves and of privacy profiles, by matplotlib, written whole or not at all."""
 
 import io
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +13,20 @@ from dpwitness.files import write_atomically
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
 
-FORMATS = ("svg", "png", "pdf")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+#: ε and false positive rates that are drawn.
+POINTS: Final = 241
+#: Log-odds of the false positive rates at which a claim's region is looked at.
+LOG_ODDS: Final = np.linspace(-27.0, 27.0, 541)
+#: The smallest δ that is drawn, and the range of false positive rates.
+LEAST_DELTA: Final = 1e-6
+LEAST_RATE: Final = 1e-4
+FORMATS: Final = ("svg", "png", "pdf")
 
 
 def plot_format(path: str | Path) -> str:
@@ -31,7 +41,6 @@ def plot_curve(result: Curve, path: str | Path) -> None:
     """p-value against test ε, or another parameter: a line a claimed ε, a vertical line at it, a dashed one at 0.05."""
     from matplotlib.figure import Figure  # 0.3 s
 
-    kind = plot_format(path)
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
     for k, line in enumerate(result.lines):
@@ -44,20 +53,13 @@ def plot_curve(result: Curve, path: str | Path) -> None:
     axes.axhline(0.05, color="black", lw=0.8, ls="--")
     axes.set(xlabel=f"test {result.parameter}", ylabel="p-value", ylim=(-0.03, 1.03), title=result.mechanism)
     axes.legend()
+    _write(figure, path)
+
+
+def _write(figure: "Figure", path: str | Path) -> None:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=150)
+    figure.savefig(buffer, format=plot_format(path), dpi=150)
     write_atomically(path, buffer.getvalue())
-
-
-Floats = NDArray[np.float64]
-
-#: ε and false positive rates that are drawn.
-POINTS: Final = 241
-#: Log-odds of the false positive rates at which a claim's region is looked at.
-LOG_ODDS: Final = np.linspace(-27.0, 27.0, 541)
-#: The smallest δ that is drawn, and the range of false positive rates.
-LEAST_DELTA: Final = 1e-6
-LEAST_RATE: Final = 1e-4
 
 
 def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
@@ -80,18 +82,15 @@ def plot_profile(result: Profile, path: str | Path) -> None:
     """Draw the lower band of δ(ε), logarithmic, and beside it the upper band of the trade-off function."""
     from matplotlib.figure import Figure  # 0.3 s
 
-    kind = plot_format(path)
     figure = Figure(figsize=(10.4, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     _draw_profile(left, result)
     _draw_trade_off(right, result)
     figure.suptitle(result.call if len(result.call) <= 80 else result.mechanism, fontsize="medium")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=150)
-    write_atomically(path, buffer.getvalue())
+    _write(figure, path)
 
 
-def _draw_profile(axes: Any, result: Profile) -> None:
+def _draw_profile(axes: "Axes", result: Profile) -> None:
     top = max(result.largest_epsilon, 0.5)
     epsilons = np.linspace(0.0, 1.15 * top, POINTS)
     band = np.atleast_1d(result.delta(epsilons))
@@ -116,7 +115,7 @@ def _draw_profile(axes: Any, result: Profile) -> None:
     axes.legend(fontsize="small")
 
 
-def _draw_trade_off(axes: Any, result: Profile) -> None:
+def _draw_trade_off(axes: "Axes", result: Profile) -> None:
     rates = 1 / (1 + np.exp(-np.linspace(np.log(LEAST_RATE), -np.log(LEAST_RATE), POINTS)))
     band = np.atleast_1d(result.trade_off(rates))
     axes.fill_between(rates, band, 1.0, color="C0", alpha=0.15, lw=0)

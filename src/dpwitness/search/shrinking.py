@@ -84,8 +84,8 @@ def smallest(
     """
     started = time.monotonic()
     log_threshold = math.log(1 / effort.alpha)
-    objective = GrowthAt(claim=problem.claim, planned=effort.max_runs, log_threshold=log_threshold)
-    needed = log_threshold / (SHARE * effort.max_runs)
+    objective = GrowthAt(claim=problem.claim, planned=effort.runs, log_threshold=log_threshold)
+    needed = log_threshold / (SHARE * effort.runs)
     shrinker = _Shrinker(runner, objective, needed, started + INPUTS_UNTIL * effort.max_time)
     try:
         if not _affordable(shrinker, pair, event, effort.max_time):

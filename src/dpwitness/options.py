@@ -1,0 +1,333 @@
+"""The parameters of the public functions, each said once: name, type, default, help and reference.
+
+From here come the signatures and the "Parameters" of the docstrings (`api.door`), what `Statement` and `Effort` are
+made of (`problem`), the options of the command line (`cli.options`) and the settings of `assert_private` (`plugin`).
+Types are in quotes where they take time to import: the command line's help needs this module alone.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Required, TypeAlias, TypedDict, get_args, get_origin
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from dpwitness.claims import Claim
+    from dpwitness.mechanisms.claims import Accountant
+    from dpwitness.mechanisms.mechanism import Mechanism
+    from dpwitness.mechanisms.python import Outcome
+    from dpwitness.neighbours import Relation
+    from dpwitness.proposals import Attack
+    from dpwitness.runs import Progress
+
+REQUIRED: Final = inspect.Parameter.empty
+ALPHA: Final = 1e-6
+CHECK_RUNS: Final = 4_000_000
+MAX_TIME: Final = 60.0
+SHRINK_TIME: Final = 10.0
+#: How a claim is written as text.
+CLAIMS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, tradeoff:FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What a parameter is, besides its name and type.
+
+    `text` is its help on the command line and the first sentence of the reference, which goes on with `more`. The
+    command line has an option of its name where there is a `metavar`, or where there are `choices`.
+    """
+
+    text: str
+    more: str = ""
+    default: Any = None
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def reference(self) -> str:
+        """The paragraph of the reference."""
+        return f"{self.text[0].upper()}{self.text[1:]}. {self.more}".strip()
+
+
+#: What an exception is: the end of everything, or an outcome.
+Errors: TypeAlias = Literal["raise", "outcome"]
+#: The p-values of a curve.
+Method: TypeAlias = Literal["exact", "score"]
+
+#: What all functions take without a name.
+AnyMechanism: TypeAlias = Annotated[
+    "Callable[..., Any] | Mechanism | str | None",
+    Option(
+        "a function of a generator, data and parameters",
+        'Or its name: of a bundled target, "file.py:function" or "package.module:object". See `dpwitness.mechanisms`.',
+    ),
+]
+Runs: TypeAlias = Annotated[int, Option("paired confirm runs at most", default=CHECK_RUNS, metavar="N")]
+SearchRuns: TypeAlias = Annotated[
+    int | None,
+    Option(
+        "paired search runs", "They find the event and are then thrown away. 0: a check bets from the first run on."
+    ),
+]
+Workers: TypeAlias = Annotated[
+    int | None, Option("threads, or processes for plain Python (default: all cores)", metavar="N")
+]
+Reference: TypeAlias = Annotated[str | None, Option("the name that a witness is saved under")]
+
+
+class MechanismOptions(TypedDict, total=False):
+    """How a mechanism is made, its inputs, its outcome, and the time for it all."""
+
+    make: Annotated[
+        "Callable[[], Any] | None",
+        Option(
+            "in place of `mechanism`: a function without parameters that returns a new one",
+            "It is called for each run, for objects that one run, or a number of them, uses up.",
+        ),
+    ]
+    neighbours: Annotated[
+        "Relation | Sequence[Any] | None",
+        Option(
+            "which inputs are neighbours: a relation or a list of pairs",
+            "Such as `queries(10)` or `[([1, 1], [2, 0])]`; by default the relation of a target.",
+        ),
+    ]
+    data: Annotated[Any, Option("D, around which the relation makes the neighbours")]
+    outcome: Annotated[
+        "Outcome | None",
+        Option(
+            "what of an output is released: attributes, as coef_,intercept_, or a function, as FILE.py:FUNCTION",
+            "In Python the function itself, which turns what the mechanism returns into what is released of it.",
+            metavar="WHAT",
+        ),
+    ]
+    errors: Annotated[
+        Errors,
+        Option(
+            "what an exception is",
+            '"outcome": a run that raises has the exception\'s class for an outcome; "raise": it ends the check. '
+            "Functions run as plain Python with the former.",
+            default="raise",
+            choices=get_args(Errors),
+        ),
+    ]
+    max_time: Annotated[
+        float | str,
+        Option("time for everything, such as 60s or 2m", "Compiling is left out.", default=MAX_TIME, metavar="TIME"),
+    ]
+
+
+class ClaimOptions(TypedDict, total=False):
+    """What is claimed, and of which parameters of the mechanism."""
+
+    claim: Annotated[
+        "Claim | Accountant | float | str | None",
+        Option(
+            f"the claim, where it is not the mechanism's parameter: {CLAIMS}",
+            "In Python also a claim such as `ApproxDP(1.0, 1e-5)`; a number, the claimed ε in nats; or an accountant "
+            "of dp-accounting or Opacus, whose whole privacy profile is claimed then. The mechanism keeps the ε that "
+            "it has.",
+            metavar="CLAIM",
+        ),
+    ]
+    delta: Annotated[
+        float | None,
+        Option(
+            "the claimed δ, and a parameter of that name (default 0)",
+            "Where the object itself claims a δ, that is the default.",
+            metavar="D",
+        ),
+    ]
+    parameters: Annotated[Mapping[str, Any] | None, Option("values for other parameters of the mechanism, by name")]
+
+
+class EpsilonOptions(TypedDict, total=False):
+    """The mechanism's own ε."""
+
+    epsilon: Annotated[
+        float | None,
+        Option(
+            "the mechanism's ε, and the claim unless `claim` says another (nats)",
+            "By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.",
+            metavar="E",
+        ),
+    ]
+    d_in: Annotated[Any, Option("the distance between neighbours that an OpenDP measurement's claim is for")]
+
+
+class MachineOptions(TypedDict, total=False):
+    """Where the runs are made, and from which random numbers."""
+
+    seed: Annotated[
+        int | None,
+        Option("repeat an earlier run (default: a fresh seed)", "The same seed gives the same counts.", metavar="N"),
+    ]
+    workers: Workers
+    cluster: Annotated[
+        Any,
+        Option(
+            "run on a Dask cluster: the address of its scheduler, or local for workers of this machine (`workers` of "
+            "them)",
+            "In Python also a `distributed.Client`. The same seed gives the same counts there.",
+            metavar="ADDRESS",
+        ),
+    ]
+    executor: Annotated[
+        "Executor | None",
+        Option(
+            "an executor of `concurrent.futures` that makes the runs, such as `ProcessPoolExecutor(8)`",
+            "Those of loky, joblib, Dask and Ray are such; it stays open. The same seed gives the same counts there.",
+        ),
+    ]
+    progress: Annotated["Progress | None", Option("called with a stage, what is done of it, its size and a note")]
+
+
+class BoundOptions(EpsilonOptions, ClaimOptions, MechanismOptions, MachineOptions, total=False):
+    """The parameters of `bound` and of `profile`."""
+
+    alpha: Annotated[
+        float,
+        Option("probability of a false alarm", "At most this, however often one looks.", default=ALPHA, metavar="A"),
+    ]
+    runs: Runs
+    search_runs: SearchRuns
+    reference: Reference
+
+
+class CheckOptions(BoundOptions, total=False):
+    """The parameters of `check`."""
+
+    attack: Annotated[
+        "str | Attack | None",
+        Option(
+            "try what an attack proposes first: threshold_testing, table_builder, subset_sum, or FAMILY.GENERATOR",
+            "In Python also a function that proposes candidates, see `dpwitness.proposals`. Where nothing else says "
+            "which inputs are neighbours, the family's own relation does.",
+            metavar="NAME",
+        ),
+    ]
+
+
+class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
+    """The parameters of `curve`."""
+
+    epsilon: Required[
+        Annotated[
+            float | Sequence[float], Option("the mechanism's ε: one line each (nats)", default=REQUIRED, metavar="E")
+        ]
+    ]
+    claims: Required[
+        Annotated[
+            Sequence[float],
+            Option("test ε, both ends included", "In Python a list of them.", default=REQUIRED, metavar="FROM:TO:STEP"),
+        ]
+    ]
+    method: Annotated[Method, Option("the test", "See `evidence.p_value`.", default="exact", choices=get_args(Method))]
+    runs: Annotated[
+        int | None, Option("paired confirm runs a line (default: as many as 80 % of ε takes to exclude)", metavar="N")
+    ]
+    search_runs: SearchRuns
+    reference: Reference
+
+
+class ReplayOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
+    """The parameters of `replay`."""
+
+    alpha: Annotated[float | None, Option("probability of a false alarm (default: the witness's)", metavar="A")]
+    runs: Annotated[
+        int | None, Option("paired runs at most (default: ten times the witness's, and at least 100,000)", metavar="N")
+    ]
+
+
+class ShrinkOptions(MechanismOptions, total=False):
+    """The parameters of `shrink`."""
+
+    runs: Runs
+    workers: Workers
+
+
+class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False):
+    """The settings of `assert_private` and of the marker `dp`."""
+
+    runs: Runs
+    search_runs: SearchRuns
+    suppress: Annotated[str | Sequence[str], Option("health checks to leave out", default=())]
+
+
+#: Which parameters a function has, and what differs from what they are to `check`.
+FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
+    "check": (CheckOptions, {}),
+    "bound": (
+        BoundOptions,
+        {
+            "epsilon": {"text": "the mechanism's ε (nats)"},
+            "claim": {"text": f"bound this claim's parameter, such as ρ, in place of ε: {CLAIMS}"},
+            "delta": {"text": "δ, and a parameter of that name (default 0)"},
+            "alpha": {"text": "probability that the bound is too large", "default": 0.001, "more": ""},
+            "runs": {"text": "paired confirm runs", "default": 20_000_000},
+            "max_time": {"default": 600.0},
+        },
+    ),
+    "profile": (
+        BoundOptions,
+        {
+            "epsilon": {"text": "the mechanism's ε (nats)"},
+            "claim": {"text": f"judge this claim by the band: {CLAIMS}"},
+            "delta": {"text": "a parameter of that name, and δ of a claim that is a number"},
+            "alpha": {"text": "probability that the band is too high anywhere", "default": 0.001, "more": ""},
+            "runs": {"text": "paired confirm runs", "default": 20_000_000},
+            "max_time": {"default": 600.0},
+        },
+    ),
+    "curve": (
+        CurveOptions,
+        {
+            "claim": {"text": f"test this claim's parameter, such as μ, in place of ε: {CLAIMS}"},
+            "delta": {"text": "the tested δ, and a parameter of that name (default 0)"},
+            "max_time": {"text": "time for each line, such as 60s or 2m", "default": 600.0},
+        },
+    ),
+    "replay": (
+        ReplayOptions,
+        {
+            "claim": {"text": f"the claim (default: the witness's): {CLAIMS}"},
+            "delta": {"text": "the claimed δ (default: the witness's)", "more": ""},
+            "parameters": {"text": "parameters of the mechanism, in place of the witness's of the same names"},
+            "neighbours": {"text": "the relation of the claim, which the pair must belong to (default: the witness's)"},
+            "data": {"text": "D of that relation"},
+            "seed": {"more": "Not the witness's own, whose runs would only be repeated."},
+        },
+    ),
+    "shrink": (
+        ShrinkOptions,
+        {
+            "neighbours": {"text": "the relation that every step stays in (default: the witness's)"},
+            "data": {"text": "D of that relation: the inputs stay as they are, and only the event gets simpler"},
+            "max_time": {"default": SHRINK_TIME},
+        },
+    ),
+    "assert_private": (AssertOptions, {}),
+}
+
+
+def options_of(function: str) -> dict[str, Option]:
+    """The options of a public function by name, those first that must be given."""
+    kinds, own = FUNCTIONS[function]
+    options = {name: replace(option_in(kind), **own.get(name, {})) for name, kind in kinds.__annotations__.items()}
+    return dict(sorted(options.items(), key=lambda item: item[1].default is not REQUIRED))
+
+
+def option_in(kind: Any) -> Option:
+    """What the annotation of a parameter says of it besides its type."""
+    option: Option = _annotated(kind).__metadata__[0]
+    return option
+
+
+def type_in(kind: Any) -> Any:
+    """The type alone; as text where it was written as text."""
+    return getattr(_annotated(kind).__origin__, "__forward_arg__", _annotated(kind).__origin__)
+
+
+def _annotated(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is Required else kind

@@ -1,0 +1,47 @@
+"""An executor of the user's own makes the runs: the same counts as here, and it stays open."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import dpwitness as dpw
+
+FEW = {"epsilon": 1.0, "neighbours": [([0.0], [1.0])], "seed": 5, "runs": 4_000, "search_runs": 1_000}
+
+
+def noisy(rng, data):
+    return data[0] + rng.laplace(0, 0.5)
+
+
+class Counting(ThreadPoolExecutor):
+    """Threads that know how often they were asked."""
+
+    asked = 0
+
+    def submit(self, *given, **named):
+        self.asked += 1
+        return super().submit(*given, **named)
+
+
+@pytest.mark.parametrize("function", ["check", "bound"])
+def test_counts_on_an_executor_are_those_of_this_process(function):
+    here = getattr(dpw, function)(noisy, workers=1, **FEW)
+    with Counting(2) as executor:
+        there = getattr(dpw, function)(noisy, executor=executor, **FEW)
+        assert executor.asked
+        assert executor.submit(int).result() == 0  # it is open
+    assert there.counts == here.counts
+    assert there.witness.event == here.witness.event
+    again = {"seed": 6, "runs": 2_000}
+    with Counting(2) as executor:
+        replayed = dpw.replay(here, noisy, claim=1.0, alpha=1e-6, executor=executor, **again)
+        assert executor.asked
+    assert replayed.counts == dpw.replay(here, noisy, claim=1.0, alpha=1e-6, workers=1, **again).counts
+
+
+def test_what_is_no_executor_is_refused():
+    with pytest.raises(dpw.InvalidParameter, match=r"executor='local' must be an executor of concurrent\.futures"):
+        dpw.check(noisy, executor="local", **FEW)
+    with Counting(1) as executor, pytest.raises(dpw.InvalidParameter, match="give one of the two"):
+        dpw.check(noisy, executor=executor, cluster="local", **FEW)
+    assert not executor.asked
