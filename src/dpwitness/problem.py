@@ -203,7 +203,8 @@ class Problem:
     def proposals(self, attack: Attack, planned: int) -> list[Candidate]:
         """What an attack proposes that the relation calls adjacent, for so many planned confirm runs.
 
-        Raises `InvalidNeighbours` where that is nothing, `InvalidParameter` where the attack raises.
+        Raises `InvalidNeighbours` where that is nothing, `InvalidParameter` where the attack raises, and where what it
+        proposes is no candidate.
         """
         try:
             proposed = list(attack(dict(self.mechanism.signature.parameters), self.data, self.claim, planned))
@@ -211,6 +212,11 @@ class Problem:
             raise
         except Exception as error:  # of the user's own
             raise InvalidParameter(f"attack={brief(attack)} raised {type(error).__name__}: {error}") from error
+        for candidate in proposed:
+            if not isinstance(candidate, Candidate) or not callable(getattr(candidate.event, "contains", None)):
+                raise InvalidParameter(
+                    f"attack={brief(attack)} proposes {brief(candidate)}: it must be a Candidate of a pair and an event"
+                )
         candidates = [candidate for candidate in proposed if adjacent(self.relation, candidate.pair, self.data)]
         if not candidates:
             raise InvalidNeighbours(

@@ -122,6 +122,16 @@ def test_what_is_no_attack():
         proposed(problem, 100)
 
 
+@pytest.mark.parametrize("proposed", [7, Candidate(pair=make_pair([1.0], [2.0], ""), event=None)])
+@pytest.mark.parametrize("search_runs", [0, 100])
+def test_what_is_no_candidate_is_refused(proposed, search_runs):
+    with pytest.raises(InvalidParameter, match="it must be a Candidate of a pair and an event"):
+        dpw.check(
+            remembering, claim=1, neighbours=[([1.0], [2.0])], attack=lambda *_: [proposed], outcome=float,
+            search_runs=search_runs, runs=500, workers=1,
+        )  # fmt: skip
+
+
 def test_the_command_line_names_it(tmp_path, capsys):
     (tmp_path / "mine.py").write_text(
         "def table(rng, counts):\n    return [int(c) + int(rng.integers(-1, 2)) for c in counts.tolist()]\n"
