@@ -22,8 +22,11 @@ from dpwitness.errors import (
     MixedKinds,
 )
 from dpwitness.events import Interval
+from dpwitness.neighbours import make_pair
 from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.results.verdict import verdict_from_json
+from dpwitness.search import pairs
+from dpwitness.targets import target
 
 FEW = {"seed": 1, "runs": 20_000, "search_runs": 5_000, "workers": 1}
 
@@ -39,6 +42,22 @@ def mean(rng, data, size):
 
 
 EITHER = dpw.records(dpw.numbers(-1, 1), size=(0, 5), adjacency=None)
+
+
+def one_removed(parameters, data, claim, planned):
+    pair = make_pair(np.array([1.0, 1.0]), np.array([1.0]), "a record less")
+    yield Candidate(pair=pair, event=Interval(coordinate=0, low=1.5))
+
+
+@pytest.mark.parametrize("search_runs", [0, 1_000])
+def test_what_a_targets_attack_proposes_of_one_adjacency_is_left_out_of_the_other(search_runs, monkeypatch):
+    @target(claim="epsilon", neighbours=EITHER, source="made up", attack="made.up")
+    def own(rng, data, epsilon, size):
+        return total(rng, data, epsilon, size)
+
+    monkeypatch.setattr(pairs, "attack_named", lambda name: one_removed)
+    verdict = dpw.check(own, epsilon=1.0, **{**FEW, "runs": 500, "search_runs": search_runs})
+    assert len(verdict.others) == 1
 
 
 @pytest.fixture(scope="module")

@@ -571,11 +571,16 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
     if own is None or own.attack is None or not problem.own_relation:
         return []
     attack = attack_named(own.attack)
-    found = list(attack(dict(problem.mechanism.signature.parameters), problem.data, problem.claim, planned))
-    for candidate in found:
+    relation, whole = problem.relation, problem.relation
+    if len(own.neighbours.alternatives()) > 1:  # each is checked by itself: what is of another one is left out
+        whole = own.neighbours
+    found = []
+    for candidate in attack(dict(problem.mechanism.signature.parameters), problem.data, problem.claim, planned):
         # About given data other questions may be asked, too.
-        if not adjacent(problem.relation, candidate.pair, problem.data):
-            require_adjacent(problem.relation, candidate.pair, what="the attack's candidate")
+        if adjacent(relation, candidate.pair, problem.data) or adjacent(relation, candidate.pair, None):
+            found.append(candidate)
+        else:
+            require_adjacent(whole, candidate.pair, what="the attack's candidate")
     return found
 
 
