@@ -126,6 +126,8 @@ def test_a_missing_parameter_is_asked_for_where_it_can_be_given():
         dpw.check(needs, claim=1, neighbours=ONE)
     with pytest.raises(dpw.InvalidParameter, match=r"1\.0 needs its name, as epsilon=1\.0"):
         dpw.check(noisy, 1.0)
+    with pytest.raises(TypeError, match=r"^curve\(\) missing a required argument: 'claims'"):
+        dpw.curve(noisy, epsilon=1.0, neighbours=ONE)
 
 
 #: Of each command the function, and the options that have other names there or are none of its.

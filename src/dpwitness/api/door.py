@@ -51,7 +51,10 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
                 f"{function.__name__} takes {' and '.join(one.name for one in own)} without a name, and no more: "
                 f"{brief(given[len(own)])} needs its name, as epsilon=1.0"
             )
-        signature.bind(*given, **named)  # raises TypeError where a required parameter is missing
+        try:
+            signature.bind(*given, **named)
+        except TypeError as error:  # a required parameter is missing, or one is given twice
+            raise TypeError(f"{function.__name__}() {error}") from None
         named.update({name: default for name, default in defaults.items() if name not in named})
         return function(*given, **named)
 
