@@ -40,6 +40,14 @@ def run(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+def test_a_claim_is_read_before_the_users_code_is_loaded(mine, capsys):
+    (mine / "late.py").write_text("from pathlib import Path\n\nPath('loaded').touch()\n" + MINE)
+    code, _, said = run(capsys, "check", "late.py:noisy_sum", "--epsilon", 1, "--pair", "[1]", "[2]", "--claim", "foo")
+    assert code == 2
+    assert "claim='foo'" in said
+    assert not (mine / "loaded").exists()
+
+
 def test_list(capsys):
     code, out, _ = run(capsys, "list")
     assert code == 0

@@ -30,6 +30,8 @@ def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, A
             f"--cluster {arguments.cluster} has the workers that it has: leave out --workers, which is for --cluster "
             "local"
         )
+    if arguments.claim is not None:  # read before the user's code is loaded, which may take long
+        named["claim"] = claim_of_text(arguments.claim)
     if arguments.command == "replay":
         witness = Witness.load(arguments.witness)
         function = _mechanism(arguments, arguments.mechanism) if arguments.mechanism else None
@@ -38,8 +40,6 @@ def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, A
         function = _mechanism(arguments, arguments.target)
         given = (function,)
         named |= {"parameters": settings(arguments.set), "reference": arguments.target}
-    if arguments.claim is not None:
-        named["claim"] = claim_of_text(arguments.claim)
     if arguments.outcome is not None and ":" in arguments.outcome:
         named["outcome"] = load_code(arguments.outcome)
     neighbours, data = relation(arguments), _data(arguments)
