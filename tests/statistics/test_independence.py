@@ -82,6 +82,8 @@ def test_power_against_shared_thresholds_and_repeated_calls():
 def test_one_call_alone_shows_nothing():
     assert calls_p_value([3], [10]) == 1.0
     assert calls_p_value([], []) == 1.0
+    nothing = np.zeros(0, np.int64)
+    assert repeats_p_value(nothing, nothing) == 1.0
 
 
 @pytest.mark.parametrize("outcomes", [(0, 0, 1, 1, 2, 3), (0, 0, 0, 1, 1, 2), (0, 1, 2, 3, 4, 4), (0, 0, 0, 0, 0, 1)])

@@ -150,6 +150,8 @@ def repeats_p_value(outcomes: Whole, places: Whole) -> float:
     `outcomes` are those of one input in the order of time, equal ones by one number, from 0 on; `places` the numbers of
     these runs among all, increasing.
     """
+    if not len(outcomes):
+        return 1.0
     ratios = [*_repeat_ratios(outcomes, places), *_repeat_ratios(outcomes, np.arange(len(outcomes)))]
     top = max(ratios)
     return math.exp(min(0.0, math.log(len(ratios)) - top - math.log(sum(math.exp(r - top) for r in ratios))))
