@@ -8,7 +8,7 @@ relation, which searches and then confirms, or goes in epochs where runs are exp
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -31,7 +31,7 @@ from dpwitness.errors import (
     MechanismRaised,
     MechanismTimeout,
 )
-from dpwitness.events import Interval
+from dpwitness.events import Event, Interval
 from dpwitness.evidence import (
     Bet,
     bet_on,
@@ -297,11 +297,15 @@ def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[st
     if cost.slow:
         most = PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW else PAIRS_IF_SLOW
     attacked = proposed(problem, effort.runs)
+    events: dict[frozenset[Hashable], list[Event]] = {}
+    for candidate in attacked:
+        events.setdefault(candidate.pair.key, []).append(candidate.event)
     pairs = list(islice(_different(chain((found.pair for found in attacked), problem.candidates())), most))
     if not pairs:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
-    events = [tuple(found.event for found in attacked if found.pair.key == pair.key) for pair in pairs]
-    courses = [PairWealth(pair=pair, index=k, proposals=events[k]) for k, pair in enumerate(pairs)]
+    courses = [
+        PairWealth(pair=pair, index=k, proposals=tuple(events.get(pair.key, ()))) for k, pair in enumerate(pairs)
+    ]
     return _Epochs(problem, runner, effort, notes, courses, len(pairs) + (VARIATIONS if len(pairs) > 1 else 0))
 
 
