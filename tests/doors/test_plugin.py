@@ -322,6 +322,15 @@ def test_unknown_settings_are_errors(project):
     called = project("    def test_typo(assert_private): assert_private(good, epsilom=1.0)\n")()
     called.assert_outcomes(failed=1)
     called.stdout.fnmatch_lines(["E *InvalidParameter: assert_private has no setting 'epsilom'; it takes *"])
+    late = project(
+        """
+    def test_late(request, assert_private):
+        request.node.add_marker(pytest.mark.dp(cluster="local"))
+        assert_private(good, epsilon=1.0)
+    """
+    )()
+    late.assert_outcomes(failed=1)
+    late.stdout.fnmatch_lines(["E *InvalidParameter: assert_private has no setting 'cluster'; it takes *"])
 
 
 def test_the_fixture_asked_for_while_a_test_runs_is_refused(project):

@@ -106,16 +106,17 @@ class Asserter:
 
     def _all_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of the markers, outermost first, and of the call."""
+        session = self._session
+        merged: dict[str, Any] = {"runs": session.runs, "max_time": session.max_time}
+        for mark in reversed(list(self._item.iter_markers("dp"))):  # one may be put on a test while it runs
+            merged.update(mark.kwargs)
+        merged.update(settings)
         known = list(options_of("assert_private"))
-        for key in settings:
+        for key in merged:
             if key not in known:
                 meant = f"; give {EARLIER[key]}" if key == "max_runs" else near(key, known)
                 raise InvalidParameter(f"assert_private has no setting {key!r}; it takes {', '.join(known)}{meant}")
-        session = self._session
-        merged: dict[str, Any] = {"runs": session.runs, "max_time": session.max_time}
-        for mark in reversed(list(self._item.iter_markers("dp"))):
-            merged.update(mark.kwargs)
-        return {**merged, **settings}
+        return merged
 
     def _assert(self, function: Any, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
         """Replay what is saved, else look for something new; a note for people; whether it was the replay."""
