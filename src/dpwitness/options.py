@@ -66,9 +66,7 @@ AnyMechanism: TypeAlias = Annotated[
 Runs: TypeAlias = Annotated[int, Option("paired confirm runs at most", default=CHECK_RUNS, metavar="N")]
 SearchRuns: TypeAlias = Annotated[
     int | None,
-    Option(
-        "paired search runs", "They find the event and are then thrown away. 0: a check bets from the first run on."
-    ),
+    Option("paired search runs", "They find the event and are then thrown away."),
 ]
 Workers: TypeAlias = Annotated[
     int | None, Option("threads, or processes for plain Python (default: all cores)", metavar="N")
@@ -257,7 +255,14 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
 
 #: Which parameters a function has, and what differs from what they are to `check`.
 FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
-    "check": (CheckOptions, {}),
+    "check": (
+        CheckOptions,
+        {
+            "search_runs": {
+                "more": "They find the event and are then thrown away. 0: it bets from the first run on, and none is."
+            }
+        },
+    ),
     "bound": (
         BoundOptions,
         {

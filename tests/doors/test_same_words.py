@@ -285,3 +285,17 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
             dpw.InvalidNeighbours, match=r"length=10000000 is too large for 1 GB of memory: give at most 2604166"
         ):
             made(10**7)
+
+
+def test_only_a_check_is_said_to_go_without_search_runs():
+    assert "0: it bets from the first run on" in (dpw.check.__doc__ or "")
+    for function in (dpw.bound, dpw.profile, dpw.curve):
+        assert "from the first run on" not in (function.__doc__ or "")
+        with pytest.raises(dpw.BudgetTooSmall, match="search_runs=0 is for check alone"):
+            function(
+                noisy,
+                **({"claims": [1.0]} if function is dpw.curve else {}),
+                epsilon=1.0,
+                neighbours=ONE,
+                search_runs=0,
+            )
