@@ -350,9 +350,7 @@ class Dispatcher:
             raise loaded(answer.error)
 
 
-def on_executor(
-    mechanism: Mechanism, executor: concurrent.futures.Executor, workers: int, seed: int
-) -> Dispatcher:
+def on_executor(mechanism: Mechanism, executor: concurrent.futures.Executor, workers: int, seed: int) -> Dispatcher:
     """Run a mechanism on any executor of `concurrent.futures`, whose processes have dpwitness installed.
 
     `workers`: how many portions it does at the same time, where it does not say itself; and threads of this process

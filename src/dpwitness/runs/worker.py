@@ -230,7 +230,7 @@ class _Ready:
 
 @dataclass(slots=True)
 class _Process:
-    """This process: its name, the names of those that it was forked from, and what it has ready."""
+    """A process: its name, the names of those that it was forked from, and what it has ready."""
 
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     forked_from: tuple[str, ...] = ()
