@@ -372,8 +372,7 @@ def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
     """The user's executor or cluster, else other processes for a mechanism that threads cannot share."""
     workers, seed = effort.workers or 1, effort.seed or 0  # both are settled
     if effort.executor is not None:
-        known = hasattr(effort.executor, "_max_workers")  # it says itself how much it does at the same time
-        return on_executor(mechanism, effort.executor, seed, None if known else workers)
+        return on_executor(mechanism, effort.executor, workers, seed)
     if effort.cluster is not None:
         return on_cluster(mechanism, effort.cluster, workers, seed)
     return on_all_cores(mechanism, workers, seed) if workers > 1 and not mechanism.threads else None

@@ -251,6 +251,7 @@ def _table(value: Mapping[str, Any]) -> Any:
     try:
         index = _index(value["index"])
         names = [value_from_json(name) for name, _, _ in columns]
+        hash(tuple(names))  # what has no hash, as an array, is no name
         filled = [_column(dtype, items) for _, dtype, items in columns]
         if series:
             return pandas.Series(filled[0], index=index, name=names[0], dtype=filled[0].dtype)

@@ -1,7 +1,9 @@
 """Runs in other processes are those of one thread of this one."""
 
+import importlib
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -9,10 +11,10 @@ import sys
 import threading
 import time
 import uuid
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 
 import numpy as np
@@ -281,12 +283,57 @@ def test_real_processes_give_the_same_counts_and_repeat_nobody_s_stream(place):
 def test_any_executor_of_concurrent_futures_gives_the_same_counts(executor):
     mechanism = python(elsewhere.slow)
     with executor(2) as started:
-        there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 1))
-        assert there.beside == 2
+        there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 7, 1))
+        assert there.beside == 2  # as it says itself
         assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
         assert there.notes == ()
     with pytest.raises(ClusterLost, match="the executor does not take any more work"):
         last(there.confirm(PAIR, EVENTS, 300))
+
+
+@pytest.mark.skipif("fork" not in get_all_start_methods(), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_forks_repeat_nobody_s_noise(tmp_path, monkeypatch):
+    """An installed module goes by name: in a fork its generator is where this process had it."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "forked_noise.py").write_text(
+        "import numpy as np\nOWN = np.random.default_rng(5)\ndef noisy(data):\n    return data[0] + OWN.random()\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    noisy = python(importlib.import_module("forked_noise").noisy)
+    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as started:
+        there = Runner(mechanism=noisy, seed=1, pool=on_executor(noisy, started, 2, 1))
+        x, y = there.sample(PAIR, 1_000, Role.SEARCH)
+        assert len(np.unique([x - 0.0, y - 1.0])) == 2_000
+        assert "a fork repeats the noise of the process that it comes from" in there.notes[0]
+        mechanism = python(elsewhere.slow)
+        there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2, 1))
+        assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
+        assert there.pool.answered == 2  # each by a name of its own
+        assert there.notes == ()
+
+
+def test_threads_of_an_executor_leave_the_global_generators_as_they_are():
+    mechanism = python(elsewhere.slow)
+    random.seed(3)
+    expected = random.Random(3).random()
+    with ThreadPoolExecutor(2) as started:
+        last(Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2, 1)).confirm(PAIR, EVENTS, 64))
+    assert random.random() == expected
+
+
+class Failing(ThreadPoolExecutor):
+    """An executor that does not get its work done."""
+
+    def submit(self, *given, **named):
+        return super().submit(lambda: 1 / 0)
+
+
+def test_an_executor_that_fails_is_named():
+    mechanism = python(elsewhere.slow)
+    with Failing(1) as started, pytest.raises(ClusterLost, match=r"the executor failed \(division by zero\)"):
+        last(Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2, 1)).confirm(PAIR, EVENTS, 64))
 
 
 def killing(place):
@@ -399,6 +446,14 @@ def of_mark(mark):
     return found
 
 
+def read_all(file, into):
+    """Read until whoever writes is gone."""
+    with suppress(OSError):
+        while content := os.read(file, 1 << 16):
+            into += content
+    os.close(file)
+
+
 @pytest.mark.campaign
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -407,14 +462,18 @@ def test_no_signal_leaves_processes_behind(tmp_path, number, where):
     (tmp_path / "mine.py").write_text(SLOW)
     command = [sys.executable, "-m", "dpwitness", "check", "mine.py:slow", "--epsilon", "1", "--queries", "1"]
     mark = f"MARK{uuid.uuid4().hex}"
+    terminal, its_stderr = os.openpty()  # where the stage is shown
     started = subprocess.Popen(
         [*command, "--max-time", "300", "--runs", "1e9", "--workers", "2", "--save", "result.json", *where],
-        cwd=tmp_path, env={**os.environ, "MARKED": mark}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        cwd=tmp_path, env={**os.environ, "MARKED": mark}, stdout=subprocess.PIPE, stderr=its_stderr,
     )  # fmt: skip
+    os.close(its_stderr)
+    shown = bytearray()
+    threading.Thread(target=read_all, args=(terminal, shown), daemon=True).start()
     end = time.monotonic() + 120
-    while len(of_mark(mark)) < 4 and time.monotonic() < end:  # it, two workers, and who cleans up behind them
+    # It, two workers, and who cleans up behind them; and an epoch is over, so that there is a verdict.
+    while (len(of_mark(mark)) < 4 or b"log e-value" not in shown) and time.monotonic() < end:
         time.sleep(0.1)
-    time.sleep(10.0)  # the search is over by then, so that there is a verdict
     started.send_signal(number)
     out, _ = started.communicate(timeout=60)
     if number is signal.SIGKILL:

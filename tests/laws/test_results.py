@@ -253,3 +253,10 @@ def test_repr_is_one_short_line(value):
     assert repr(value).startswith(f"<{type(value).__name__}")
     assert "\n" not in repr(value)
     assert len(repr(value)) < 160
+
+
+@pytest.mark.parametrize("alpha", [0, 1.0, -1e-6])
+def test_a_verdict_of_no_level_is_refused(alpha):
+    value = dpw.Violation(**FOUND, **CHECKED).to_json()
+    with pytest.raises(dpw.InvalidWitness, match=r"must lie between 0 and 1"):
+        verdict_from_json({**value, "alpha": alpha})

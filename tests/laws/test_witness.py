@@ -399,3 +399,23 @@ def test_a_replay_makes_other_runs_than_the_check(violation):
     replayed = dpw.replay(violation.witness)
     assert replayed.seed != violation.seed
     assert replayed.counts != violation.counts
+
+
+def test_inputs_that_the_relation_in_the_file_cannot_judge_are_refused(violation, monkeypatch):
+    """A relation of another package may raise whatever it likes for what stands in a file."""
+    monkeypatch.setattr(type(violation.witness.relation), "contains", lambda *_: [][0])
+    with pytest.raises(InvalidWitness, match=r"cannot tell whether the inputs are neighbours: IndexError"):
+        dpw.Witness.from_json(violation.witness.to_json())
+
+
+def test_what_has_no_hash_names_no_column():
+    array = {"array": [], "dtype": "float64"}
+    with pytest.raises(ValueError, match="unhashable type"):
+        value_from_json({"dataframe": [[array, "float64", [1.0]]], "index": {"range": [0, 1, 1], "name": None}})
+
+
+def test_whatever_a_reader_of_another_package_raises_is_one_line(violation, monkeypatch):
+    value = violation.witness.to_json()
+    monkeypatch.setattr("dpwitness.results.fields.relation_from_json", lambda _: [][0])
+    with pytest.raises(InvalidWitness, match=r"the witness is damaged: list index out of range"):
+        dpw.Witness.from_json(value)

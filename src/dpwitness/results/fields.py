@@ -21,8 +21,8 @@ def read_result(kind: Any, what: str, value: object) -> Any:
         return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)
     except KeyError as error:
         raise InvalidWitness(f"the {what} lacks {error}") from error
-    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise InvalidWitness(f"the {what} is damaged: {error}") from error
+    except Exception as error:  # of a wrong value, and whatever a class of another package raises for one
+        raise InvalidWitness(f"the {what} is damaged: {str(error) or type(error).__name__}") from error
 
 
 def read_json(path: str | Path) -> Any:

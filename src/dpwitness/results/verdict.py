@@ -15,7 +15,7 @@ from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
-from dpwitness.results.fields import Count, Detectable, RunCounts, Seconds, Seed, read_result
+from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seconds, Seed, read_result
 from dpwitness.results.text import confidence, label, named, notes, relation_text
 from dpwitness.results.witness import Witness
 
@@ -113,7 +113,7 @@ class CheckResult(WitnessedResult, ABC):
     )
 
     claim: Claim
-    alpha: float
+    alpha: Alpha
     log_e_value: float
     others: "tuple[Verdict, ...]" = field(default=(), metadata={"json": "sparse"})
     runs_made: int = field(default=0, compare=False)

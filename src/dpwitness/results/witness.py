@@ -14,7 +14,7 @@ from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, kind
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields
-from dpwitness.errors import InvalidData, InvalidWitness
+from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
 from dpwitness.events import Event
 from dpwitness.evidence import Counts, bet_on
 from dpwitness.files import shown, write_atomically
@@ -152,13 +152,26 @@ class Witness(JsonFields):
         if file_format != FORMAT or not isinstance(value, Mapping):
             raise InvalidWitness(f"this is no witness: its format is {brief(file_format)}, not {FORMAT!r}")
         witness: Witness = read_result(cls, "witness", value)
-        if witness.relation is not None and not adjacent(witness.relation, witness.pair, witness.data):
+        if not witness._adjacent:
             given = "" if witness.data is None else " with the data in the file"
             raise InvalidWitness(
                 f"the inputs {witness.pair} of the witness are not neighbours under the relation in the file{given}: "
                 f"{witness.relation!s:.200}"
             )
         return witness
+
+    @property
+    def _adjacent(self) -> bool:
+        """Whether its relation, if it is known, calls its inputs neighbours. Raises `InvalidWitness`."""
+        try:
+            return self.relation is None or adjacent(self.relation, self.pair, self.data)
+        except DPWitnessError:
+            raise
+        except Exception as error:  # of a relation that was not made for whatever stands in a file
+            raise InvalidWitness(
+                "the relation in the file cannot tell whether the inputs are neighbours: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
     @property
     def unreadable(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.runs.dispatcher import Dispatcher
-from dpwitness.runs.pool import Pool, Published, WorkerDied
+from dpwitness.runs.pool import Pool, Published, WorkerDied, first_line
 from dpwitness.runs.worker import Answer, Parcel, execute
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Cluster(Pool):
         try:
             return ask()
         except (OSError, CommClosedError, CancelledError, RuntimeError, ValueError) as error:
-            raise self._lost(_first_line(error)) from error
+            raise self._lost(first_line(error)) from error
 
     def _lost(self, why: str) -> ClusterLost:
         return ClusterLost(f"the scheduler of the cluster {self._name} does not answer any more ({why})")
@@ -106,11 +106,13 @@ class Cluster(Pool):
                 answer = super().answer(future, min(LOOK, max(end - time.monotonic(), 0.0)))
             except WorkerDied as error:
                 raise self._lost("what was on its way is cancelled") from error
-            except KilledWorker as error:
+            except ClusterLost as error:
+                if not isinstance(error.__cause__, KilledWorker):
+                    raise
                 raise MechanismCrashed(
                     f"several workers of the cluster {self._name} ended while they ran the mechanism: "
-                    f"{_first_line(error)}"
-                ) from error
+                    f"{first_line(error.__cause__)}"
+                ) from error.__cause__
             if answer is not None:
                 return answer
             if self._silent():
@@ -138,10 +140,6 @@ class Cluster(Pool):
 def _same(content: Parcel) -> Parcel:
     """A parcel as the result of a task."""
     return content
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 class _LocalCluster(Cluster):
@@ -217,7 +215,7 @@ def _connected(address: str) -> Cluster:
     try:
         client = Client(address, timeout=CONNECTING, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
     except (OSError, ValueError) as error:
-        raise ClusterLost(f"no scheduler answers at cluster={brief(address)} ({_first_line(error)})") from error
+        raise ClusterLost(f"no scheduler answers at cluster={brief(address)} ({first_line(error)})") from error
     atexit.register(client.close)
     return Cluster(client, address)
 

@@ -19,7 +19,7 @@ from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.runs.pool import Pool, Published, WorkerDied
 from dpwitness.runs.shards import ShardedRuns
-from dpwitness.runs.threads import Threads, default_workers
+from dpwitness.runs.threads import Threads
 from dpwitness.runs.worker import Answer, CannotSend, SentMechanism, dumped, loaded, parcel
 
 T = TypeVar("T")
@@ -350,11 +350,10 @@ class Dispatcher:
             raise loaded(answer.error)
 
 
-def on_executor(
-    mechanism: Mechanism, executor: concurrent.futures.Executor, seed: int, workers: int | None = None
-) -> Dispatcher:
+def on_executor(mechanism: Mechanism, executor: concurrent.futures.Executor, workers: int, seed: int) -> Dispatcher:
     """Run a mechanism on any executor of `concurrent.futures`, whose processes have dpwitness installed.
 
-    `workers`: how many portions it does at the same time, where it does not say itself.
+    `workers`: how many portions it does at the same time, where it does not say itself; and threads of this process
+    where the mechanism must stay here.
     """
-    return Dispatcher(mechanism, Pool(executor, workers), seed=seed, threads=default_workers())
+    return Dispatcher(mechanism, Pool(executor, workers), seed=seed, threads=workers)

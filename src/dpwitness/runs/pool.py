@@ -6,11 +6,15 @@ from typing import Any
 
 from dpwitness.errors import ClusterLost
 from dpwitness.machine import Deadline
-from dpwitness.runs.threads import default_workers
 from dpwitness.runs.worker import Answer, Parcel, execute
 
 #: What `Pool.publish` makes of a parcel, and `execute` gets as a parcel again.
 Published = Any
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line; its class where it says nothing."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 class WorkerDied(Exception):
@@ -35,9 +39,10 @@ class Pool:
     #: What a future raises whose process has ended.
     gone: tuple[type[Exception], ...] = (BrokenExecutor, CancelledError)
 
-    def __init__(self, executor: Executor, workers: int | None = None) -> None:
+    def __init__(self, executor: Executor, workers: int) -> None:
         self._executor: Executor | None = executor
-        self.workers: int = workers or getattr(executor, "_max_workers", None) or default_workers()
+        own = getattr(executor, "_max_workers", None)
+        self.workers: int = own if isinstance(own, int) and own > 0 else workers
 
     @property
     def started(self) -> bool:
@@ -63,8 +68,8 @@ class Pool:
         assert self._executor is not None
         try:
             return self._executor.submit(function, *arguments)
-        except RuntimeError as error:  # broken or shut down: nobody here can start it again
-            raise ClusterLost(f"the executor does not take any more work ({error})") from error
+        except Exception as error:  # broken or shut down: nobody here can start it again
+            raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
     def answer(self, future: "Future[Answer]", timeout: float | None) -> Answer | None:
         """Wait for an answer at most so many seconds; None if there is none yet.
@@ -77,6 +82,8 @@ class Pool:
             return future.result()
         except self.gone as error:
             raise WorkerDied(str(error) or type(error).__name__) from error
+        except Exception as error:  # what the runs raise comes back in an answer
+            raise ClusterLost(f"the executor failed ({first_line(error)})") from error
 
     def close(self, work: Published, futures: Sequence["Future[Answer]"], *, at_once: bool) -> None:
         """Nobody waits for these portions any more, the last of a published piece of work.

@@ -18,7 +18,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -188,12 +188,14 @@ class SentMechanism:
     pair: Pair
     runs: int
     seed: int
+    sender: str  # the name of the process that wrote it
 
     @classmethod
     def of(cls, mechanism: Mechanism, pair: Pair, seed: int) -> "SentMechanism":
         """With as many runs as fit in a part of a second, at least one."""
         runs = COMPARED_SECONDS / max(2 * mechanism.cost.seconds_per_run, 1e-9)
-        return cls(mechanism=mechanism, pair=pair, runs=int(min(max(runs, 1), COMPARED)), seed=seed)
+        runs = int(min(max(runs, 1), COMPARED))
+        return cls(mechanism=mechanism, pair=pair, runs=runs, seed=seed, sender=_process.name)
 
     def first_runs(self) -> str:
         """Run the mechanism a few times and return a digest of the outcomes, or of the error.
@@ -226,30 +228,51 @@ class _Ready:
     lock: threading.RLock
 
 
-WORKER: Final = uuid.uuid4().hex
-_MECHANISMS: "OrderedDict[str, _Ready]" = OrderedDict()
-_WORK: "OrderedDict[str, ShardedRuns[object]]" = OrderedDict()
-_LOADING = threading.RLock()
+@dataclass(slots=True)
+class _Process:
+    """A process: its name, the names of those that it was forked from, and what it has ready."""
+
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    forked_from: tuple[str, ...] = ()
+    mechanisms: "OrderedDict[str, _Ready]" = field(default_factory=OrderedDict)
+    work: "OrderedDict[str, ShardedRuns[object]]" = field(default_factory=OrderedDict)
+    loading: threading.RLock = field(default_factory=threading.RLock)
+
+
+_process = _Process()
+
+
+def _forked() -> None:
+    """Begin anew in a fork: it is another process, whose locks nobody gives back and whose mechanisms ran elsewhere."""
+    global _process, _REGISTERING
+    _process = _Process(forked_from=(*_process.forked_from, _process.name))
+    _REGISTERING = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def preload(mechanism: Parcel) -> str:
     """Import what a mechanism needs, and return the name of this process. Raises what that raises."""
-    with _LOADING:
+    with _process.loading:
         loaded(mechanism.read())
     time.sleep(PRELOAD_SECONDS)  # so that a process which has just been started gets the next one to read
-    return WORKER
+    return _process.name
 
 
 def execute(mechanism: Parcel, work: Parcel, first: int, end: int) -> Answer:
     """Do the shards from `first` to before `end` of a piece of work, in a process that need not have it yet."""
     try:
-        with _LOADING:
-            ready = _cached(_MECHANISMS, mechanism.digest, lambda: _started(mechanism))
+        with _process.loading:
+            ready = _cached(_process.mechanisms, mechanism.digest, lambda: _started(mechanism))
             shards: ShardedRuns[Any] = _cached(
-                _WORK, f"{mechanism.digest} {work.digest}", lambda: loaded(work.read(), ready.mechanism)
+                _process.work, f"{mechanism.digest} {work.digest}", lambda: loaded(work.read(), ready.mechanism)
             )
+    except CannotSend as error:
+        return Answer(results=[], worker=_process.name, refused=str(error))
     except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
-        return Answer(results=[], worker=WORKER, refused=f"{type(error).__name__}: {error}".splitlines()[0])
+        return Answer(results=[], worker=_process.name, refused=f"{type(error).__name__}: {error}".splitlines()[0])
     if ready.mechanism.threads:
         return _done(ready, shards, first, end)
     with ready.lock:  # its own state, if it has any, may not be safe under threads
@@ -268,9 +291,15 @@ def _cached(cache: "OrderedDict[str, T]", key: str, make: Callable[[], T]) -> T:
 
 def _started(parcel: Parcel) -> _Ready:
     package: SentMechanism = loaded(parcel.read())
-    # A file that seeds the global generators when it is imported would have every process draw the same.
-    random.seed()
-    np.random.seed()  # noqa: NPY002  # the user's functions draw from it
+    if package.sender in _process.forked_from and not package.mechanism.reproducible:
+        raise CannotSend(
+            "a fork repeats the noise of the process that it comes from: give processes that are started anew, "
+            'mp_context=multiprocessing.get_context("spawn")'
+        )
+    if package.sender != _process.name:  # threads of one process leave its global generators as they are
+        # A file that seeds them when it is imported would have every process draw the same.
+        random.seed()
+        np.random.seed()  # noqa: NPY002  # the user's functions draw from it
     return _Ready(package.mechanism, package.first_runs(), threading.RLock())
 
 
@@ -290,7 +319,7 @@ def _done(ready: _Ready, work: ShardedRuns[Any], first: int, end: int) -> Answer
         error=error,
         traits=ready.mechanism.traits,
         seconds=time.perf_counter() - started,
-        worker=WORKER,
+        worker=_process.name,
         first_runs=ready.first_runs,
     )
 
