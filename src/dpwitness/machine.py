@@ -69,7 +69,7 @@ def _warn(message: str) -> None:
 
 @contextmanager
 def numba_cache() -> Iterator[None]:
-    """While this lasts numba keeps what it compiles in a folder that nobody else can write to.
+    """In this context numba keeps compiled code in a folder that only the user can write to.
 
     In its own, $NUMBA_CACHE_DIR, where that is such a folder, or none is set: then beside the source, or in the user's
     cache folder. Else in ours.
@@ -88,7 +88,7 @@ def numba_cache() -> Iterator[None]:
 
 @contextmanager
 def numba_writes_to(folder: Path) -> Iterator[None]:
-    """While this lasts numba keeps what it compiles in a folder."""
+    """In this context numba keeps compiled code in this folder."""
     import numba
 
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time

@@ -66,9 +66,7 @@ AnyMechanism: TypeAlias = Annotated[
 Runs: TypeAlias = Annotated[int, Option("paired confirm runs at most", default=CHECK_RUNS, metavar="N")]
 SearchRuns: TypeAlias = Annotated[
     int | None,
-    Option(
-        "paired search runs", "They find the event and are then thrown away. 0: a check bets from the first run on."
-    ),
+    Option("paired search runs", "They find the event and are no evidence. 0: a check bets from the first run on."),
 ]
 Workers: TypeAlias = Annotated[
     int | None, Option("threads, or processes for plain Python (default: all cores)", metavar="N")

@@ -1,4 +1,4 @@
-"""What an attack proposes to a check: neighbours and, often, the event that gives them away; and attacks by name.
+"""What an attack proposes to a check: neighbours and, often, the event that tells them apart; and attacks by name.
 
 Families of attacks are the entry points of the group `dpwitness.attacks`, ours and those of other packages alike:
 

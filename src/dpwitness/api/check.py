@@ -1,4 +1,4 @@
-"""Look for a witness against a claim, and prove it: the road of one check.
+"""Look for a witness against a claim, and prove it: all steps of one check.
 
     Statement + Effort → Problem + Runner → search → Candidate → fresh runs → Counts → Verdict
 
@@ -108,12 +108,12 @@ Check = Callable[[Problem, Runner, Effort], Verdict]
 
 
 def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check: Check) -> Verdict:
-    """The verdict of `check`; where the relation leaves the adjacency open, that which matters most of one for each.
+    """The verdict of `check`; if the relation leaves the adjacency open, the main verdict of one check for each.
 
-    Each is checked at an even share of α, so that all together raise a false alarm with probability α at most, and in
-    an even share of the time that is left. The violation with the largest e-value comes back, else the pass that would
-    have detected least; the other verdicts are its `others`. What was proved is not lost to an error or an interruption
-    that comes after it, but to `DependentRuns`: of the same mechanism, whose counts are no evidence then.
+    Each check gets an even share of α, so that together they raise a false alarm with probability at most α, and an
+    even share of the time. The main verdict is the violation with the largest e-value, else the pass that would have
+    detected least; the other verdicts are its `others`. A later error or interruption does not lose a proved violation.
+    `DependentRuns` does: it is about the same mechanism, so the counts are no evidence.
     """
     relations, left_out = _relations_of(problem)
     if not left_out and len(relations) < 2:
@@ -144,7 +144,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
 
 
 def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
-    """Of which adjacency a pair is, where the relation leaves that open: what it shows says nothing of the others."""
+    """Under which adjacency the pair is neighbouring, if the relation leaves it open: only that one was tested."""
     each = problem.relation.alternatives()
     if len(each) < 2:
         return ()
@@ -187,7 +187,7 @@ def _with_notes(verdict: Verdict, *notes: str) -> Verdict:
 
 
 def _most_telling(verdicts: list[Verdict]) -> Verdict:
-    """The verdict that matters most, with the others; as it ended where one of them was interrupted."""
+    """The main verdict, with the others; `ended` is that of one that was interrupted, if any."""
 
     def weight(verdict: Verdict) -> tuple[bool, float]:
         if isinstance(verdict, Violation):
@@ -291,7 +291,7 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
 
 
 def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "_Epochs":
-    """A course for each of the relation's first pairs, and room for variations of the best where there are several."""
+    """A share of the wealth for each of the relation's first pairs, and some for variations of the best one."""
     cost = problem.mechanism.cost
     most = PAIRS
     if cost.slow:
@@ -306,7 +306,7 @@ def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[st
 
 
 def _different(pairs: Iterable[Pair], courses: Sequence[PairWealth] = ()) -> Iterator[Pair]:
-    """The pairs, each once and none that a course has: events are tried in both directions anyway."""
+    """The pairs, each once, without those already tried: events are tried in both directions anyway."""
     seen = {course.pair.key for course in courses}
     for pair in pairs:
         if (key := pair.key) not in seen:
@@ -316,7 +316,7 @@ def _different(pairs: Iterable[Pair], courses: Sequence[PairWealth] = ()) -> Ite
 
 @dataclass(slots=True)
 class _Epochs:
-    """The courses of a check, a pair each, and why they ended."""
+    """The pairs of a check in epochs, the wealth on each, and why the epochs ended."""
 
     problem: Problem
     runner: Runner
@@ -337,7 +337,7 @@ class _Epochs:
 
     @property
     def best(self) -> PairWealth:
-        """The course whose pair speaks most against the claim."""
+        """The pair with the strongest evidence against the claim."""
         return max(self.courses, key=lambda course: (max(course.wealth, course.promise), course.runs))
 
     @property
@@ -382,7 +382,7 @@ class _Epochs:
                 varied = True
                 room = min(self.places - len(self.courses), VARIATIONS)
                 pairs = islice(_different(self.problem.variations(self.best.pair), self.courses), room)
-                first = self.places - VARIATIONS  # no index comes twice, of courses that were left out neither
+                first = self.places - VARIATIONS  # no index is used twice, also not one of a pair that was left out
                 self.courses += [PairWealth(pair=pair, index=first + k) for k, pair in enumerate(pairs)]
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
@@ -411,7 +411,7 @@ class _Epochs:
 
     def end(self, candidate: Candidate | None) -> Verdict:
         """The verdict where the epochs were all there was: the claim is refuted, or somebody interrupted."""
-        if candidate is None:  # none promised anything: the event that there is a first value
+        if candidate is None:  # no event looked good: take the event that there is a first value
             even = Estimate(p=0.5, q=0.5, both=0.5)
             candidate = Candidate(pair=self.best.pair, event=Interval(coordinate=0), estimate=even)
         counts = self._course_of(candidate).counts(candidate)

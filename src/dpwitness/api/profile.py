@@ -84,7 +84,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
 def _witness(
     problem: Problem, runner: Runner, effort: Effort, found: ProfileEvents, shown: tuple[ProfileBand, Sequence[Counts]]
 ) -> Witness | None:
-    """The event that speaks most clearly among those by which the claim lies outside the band; None if none does."""
+    """Of the events that put the claim outside the band, the one with the strongest evidence; None if there is none."""
     claim, (band, counts) = problem.claim, shown
     outside = [k for k, line in enumerate(band.lines) if line.outside(claim) > 0]
     if not outside:

@@ -59,7 +59,7 @@ class Claim(Protocol):
         """The least parameter of the family that allows (p, q): 0 where all do, infinite where none. Broadcasts."""
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
-        """The supporting half-plane that an estimate (p, q) outside the region exceeds by the fastest growing evidence.
+        """The supporting half-plane against which an estimate (p, q) outside the region gathers evidence fastest.
 
         Broadcasts over arrays. None: no estimate; any supporting half-plane will do.
         """

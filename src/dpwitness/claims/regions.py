@@ -76,7 +76,7 @@ class Boundary:
 
 
 class CurvedClaim(JsonFields, Claim, ABC):
-    """What claims with a curved boundary share; a claim says how its contacts and half-planes are computed."""
+    """Base of claims with a curved boundary; a claim says how its contacts and half-planes are computed."""
 
     __slots__ = ()
 

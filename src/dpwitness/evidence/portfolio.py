@@ -142,7 +142,7 @@ def _graded(stakes: Stakes, flags: Flags | None, claim: Claim, against: Claim | 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wealth(Bet):
-    """What became of the wealth of a check in epochs: an e-value at any time.
+    """The wealth of a check in epochs so far: an e-value at any time.
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ ROOM: Final = 1 << 17
 
 
 def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
-    """Do what check, bound, curve and profile do before the search; notes for people.
+    """The health checks that check, bound, curve and profile make before the search; returns notes.
 
     Raises `InvalidNeighbours` where nothing could be found and `DependentRuns` where anything found would be no
     evidence.

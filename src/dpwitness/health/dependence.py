@@ -311,10 +311,10 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
 
 
 def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) -> None:
-    """Raise `DependentRuns` where outcomes hang on those before them, as `refuse_dependent` does.
+    """Raise `DependentRuns` if outcomes depend on earlier ones, as `refuse_dependent` does.
 
-    Looked at are exact repeats of whole outcomes, odd against even runs, and all distances in time: of each event, and
-    of the first number of the outcomes, above its median and far from it.
+    Three things are tested: exact repeats of whole outcomes, odd against even runs, and all distances in time. The last
+    two look at each event, and at the first number of the outcomes: whether it is above, or far from, its median.
     """
     tests = len(series) * (1 + 2 * (len(events) + 2))
     for one in series:

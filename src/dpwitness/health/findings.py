@@ -79,8 +79,8 @@ def of_verdict(verdict: NotRefuted) -> list[Finding]:
                 "or make it faster",
             )
         )
-    # By the runs alone, for an event that happens half of the time: whether a correct mechanism passes must not hang on
-    # which event its search came upon. Twice the claim, and one nat for small ones: a pass that excludes less says
+    # By the runs alone, for an event that happens half of the time: whether a correct mechanism passes must not depend
+    # on which event its search came upon. Twice the claim, and one nat for small ones: a pass that excludes less says
     # nothing.
     caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
     if not caught <= max(2 * claim.parameter, claim.parameter + 1):

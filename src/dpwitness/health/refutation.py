@@ -1,13 +1,11 @@
-"""Checks before a claim is called refuted: that the runs are independent of each other, and the noise drawn anew.
+"""Checks before a claim is called refuted: that the runs are independent of each other, and the noise is drawn anew.
 
-Compiled code keeps nothing from run to run but the module-level values that were compiled into it: only these are
+Only a finding takes a violation back (`DependentRuns`): the runs depend on each other, or noise or a setting differs in
+a new process. A check that cannot be made only adds a note: the mechanism now raises, or cannot be loaded again, or an
+object of the user's cannot be sent. One case is refused even if no new process can be asked: every run on both inputs
+returned the same, and the noise may have been drawn once. A mechanism that remembers its noise shows nothing else.
+Compiled code keeps nothing from run to run except the module-level values that were compiled into it, so only these are
 compared.
-
-What was proved is lost to a finding alone: that runs depend on each other, or that noise or a setting is another in a
-new process (`DependentRuns`). A check that cannot be made, because the mechanism raises by now, or cannot be loaded
-anew, or because an object of the user's cannot be written, is a note. With one exception: what returned the same in
-every run, on both inputs, and may have drawn its noise once is refused where no new process can tell, since that is all
-that a mechanism with remembered noise shows.
 """
 
 from collections import Counter
@@ -73,7 +71,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
     """Check that the runs of a pass were independent: those that were made, and further ones in little time.
 
-    Of runs that depend on each other it is not known what they would have caught either. Raises `DependentRuns`.
+    If runs depend on each other, nobody knows what they would have caught. Raises `DependentRuns`.
     """
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
@@ -124,7 +122,7 @@ def _calls(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float =
 
 
 def _answers(runner: Runner, pair: Pair, events: Sequence[Event]) -> Answers | str:
-    """What a new process says of the same, or why it cannot be asked."""
+    """The same runs in a new process, or why it cannot be asked."""
     try:
         return new_process.ask(new_process.request(runner.mechanism, pair, events, runner.seed))
     except Exception as error:  # `CannotLoad`, or whatever an object of the user's raises when it is looked at

@@ -119,7 +119,7 @@ class Records(Relation):
         object.__setattr__(self, "layout", self.layout.fitted(self.fields))
 
     def __str__(self) -> str:
-        """As in a call, without what is as usual."""
+        """The call that makes it, without parameters that have their default."""
         settings = [f"adjacency={self.adjacency!r}"]
         settings += [f"size={self.size}"] if self.size is not None else []
         settings += [f"form={self.form!r}"] if self.form != usual_form(self.fields) else []

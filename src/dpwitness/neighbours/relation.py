@@ -25,7 +25,7 @@ MOST_COMPARED: Final = 10_000
 
 
 class Relation(ABC):
-    """What calls two inputs neighbouring.
+    """Which pairs of inputs a claim calls neighbouring. A relation inherits this class and gives `candidates`.
 
     The search starts from `candidates` and goes on from the best of them to their `variations`; a witness is shrunk by
     the steps of `smaller`. All of these stay within `contains`.

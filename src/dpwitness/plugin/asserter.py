@@ -172,7 +172,7 @@ class Asserter:
         return verdict, note, False
 
     def _save(self, problem: Problem, verdict: Violation) -> str | None:
-        """Keep a witness; what to say of it. What was proved stands, whether or not it can be written down."""
+        """Save a witness and return a note about it. The violation stays, even if the file cannot be written."""
         try:
             path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
         except (OSError, ValueError, TypeError, RecursionError) as error:
@@ -209,7 +209,7 @@ class Asserter:
 
 
 def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
-    """A smaller witness where there is one; whatever happens on the way, what was found stands, and a note says so."""
+    """A smaller witness if there is one. If shrinking fails, the violation stays, and a note says so."""
     max_time = min(SHRINK_TIME, effort.max_time)
     try:
         return shrink(found, mechanism, runs=effort.runs, max_time=max_time, workers=effort.workers), None

@@ -165,17 +165,16 @@ class Asking(Generic[Q]):
     """The only way from an attack on a system to its answers.
 
     Answers come from the transcript where it has them, then from the system. An attack that is deterministic given its
-    seed and the answers asks the same questions again, so an interrupted one, or one whose questions a file carries,
-    goes on where it was.
+    seed and the answers asks the same questions again, so an interrupted one, or one whose questions are in a file,
+    continues where it was.
 
-    **Answers that stay out.** A system refuses a question, is down for a moment, or meets a quota; a file is filled in
-    by half. A family chooses how it takes that:
+    **Missing answers.** A system may refuse a question, be down for a moment, or reach a quota; a file may be filled in
+    by half. A family chooses one of two ways:
 
-    - `ask_some` gives NaN for each question that has no answer, and goes on. A family drops what is NaN, makes the best
-      of the rest, and reports `stopped`. Nothing is raised unless there is no answer at all.
-    - `ask` is for a family that can do nothing with a part: it raises `AttackStopped` at the first question without an
-      answer, whose `answers` are those before it. The family catches this where it has something to say of what it
-      knows by then.
+    - `ask_some` gives NaN for each question that has no answer, and goes on. A family drops the NaN, uses the rest,
+      and reports `stopped`. Nothing is raised unless there is no answer at all.
+    - `ask` is for a family that needs all answers: at the first question without one it raises `AttackStopped`, whose
+      `answers` are those before it. The family catches this if it can report what it knows so far.
 
     Attributes
     ----------
@@ -395,8 +394,8 @@ class Asking(Generic[Q]):
     def _given(self, batch: list[Q], system: System[Q], *, first: bool) -> Sequence[object] | OracleFailed:
         """What the system gives for some questions, or why it gives nothing, also where it is tried again.
 
-        It is tried again where it has answered lately and retries have not been in vain; `first`: the questions are not
-        half of those for which that was done already.
+        It is tried again if it answered lately and retries have helped before; `first`: the questions are not half of a
+        call that was already retried.
         """
         patient = first and self._answered and not self._refused and self._vain < IN_VAIN
         tries, pause = 1 + self.limits.retries * patient, FIRST_PAUSE

@@ -253,7 +253,7 @@ def verdict_from_json(value: object) -> Verdict:
 
 
 def replay_text(witness: Witness, verdict: Verdict) -> str:
-    """A replay for people: what the witness says, which nobody vouches for, then the verdict on fresh runs."""
+    """The text of a replay: what the witness file says, which is unchecked, then the verdict on fresh runs."""
     used = verdict.witness.relation
     lines = [
         f"witness of {named(witness.mechanism, witness.parameters)}: claim {witness.claim}, α = {witness.alpha:g}",

@@ -79,7 +79,7 @@ class Pool:
             raise WorkerDied(str(error) or type(error).__name__) from error
 
     def close(self, work: Published, futures: Sequence["Future[Answer]"], *, at_once: bool) -> None:
-        """Nobody waits for these portions any more, the last of a published piece of work.
+        """Forget these portions, the last of a published piece of work.
 
         `at_once`: what runs may never end, and must not stand in the way.
         """

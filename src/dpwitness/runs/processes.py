@@ -173,7 +173,7 @@ def _begin(parent: int) -> None:
 
 
 def end_with(parent: int) -> None:
-    """End this process when the one that started it is gone: killed, it has told nobody."""
+    """End this process when the one that started it is gone: a killed process sends no message."""
     while os.getppid() == parent:
         time.sleep(ORPHANED)
     os._exit(1)
@@ -192,7 +192,7 @@ def processes(workers: int) -> Processes:
 
 
 def end_at_once() -> None:
-    """Kill all processes that this one has started. For a handler of signals: it waits for nothing and nobody."""
+    """Kill all processes that this one has started. For a signal handler: it waits for nothing."""
     for pool in _STARTED:
         pool.kill()
 

@@ -1,6 +1,6 @@
 """The search that bets from the first run on: a portfolio of events for each pair, chosen anew before every epoch.
 
-The events of a portfolio are those that the earlier runs of the pair speak for. Intervals of single entries and what
+The events of a portfolio are those that look best in the earlier runs of the pair. Intervals of single entries and what
 lies outside them are all taken, between cuts at quantiles; single outcomes, what an attack proposes and what learners
 like best come beside them. An event's share of the wealth is its prior times what its bet would have won in the earlier
 runs (the posterior weights of a universal portfolio, Cover 1991). Its probabilities are those of the earlier runs and a
@@ -485,7 +485,7 @@ class PairWealth:
         return propose(sample, objective, thorough=self.runs >= THOROUGH)
 
     def _outcomes(self) -> Family:
-        """Single outcomes, all of few, or those that come again: their priors do not hang on what they promise."""
+        """Single outcomes, all if few, else those that repeat: their priors do not depend on how good they look."""
         rows = [row for side in (self.x, self.y) for row in side[: 2 * FEW]]
         times = Counter(row.tobytes() for row in rows)
         frequent = {row.tobytes(): row for row in rows if len(times) <= FEW or times[row.tobytes()] > 1}

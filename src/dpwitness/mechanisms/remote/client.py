@@ -149,7 +149,7 @@ def _object_of(kind: str, content: Any) -> Any:
 
 
 def _read(stream: IO[bytes], put: Callable[[bytes | None], None]) -> None:
-    """Hand on every message; None at the end, and one that cannot be read in place of a damaged one."""
+    """Pass on every message; None at the end, and an unreadable one in place of a damaged one."""
     held: bytes | None = b""
     while held is not None:
         try:

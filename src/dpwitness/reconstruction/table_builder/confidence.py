@@ -1,4 +1,4 @@
-"""How sure an attack may be of counts that nobody tells it: from the noise that its own answers show.
+"""How sure an attack may be of counts without the truth: from the noise that its own answers show.
 
 Three things follow one another. A mean and its standard error give the probability that a whole number is right. Least
 squares of the single answers (`fit_counts`) tell counts in another way than sums of partitions do: over many partitions
@@ -181,7 +181,7 @@ def _plausible(answers: IntArray) -> BoolArray:
 
 
 def _independent(selections: BoolArray, people: FloatArray, residuals: FloatArray) -> float:
-    """The probability at most that independent noises would hang as much on what must not matter (see `Fit.chance`)."""
+    """At most how probable it is that independent noises depend as much on what must not matter (see `Fit.chance`)."""
     from scipy.stats import chi2, norm  # half a second
 
     n = len(residuals)
@@ -222,7 +222,9 @@ ROUNDING: Final = 1.5
 SMALLEST_ERROR: Final = 1e-3
 FRACTIONS: Final = "counts are not whole: the noise of different questions is not independent, or answers are no counts"
 NEGATIVE: Final = "a count is negative: something else than people and independent noise is in the answers"
-DEPENDENT: Final = "noises are not independent: they hang on the order of questions, or on what they name beside people"
+DEPENDENT: Final = (
+    "noises are not independent: they depend on the order of questions, or on more than the people counted"
+)
 ROUNDED: Final = "all answers are multiples of {}: they are rounded by the count itself, and no noise"
 BIASED: Final = (
     "answers are too large or too small by {:.3g} on average: counts without noise are not what is published"

@@ -229,7 +229,7 @@ class PerturbationResult(Result):
 
     @property
     def probability_a_sum(self) -> float:
-        """With which one sum gives it away; without a law uniform noise of an r that is larger by 1."""
+        """With which one sum shows the noise; without a known law, uniform noise of an r that is larger by 1."""
         return self._probability(self._known or self.found.guess + 1, 1)
 
     def _probability(self, noise: NoiseLaw | int, sums: int) -> float:
