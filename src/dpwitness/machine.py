@@ -1,4 +1,4 @@
-"""What compiling asks of the machine: a folder that nobody else can write to, and deadlines that it does not use up."""
+"""What compiling needs: a folder that only the user can write to, and deadlines that do not count compiling."""
 
 import atexit
 import os

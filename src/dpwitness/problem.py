@@ -1,4 +1,4 @@
-"""What is tested, as the user states it and made ready to run, and how hard.
+"""What is tested, as the user states it and ready to run, and how hard.
 
 `Statement` and `Effort` hold the options of a public function; `prepare` makes of them a `Problem` and its `Runner`.
 """
@@ -214,7 +214,7 @@ class Problem:
         candidates = [candidate for candidate in proposed if adjacent(self.relation, candidate.pair, self.data)]
         if not candidates:
             raise InvalidNeighbours(
-                f"the attack proposes no pair of {self.relation}: leave out the relation, which the attack brings, or "
+                f"the attack proposes no pair of {self.relation}: leave out the relation (the attack has its own), or "
                 "the attack"
             )
         return candidates

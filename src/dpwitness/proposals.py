@@ -71,7 +71,7 @@ class AttackFamily:
             what = f"has no generator of candidates {name!r}" if name else "does not say which generator of candidates"
             raise UnknownAttack(
                 f"attack family {self.name!r} {what}: "
-                + (f"name {names}" if names else "it has a command alone, so no target can name it")
+                + (f"name {names}" if names else "it has only a command, so no target can name it")
             )
         return self.generators[name]
 

@@ -134,7 +134,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             if isinstance(error, DependentRuns) or not any(isinstance(verdict, Violation) for verdict in verdicts):
                 raise
             text = str(error) if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {error}"
-            verdicts[-1] = _with_notes(verdicts[-1], f"under {relation!s:.200} nothing was found out: {text}")
+            verdicts[-1] = _with_notes(verdicts[-1], f"under {relation!s:.200} the check failed: {text}")
             continue
         if verdicts[-1].ended in ("interrupted", "cluster lost"):
             left = [str(other)[:200] for other in relations[len(verdicts) :]]
@@ -149,7 +149,11 @@ def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
     if len(each) < 2:
         return ()
     own = [str(relation)[:200] for relation in each if adjacent(relation, pair, problem.data)]
-    return (f"these inputs are neighbours under {' and '.join(own)}: only of that anything is said",) if own else ()
+    return (
+        (f"these inputs are neighbours under {' and '.join(own)}: the result is about that adjacency only",)
+        if own
+        else ()
+    )
 
 
 def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:

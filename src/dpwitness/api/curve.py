@@ -1,6 +1,6 @@
 """p-values of many test ε, or of another family's parameter, as in the figures of Ding et al. 2018.
 
-Which tests are made, with which events and of how many runs is all fixed before the runs that the p-values are of.
+The tests, their events and the number of runs are fixed before the runs that give the p-values.
 """
 
 import math

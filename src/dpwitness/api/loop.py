@@ -1,4 +1,4 @@
-"""What check, bound, curve, profile, replay and shrink share: preparing, and confirming a candidate that is fixed.
+"""What check, bound, curve, profile, replay and shrink share: they prepare a problem and confirm a fixed candidate.
 
 Statement + Effort → Problem + Runner → (search) → Candidate → `confirm_events` → Counts → (evidence) → result
 """

@@ -1,4 +1,4 @@
-"""A witness again: its event counted on fresh runs; and as small as it will go, confirmed like any other."""
+"""Replay a witness: count its event on fresh runs. Shrink it: make it as small as possible, and confirm that."""
 
 import os
 import secrets
@@ -138,7 +138,7 @@ def _as_witness(given: AnyWitness) -> Witness:
     """The witness that is meant. Raises `InvalidWitness` where there is none, and as `Witness.load`."""
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:
-            raise InvalidWitness(f"witness={brief(given)} has none: nothing was refuted")
+            raise InvalidWitness(f"witness={brief(given)} holds no witness: nothing was refuted")
         return given.witness
     if isinstance(given, str | os.PathLike):
         return Witness.load(given)
@@ -228,7 +228,7 @@ def _check_parameters(witness: Witness, mechanism: Any, own: Mapping[str, Any], 
     for name in witness.unreadable:
         if name not in given:
             raise InvalidParameter(
-                f"the parameter {name}={brief(own[name])} of {witness.mechanism} is nothing that a file can hold: give "
+                f"the parameter {name}={brief(own[name])} of {witness.mechanism} cannot be written to a file: give "
                 f"parameters={{{name!r}: …}}"
             )
     for name in own:

@@ -1,8 +1,8 @@
 """Claims whose region has a curved or many-sided boundary p = G(q): which of its supporting half-planes to bet on.
 
 A curved region is the intersection of infinitely many half-planes. A test of any of them is a test of the claim, so
-which one is taken is a matter of power alone; that each contains the region is a matter of validity, and is seen to
-where a claim computes it. A polygon is the intersection of finitely many.
+the choice among them decides power alone. Validity needs that each contains the region; a claim sees to that when it
+computes them. A polygon is the intersection of finitely many.
 """
 
 import math

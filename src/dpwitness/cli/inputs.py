@@ -1,4 +1,4 @@
-"""From the options of a command to what the public function of its name takes."""
+"""Turns the options of a command into the parameters of the public function of the same name."""
 
 import argparse
 from collections.abc import Callable
@@ -27,8 +27,7 @@ def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, A
     }
     if arguments.cluster not in (None, "local") and arguments.workers is not None:
         raise BadInput(
-            f"--cluster {arguments.cluster} has the workers that it has: leave out --workers, which is for --cluster "
-            "local"
+            f"--cluster {arguments.cluster} has workers of its own: leave out --workers, which is for --cluster local"
         )
     if arguments.command == "replay":
         witness = Witness.load(arguments.witness)

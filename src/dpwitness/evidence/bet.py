@@ -1,4 +1,4 @@
-"""What was staked on an event, or on cells, and the e-value that the counts of later runs make of it.
+"""Bets on an event, or on cells, and the e-values that the counts of later runs give them.
 
 A claim allows p ≤ s·q + t for the probabilities p and q of an event under D and D′ (`dpwitness.claims`). For paired
 runs i let X_i = 1[M(D)_i ∈ S] − s·1[M(D′)_i ∈ S] − t. Under the claim E[X_i] ≤ 0 and

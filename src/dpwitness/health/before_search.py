@@ -234,7 +234,7 @@ def unlike_inputs(problem: Problem) -> Finding | None:
     """Return `unlike_inputs` where D and D′ of a pair differ in more than their values, as an explicit pair may."""
     for pair in islice(problem.relation.candidates(problem.data), PAIRS):
         if difference := unlike(pair):
-            text = f"D and D′ differ in {difference}, not in their records alone: a verdict may rest on that"
+            text = f"D and D′ differ in {difference}, not only in their records: the verdict may be due to that"
             return Finding(name="unlike_inputs", text=text)
     return None
 

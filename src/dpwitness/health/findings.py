@@ -57,7 +57,7 @@ def of_pass(verdict: NotRefuted) -> tuple[str, ...]:
         notes += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
     if counts.runs and verdict.claim.largest(counts.neighbour_hits / counts.runs) >= 1:
         notes += (
-            "as often as D′ falls into the event the claim allows any rate on D: it can refute the claim only of a "
+            "at the rate seen on D′ the claim allows any rate on D: this event can refute the claim only of a "
             "mechanism that falls into it less often on D′",
         )
     return notes

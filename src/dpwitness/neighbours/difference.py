@@ -1,4 +1,4 @@
-"""What tells one input from another, for people: an input is described by what it has other than D."""
+"""Texts that say how one input differs from D."""
 
 import datetime
 import math

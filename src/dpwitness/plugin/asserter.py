@@ -46,7 +46,7 @@ class HealthCheckFailed(DPWitnessError):
     """The assertion would say nothing, or something wrong; `name` is the health check that says so."""
 
     def __init__(self, name: str, text: str) -> None:
-        super().__init__(f"{name}: {text}; if this is meant so, pass suppress=[{name!r}]")
+        super().__init__(f"{name}: {text}; if this is intended, pass suppress=[{name!r}]")
         self.name = name
 
 

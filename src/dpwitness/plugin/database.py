@@ -92,7 +92,7 @@ class Database:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
         # What was a neighbour then may be none now: a replay could accuse a correct mechanism.
         if value.get("neighbours") != _fingerprint(relation, data):
-            return Saved(path=path, note=f"{self.shown(path)} is of other neighbours and was not replayed")
+            return Saved(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
         if not adjacent(relation, witness.pair, data):
             return Saved(path=path, note=f"{self.shown(path)} holds inputs that are no neighbours; it was not replayed")
         return Saved(path=path, value=value, witness=witness)

@@ -177,7 +177,7 @@ class Violation(CheckResult):
 
     @property
     def _why_not_detectable(self) -> str:
-        return "the claim is refuted: there is no question what would have been caught"
+        return "the claim is refuted: so the detectable parameter has no meaning"
 
     @property
     def refuted(self) -> Literal[True]:

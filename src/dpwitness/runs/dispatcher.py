@@ -1,7 +1,7 @@
 """Work in other processes: what may be sent there, in which portions, and which results are accepted.
 
-The counts are those of one thread of this process, bit for bit: shards are seeded, results are taken in their order,
-and a mechanism that could give other outcomes elsewhere stays here, with a note that says why.
+The counts equal those of one thread of this process, bit for bit: shards are seeded, results are taken in their order,
+and a mechanism that may give other outcomes elsewhere stays here, with a note that says why.
 """
 
 import concurrent.futures
@@ -320,7 +320,7 @@ class Dispatcher:
                     runs = f"{portion.first * work.size} to {min(portion.end * work.size, work.runs) - 1}"
                     raise MechanismCrashed(
                         f"{self._mechanism.name} ended the process that ran it ({error}), {TRIES} times, in the runs "
-                        f"{runs}: mend it, or give workers=1 to see how it ends"
+                        f"{runs}: repair it, or give workers=1 to see how it ends"
                     ) from error
                 if deadline is not None and deadline.left <= 0:
                     return None

@@ -1,13 +1,12 @@
-"""The search that is thrown away before evidence begins: which pair, and which event of it.
+"""The search whose runs are no evidence: which pair, and which event on it.
 
 `find` compares what attacks propose with what successive halving over the relation's pairs finds: few runs of all
 pairs, twice the runs of the better half, and so on, then the same with variations of the best (Karnin, Koren & Somekh
-2013, ICML). The events of the pairs that are left are counted on runs that did not choose them. Two more steps are for
-what so few runs cannot show: datasets of many records, where nothing was found among fewer, and for a candidate with a
-cut the place of the cut, where many more confirm runs are planned than the search had.
+2013, ICML). The events of the pairs that are left are counted on runs that did not choose them. Two more steps find
+what so few runs cannot show: datasets of many records, if nothing was found with fewer; and for a candidate with a cut,
+a better place of the cut, if many more confirm runs are planned than the search had.
 
-For mechanisms whose runs are nearly free; see `search.epochs` for others. Everything here is made of search runs and is
-never evidence.
+For mechanisms whose runs are nearly free; see `search.epochs` for others.
 """
 
 import math

@@ -324,7 +324,7 @@ class RemoteFunction:
             raise InvalidOutcome(f"outcome={','.join(call.outcome)!r}: {answer['summary'][1]}")
         _, kind, shown = answer["unknown"]
         raise InvalidOutcome(
-            f"{self.__name__} returned {shown}, a {kind}, which is nothing that can be sent: return numbers, flags, "
+            f"{self.__name__} returned {shown}, a {kind}, which cannot be sent: return numbers, flags, "
             "texts, arrays, tables or lists of such, or name attributes, as outcome='coef_,intercept_'"
         )
 

@@ -221,14 +221,12 @@ ROUNDING: Final = 1.5
 #: Standard errors below this (people) are taken to be this: of a few answers that agree by chance they are 0.
 SMALLEST_ERROR: Final = 1e-3
 FRACTIONS: Final = "counts are not whole: the noise of different questions is not independent, or answers are no counts"
-NEGATIVE: Final = "a count is negative: something else than people and independent noise is in the answers"
+NEGATIVE: Final = "a count is negative: the answers hold more than people and independent noise"
 DEPENDENT: Final = (
     "noises are not independent: they depend on the order of questions, or on more than the people counted"
 )
-ROUNDED: Final = "all answers are multiples of {}: they are rounded by the count itself, and no noise"
-BIASED: Final = (
-    "answers are too large or too small by {:.3g} on average: counts without noise are not what is published"
-)
+ROUNDED: Final = "all answers are multiples of {}: they are rounded counts, not counts with noise"
+BIASED: Final = "answers are too large or too small by {:.3g} on average: what is published is not a count with noise"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

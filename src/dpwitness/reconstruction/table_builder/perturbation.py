@@ -1,6 +1,6 @@
-"""The perturbation finder: it finds how large the bounded noise of a system is that does not say so.
+"""The perturbation finder: how large the bounded noise of a system is, found from its answers.
 
-Asghar & Kaafar (2020), Algorithm 3, with Remarks 1 and 2, and section 7.1. It sees nothing but answers.
+Asghar & Kaafar (2020), Algorithm 3, with Remarks 1 and 2, and section 7.1.
 """
 
 import math

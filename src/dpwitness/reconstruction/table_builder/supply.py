@@ -96,7 +96,7 @@ class Plan:
             k = min(k, int((left - once) / each))
             if k < 1:
                 raise InvalidParameter(
-                    f"questions={self.questions} do not suffice: {values} values need {math.ceil(each + once)} more at "
+                    f"questions={self.questions} are too few: {values} values need {math.ceil(each + once)} more at "
                     "least than the published answers"
                 )
         return k

@@ -1,4 +1,4 @@
-"""Query systems as an attacker meets them, and the simulated ones: Algorithms 1 and 2 of Asghar & Kaafar (2020).
+"""Query systems as an attack sees them, and simulated ones: Algorithms 1 and 2 of Asghar & Kaafar (2020).
 
 An attack asks a `System` how many people have one of the selected values of an attribute, and sees nothing else. The
 systems here answer from a `Table`; `oracle.AskedSystem` answers from a system of the user's.

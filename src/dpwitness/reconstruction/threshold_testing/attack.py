@@ -1,4 +1,4 @@
-"""Counts read off a histogram through private threshold testing: what is asked, what is concluded, what is claimed.
+"""The attack on private threshold testing: which queries it asks, what it concludes, and which counts it claims.
 
 Algorithm 3 of Chen & Machanavajjhala (2015) asks all difference queries x_u − x_v under one noisy threshold. larger(v),
 the cells u whose difference to v is answered ⊤, shrinks as x_v grows, so the cells fall into parts in the order of
