@@ -56,7 +56,7 @@ from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import find, proposed, refined, refuse_constant, search_budget, usual_runs
 
-#: Runs that nobody makes.
+#: More runs than any check makes.
 MOST: Final = 10**18
 #: Seconds a run from which on no run is thrown away: from here on 10⁵ search runs would take minutes.
 EXPENSIVE: Final = 50e-6

@@ -49,7 +49,7 @@ CLEAR: Final = 7.5  # standard errors; a p-value of 10⁻⁶ takes 4.8
 #: log(1/α) of the bounds that events are chosen by.
 THRESHOLD: Final = math.log(1e6)
 Found = tuple[PValueCurve, str, tuple[str, ...]]  # a line, whether it ended early though whole, and notes
-SUSPICIOUS: Final = 0.01  # a p-value that someone may take for evidence
+SUSPICIOUS: Final = 0.01  # small enough to be taken as evidence
 
 
 @public

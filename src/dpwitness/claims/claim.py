@@ -68,7 +68,7 @@ class Claim(Protocol):
         """The half-planes of `at(x)` for every x of an array, as arrays of that shape."""
 
     def __str__(self) -> str:
-        """The claim as people write it."""
+        """The claim as text."""
 
     def __hash__(self) -> int:
         """Claims are values."""

@@ -20,7 +20,7 @@ from dpwitness.codec import JsonFields
 
 #: Points of a boundary at which half-planes are computed: in log-odds of q they are 0.05 apart or closer.
 POINTS: Final = 1024
-#: Log-odds of the smallest q of a contact, 10⁻¹²: what is rarer no number of runs shows.
+#: Log-odds of the smallest q of a contact, 10⁻¹²: no number of runs shows rarer events.
 LEAST_LOG_ODDS: Final = -27.6
 #: Parameters of a family at which contacts are computed; those between them are interpolated.
 NODES: Final = 25

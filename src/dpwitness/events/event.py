@@ -1,4 +1,4 @@
-"""What a kind of event answers for itself, how events are said and written, and the kinds by name."""
+"""The protocol of events, how events are described and written, and the kinds of events by name."""
 
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence

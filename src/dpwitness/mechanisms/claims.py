@@ -1,4 +1,4 @@
-"""The claim to test: what the user says of a mechanism, as a text or by an accountant, else what an object carries."""
+"""The claim to test: given by the user, as a value, a text or an accountant, else read from the object."""
 
 import inspect
 import json

@@ -20,12 +20,12 @@ from dpwitness.mechanisms.outcomes import Entry
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
-#: Seconds a run from which on 32 paired runs would make one wait: then the e-value is looked at after every 2.
+#: From so many seconds a run on, 32 paired runs take noticeable time: then the e-value is computed after every 2.
 SLOW: Final = 0.02
 #: The same for 16,384 paired runs, which take 8 s from here on.
 SLOW_IN_NUMBERS: Final = 250e-6
 
-#: Seconds that one timed call shall take at least: where it takes less, it makes more runs, up to so many.
+#: A timed call takes at least so many seconds: a faster one makes more runs, up to so many.
 TIMED: Final = 250e-6
 MOST_RUNS: Final = 1024
 #: The same where one call makes many runs: it may take long for whatever number of them.

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from dpwitness.codec import whole_below
 from dpwitness.events.encoding import NOT_A_NUMBER, array_rows, entries, nested, symbol
 
-#: Labels that a mechanism keeps for people: random texts must not fill the memory.
+#: Texts that a mechanism keeps for messages, at most: random texts would fill the memory.
 LABELS: Final = 10_000
 #: Names of keys that a text lists.
 LISTED: Final = 12

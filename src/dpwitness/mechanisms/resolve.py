@@ -1,4 +1,4 @@
-"""The choice: what the user has becomes a mechanism that runs compiled, as plain Python, or many runs a call."""
+"""Turns what the user gives into a mechanism that runs compiled, as plain Python, or many runs a call."""
 
 import inspect
 import warnings

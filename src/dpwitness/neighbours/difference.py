@@ -67,7 +67,7 @@ def difference(data: Data, neighbour: Data) -> str:
 
 
 def same(data: Data, other: Data) -> bool:
-    """Whether two values are the same to whoever looks at them: in kind, order, signs of zeros and NaN too."""
+    """Whether two values look the same, also in kind, order, signs of zeros and NaN."""
     if data is other:
         return True
     if type(data) is not type(other):

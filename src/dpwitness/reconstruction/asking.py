@@ -34,9 +34,9 @@ RETRIES: Final = 3
 #: Seconds before the first of these; before each further one twice as many, up to a limit.
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
-#: After so many questions more that no further try has helped than that it has, further ones are tried once.
+#: Once retries failed for so many questions more than they helped, each further question is tried only once.
 IN_VAIN: Final = 3
-#: So many questions without an answer, one after another, are taken for the end of all answers.
+#: So many questions in a row without an answer end the attack.
 REFUSED: Final = 10
 
 

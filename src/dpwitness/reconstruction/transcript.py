@@ -1,6 +1,6 @@
 """The questions of an attack and their answers, in memory and in a file: CSV or JSON lines.
 
-A `Form` says what a family asks and takes for an answer; a `Transcript` has the questions so far, with the seed that
+A `Form` says what a family's questions and answers are. A `Transcript` holds the questions so far and the seed that
 they follow from.
 """
 

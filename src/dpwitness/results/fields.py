@@ -90,7 +90,7 @@ Parameters: TypeAlias = Annotated[
         lambda _: {"type": "object"},
     ),
 ]
-#: Texts by the numbers that they stand behind.
+#: Texts by the numbers that encode them.
 Texts: TypeAlias = Annotated[
     Mapping[float, str],
     Codec(

@@ -208,7 +208,7 @@ class Dispatcher:
             yield result
 
     def _do_there(self, work: ShardedRuns[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
-        """Parts in other processes; those that nobody there can do, here."""
+        """Parts in other processes; those that no process there can do are done here."""
         published = self._published(work, deadline)
         if published is None:
             yield from self._do_here(work, first, count, deadline)

@@ -18,7 +18,7 @@ class WorkerDied(Exception):
 
 
 class Pool:
-    """The processes of an executor that somebody else has started, and will end: of joblib's loky, Ray and others.
+    """The processes of an executor that the user has started and will end: of joblib's loky, Ray and others.
 
     Attributes
     ----------

@@ -134,7 +134,7 @@ class Processes(Pool):
 
     @override
     def close(self, work: Parcel, futures: "Sequence[Future[Answer]]", *, at_once: bool) -> None:
-        """Begin none of these; end those that go on although nobody may wait for them; remove the work's file."""
+        """Begin no further portion, end those that still run, and remove the work's file."""
         left = [future for future in futures if not future.cancel()]
         if at_once and left and wait(left, PATIENCE).not_done:
             self.stop()
@@ -150,7 +150,7 @@ class Processes(Pool):
             executor.shutdown(wait=True, kill_workers=True)
 
     def kill(self) -> None:
-        """End them without a lock, which may be held by whoever is being interrupted."""
+        """End them without a lock, which the interrupted code may hold."""
         for number in tuple(getattr(self._executor, "_processes", None) or ()):
             with suppress(OSError):  # it is gone
                 os.kill(number, signal.SIGKILL)

@@ -119,10 +119,10 @@ def _in_threads(tasks: Iterator[Callable[[], T]], workers: int, deadline: Deadli
                 raise error
             yield result
     except KeyboardInterrupt:
-        patience = INTERRUPTED  # a mechanism that hangs must not keep whoever interrupted it
+        patience = INTERRUPTED  # a mechanism that hangs must not delay Ctrl-C
         raise
     except GeneratorExit:
-        # Nobody wants more. What hangs is left behind when its time is over, as it would have been.
+        # No result is needed any more. A thread that hangs is left behind at the deadline, as usual.
         patience = math.inf if deadline is None else deadline.left
         raise
     finally:

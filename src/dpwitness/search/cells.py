@@ -1,7 +1,7 @@
 """Cells for a candidate: a partition by a learned score, where its table shows more of a divergence than one event.
 
-Everything here is made of search runs and is never evidence: the score and the cuts from one sample, the table that
-chooses the order, the hyperplane and the bet from another.
+Everything here comes from search runs and is never evidence. One sample gives the score and the cuts; another gives the
+table that chooses the order, the hyperplane and the bet.
 """
 
 import math

@@ -213,7 +213,7 @@ def _joint_table(x: Floats, y: Floats, cuts: Floats) -> Whole:
     return table.cumsum(axis=0).cumsum(axis=1)
 
 
-#: Imagined runs without a difference, of either portfolio of a pair.
+#: Imagined runs without a difference between D and D′, for each of a pair's two portfolios.
 MANY_IMAGINED: Final = 8.0
 FEW_IMAGINED: Final = 0.25
 #: The prior of the first family where there are several: intervals are what most violations show in.

@@ -122,7 +122,7 @@ def best_entry(
             remaining = remaining[: (len(remaining) + 1) // 2]
     counted_again: set[int] = set()
     while True:
-        if state.value(remaining[0]) <= 0:  # nothing promises anything: an event that happens
+        if state.value(remaining[0]) <= 0:  # no event looks good: one that happens
             remaining = [number for number in remaining if state.latest[number].found.telling] or remaining
         best = state.value(remaining[0])
         good = [number for number in remaining if state.value(number) >= best - tolerance(best)]

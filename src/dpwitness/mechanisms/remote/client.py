@@ -303,7 +303,7 @@ class RemoteFunction:
         answer = connection.ask(request, self.max_time * len(call.order) * len(call.data))
         try:
             return self._read(answer, call)
-        except (KeyError, TypeError, ValueError) as error:  # of a process that may be anybody's
+        except (KeyError, TypeError, ValueError) as error:  # the other process is not ours: its answer is unchecked
             if isinstance(error, DPWitnessError):
                 raise
             raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer ({error})") from error

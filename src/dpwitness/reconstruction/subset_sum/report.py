@@ -1,4 +1,4 @@
-"""What the attack says: how much it recovered, or how many queries would leave a bit private."""
+"""Results of the attack: how much it recovered, or how many queries would leave a bit private."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final

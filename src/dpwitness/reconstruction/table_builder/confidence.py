@@ -166,7 +166,7 @@ def _distinct_questions(asked: Sequence[AnsweredBlock]) -> tuple[BoolArray, IntA
     answers = np.concatenate([one.answers for one in asked])
     plausible = np.concatenate([_plausible(one.answers) for one in asked])
     _, first = np.unique(np.packbits(selections[plausible], axis=1), axis=0, return_index=True)
-    first = np.sort(first)  # the order of asking says whether noise hangs on it
+    first = np.sort(first)  # in the order of asking, which shows whether noise depends on it
     return selections[plausible][first], answers[plausible][first]
 
 
@@ -368,7 +368,7 @@ def examine(
     # That assumptions hold, where one system in two breaks them so that estimates lie anywhere between whole numbers:
     # 1/2 where no estimate is good enough to tell.
     held = evidence / (1 + evidence)
-    # What is counted beside the base values hangs on all of these.
+    # What is counted beside the base values depends on all of these.
     base_right = _all_right(fit, ratio) if decisive and fit is not None else 1.0
     counts, confidence = [], []
     for one, other, estimate in zip(differences, averages, estimates, strict=True):

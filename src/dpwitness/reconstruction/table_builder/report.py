@@ -1,4 +1,4 @@
-"""What averaging attacks found, as results of the command: known without the truth, and compared with it."""
+"""Results of averaging attacks: what they know without the truth, and a comparison with the truth."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -31,7 +31,7 @@ from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, W
 #: Two-partitions for a noise of variance 1. The mean then has 0.14 people of standard error, and rounds wrong once in
 #: 2,400 times: what the paper's 200 two-partitions give at r = 2, variance 2.
 PER_VARIANCE: Final = 100
-#: How many times as many for the base set: all values are wrong where its count is, which it is once in 10⁷ times.
+#: The base set gets so many times as many: if its count is wrong so are all, which happens once in 10⁷ times.
 BASE_FACTOR: Final = 2.5
 #: Two-partitions from which the variance of the noise is estimated, where the number of questions is to follow it.
 PILOT: Final = 200

@@ -32,7 +32,7 @@ Words: TypeAlias = NDArray[np.uint64]
 Fixed: TypeAlias = Mapping[str, tuple[Value, ...]]
 #: Instead of an answer that was refused or never came. What int64 makes of NaN on most machines; no count is so small.
 MISSING: Final = -(1 << 63)
-#: Whose counts are kept; an attack comes back to few.
+#: Sub-populations whose counts are cached; an attack asks about few of them again.
 MAX_SUB_POPULATIONS: Final = 4096
 #: Of the perturbation table of the deployed variant, which holds a noise law as exactly as that size allows.
 CELLS_BITS: Final = 16

@@ -1,4 +1,4 @@
-"""What attacks on private threshold testing recovered: as JSON, as text, and true against guessed counts as a plot."""
+"""Results of attacks on private threshold testing: as JSON, as text, and as a plot of true against guessed counts."""
 
 import math
 from collections.abc import Sequence

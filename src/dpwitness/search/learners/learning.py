@@ -70,7 +70,7 @@ def _choose(sample: Sample, objective: Objective, proposals: Iterable[Proposal],
     """
     tried = sorted(proposals, key=lambda proposal: proposal.event.complexity[0])  # the sort is stable
     rated = _rated(sample, objective, tried)
-    if max(event.value for event in rated) <= 0:  # where nothing promises anything, an event that happens
+    if max(event.value for event in rated) <= 0:  # if no event looks good, one that happens
         rated = [event for event in rated if event.telling] or rated
     values, lower = (np.array([getattr(event, name) for event in rated]) for name in ("value", "lower_value"))
     order = [_simplest(rated), int(np.argmax(lower)), *map(int, np.argsort(-values, kind="stable"))]
