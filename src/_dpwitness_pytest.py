@@ -12,12 +12,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+
+from _dpwitness_session import Session
 
 if TYPE_CHECKING:
     from dpwitness.plugin.asserter import Asserter
@@ -30,29 +31,6 @@ PROFILES = {"dev": (1_000_000, 10.0), "ci": (4_000_000, 60.0), "nightly": (100_0
 #: Seconds within which SIGTERM is one signal, however often it is sent.
 ONE_SIGNAL = 0.5
 RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
-
-
-@dataclass
-class Session:
-    """What all dp tests of one pytest session share."""
-
-    profile: str
-    seed: int
-    alpha: float
-    runs: int
-    max_time: float
-    report: str | None
-    database: str | None
-    options: tuple[str, ...]  # those that repeat the session, besides its seed
-    suppress: tuple[str, ...]
-    family_given: int | None
-    workers: int | None = None
-    family: int = 0
-    refused: str | None = None
-    pending: list[dict[str, Any]] = field(default_factory=list)  # of the test that runs, not yet on a report
-    records: list[dict[str, Any]] = field(default_factory=list)
-    unwritten: str | None = None  # why there is no report
-    terminated: float | None = None  # when SIGTERM came
 
 
 SESSION = pytest.StashKey[Session]()

@@ -36,6 +36,8 @@ FLOORS = [
 FLOOR = {room: k for k, rooms in enumerate(FLOORS) for room in rooms}
 #: Groups of entry points: names for other packages, not modules of this one.
 GROUPS = {"dpwitness.targets", "dpwitness.attacks", "dpwitness.libraries"}
+#: The package, and the modules beside it that pytest and the command line start with.
+OURS = {"dpwitness", *(path.stem for path in SOURCE.parent.glob("_dpwitness_*.py"))}
 NAMED = re.compile(r"dpwitness((?:\.\w+)+)(?::\w+)?")
 
 
@@ -53,7 +55,7 @@ def imports(path):
             if place is not None and (place.is_dir() or place.with_suffix(".py").exists()):
                 names = [node.value.partition(":")[0]]
         for name in names:
-            if name.partition(".")[0] == "dpwitness":
+            if name.partition(".")[0] in OURS:
                 yield name
 
 
@@ -88,6 +90,7 @@ def test_no_two_files_of_a_room_import_each_other():
         parts = path.relative_to(SOURCE).with_suffix("").parts
         parts = parts[:-1] if parts[-1] == "__init__" else parts
         graph[".".join(("dpwitness", *parts))] = set(imports(path))
+    graph |= {path.stem: set(imports(path)) for path in SOURCE.parent.glob("_dpwitness_*.py")}
     names = set(graph)
     for name, found in graph.items():
         graph[name] = {other for other in found & names if not name.startswith(f"{other}.")} - {name}

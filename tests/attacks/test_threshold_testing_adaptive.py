@@ -219,6 +219,7 @@ def test_cells_between_two_whole_numbers_of_the_others_unit_are_not_claimed(z):
     assert found.confidence < 0.999  # a single such cell need not show
 
 
+@pytest.mark.campaign
 def test_with_a_total_nearly_all_of_them_are_right():
     found = adaptive_attack(oracle_at(SIXTEENS, 5.26, totals=0.5), np.random.default_rng(1))
     assert found.factor == 16
@@ -235,7 +236,7 @@ def test_a_few_different_counts_are_told_by_many_cells_alike(z):
     assert found.queries < 60 * len(counts)
 
 
-@pytest.mark.parametrize("seed", [0, 5, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in range(1, 5))])
+@pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in range(5))])
 def test_a_ratio_that_so_few_cells_leave_open_is_not_claimed(seed):
     # 17 times 3 for 40 times 7 passed 64 fresh sums of 60 cells; of seed 5 where a unit of nearly all is looked for.
     rng = np.random.default_rng(seed)
@@ -247,7 +248,14 @@ def test_a_ratio_that_so_few_cells_leave_open_is_not_claimed(seed):
     assert len(factors) <= 1
 
 
-@pytest.mark.parametrize(("cells", "z"), [([3] * 8 + [7], 4.6), ([9] * 5 + [17] * 3, 0.7), ([5] * 3 + [13] * 3, -1.1)])
+@pytest.mark.parametrize(
+    ("cells", "z"),
+    [
+        ([3] * 8 + [7], 4.6),
+        pytest.param([9] * 5 + [17] * 3, 0.7, marks=pytest.mark.campaign),
+        pytest.param([5] * 3 + [13] * 3, -1.1, marks=pytest.mark.campaign),
+    ],
+)
 def test_a_ratio_of_two_counts_is_claimed_only_where_sums_of_cells_alike_tell_it(cells, z):
     counts = np.array([*cells, 0, 0])
     for seed in range(4):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typing_extensions import Unpack
 
-from _dpwitness_pytest import Session
+from _dpwitness_session import Session
 from dpwitness.api.check import check_problem, require_budget
 from dpwitness.api.door import EARLIER
 from dpwitness.api.loop import work_on

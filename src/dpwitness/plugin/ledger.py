@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from _dpwitness_pytest import Session
+from _dpwitness_session import Session
 from dpwitness.files import write_atomically
 
 

@@ -37,7 +37,7 @@ from dpwitness.runs.streams import Role, generator
 T = TypeVar("T")
 
 #: Packages that every process has.
-OURS: Final = frozenset({"dpwitness", "_dpwitness_command", "_dpwitness_pytest"})
+OURS: Final = frozenset({"dpwitness", "_dpwitness_command", "_dpwitness_pytest", "_dpwitness_session"})
 
 
 class CannotSend(Exception):

@@ -1,0 +1,27 @@
+"""What all dp tests of one pytest session share; imported by every session, so the standard library alone."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Session:
+    """What all dp tests of one pytest session share."""
+
+    profile: str
+    seed: int
+    alpha: float
+    runs: int
+    max_time: float
+    report: str | None
+    database: str | None
+    options: tuple[str, ...]  # those that repeat the session, besides its seed
+    suppress: tuple[str, ...]
+    family_given: int | None
+    workers: int | None = None
+    family: int = 0
+    refused: str | None = None
+    pending: list[dict[str, Any]] = field(default_factory=list)  # of the test that runs, not yet on a report
+    records: list[dict[str, Any]] = field(default_factory=list)
+    unwritten: str | None = None  # why there is no report
+    terminated: float | None = None  # when SIGTERM came
