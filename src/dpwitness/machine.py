@@ -100,7 +100,7 @@ def numba_writes_to(folder: Path) -> Iterator[None]:
 
 
 def only_ours(folder: Path) -> bool:
-    """Whether a folder is the user's own, and nobody but the user and root can change it or what leads to it."""
+    """Whether a folder is the user's own, and only the user and root can change it or what leads to it."""
     if not hasattr(os, "getuid"):
         return True  # access lists instead of owners and modes: a user's folders are the user's
     own = os.getuid()

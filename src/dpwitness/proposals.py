@@ -51,7 +51,7 @@ class AttackFamily:
     default
         The name of the generator that is meant where the family alone is named, as by `check(…, attack="family")`.
     relation
-        Which inputs are neighbours for mechanisms of the kind that the family attacks, where nobody says so.
+        Which inputs are neighbours for mechanisms of the kind that the family attacks, if the user names none.
     """
 
     name: str

@@ -159,7 +159,7 @@ def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
 def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:
     """The relations, one for each adjacency, that have any pair: a single record cannot be removed.
 
-    Apart from them those of which the user's attack proposes none, as long as it does of another.
+    Also those for which the user's attack proposes no pair, if it proposes pairs for another.
     """
     all_of_them = problem.relation.alternatives()
     each = [relation for relation in all_of_them if next(iter(relation.candidates(problem.data)), None) is not None]
@@ -335,7 +335,7 @@ class _Epochs:
 
     @property
     def wealth(self) -> Wealth:
-        """What became of the wealth so far."""
+        """The wealth so far."""
         accounts = tuple(tuple(epochs) for course in self.courses for epochs in course.epochs)
         return Wealth(accounts=accounts, unused=2 * (self.places - len(self.courses)))
 
@@ -414,7 +414,7 @@ class _Epochs:
         return self._verdict(fixed, done, wealth)
 
     def end(self, candidate: Candidate | None) -> Verdict:
-        """The verdict where the epochs were all there was: the claim is refuted, or somebody interrupted."""
+        """The verdict without further runs: the claim is refuted, or the check was interrupted."""
         if candidate is None:  # no event looked good: take the event that there is a first value
             even = Estimate(p=0.5, q=0.5, both=0.5)
             candidate = Candidate(pair=self.best.pair, event=Interval(coordinate=0), estimate=even)
@@ -427,7 +427,7 @@ class _Epochs:
         return self._verdict(candidate, done, self.wealth, of_epochs=True)
 
     def _on_cells(self, candidate: Candidate, runs: int) -> Candidate:
-        """The candidate, or cells of the outcomes so far where they promise more."""
+        """The candidate, or a bet on cells of the outcomes so far if that looks better."""
         claim, threshold = self.problem.claim, math.log(1 / self.effort.alpha)
         if not bounds_divergences(claim):
             return candidate

@@ -135,7 +135,7 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
 
 
 def _as_witness(given: AnyWitness) -> Witness:
-    """The witness that is meant. Raises `InvalidWitness` where there is none, and as `Witness.load`."""
+    """The witness in what was given. Raises `InvalidWitness` where there is none, and as `Witness.load`."""
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:
             raise InvalidWitness(f"witness={brief(given)} holds no witness: nothing was refuted")

@@ -44,7 +44,7 @@ def register_claim(kind: type[Any]) -> type[Any]:
 
 
 def claim_from_json(value: Any) -> Claim:
-    """Build a claim from parsed JSON that nobody has checked; without a kind it is (ε, δ). Raises `InvalidClaim`."""
+    """Build a claim from unchecked JSON; without a kind it is (ε, δ). Raises `InvalidClaim`."""
     if not isinstance(value, Mapping):
         raise InvalidClaim(f"claim={brief(value)} must be an object")
     kind = value.get("kind", ApproxDP.kind)

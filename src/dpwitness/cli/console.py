@@ -283,7 +283,7 @@ class Interrupts:
         return INTERRUPTED if self._number is None else 128 + self._number
 
     def __enter__(self) -> "Interrupts":
-        # Elsewhere than in the main thread, or where somebody else handles a signal or ignores it, nothing is changed.
+        # Outside the main thread, or if another handler is set or the signal is ignored, nothing is changed.
         if threading.current_thread() is threading.main_thread():
             for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
                 if signal.getsignal(number) is usual:
@@ -351,7 +351,7 @@ def text_of(value: Any, convert: Callable[[Any], str] = str) -> str:
 
 
 def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:
-    """Print a result and write its files, each step whatever became of those before it; return the exit code.
+    """Print a result and write its files, each step even if an earlier one failed; return the exit code.
 
     `code` is that of the result. A proved violation stays exit 1 and an interruption 130; of anything else a failure
     shows: `BAD_INPUT` for a file that could not be written, `UNEXPECTED` for a result that could not be printed. Ctrl-C

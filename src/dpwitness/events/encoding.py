@@ -176,7 +176,7 @@ def entry_to_json(entry: float) -> float | bool | str | None:
 
 
 def entry_from_json(value: Any, name: str = "entry") -> float:
-    """The reverse of `entry_to_json`, of a value that nobody has checked. Raises `ValueError`."""
+    """The reverse of `entry_to_json`, of an unchecked value. Raises `ValueError`."""
     if value is None:
         return math.nan
     if isinstance(value, bool):

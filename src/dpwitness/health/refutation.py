@@ -55,7 +55,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
         answers = beside.submit(_answers, runner, pair, events)
         try:
             calls = _calls(runner, pair, events)
-        except BaseException:  # Ctrl-C: nobody waits for the other one any more
+        except BaseException:  # Ctrl-C: the other result is no longer needed
             new_process.end()
             raise
     notes: tuple[str, ...] = ()

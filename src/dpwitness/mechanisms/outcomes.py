@@ -199,7 +199,7 @@ def append(value: object, row: Row, node: Node | None) -> None:
 
 @cache
 def _import_for(library: str) -> None:
-    """Import what knows the types of a library: only where somebody returns one is the library imported."""
+    """Import the module for a library's types once a mechanism returns one, so that the library is not imported before."""
     name = f"{__package__}.of_{library}"
     if importlib.util.find_spec(name) is not None:
         importlib.import_module(name)

@@ -195,7 +195,7 @@ def _begun(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
 
 
 def called(thing: object) -> Callable[..., object]:
-    """Return the function behind what is none. Raises `InvalidParameter`.
+    """Return the function behind another object. Raises `InvalidParameter` if there is none.
 
     Bound methods, partial functions and other callable objects stay what they are.
     """

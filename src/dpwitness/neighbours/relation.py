@@ -154,7 +154,7 @@ def register_relation(kind: str, reader: Reader) -> None:
 
 
 def relation_from_json(value: Any) -> Relation:
-    """Build a relation from parsed JSON that nobody has checked; it decides about no code that runs.
+    """Build a relation from unchecked JSON; no code of the file is run.
 
     Raises `InvalidNeighbours`.
     """

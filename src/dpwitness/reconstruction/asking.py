@@ -54,7 +54,7 @@ class WrongNumber(ValueError):
 
 
 def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
-    """What the user has, as a system.
+    """A system from what the user gives.
 
     Parameters
     ----------
@@ -426,7 +426,7 @@ class Asking(Generic[Q]):
         return failed
 
     def _read(self, part: list[tuple[Q, Row]], given: Sequence[object], system: System[Q]) -> list[OracleFailed]:
-        """Keep the answers of a call; returns what is to be said of those that are none."""
+        """Keep the answers of a call; returns a message about those that are invalid."""
         failed = []
         for (question, row), value in zip(part, given, strict=True):
             row.answer = self.form.read(value)

@@ -16,7 +16,7 @@ from dpwitness.values import value_from_json, value_to_json
 
 
 def read_result(kind: Any, what: str, value: object) -> Any:
-    """Build a result from parsed JSON that nobody has checked; `what` names it in messages. Raises `InvalidWitness`."""
+    """Build a result from unchecked JSON; `what` names it in messages. Raises `InvalidWitness`."""
     try:
         return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)
     except KeyError as error:

@@ -183,6 +183,6 @@ class Profile(Result):
 
 
 def profile_from_json(value: object) -> Profile:
-    """Build a profile from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
+    """Build a profile from unchecked JSON. Raises `InvalidWitness`."""
     found: Profile = read_result(Profile, "profile", value)
     return found

@@ -247,7 +247,7 @@ Verdict = Violation | NotRefuted
 
 
 def verdict_from_json(value: object) -> Verdict:
-    """Build a verdict from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
+    """Build a verdict from unchecked JSON. Raises `InvalidWitness`."""
     found: Verdict = read_result(Verdict, "verdict", value)
     return found
 

@@ -30,7 +30,7 @@ from dpwitness.runs.worker import Answer, Parcel, preload
 IDLE: Final = 60.0
 #: Bytes from which on something is sent as a file, which each process reads once.
 LARGE: Final = 1 << 14
-#: Seconds that processes are waited for where nobody wants their results any more.
+#: Seconds to wait for processes whose results are no longer needed.
 PATIENCE: Final = 0.3
 #: What tells libraries of linear algebra how many threads to start.
 THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")

@@ -87,7 +87,7 @@ class _Pool:
 
     def end(self, patience: float) -> None:
         """Begin no further task, and wait so many seconds for those that run."""
-        self._over.set()  # what nobody waits for any more must not go on: it would run beside the next one
+        self._over.set()  # an abandoned task must not go on: it would run beside the next one
         for _ in self._threads:
             self._waiting.put(None)
         end = time.monotonic() + patience

@@ -214,7 +214,7 @@ class Default:
 
 
 class RemoteFunction:
-    """A function of another interpreter; made by `remote`, and taken for a mechanism wherever a function is.
+    """A function of another interpreter, made by `remote`; accepted wherever a function is.
 
     It can be sent to another process, which starts an interpreter of its own.
     """
@@ -260,7 +260,7 @@ class RemoteFunction:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """An interpreter that nobody else is using; one that is left in the middle of a run is not used again."""
+        """An interpreter that no other thread is using; one that was left in the middle of a run is not used again."""
         if self._pid != os.getpid():  # a fork has the pipes of its parent
             self._idle, self._pid = [], os.getpid()
         try:
@@ -478,7 +478,7 @@ class RemoteMechanism(PythonMechanism):
         """What the other interpreter returns; meanwhile it can be ended by `release`."""
         self._busy.add(connection)
         try:
-            if self._releases != releases:  # while the interpreter was started: nobody waits for these runs any more
+            if self._releases != releases:  # released while the interpreter started: these runs are no longer needed
                 raise MechanismTimeout("the time was over before they began")
             return self._remote.asked(connection, call)
         finally:

@@ -246,7 +246,7 @@ def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of an attack: `adversary`'s reconstruction, what is claimed of it, why it stopped early, if it did."""
+    """The result of an attack: `adversary`'s reconstruction, what it claims, and why it stopped early, if it did."""
 
     reconstruction: Reconstruction
     adversary: str
