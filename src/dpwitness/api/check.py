@@ -58,14 +58,14 @@ from dpwitness.search.pairs import find, proposed, refined, refuse_constant, sea
 
 #: More runs than any check makes.
 MOST: Final = 10**18
-#: Seconds a run from which on no run is thrown away: from here on 10⁵ search runs would take minutes.
+#: From so many seconds a run on every run is evidence, since 10⁵ search runs would take minutes.
 EXPENSIVE: Final = 50e-6
-#: Pairs at most, of which runs are made; of slow mechanisms, and of those that take most of a second.
+#: Pairs that are run at most; fewer of slow mechanisms, and of those that take most of a second.
 PAIRS: Final = 32
 PAIRS_IF_SLOW: Final = 12
 PAIRS_IF_VERY_SLOW: Final = 4
 VERY_SLOW: Final = 0.5
-#: Of these, how many are variations of the pair that does best, tried once all others have had so many runs.
+#: So many of these are variations of the best pair, tried once all others have had so many runs.
 VARIATIONS: Final = 4
 RUNS_BEFORE_VARIATIONS: Final = 4
 #: Runs that are all the same by more than chance: what happens in 1 % of them is missed by 300 in one check of twenty.

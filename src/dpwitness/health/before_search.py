@@ -31,7 +31,7 @@ from dpwitness.runs import Role, Runner, Threads, generator
 #: Calls of a vectorised mechanism that are looked at on each input, and rows of each.
 CALLS: Final = 64
 ROWS: Final = 64
-#: Runs of plain Python on each input; fewer could not tell anything at the level that is asked for.
+#: Runs of plain Python on each input; fewer could show nothing at the level required.
 RUNS: Final = 248
 FEWEST: Final = 128
 #: Runs of plain Python between two looks at the clock.
@@ -44,8 +44,8 @@ SHARE: Final = 1 / 20
 PAIRING: Final = 20_011
 #: Proposed pairs that are compared.
 PAIRS: Final = 64
-#: Runs of both inputs of a pair from the same random numbers: where they are cheap in numbers, and where not. Few are
-#: made first, which mostly settles it.
+#: Runs of both inputs of a pair from the same random numbers, first a few and then more: if many runs are cheap, and if
+#: not. The first few mostly settle it.
 TOGETHER: Final = (64, 4096)
 TOGETHER_ONE_BY_ONE: Final = (2, 64)
 #: Numbers that the outcomes of one input may hold.

@@ -26,14 +26,14 @@ from dpwitness.mechanisms.mechanism import Rows, Turns
 from dpwitness.neighbours import Data, Pair, input_key, shown
 from dpwitness.runs import Role, Runner, Threads, generator, stack
 
-#: The probability with which a mechanism of independent runs is refused, whatever else is tested of it.
+#: The probability with which these tests refuse a mechanism of independent runs, at most.
 LEVEL: Final = 1e-9
-#: How much wider (or narrower) than independent runs make it the distribution of a call's hits may be: exponents 1/T.
+#: Exponents 1/T by which the alternatives widen (or narrow) the distribution of a call's hits under independence.
 TEMPERATURES: Final = (1 / 64, 1 / 8, 2.0, 8.0, 64.0)
-#: By how much likelier an outcome may be to come again at the distance at which one came again last.
+#: The alternatives: an outcome is so many times likelier to repeat at the distance of the last repeat.
 FACTORS: Final = (1.0, 1e2, 1e4, 1e8)
-#: Lags that are tested exactly, of those at which hits lie together, or apart, most; and how many standard errors that
-#: must be, since fewer are never significant at `LEVEL`.
+#: So many lags are tested exactly: those where hits differ most from chance, by at least so many standard errors, since
+#: fewer are never significant at `LEVEL`.
 LAGS: Final = 4
 STANDARD_ERRORS: Final = 5.0
 

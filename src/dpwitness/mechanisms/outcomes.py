@@ -199,7 +199,7 @@ def append(value: object, row: Row, node: Node | None) -> None:
 
 @cache
 def _import_for(library: str) -> None:
-    """Import the module for a library's types once a mechanism returns one, so that the library is not imported before."""
+    """Import the module for a library's types once a mechanism returns one: the library is not imported before."""
     name = f"{__package__}.of_{library}"
     if importlib.util.find_spec(name) is not None:
         importlib.import_module(name)

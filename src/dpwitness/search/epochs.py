@@ -345,18 +345,18 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 
-#: An epoch is a sixteenth of the runs so far: half of an epoch more than needed are made.
+#: An epoch is a sixteenth of the runs so far: on average half an epoch is made too many.
 SHARE: Final = 16
-#: Nats that a run costs a pair in the choice of the next one, at most; .01 to .03 make no difference, 0 stays with
-#: chance. And what part of the best pair's promise a run, where that is less: else slow growth is never stayed with.
+#: In the choice of the next pair a run costs at most so many nats, so that luck does not keep a pair; .01 to .03 make
+#: no difference. If the best pair grows slowly, a run costs a share of its growth: else no pair would be kept.
 CHARGE: Final = 0.02
 PART_OF_BEST: Final = 4
-#: Runs of a pair are charged by their seconds from so many a paired run on, if they are so many times those of the
-#: fastest pair. Below, timing must not decide: the same seed gives the same counts.
+#: Runs are charged by their seconds if a paired run takes at least so many, and so many times those of the fastest
+#: pair. Below that, timing must not decide: the same seed gives the same counts.
 LONG: Final = 0.1
 SLOWER: Final = 8.0
-#: Runs from which on learners are asked, and from which on thoroughly; and by how much more runs they and the cuts of
-#: columns are renewed.
+#: Learners are asked from so many runs on, and thoroughly from so many; they and the cuts of columns are renewed
+#: whenever the runs have grown by this factor.
 LEARNED: Final = 32
 THOROUGH: Final = 512
 RENEWED: Final = 1.25
@@ -364,7 +364,7 @@ RENEWED: Final = 1.25
 CUT_ANEW: Final = 256
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
 ROOM: Final = 1 << 23
-#: Runs that an event which promises nothing must hold, for a pass to rest on it.
+#: An event that does not look good must hold so many runs, for a pass to rest on it.
 SEVERAL: Final = 3
 #: Outcomes of so few kinds are events of their own.
 FEW: Final = 16
