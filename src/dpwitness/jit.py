@@ -1,4 +1,4 @@
-"""How this project compiles its own kernels."""
+"""How dpwitness compiles its own kernels."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast

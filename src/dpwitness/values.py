@@ -1,4 +1,4 @@
-"""Values of any kind as JSON and back, unchanged: parameters of a mechanism, and its inputs.
+"""Values of any kind as JSON and back, unchanged: parameters and inputs of a mechanism.
 
 JSON has no infinities, no NaN, no tuples and no arrays. What it has stands for itself, texts included; the rest is an
 object with one key:

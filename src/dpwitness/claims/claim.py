@@ -94,7 +94,7 @@ def in_range(claim: object, name: str, least: float, most: float, *, above: bool
 
 
 def shown(value: float) -> str:
-    """A number in six digits; in all of them where six say 1 of what is not 1, such as a δ a little below."""
+    """A number in six digits, or in all digits if six would show 1 for a number near 1."""
     digits = f"{value:g}"
     return repr(value) if digits == "1" and value != 1 else digits
 

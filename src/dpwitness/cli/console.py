@@ -1,4 +1,4 @@
-"""Where a command prints: messages and progress on stderr, the result alone on stdout; and how it ends.
+"""Output and end of a command: messages and progress on stderr, only the result on stdout, and the exit code.
 
 This is loaded before anything that may fail or be interrupted, so it imports the standard library alone.
 """

@@ -1,4 +1,4 @@
-"""What a run returned, as a row of numbers that keeps whatever tells it from other outcomes.
+"""Outcomes as rows of numbers: outcomes that differ have rows that differ.
 
 A number is itself. What is no number, and what a float cannot tell apart, has a value of its own:
 

@@ -1,4 +1,4 @@
-"""Health checks before the search: whether runs vary, are independent of each other and use their input, and in time.
+"""Health checks before the search: whether runs vary, are independent, use their input and are fast enough.
 
 `check`, `bound`, `curve` and `profile` refuse what would be a false alarm and note the rest (`required`); the pytest
 plugin refuses all, and lets each be suppressed by name (`all_findings`).

@@ -1,4 +1,4 @@
-"""Whether runs are independent of each other: exact tests of what independent, equally distributed runs cannot show.
+"""Whether runs are independent of each other: exact tests of patterns that independent runs do not show.
 
 First the tests, which are functions of counts. Each conditions on the number of hits, so that no probability has to be
 known: given their number, the hits of independent runs lie on every set of places of that size equally often. Then what

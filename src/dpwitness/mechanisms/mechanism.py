@@ -1,4 +1,4 @@
-"""The one interface over every kind of callable: a mechanism fills rows with the outcomes of its runs.
+"""The interface of every kind of mechanism: it fills rows with the outcomes of its runs.
 
 A user writes a plain function; `signature` recognises its parameters by name, and `resolve` chooses what runs it:
 machine code (`compiled`), the interpreter, or the function itself, many runs a call (both in `python`).

@@ -1,4 +1,4 @@
-"""Asking a system within what is allowed: its answers checked, questions counted, budget, rate and time kept.
+"""Asks a system within a budget, a rate and a time limit; counts the questions and checks the answers.
 
 What was answered is never lost: the answers so far come with whatever ends the asking.
 """

@@ -1,4 +1,4 @@
-"""The types of the fields of results, with their form in JSON, and how what is read of a file is refused."""
+"""The types of the fields of results, with their JSON, and the errors for damaged files."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What every result says, and the verdicts of a check: `Violation` or `NotRefuted`.
+"""The fields that every result has, and the verdicts of a check: `Violation` or `NotRefuted`.
 
 Never "private": a test cannot prove privacy.
 """

@@ -1,4 +1,4 @@
-"""Work in parts, done on threads of this process."""
+"""Work done in parts, on threads of this process."""
 
 import math
 import os

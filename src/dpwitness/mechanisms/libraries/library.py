@@ -1,4 +1,4 @@
-"""What an object of a DP library says of itself: how it is run, its claim, its neighbours."""
+"""The protocol of libraries: how an object of a DP library is run, its claim, and its neighbours."""
 
 import inspect
 import math

@@ -1,4 +1,4 @@
-"""Which event, given outcomes of both inputs: what all learners propose, and the choice among it. Never evidence.
+"""Which event, given outcomes of both inputs: all learners propose, and the best proposal wins. Never evidence.
 
 Events are proposed by the first half of the search runs and compared on the second; among those within 5 % of the
 best the simplest wins.
