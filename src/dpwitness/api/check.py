@@ -78,12 +78,12 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
 
     Returns
     -------
-        `Violation` where the claim is refuted, with the witness; else `NotRefuted`, which says what would have been
-        detected. Where the relation leaves the adjacency open (`records(…, adjacency=None)`), each has a check of its
-        own at an even share of alpha: a `Violation` where any is refuted; `others` holds the other verdicts.
+        `Violation` with a witness if the claim is refuted; else `NotRefuted`, which says what would have been detected.
+        If the relation leaves the adjacency open (`records(…, adjacency=None)`), each adjacency is checked at an even
+        share of alpha. The result is then a `Violation` if any is refuted, and `others` holds the other verdicts.
 
-    Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves: `DependentRuns` where its
-    runs are not independent, so that counts of them are no evidence.
+    Raises `BadInput` for arguments that cannot be used, and `MechanismError` if the mechanism misbehaves; one of these
+    is `DependentRuns`: the runs are not independent, so counts of them are no evidence.
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     require_budget(statement.stated.claim, effort)

@@ -68,7 +68,7 @@ class Relation(ABC):
     def large(self, size: int, data: Data | None = None) -> Iterator[Pair]:
         """A few pairs of datasets of so many records, for mechanisms that are fast; by default none.
 
-        Whoever uses one asks first whether it is `adjacent`: that reads every record.
+        The caller tests whether a pair is `adjacent` before it uses it, which reads every record.
         """
         return iter(())
 
@@ -249,7 +249,7 @@ register_relation("pairs", Pairs.from_json)
 def pairs(*given: Sequence[Data]) -> Pairs:
     """Explicit pairs of inputs of any kind: `pairs(([1, 1], [2, 0]), …)`. Raises `InvalidNeighbours` for equal inputs.
 
-    The mechanism gets each input as it is given here; machine code gets lists of numbers as arrays.
+    The mechanism gets each input as it is given here; a compiled mechanism gets lists of numbers as arrays.
     """
     if not given:
         raise InvalidNeighbours("no pair was given")

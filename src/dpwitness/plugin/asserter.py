@@ -64,7 +64,7 @@ class Asserter:
         self._database = Database(item.config.rootpath, session.database, item.nodeid)
 
     def __call__(self, mechanism: AnyMechanism = None, /, **settings: Unpack[AssertOptions]) -> NotRefuted:
-        """Raise `PrivacyViolation` where the claim is refuted, `HealthCheckFailed` where a pass would mean nothing."""
+        """Raise `PrivacyViolation` if the claim is refuted, `HealthCheckFailed` if a pass would mean nothing."""
         __tracebackhide__ = True
         self._count += 1
         failure: BaseException

@@ -346,11 +346,11 @@ class RemoteFunction:
 
 
 def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> RemoteFunction:
-    """Return a function that another environment's interpreter runs, to be checked as any other.
+    """Return a function that another environment's interpreter runs, to be checked like any other function.
 
-    What it needs need not be installed here, nor dpwitness there: an old library that wants NumPy 1, or none, is one
-    line. Its parameters are recognised by name, as those of other functions. A generator that it takes is a
-    `numpy.random.Generator` of there with a seed from here, or `random.Random` where there is no NumPy.
+    Its libraries need not be installed here, nor dpwitness there: for example an old library that needs NumPy 1. Its
+    parameters are recognised by name. Its generator is a `numpy.random.Generator` of that environment, seeded from
+    here, or a `random.Random` if there is no NumPy.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
     target
         "path/file.py:function" or "package.module:object", found and imported over there.
     max_time
-        Seconds that a run, or the import, may take: what takes longer is ended.
+        Seconds that a run, or the import, may take; after that the process is ended.
 
     Raises
     ------
