@@ -242,7 +242,7 @@ def prepare(
 ) -> tuple[Problem, Runner]:
     """Match function, parameters, relation and data; compile; set the clock.
 
-    The one preparation of everything that runs a mechanism. `how`: what an earlier one has shown; `began`, `deadline`:
+    Everything that runs a mechanism is prepared here. `how`: what an earlier attempt has shown; `began`, `deadline`:
     when it began, and until when there is time. Raises `BadInput` for what cannot be used, `MechanismError` when the
     mechanism misbehaves on its first run.
     """
@@ -295,9 +295,9 @@ def prepare(
 
 
 def _relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwise: Relation | None) -> Relation:
-    """The relation that was given, a list of pairs among them, else the target's or the object's own, or `otherwise`.
+    """The relation given (or made of a list of pairs), else the target's or the object's own, or `otherwise`.
 
-    Raises `InvalidNeighbours` where there is none, and for what is none.
+    Raises `InvalidNeighbours` if there is none, or if something else was given.
     """
     if given is None:
         own = target_of(function)

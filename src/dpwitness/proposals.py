@@ -111,7 +111,7 @@ def attack_named(name: str) -> Attack:
 
 
 def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation | None]:
-    """The attack that a user names as a target would, or brings, and the relation of its family, if it has one.
+    """The attack that a user names or gives as a function, and the relation of its family, if it has one.
 
     Raises `UnknownAttack`, and `InvalidParameter` for what is neither.
     """
@@ -123,9 +123,9 @@ def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation |
 
 
 def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
-    """Declare the command of every registered family on the subparsers of `dpwitness attack`.
+    """Add the command of every registered family to the subparsers of `dpwitness attack`.
 
-    A family that cannot be loaded, or whose command cannot be declared, hides no other: `warn` gets one line about it.
+    If a family cannot be loaded, or its command cannot be added, `warn` gets one line; the others are still there.
     """
     for name in registered():
         try:

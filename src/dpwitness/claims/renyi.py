@@ -118,7 +118,7 @@ class DivergenceClaim(Claim, Protocol):
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """Orders α ≥ 1 of divergences that are worth a try against it."""
+        """Orders α ≥ 1 of divergences to try against it."""
 
     def largest_divergence(self, order: float, parameter: float) -> float:
         """The largest D_order(M(D) ‖ M(D′)) that `at(parameter)` allows, in nats; infinite where it says nothing.

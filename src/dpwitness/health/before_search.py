@@ -69,9 +69,9 @@ def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
 
 
 def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
-    """Tell the progress before the runs where a check has no time to refute anything; its verdict says so after them.
+    """Report before the runs if a check has no time to refute anything; its verdict says so afterwards.
 
-    No error: what was measured in a few runs may be wrong, and every check ends with a verdict.
+    This is no error: times measured in a few runs may be wrong, and every check ends with a verdict.
     """
     if finding := time_needed(problem, runner, alpha):
         runner.report("search", 0, runs_needed(problem.claim, alpha), finding.text)
@@ -161,7 +161,7 @@ def deterministic_output(name: str, seen: FirstRuns | None) -> Finding | None:
 
 
 def stuck_generator(name: str, seen: FirstRuns | None) -> Finding | None:
-    """Return `stuck_generator` where runs are not independent, so that nothing counted would be evidence.
+    """Return `stuck_generator` if runs are not independent, so that counts would be no evidence.
 
     Rows of one call (for plain Python: runs that follow each other) equal one another more often, or less often, than
     rows of different calls (runs far apart). Every row is in one comparison only, so under independence the comparisons
@@ -240,9 +240,9 @@ def unlike_inputs(problem: Problem) -> Finding | None:
 
 
 def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
-    """Return `input_ignored` where from the same random numbers both inputs of every pair always gave the same.
+    """Return `input_ignored` if both inputs of every pair always gave the same from the same random numbers.
 
-    Nothing is said of mechanisms whose randomness no seed repeats; of slow ones see `ignored_throughout`.
+    Mechanisms whose randomness no seed repeats are not tested; for slow ones see `ignored_throughout`.
     """
     mechanism = runner.mechanism
     if mechanism.cost.slow:

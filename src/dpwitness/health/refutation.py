@@ -45,9 +45,9 @@ NAMES: Final = ("D", "D′")
 def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
     """Check what events showed on a pair in the confirm runs, shard by shard; returns notes for people.
 
-    Raises `DependentRuns` where the runs of a call depend on each other, or where noise is remembered; of a mechanism
-    of independent runs with probability `LEVEL` at most for the one and for the other, of a number of runs that was
-    fixed before: the tests are exact for one look, and a stopping time may come of many.
+    Raises `DependentRuns` if the runs of a call depend on each other, or if noise is remembered. Each of the two tests
+    refuses a mechanism of independent runs with probability at most `LEVEL`. They are exact for one look after a fixed
+    number of runs; at a stopping time, which follows many looks, they are not.
     """
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)
@@ -166,9 +166,9 @@ def _remembers(name: str, text: str) -> DependentRuns:
 
 
 def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:
-    """Notes where no new process could be asked.
+    """Notes if no new process could be asked.
 
-    Raises `DependentRuns` for what never varied on either input and may have drawn its noise once.
+    Raises `DependentRuns` if no outcome ever varied on either input, and the noise may have been drawn once.
     """
     never = {NAMES[side]: here.always for side, here in enumerate(calls) if _never_varies(here, side, shards)}
     signature = runner.mechanism.signature
@@ -200,7 +200,7 @@ def _same_by_chance(here: int, there: int) -> float:
 
 
 def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_process.Answer) -> None:
-    """Raise `DependentRuns` where an event happened in another share of a new process's runs than of confirm runs."""
+    """Raise `DependentRuns` if the share of runs in an event differs between a new process and the confirm runs."""
     for totals, others in zip(shards.totals, there.hits, strict=True):
         hits, runs = (totals.hits, totals.neighbour_hits)[side], totals.runs
         if fisher_p_value(hits, runs, others, there.runs) < LEVEL / (4 * len(shards.totals)):
@@ -209,7 +209,7 @@ def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_proces
 
 
 def _refuse_repeats(name: str, side: int, here: FurtherCalls, shards: Shards, there: new_process.Answer) -> None:
-    """Raise `DependentRuns` where outcomes that came again here are rarer in a new process, as of a pool of noise."""
+    """Raise `DependentRuns` if outcomes that repeat here are rarer in a new process, as with a pool of noise."""
     if here.series is None:
         return
     outcomes = here.series.outcomes

@@ -141,7 +141,7 @@ class PairedRuns:
     pair
         D and D′.
     order
-        Which side of each run comes first. Where one call makes many runs the first entry decides for all.
+        Which side of each run comes first. If one call makes many runs, the first entry decides for all.
     coupled
         Whether the two sides of a run share their random draws, where the mechanism can; different runs never share
         any. The sides are independent otherwise.
@@ -227,19 +227,19 @@ class Mechanism(ABC):
     signature
         The user's function and its parameters.
     cost
-        What a run costs: measured by `measure`, before that what is known of its kind.
+        What a run costs: measured by `measure`, before that a guess by kind.
     shard
         Paired runs with one seed of their own; it follows from the cost.
     width
         Entries of the longest outcome seen so far: how wide to make rows at first. It saves time and decides nothing.
     plain
-        The same function as the interpreter runs it, where compiled outcomes must be compared with it.
+        The same function run by the interpreter, if compiled outcomes must be compared with it.
     run_count
-        Runs so far, in this process, where the interpreter makes them.
+        Runs so far in this process, if the interpreter makes them.
     mixed
         Coordinates at which samples had more than numbers.
     traits
-        What its outputs have shown so far; of machine code nothing.
+        What its outputs have shown so far; nothing for machine code.
     conversion
         How it gets its inputs.
     """

@@ -39,12 +39,12 @@ FEWEST: Final = 64
 
 
 def usual_runs(claim: Claim) -> int:
-    """Search runs for a claim: a violation by a given share of ε is the harder to see, the smaller ε is."""
+    """Search runs for a claim: the smaller ε is, the harder it is to see a violation by a given share of it."""
     return int(SEARCH_RUNS * min(max(0.7 / max(claim.parameter, 1e-9), 1.0), 4.0))
 
 
 def search_budget(problem: Problem, runner: Runner, given: int | None, usual: int) -> int:
-    """Paired search runs: as given; as usual for compiled code; for slow code what fits in a part of the time."""
+    """Paired search runs: those given, else the usual number, or for slow code what fits in a part of the time."""
     if given == 0:
         raise BudgetTooSmall("search_runs=0 is for check alone, which can bet from the first run on: give at least 1")
     if given is not None:
@@ -456,10 +456,10 @@ FACTORS: Final = tuple(float(factor) for factor in np.geomspace(1 / 24, 6, 24))
 def refined(
     runner: Runner, candidate: Candidate, objective: Objective, *, planned: int, budget: int
 ) -> tuple[Candidate, int]:
-    """The candidate with the cut that promises most, of rarer and more frequent ones, and the paired runs spent.
+    """The candidate with the best cut, of rarer and more frequent ones, and the paired runs spent.
 
-    `planned`: confirm runs; `budget`: search runs so far. Nothing is tried where these are not many fewer, where runs
-    are not cheap, or where the candidate is good enough.
+    `planned`: confirm runs; `budget`: search runs so far. Nothing is tried if these are not many fewer, if runs are not
+    cheap, or if the candidate is good enough.
     """
     estimate, event = candidate.estimate, candidate.event
     assert estimate is not None  # of a search
@@ -498,7 +498,7 @@ def _estimates(tally: Tally, events: int) -> list[Estimate]:
 
 
 def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int) -> tuple[Candidate, int]:
-    """The most promising candidate of attacks and search, D first, and the paired search runs spent.
+    """The best candidate of attacks and search, D first, and the paired search runs spent.
 
     `planned`: the paired confirm runs that will follow; `budget`: paired search runs. Raises as `search`.
     """

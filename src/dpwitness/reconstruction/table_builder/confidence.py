@@ -108,7 +108,7 @@ class Fit:
     variance
         Of one noise (people²).
     chance
-        At most with this probability independent noises would hang as much on the order of questions, on how many and
+        At most with this probability independent noises would depend as much on the order of questions, on how many and
         which values a question names, and on how many people it has.
     """
 
