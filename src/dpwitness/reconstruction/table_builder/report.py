@@ -108,7 +108,7 @@ def theory_of(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramResult(Result):
-    """`dpwitness attack table_builder`: what was recovered, how sure that is, and how right, where the truth is known.
+    """`dpwitness attack table_builder`: what was recovered, how sure that is, and how right if the truth is known.
 
     `confidence` of the JSON is null where no sums could differ, and where `failed_checks` says what contradicts the
     assumptions.
@@ -204,7 +204,7 @@ class HistogramResult(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerturbationResult(Result):
-    """`dpwitness attack table_builder --recover perturbation`: the guess for r, and how sure one may be of it."""
+    """`dpwitness attack table_builder --recover perturbation`: the guess for r, and how sure it is."""
 
     about: Setup
     found: Perturbation

@@ -221,7 +221,7 @@ WHOLE: Final = "what no partition reaches was taken as published"
 
 
 def _silent(share: float) -> None:
-    """Nobody watches the progress."""
+    """The progress function by default: it does nothing."""
 
 
 class Supply:
@@ -275,7 +275,7 @@ class Supply:
 
     @property
     def workarounds(self) -> tuple[str, ...]:
-        """What had to be done beside partitioning the attribute's values, in words."""
+        """Notes on what was done beside partitioning the attribute's values."""
         return tuple(f"{text}: {', '.join(names)}" if names else text for text, names in self._workarounds.items())
 
     def base(self, given: int | tuple[int, ...], k: int) -> IntArray:
