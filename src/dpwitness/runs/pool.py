@@ -63,7 +63,7 @@ class Pool:
         assert self._executor is not None
         try:
             return self._executor.submit(function, *arguments)
-        except RuntimeError as error:  # broken or shut down: it cannot be started again here
+        except RuntimeError as error:  # broken or shut down: nobody here can start it again
             raise ClusterLost(f"the executor does not take any more work ({error})") from error
 
     def answer(self, future: "Future[Answer]", timeout: float | None) -> Answer | None:
