@@ -35,7 +35,7 @@ STYLES = {"VIOLATED": "red", "NOT REFUTED": "green"}
 
 
 class NoResult(Exception):
-    """Nobody sees a result, for a reason that is neither bad input nor a defect here: the message says which."""
+    """A result could not be shown, for a reason that is neither bad input nor a defect here: the message says which."""
 
 
 def printable(text: str) -> str:
@@ -61,7 +61,7 @@ def say(message: str) -> None:
 
 def _to_stderr(text: str) -> None:
     if sys.stderr is None:
-        return  # closed: there is nobody to tell, and the exit code still holds
+        return  # closed: nothing can be shown, and the exit code still holds
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -83,7 +83,7 @@ OUT, ERR = 1, 2
 
 
 class ResultStream:
-    """The standard output that results are written to, while it is taken from everybody else.
+    """The standard output, reserved for results while a command runs.
 
     What mechanisms print, the processes that they or we start, and C libraries goes to standard error: the file behind
     the stream is exchanged, which costs nothing a run.

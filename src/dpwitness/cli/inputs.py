@@ -21,7 +21,7 @@ OF_RECORDS: Final = ("adjacency", "form", "size", "domain")
 
 
 def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What the function takes without a name and by name; it knows the defaults of what was not given."""
+    """The positional and the named arguments of the function; options that were not given are left out."""
     named = {
         name: value for name in options_of(arguments.command) if (value := getattr(arguments, name, None)) is not None
     }

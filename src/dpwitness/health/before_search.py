@@ -78,7 +78,7 @@ def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
 
 
 def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
-    """Return all that can be found before the search, for the plugin."""
+    """Return the findings of all health checks before the search, for the plugin."""
     if finding := identical_inputs(problem):
         return [finding]  # nothing else is worth saying
     seen, name = first_runs(problem, runner), problem.mechanism.name
@@ -147,7 +147,7 @@ def _call(runner: Runner, data: Data, side: int, limit: float) -> list[Rows]:
 
 
 def deterministic_output(name: str, seen: FirstRuns | None) -> Finding | None:
-    """Return `deterministic_output` where every run returned the same, on both inputs."""
+    """Return `deterministic_output` if every run returned the same, on both inputs."""
     if seen is None:
         return None
     first, rows = seen.left[0, 0], np.concatenate([seen.left, seen.right])
@@ -219,7 +219,7 @@ def _equal(a: Rows, b: Rows) -> NDArray[np.bool_]:
 
 
 def identical_inputs(problem: Problem) -> Finding | None:
-    """Return `identical_inputs` where the relation proposes the same input twice, so that nothing can be found."""
+    """Return `identical_inputs` if the relation proposes the same input twice, so that nothing can be found."""
     both = None
     for pair in islice(problem.relation.candidates(problem.data), PAIRS):
         if len(pair.key) != 1:
@@ -231,7 +231,7 @@ def identical_inputs(problem: Problem) -> Finding | None:
 
 
 def unlike_inputs(problem: Problem) -> Finding | None:
-    """Return `unlike_inputs` where D and D′ of a pair differ in more than their values, as an explicit pair may."""
+    """Return `unlike_inputs` if D and D′ of a pair differ in more than their values, as an explicit pair may."""
     for pair in islice(problem.relation.candidates(problem.data), PAIRS):
         if difference := unlike(pair):
             text = f"D and D′ differ in {difference}, not only in their records: the verdict may be due to that"
@@ -295,7 +295,7 @@ def _ignoring(name: str, runs: int) -> Finding:
 
 
 def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | None:
-    """Return `too_slow` where even the clearest violation takes longer to refute than there is time."""
+    """Return `too_slow` if even the clearest violation takes longer to refute than there is time."""
     mechanism = problem.mechanism
     needed = runs_needed(problem.claim, alpha)
     cores = runner.pool.workers if runner.pool is not None else runner.workers if mechanism.threads else 1

@@ -353,7 +353,7 @@ def _usual_distance(keys: Sequence[bytes], places: Whole) -> int:
 
 
 def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Flags]]:
-    """What is followed through the runs; the median is the same in whatever order they come."""
+    """The flags that are followed through the runs; the median does not depend on the order of runs."""
     for event in events:
         yield "the event happened", event.contains(widen(rows, event.width))
     first = rows[:, 0]
@@ -436,7 +436,7 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
 
 
 def refuse_dependent(name: str, events: int, shards: Shards, further: Sequence[FurtherCalls]) -> None:
-    """Raise `DependentRuns` where hits of so many events cluster in calls, or in pairs of rows.
+    """Raise `DependentRuns` if hits of so many events cluster in calls, or in pairs of rows.
 
     The calls are shards of the confirm runs, and `further` ones on D and on D′, if any. Of a mechanism of
     independent runs that happens with probability `LEVEL` at most, where the number of runs was fixed before.

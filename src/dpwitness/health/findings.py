@@ -41,7 +41,7 @@ def check_names(suppressed: Collection[str]) -> None:
 
 
 def of_counts(counts: Counts) -> tuple[str, ...]:
-    """Return a note on an event that tells nothing apart."""
+    """Return a note if the event always happened, or never."""
     if counts.runs and counts.n00 == counts.runs:
         return ("the event never happened on either input: it says nothing",)
     if counts.runs and counts.n11 == counts.runs:
