@@ -237,9 +237,9 @@ def assert_private(request: pytest.FixtureRequest) -> "Asserter":
 
 
 def _end_on_sigterm(config: pytest.Config) -> None:
-    """Let SIGTERM end the session as Ctrl-C does, from when there is something to lose: verdicts, and processes.
+    """Let SIGTERM end the session as Ctrl-C does, once there are verdicts or processes to lose.
 
-    Somebody else's handler stays; and workers of xdist end with their controller, which has the verdicts.
+    Another handler stays. Workers of xdist end with their controller, which has the verdicts.
     """
     session = config.stash[SESSION]
     usual = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

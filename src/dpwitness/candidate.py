@@ -1,4 +1,4 @@
-"""What a search proposes: a directed pair and an event, and how often each side was seen in it. Never evidence."""
+"""What a search proposes: a directed pair, an event, and how often each side fell into the event. Never evidence."""
 
 from dataclasses import dataclass, field, replace
 from typing import Final

@@ -22,7 +22,7 @@ or properties, as ``"key"`` or as ``"key: attribute"``. `from_keys`, a class met
 constructor, from the keys by name; files may lack those that have a default there. A property that it does not ask for
 is written for people and never read.
 
-What is read is data that nobody has checked. Each value is checked where it is read, and no code of a file is run:
+The data that is read is unchecked. Each value is checked where it is read, and no code of a file is run:
 `Codec.read` raises `KeyError` for a missing key and `ValueError` for a wrong value, in one line that names it.
 """
 
@@ -353,7 +353,7 @@ class Family:
         self.kinds[kind.kind] = kind
 
     def read(self, kind: str, name: str, value: Mapping[str, object]) -> Any:
-        """A value of a registered kind. Raises `KeyError`, `ValueError`, and what a class of somebody else's raises."""
+        """A value of a registered kind. Raises `KeyError`, `ValueError`, and what another package's class raises."""
         one = self.kinds[kind]
         return one.from_json(value) if hasattr(one, "from_json") else read_fields(one, name, {"kind": kind, **value})
 

@@ -1,4 +1,4 @@
-"""How this project compiles its own kernels."""
+"""How dpwitness compiles its own kernels."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -35,7 +35,7 @@ def compiled(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Compile a function that is only ever called from compiled code, and melt it into its caller.
+    """Compile a function that is only ever called from compiled code, and inline it into its caller.
 
     Measured on `svt`: a call that is not inlined costs 20 ns of a run's 85.
     """

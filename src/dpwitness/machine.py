@@ -1,4 +1,4 @@
-"""What compiling asks of the machine: a folder that nobody else can write to, and deadlines that it does not use up."""
+"""What compiling needs: a folder that only the user can write to, and deadlines that do not count compiling."""
 
 import atexit
 import os
@@ -69,7 +69,7 @@ def _warn(message: str) -> None:
 
 @contextmanager
 def numba_cache() -> Iterator[None]:
-    """While this lasts numba keeps what it compiles in a folder that nobody else can write to.
+    """In this context numba keeps compiled code in a folder that only the user can write to.
 
     In its own, $NUMBA_CACHE_DIR, where that is such a folder, or none is set: then beside the source, or in the user's
     cache folder. Else in ours.
@@ -88,7 +88,7 @@ def numba_cache() -> Iterator[None]:
 
 @contextmanager
 def numba_writes_to(folder: Path) -> Iterator[None]:
-    """While this lasts numba keeps what it compiles in a folder."""
+    """In this context numba keeps compiled code in this folder."""
     import numba
 
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time
@@ -100,7 +100,7 @@ def numba_writes_to(folder: Path) -> Iterator[None]:
 
 
 def only_ours(folder: Path) -> bool:
-    """Whether a folder is the user's own, and nobody but the user and root can change it or what leads to it."""
+    """Whether a folder is the user's own, and only the user and root can change it or what leads to it."""
     if not hasattr(os, "getuid"):
         return True  # access lists instead of owners and modes: a user's folders are the user's
     own = os.getuid()

@@ -66,7 +66,7 @@ AnyMechanism: TypeAlias = Annotated[
 Runs: TypeAlias = Annotated[int, Option("paired confirm runs at most", default=CHECK_RUNS, metavar="N")]
 SearchRuns: TypeAlias = Annotated[
     int | None,
-    Option("paired search runs", "They find the event and are then thrown away."),
+    Option("paired search runs", "They find the event and are no evidence."),
 ]
 Workers: TypeAlias = Annotated[
     int | None, Option("threads, or processes for plain Python (default: all cores)", metavar="N")
@@ -81,7 +81,7 @@ class MechanismOptions(TypedDict, total=False):
         "Callable[[], Any] | None",
         Option(
             "in place of `mechanism`: a function without parameters that returns a new one",
-            "It is called for each run, for objects that one run, or a number of them, uses up.",
+            "It is called for each run: for objects that can be used only once, or a few times.",
         ),
     ]
     neighbours: Annotated[
@@ -95,8 +95,8 @@ class MechanismOptions(TypedDict, total=False):
     outcome: Annotated[
         "Outcome | None",
         Option(
-            "what of an output is released: attributes, as coef_,intercept_, or a function, as FILE.py:FUNCTION",
-            "In Python the function itself, which turns what the mechanism returns into what is released of it.",
+            "the released part of an output: attributes, as coef_,intercept_, or a function, as FILE.py:FUNCTION",
+            "In Python the function itself, from what the mechanism returns to what is released.",
             metavar="WHAT",
         ),
     ]
@@ -104,7 +104,7 @@ class MechanismOptions(TypedDict, total=False):
         Errors,
         Option(
             "what an exception is",
-            '"outcome": a run that raises has the exception\'s class for an outcome; "raise": it ends the check. '
+            '"outcome": the class of the exception is the outcome of the run; "raise": it ends the check. '
             "Functions run as plain Python with the former.",
             default="raise",
             choices=get_args(Errors),
@@ -112,7 +112,7 @@ class MechanismOptions(TypedDict, total=False):
     ]
     max_time: Annotated[
         float | str,
-        Option("time for everything, such as 60s or 2m", "Compiling is left out.", default=MAX_TIME, metavar="TIME"),
+        Option("time for everything, such as 60s or 2m", "Compiling does not count.", default=MAX_TIME, metavar="TIME"),
     ]
 
 
@@ -124,8 +124,7 @@ class ClaimOptions(TypedDict, total=False):
         Option(
             f"the claim, where it is not the mechanism's parameter: {CLAIMS}",
             "In Python also a claim such as `ApproxDP(1.0, 1e-5)`; a number, the claimed ε in nats; or an accountant "
-            "of dp-accounting or Opacus, whose whole privacy profile is claimed then. The mechanism keeps the ε that "
-            "it has.",
+            "of dp-accounting or Opacus, whose whole privacy profile is then the claim. The mechanism keeps its own ε.",
             metavar="CLAIM",
         ),
     ]
@@ -133,7 +132,7 @@ class ClaimOptions(TypedDict, total=False):
         float | None,
         Option(
             "the claimed δ, and a parameter of that name (default 0)",
-            "Where the object itself claims a δ, that is the default.",
+            "If the object itself claims a δ, that is the default.",
             metavar="D",
         ),
     ]
@@ -175,7 +174,7 @@ class MachineOptions(TypedDict, total=False):
         "Executor | None",
         Option(
             "an executor of `concurrent.futures` that makes the runs, such as `ProcessPoolExecutor(8)`",
-            "Those of loky, joblib, Dask and Ray are such; it stays open. The same seed gives the same counts there.",
+            "Those of loky, joblib, Dask and Ray will do; it stays open. The same seed gives the same counts there.",
         ),
     ]
     progress: Annotated["Progress | None", Option("called with a stage, what is done of it, its size and a note")]
@@ -200,7 +199,7 @@ class CheckOptions(BoundOptions, total=False):
         "str | Attack | None",
         Option(
             "try what an attack proposes first: threshold_testing, table_builder, subset_sum, or FAMILY.GENERATOR",
-            "In Python also a function that proposes candidates, see `dpwitness.proposals`. Where nothing else says "
+            "In Python also a function that proposes candidates, see `dpwitness.proposals`. If nothing else says "
             "which inputs are neighbours, the family's own relation does.",
             metavar="NAME",
         ),

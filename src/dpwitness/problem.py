@@ -1,4 +1,4 @@
-"""What is tested, as the user states it and made ready to run, and how hard.
+"""What is tested, as the user states it and ready to run, and how hard.
 
 `Statement` and `Effort` hold the options of a public function; `prepare` makes of them a `Problem` and its `Runner`.
 """
@@ -220,7 +220,7 @@ class Problem:
         candidates = [candidate for candidate in proposed if adjacent(self.relation, candidate.pair, self.data)]
         if not candidates:
             raise InvalidNeighbours(
-                f"the attack proposes no pair of {self.relation}: leave out the relation, which the attack brings, or "
+                f"the attack proposes no pair of {self.relation}: leave out the relation (the attack has its own), or "
                 "the attack"
             )
         return candidates
@@ -248,7 +248,7 @@ def prepare(
 ) -> tuple[Problem, Runner]:
     """Match function, parameters, relation and data; compile; set the clock.
 
-    The one preparation of everything that runs a mechanism. `how`: what an earlier one has shown; `began`, `deadline`:
+    Everything that runs a mechanism is prepared here. `how`: what an earlier attempt has shown; `began`, `deadline`:
     when it began, and until when there is time. Raises `BadInput` for what cannot be used, `MechanismError` when the
     mechanism misbehaves on its first run.
     """
@@ -301,9 +301,9 @@ def prepare(
 
 
 def _relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwise: Relation | None) -> Relation:
-    """The relation that was given, a list of pairs among them, else the target's or the object's own, or `otherwise`.
+    """The relation given (or made of a list of pairs), else the target's or the object's own, or `otherwise`.
 
-    Raises `InvalidNeighbours` where there is none, and for what is none.
+    Raises `InvalidNeighbours` if there is none, or if something else was given.
     """
     if given is None:
         own = target_of(function)

@@ -1,4 +1,4 @@
-"""What an attack proposes to a check: neighbours and, often, the event that gives them away; and attacks by name.
+"""What an attack proposes to a check: neighbours and, often, the event that tells them apart; and attacks by name.
 
 Families of attacks are the entry points of the group `dpwitness.attacks`, ours and those of other packages alike:
 
@@ -51,7 +51,7 @@ class AttackFamily:
     default
         The name of the generator that is meant where the family alone is named, as by `check(…, attack="family")`.
     relation
-        Which inputs are neighbours for mechanisms of the kind that the family attacks, where nobody says so.
+        Which inputs are neighbours for mechanisms of the kind that the family attacks, if the user names none.
     """
 
     name: str
@@ -71,7 +71,7 @@ class AttackFamily:
             what = f"has no generator of candidates {name!r}" if name else "does not say which generator of candidates"
             raise UnknownAttack(
                 f"attack family {self.name!r} {what}: "
-                + (f"name {names}" if names else "it has a command alone, so no target can name it")
+                + (f"name {names}" if names else "it has only a command, so no target can name it")
             )
         return self.generators[name]
 
@@ -111,7 +111,7 @@ def attack_named(name: str) -> Attack:
 
 
 def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation | None]:
-    """The attack that a user names as a target would, or brings, and the relation of its family, if it has one.
+    """The attack that a user names or gives as a function, and the relation of its family, if it has one.
 
     Raises `UnknownAttack`, and `InvalidParameter` for what is neither.
     """
@@ -123,9 +123,9 @@ def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation |
 
 
 def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
-    """Declare the command of every registered family on the subparsers of `dpwitness attack`.
+    """Add the command of every registered family to the subparsers of `dpwitness attack`.
 
-    A family that cannot be loaded, or whose command cannot be declared, hides no other: `warn` gets one line about it.
+    If a family cannot be loaded, or its command cannot be added, `warn` gets one line; the others are still there.
     """
     for name in registered():
         try:

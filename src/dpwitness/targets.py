@@ -1,4 +1,4 @@
-"""What a bundled mechanism, or one of another package, says of itself: all that `algorithms/` may import."""
+"""The decorator `target`: what a bundled mechanism says of itself. `algorithms/` may import this and `noise` only."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

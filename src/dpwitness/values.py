@@ -1,4 +1,4 @@
-"""Values of any kind as JSON and back, unchanged: parameters of a mechanism, and its inputs.
+"""Values of any kind as JSON and back, unchanged: parameters and inputs of a mechanism.
 
 JSON has no infinities, no NaN, no tuples and no arrays. What it has stands for itself, texts included; the rest is an
 object with one key:
@@ -102,7 +102,7 @@ def _container_to_json(value: Any, depth: int) -> Any:
 
 def _table_to_json(value: Any, depth: int) -> Any:
     """A DataFrame or Series whose columns have one of the usual dtypes; None for anything else."""
-    pandas = sys.modules.get("pandas")  # where nobody has imported it, this is none of its objects
+    pandas = sys.modules.get("pandas")  # if it is not imported, this is none of its objects
     if pandas is None:
         return None
     if type(value) is pandas.Series:
@@ -175,7 +175,7 @@ def _has_utf8(text: str) -> bool:
 
 
 def value_from_json(value: Any) -> Any:
-    """Build a value from parsed JSON that nobody has checked. Raises `ValueError`; runs no code of the file."""
+    """Build a value from unchecked JSON. Raises `ValueError`; runs no code of the file."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -142,7 +142,7 @@ def test_a_command_that_cannot_be_declared_hides_no_other(installed, capsys):
 def test_an_unknown_attack_says_what_there_is(name, message):
     with pytest.raises(UnknownAttack, match=message):
         proposals.attack_named(name)
-    with pytest.raises(UnknownAttack, match="it has a command alone"):
+    with pytest.raises(UnknownAttack, match="it has only a command"):
         AttackFamily(name="silent", summary="").generator("")
 
 

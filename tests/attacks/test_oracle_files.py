@@ -98,7 +98,7 @@ def test_more_questions_need_a_place(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,answer\n1,10\n1,20\n", "a.csv, line 3: question 1 is there twice"),
+        ("id,answer\n1,10\n1,20\n", "a.csv, line 3: question 1 stands there twice"),
         ("id,answer\n1,10\n2,20\n3,nan\n", "line 4: 'nan' for question 3: give a finite number, or leave it empty"),
         ("id,answer\n1,10\n2,20\n3,NaN\n", "line 4: nan for question 3: give a finite number, or leave it empty"),
         ("id,answer\n1,10\n2,20\n3,true\n", "line 4: True for question 3: give a finite number, or leave it empty"),
@@ -111,7 +111,7 @@ def test_more_questions_need_a_place(tmp_path):
         ("", "needs one column 'id'"),
         ('{"id": 1, "answer": 1}\n[]\n', r"line 2 must be an object"),
         ('{"id": 1, "answer": 1}\n{\n', r"line 2 is not JSON"),
-        ("id,question,answer\n1,6,10\n", "line 2: question 1 is another one than in the file of questions"),
+        ("id,question,answer\n1,6,10\n", "line 2: question 1 differs from that in the file of questions"),
     ],
 )
 def test_wrong_answers_are_errors_of_one_line(tmp_path, text, message):

@@ -65,7 +65,9 @@ def test_nothing_is_claimed_of_answers_that_say_nothing(capsys, mine):
     assert found["confidence"]["bits"] == [0.5] * 40
     assert found["confidence"]["basis"].startswith("none: ")
     out = attack(capsys, "--oracle", f"{mine}nothing", "--size", "40", "--seed", "1")
-    assert out.startswith("NOTHING RECONSTRUCTED: as far as the answers tell, the 40 bits below may as well be guessed")
+    assert out.startswith(
+        "NOTHING RECONSTRUCTED: as far as the answers tell, the 40 bits below are no better than guesses"
+    )
     assert found["confidence"]["fresh_error"] == pytest.approx(30, rel=0.6)
 
 
@@ -84,7 +86,7 @@ def test_the_report_says_what_is_known(capsys, mine, tmp_path):
     line = ("--oracle", f"{mine}noisy", "--seed", "1")
     out = attack(capsys, *line, "--size", "40", "--plot", str(plot))
     assert re.match(r"RECONSTRUCTED 40 bits, 39\.\d of them right as far as the answers tell", out)
-    assert re.search(r"scale        a bit of 1 adds (1|1\.0\d|0\.9\d) ± 0\.\d+ to answers it was not made of", out)
+    assert re.search(r"scale        a bit of 1 adds (1|1\.0\d|0\.9\d) ± 0\.\d+ to answers it did not use", out)
     assert "truth" not in out
     assert "".join(map(str, secret())) in out
     assert plot.read_text().lstrip().startswith("<?xml")

@@ -321,7 +321,7 @@ def test_a_layer_a_value_stays_in_differences_and_a_layer_a_query_does_not():
         (lambda o, rng: histogram.recover_histogram(o, rng, "value", Plan(base=(0, 1, 4))), "above 0; all of them"),
         (
             lambda o, rng: histogram.recover_histogram(o, rng, "value", Plan(questions=20)),
-            "questions=20 do not suffice",
+            "questions=20 are too few",
         ),
         (lambda o, rng: Plan(partitions=0), "partitions=0"),
         (lambda o, rng: Plan(base=0), "base=0"),

@@ -149,7 +149,7 @@ def test_a_budget_is_planned_for(mine, capsys):
     assert 200 < found["questions"] <= 400
     assert found["probably_right"] < 14
     assert main(["attack", "table_builder", "--oracle", "mine.py:Counts", "--budget", "30"]) == 2
-    assert "questions=30 do not suffice" in capsys.readouterr().err
+    assert "questions=30 are too few" in capsys.readouterr().err
 
 
 def test_other_attributes_help_where_values_are_few(mine, capsys):

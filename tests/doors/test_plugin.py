@@ -645,7 +645,7 @@ def test_a_witness_of_other_neighbours_is_not_replayed(project, pytester):
     test.write_text(test.read_text().replace("one = dpw.queries(1)", "one = dpw.queries(1, sensitivity=0.5)"))
     result = run("--dp-seed=2")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["    .dpwitness/* is of other neighbours and was not replayed"])
+    result.stdout.fnmatch_lines(["    .dpwitness/* was saved for another relation and was not replayed"])
 
 
 MEAN = """
@@ -691,7 +691,7 @@ def test_a_witness_keeps_the_data_and_is_replayed_with_the_same_data_only(projec
     test.write_text(test.read_text().replace("[10, 3]", "[9, 3]").replace("0, 0.5,", "0, 1.0,"))
     passed = run("--dp-seed=3")
     passed.assert_outcomes(passed=1)
-    passed.stdout.fnmatch_lines(["    .dpwitness/* is of other neighbours and was not replayed"])
+    passed.stdout.fnmatch_lines(["    .dpwitness/* was saved for another relation and was not replayed"])
 
 
 def test_saved_inputs_that_are_no_neighbours_are_not_replayed(project, pytester):
@@ -815,7 +815,7 @@ def test_health_checks_fail_and_can_be_suppressed_by_name(project, name):
     call = f"    def test_it(assert_private):\n        assert_private({UNHEALTHY[name]})\n"
     result = project(SAME, call)()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([f"E *HealthCheckFailed: {name}: *; if this is meant so, pass suppress=[[]'{name}'[]]"])
+    result.stdout.fnmatch_lines([f"E *HealthCheckFailed: {name}: *; if this is intended, pass suppress=[[]'{name}'[]]"])
     for suppressed in (
         project(SAME, call.replace("epsilon=", f"suppress=['{name}'], epsilon="))(),
         project(SAME, call)("-o", f"dp_suppress={name}"),

@@ -523,5 +523,5 @@ def size_of(rng, data):
 def test_a_verdict_on_inputs_of_other_types_says_so():
     pair = (pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [1, None]}))
     verdict = dpw.check(size_of, claim=1.0, neighbours=[pair], seed=1, runs=64, search_runs=64, workers=1)
-    told = "D and D′ differ in the type of column 'x' (int64 and float64), not in their records alone"
+    told = "D and D′ differ in the type of column 'x' (int64 and float64), not only in their records"
     assert any(note.startswith(told) for note in verdict.notes)

@@ -464,5 +464,5 @@ def both_sided(rng, data):
 
 
 def test_an_exception_on_both_sides_is_not():
-    with pytest.raises(MechanismRaised, match=r"\[0\]; errors='outcome' takes exceptions for outcomes"):
+    with pytest.raises(MechanismRaised, match=r"\[0\]; errors='outcome' counts exceptions as outcomes"):
         checked(both_sided, 1.0, outcome=same)

@@ -383,7 +383,7 @@ def test_attributes_are_read_over_there(at):
     with pytest.raises(InvalidOutcome, match="outcome='weights_': 'Model' object has no attribute 'weights_'"):
         rows_of(at("fit"), outcome="weights_")
     for name in ("fit", "unknown"):
-        with pytest.raises(InvalidOutcome, match=f"{name} returned <.*nothing that can be sent: .* outcome='coef_,"):
+        with pytest.raises(InvalidOutcome, match=f"{name} returned <.*which cannot be sent: .* outcome='coef_,"):
             rows_of(at(name))
 
 

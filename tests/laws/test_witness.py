@@ -361,7 +361,7 @@ def test_a_parameter_that_no_file_can_hold_is_asked_for(tmp_path):
     again = through_a_file(verdict.witness, tmp_path)
     assert again.unreadable == ("law",)
     assert again.to_json() == verdict.witness.to_json()
-    with pytest.raises(InvalidParameter, match=r"the parameter law=<ufunc 'sin'> of .* is nothing that"):
+    with pytest.raises(InvalidParameter, match=r"the parameter law=<ufunc 'sin'> of .* cannot be written to a file"):
         dpw.replay(again, noisy)
     assert isinstance(dpw.replay(again, noisy, parameters={"law": np.sin}, seed=3), dpw.Violation)
 

@@ -87,7 +87,7 @@ def test_it_comes_back_from_json_with_both(found):
 def test_a_curve_says_of_which_adjacency_it_is():
     few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "neighbours": EITHER}
     (note,) = dpw.curve(total, epsilon=[1.0], claims=[0.5], **few).notes
-    assert re.fullmatch(r"these inputs are neighbours under records\(.*only of that anything is said", note)
+    assert re.fullmatch(r"these inputs are neighbours under records\(.*the result is about that adjacency only", note)
 
 
 @pytest.mark.campaign

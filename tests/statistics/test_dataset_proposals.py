@@ -14,7 +14,7 @@ from dpwitness.neighbours import Relation
 from running import scaled
 
 SEEDS = range(scaled(8))
-FEW = {"adjacency": "replace-one", "size": (1, 1000)}  # datasets of public size, so that noise may hang on it
+FEW = {"adjacency": "replace-one", "size": (1, 1000)}  # datasets of public size, so that noise may depend on it
 DECADES = [1, 10, 100, 1000, 10_000, 100_000]
 
 

@@ -27,11 +27,11 @@ MOST_SEARCH_RUNS: Final = 8_000_000
 def bound(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> Bound:
     """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with confidence 1 − alpha.
 
-    Searches for the event whose lower bound promises most at `runs` paired confirm runs, then spends all of them on it.
-    `epsilon` is the mechanism's own parameter; one without it, which carries no claim either, needs `claim`. `claim`:
-    bounds the parameter of its family instead, in its unit, as ε for `PureDP(1)`, ρ for `ZCDP(0.5)` or ε at α = 8 for
-    `RenyiDP(8, 0.4)`; what it states of the parameter plays no part. `PrivacyProfile` and `TradeOff` bound the ε by
-    which they are exceeded. Errors as in `check`.
+    Searches for the event with the largest expected lower bound, then makes all `runs` paired confirm runs on it.
+    `epsilon` is the mechanism's own parameter; a mechanism without it, and without a claim of its own, needs `claim`.
+    With `claim` the parameter of its family is bounded instead, in its unit: ε for `PureDP(1)`, ρ for `ZCDP(0.5)`, ε at
+    α = 8 for `RenyiDP(8, 0.4)`; the value that the claim gives it is ignored. For `PrivacyProfile` and `TradeOff` the
+    bound is the ε by which they are exceeded. Errors as in `check`.
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     of_family = options["claim"] is not None

@@ -1,4 +1,4 @@
-"""Look for a witness against a claim, and prove it: the road of one check.
+"""Look for a witness against a claim, and prove it: all steps of one check.
 
     Statement + Effort → Problem + Runner → search → Candidate → fresh runs → Counts → Verdict
 
@@ -56,16 +56,16 @@ from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import find, proposed, refined, refuse_constant, search_budget, usual_runs
 
-#: Runs that nobody makes.
+#: More runs than any check makes.
 MOST: Final = 10**18
-#: Seconds a run from which on no run is thrown away: from here on 10⁵ search runs would take minutes.
+#: From so many seconds a run on every run is evidence, since 10⁵ search runs would take minutes.
 EXPENSIVE: Final = 50e-6
-#: Pairs at most, of which runs are made; of slow mechanisms, and of those that take most of a second.
+#: Pairs that are run at most; fewer of slow mechanisms, and of those that take most of a second.
 PAIRS: Final = 32
 PAIRS_IF_SLOW: Final = 12
 PAIRS_IF_VERY_SLOW: Final = 4
 VERY_SLOW: Final = 0.5
-#: Of these, how many are variations of the pair that does best, tried once all others have had so many runs.
+#: So many of these are variations of the best pair, tried once all others have had so many runs.
 VARIATIONS: Final = 4
 RUNS_BEFORE_VARIATIONS: Final = 4
 #: Runs that are all the same by more than chance: what happens in 1 % of them is missed by 300 in one check of twenty.
@@ -78,12 +78,12 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
 
     Returns
     -------
-        `Violation` where the claim is refuted, with the witness; else `NotRefuted`, which says what would have been
-        detected. Where the relation leaves the adjacency open (`records(…, adjacency=None)`), each has a check of its
-        own at an even share of alpha: a `Violation` where any is refuted; `others` holds the other verdicts.
+        `Violation` with a witness if the claim is refuted; else `NotRefuted`, which says what would have been detected.
+        If the relation leaves the adjacency open (`records(…, adjacency=None)`), each adjacency is checked at an even
+        share of alpha. The result is then a `Violation` if any is refuted, and `others` holds the other verdicts.
 
-    Raises `BadInput` for what cannot be used, `MechanismError` when the mechanism misbehaves: `DependentRuns` where its
-    runs are not independent, so that counts of them are no evidence.
+    Raises `BadInput` for arguments that cannot be used, and `MechanismError` if the mechanism misbehaves; one of these
+    is `DependentRuns`: the runs are not independent, so counts of them are no evidence.
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     require_budget(statement.stated.claim, effort)
@@ -108,12 +108,12 @@ Check = Callable[[Problem, Runner, Effort], Verdict]
 
 
 def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check: Check) -> Verdict:
-    """The verdict of `check`; where the relation leaves the adjacency open, that which matters most of one for each.
+    """The verdict of `check`; if the relation leaves the adjacency open, the main verdict of one check for each.
 
-    Each is checked at an even share of α, so that all together raise a false alarm with probability α at most, and in
-    an even share of the time that is left. The violation with the largest e-value comes back, else the pass that would
-    have detected least; the other verdicts are its `others`. What was proved is not lost to an error or an interruption
-    that comes after it, but to `DependentRuns`: of the same mechanism, whose counts are no evidence then.
+    Each check gets an even share of α, so that together they raise a false alarm with probability at most α, and an
+    even share of the time. The main verdict is the violation with the largest e-value, else the pass that would have
+    detected least; the other verdicts are its `others`. A later error or interruption does not lose a proved violation.
+    `DependentRuns` does: it is about the same mechanism, so the counts are no evidence.
     """
     relations, left_out = _relations_of(problem)
     if not left_out and len(relations) < 2:
@@ -134,7 +134,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             if isinstance(error, DependentRuns) or not any(isinstance(verdict, Violation) for verdict in verdicts):
                 raise
             text = str(error) if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {error}"
-            verdicts[-1] = _with_notes(verdicts[-1], f"under {relation!s:.200} nothing was found out: {text}")
+            verdicts[-1] = _with_notes(verdicts[-1], f"under {relation!s:.200} the check failed: {text}")
             continue
         if verdicts[-1].ended in ("interrupted", "cluster lost"):
             left = [str(other)[:200] for other in relations[len(verdicts) :]]
@@ -144,18 +144,22 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
 
 
 def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
-    """Of which adjacency a pair is, where the relation leaves that open: what it shows says nothing of the others."""
+    """Under which adjacency the pair is neighbouring, if the relation leaves it open: only that one was tested."""
     each = problem.relation.alternatives()
     if len(each) < 2:
         return ()
     own = [str(relation)[:200] for relation in each if adjacent(relation, pair, problem.data)]
-    return (f"these inputs are neighbours under {' and '.join(own)}: only of that anything is said",) if own else ()
+    return (
+        (f"these inputs are neighbours under {' and '.join(own)}: the result is about that adjacency only",)
+        if own
+        else ()
+    )
 
 
 def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:
     """The relations, one for each adjacency, that have any pair: a single record cannot be removed.
 
-    Apart from them those of which the user's attack proposes none, as long as it does of another.
+    Also those for which the user's attack proposes no pair, if it proposes pairs for another.
     """
     all_of_them = problem.relation.alternatives()
     each = [relation for relation in all_of_them if next(iter(relation.candidates(problem.data)), None) is not None]
@@ -187,7 +191,7 @@ def _with_notes(verdict: Verdict, *notes: str) -> Verdict:
 
 
 def _most_telling(verdicts: list[Verdict]) -> Verdict:
-    """The verdict that matters most, with the others; as it ended where one of them was interrupted."""
+    """The main verdict, with the others; `ended` is that of one that was interrupted, if any."""
 
     def weight(verdict: Verdict) -> tuple[bool, float]:
         if isinstance(verdict, Violation):
@@ -291,7 +295,7 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
 
 
 def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "_Epochs":
-    """A course for each of the relation's first pairs, and room for variations of the best where there are several."""
+    """A share of the wealth for each of the relation's first pairs, and some for variations of the best one."""
     cost = problem.mechanism.cost
     most = PAIRS
     if cost.slow:
@@ -310,7 +314,7 @@ def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[st
 
 
 def _different(pairs: Iterable[Pair], courses: Sequence[PairWealth] = ()) -> Iterator[Pair]:
-    """The pairs, each once and none that a course has: events are tried in both directions anyway."""
+    """The pairs, each once, without those already tried: events are tried in both directions anyway."""
     seen = {course.pair.key for course in courses}
     for pair in pairs:
         if (key := pair.key) not in seen:
@@ -320,7 +324,7 @@ def _different(pairs: Iterable[Pair], courses: Sequence[PairWealth] = ()) -> Ite
 
 @dataclass(slots=True)
 class _Epochs:
-    """The courses of a check, a pair each, and why they ended."""
+    """The pairs of a check in epochs, the wealth on each, and why the epochs ended."""
 
     problem: Problem
     runner: Runner
@@ -335,13 +339,13 @@ class _Epochs:
 
     @property
     def wealth(self) -> Wealth:
-        """What became of the wealth so far."""
+        """The wealth so far."""
         accounts = tuple(tuple(epochs) for course in self.courses for epochs in course.epochs)
         return Wealth(accounts=accounts, unused=2 * (self.places - len(self.courses)))
 
     @property
     def best(self) -> PairWealth:
-        """The course whose pair speaks most against the claim."""
+        """The pair with the strongest evidence against the claim."""
         return max(self.courses, key=lambda course: (max(course.wealth, course.promise), course.runs))
 
     @property
@@ -386,7 +390,7 @@ class _Epochs:
                 varied = True
                 room = min(self.places - len(self.courses), VARIATIONS)
                 pairs = islice(_different(self.problem.variations(self.best.pair), self.courses), room)
-                first = self.places - VARIATIONS  # no index comes twice, of courses that were left out neither
+                first = self.places - VARIATIONS  # no index is used twice, also not one of a pair that was left out
                 self.courses += [PairWealth(pair=pair, index=first + k) for k, pair in enumerate(pairs)]
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
@@ -414,8 +418,8 @@ class _Epochs:
         return self._verdict(fixed, done, wealth)
 
     def end(self, candidate: Candidate | None) -> Verdict:
-        """The verdict where the epochs were all there was: the claim is refuted, or somebody interrupted."""
-        if candidate is None:  # none promised anything: the event that there is a first value
+        """The verdict without further runs: the claim is refuted, or the check was interrupted."""
+        if candidate is None:  # no event looked good: take the event that there is a first value
             even = Estimate(p=0.5, q=0.5, both=0.5)
             candidate = Candidate(pair=self.best.pair, event=Interval(coordinate=0), estimate=even)
         counts = self._course_of(candidate).counts(candidate)
@@ -427,7 +431,7 @@ class _Epochs:
         return self._verdict(candidate, done, self.wealth, of_epochs=True)
 
     def _on_cells(self, candidate: Candidate, runs: int) -> Candidate:
-        """The candidate, or cells of the outcomes so far where they promise more."""
+        """The candidate, or a bet on cells of the outcomes so far if that looks better."""
         claim, threshold = self.problem.claim, math.log(1 / self.effort.alpha)
         if not bounds_divergences(claim):
             return candidate

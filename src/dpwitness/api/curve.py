@@ -1,6 +1,6 @@
 """p-values of many test ε, or of another family's parameter, as in the figures of Ding et al. 2018.
 
-Which tests are made, with which events and of how many runs is all fixed before the runs that the p-values are of.
+The tests, their events and the number of runs are fixed before the runs that give the p-values.
 """
 
 import math
@@ -49,23 +49,23 @@ CLEAR: Final = 7.5  # standard errors; a p-value of 10⁻⁶ takes 4.8
 #: log(1/α) of the bounds that events are chosen by.
 THRESHOLD: Final = math.log(1e6)
 Found = tuple[PValueCurve, str, tuple[str, ...]]  # a line, whether it ended early though whole, and notes
-SUSPICIOUS: Final = 0.01  # a p-value that someone may take for evidence
+SUSPICIOUS: Final = 0.01  # small enough to be taken as evidence
 
 
 @public
 def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Curve:
     """p-values of every test ε in `claims`, for the mechanism run with `epsilon`, or with each ε of a list (nats).
 
-    These are the figures of Ding et al. 2018. With a `claim`, the tests are of the parameter of its family instead, in
-    its unit, as μ for `GaussianDP(1.0)` or ρ for `ZCDP(0.5)`; what it states of the parameter plays no part.
+    These are the figures of Ding et al. 2018. With a `claim`, the parameter of its family is tested instead, in its
+    unit, such as μ for `GaussianDP(1.0)` or ρ for `ZCDP(0.5)`; the value that the claim gives it is ignored.
 
-    One search serves every test ε of a mechanism's ε, and one fresh sample of `runs` paired runs (by default as many as
-    80 % of ε takes to exclude) tests each event chosen: these p-values depend on each other, as Holm's adjustment
+    For each ε of the mechanism one search serves all test ε, and one fresh sample of `runs` paired runs (by default as
+    many as exclude 80 % of ε) tests each chosen event. So the p-values depend on each other, which Holm's adjustment
     allows. Errors as in `check`.
 
-    A p-value for a fixed number of runs cannot be had from fewer: an ε whose runs are not done in `max_time`, which
-    each has for itself, has no line. The lines that are finished come back, with a note on each ε that has none, also
-    after Ctrl-C, where the cluster is lost and where a run fails; where there is none at all, the error is raised.
+    A p-value needs all of its runs. An ε whose runs are not done in `max_time`, which counts for each ε by itself, has
+    no line. Finished lines are returned, with a note on each missing one, also after Ctrl-C, a lost cluster or a failed
+    run; if no line is finished, the error is raised.
     """
     started = time.monotonic()
     method = options["method"]

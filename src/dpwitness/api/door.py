@@ -1,4 +1,4 @@
-"""What makes a function public: the signature and the reference of its options, and an answer to a name it lacks."""
+"""Makes a function public: its options give the signature and the docstring, and unknown names get a helpful error."""
 
 import functools
 import inspect
@@ -24,9 +24,9 @@ EARLIER: Final = {
 
 
 def public(function: Callable[P, T]) -> Callable[P, T]:
-    """Give a function, which takes `**options`, the options of its name: their defaults, signature and reference.
+    """Give a function that takes `**options` the options listed under its name: defaults, signature and docstring.
 
-    A parameter that it lacks is refused by `InvalidParameter`, with the name that is meant.
+    An unknown parameter raises `InvalidParameter`, which suggests the right name.
     """
     declared = inspect.signature(function)
     own = [one for one in declared.parameters.values() if one.kind is not one.VAR_KEYWORD]

@@ -1,4 +1,4 @@
-"""What check, bound, curve, profile, replay and shrink share: preparing, and confirming a candidate that is fixed.
+"""What check, bound, curve, profile, replay and shrink share: they prepare a problem and confirm a fixed candidate.
 
 Statement + Effort → Problem + Runner → (search) → Candidate → `confirm_events` → Counts → (evidence) → result
 """
@@ -85,12 +85,12 @@ class Confirmation:
     notes: tuple[str, ...] = ()
 
     def examine(self, *, against: bool, compared: Iterable[Event] | None = None) -> "Confirmation":
-        """Ask whether counts that speak `against` a mechanism can be believed, or those of a pass.
+        """Check whether counts are sound: those of a refutation (`against` the mechanism), or those of a pass.
 
-        `compared`: events in whose runs compiled code is compared with Python, where it is not done in those of all.
+        `compared`: the events in whose runs compiled code is compared with Python; by default all of them.
 
-        Raises `DependentRuns` where the runs are not independent, `CompiledDisagrees` where compiled code gave other
-        outcomes than Python, and of a pass what a failed run raised: nothing was proved before it.
+        Raises `DependentRuns` if the runs are not independent, `CompiledDisagrees` if compiled code gave other outcomes
+        than Python. For a pass it raises the error of a failed run, since nothing was proved before it.
         """
         if not against:
             if isinstance(self.lost, MechanismError):
@@ -99,7 +99,7 @@ class Confirmation:
         return self.unless_interrupted(lambda: self._examine_refutation(self.events if compared is None else compared))
 
     def unless_interrupted(self, questions: Callable[[], tuple[str, ...]]) -> "Confirmation":
-        """The same with the notes that the questions give; Ctrl-C ends them, and the counts stand."""
+        """The same with the notes of some health checks; Ctrl-C ends the checks and keeps the counts."""
         notes: tuple[str, ...] = ()
         ended = self.ended
         if isinstance(self.lost, MechanismError):

@@ -31,13 +31,13 @@ def profile(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> 
     δ(ε) = sup over events S of P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S], the hockey-stick divergence at ε (nats): the least δ
     with which M is (ε, δ)-differentially private on the pair (Balle & Wang 2018). Searches for a pair and for an event
     for every ε, then counts all of them on the same `runs` fresh paired runs. With probability at least 1 − alpha the
-    band lies nowhere above the true curve of that pair, in its better direction, and so nowhere above the mechanism's,
-    which is the largest over all pairs: what lies above the band is not excluded. Valid at any stopping time; which
-    inequalities, see `evidence.profile_band`.
+    band is nowhere above the true curve of that pair, in its better direction. The mechanism's own curve is the largest
+    over all pairs, so the band is nowhere above that either; it may lie far below it. Valid at any stopping time; the
+    inequalities are in `evidence.profile_band`.
 
-    `epsilon` is the mechanism's own parameter; one without it, which carries no claim either, needs `claim`. A `claim`
-    of any kind that lies outside the band is refuted, and the result has a witness; where `epsilon` alone is given the
-    curve alone is found. Errors as in `check`.
+    `epsilon` is the mechanism's own parameter; a mechanism without it, and without a claim of its own, needs `claim`. A
+    `claim` of any kind outside the band is refuted, and the result has a witness; without `claim` the result is the
+    band alone. Errors as in `check`.
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     judged = options["claim"] is not None
@@ -84,7 +84,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
 def _witness(
     problem: Problem, runner: Runner, effort: Effort, found: ProfileEvents, shown: tuple[ProfileBand, Sequence[Counts]]
 ) -> Witness | None:
-    """The event that speaks most clearly among those by which the claim lies outside the band; None if none does."""
+    """Of the events that put the claim outside the band, the one with the strongest evidence; None if there is none."""
     claim, (band, counts) = problem.claim, shown
     outside = [k for k, line in enumerate(band.lines) if line.outside(claim) > 0]
     if not outside:

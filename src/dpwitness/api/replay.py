@@ -1,4 +1,4 @@
-"""A witness again: its event counted on fresh runs; and as small as it will go, confirmed like any other."""
+"""Replay a witness: count its event on fresh runs. Shrink it: make it as small as possible, and confirm that."""
 
 import os
 import secrets
@@ -43,8 +43,8 @@ AnyWitness = Annotated[
 def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpack[ReplayOptions]) -> Verdict:
     """Count a witness's event on fresh runs of its pair: no search, a new seed.
 
-    By default the mechanism is the bundled target that the witness names: a witness file is data from somewhere, and
-    never decides which code runs. The verdict shows which claim was tested.
+    By default the mechanism is the bundled target that the witness names. A witness file is unchecked data, so it never
+    decides which other code runs. The verdict shows which claim was tested.
 
     Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
     that does not take the witness's parameters; else as `check`.
@@ -86,13 +86,13 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
 
 @public
 def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unpack[ShrinkOptions]) -> Violation:
-    """Make a witness as small as it will go, confirmed on fresh runs; else `violation` comes back as it is.
+    """Make a witness as small as possible, confirmed on fresh runs; if none is smaller, return `violation` unchanged.
 
-    Every step stays within the relation of the witness, or within `neighbours`; where the witness has `data`, or where
-    they are given here, its inputs stay as they are and only the event gets simpler. Where the mechanism fails
-    meanwhile, a note of the violation says so. In place of a violation a witness may be given, its file, or what a file
-    holds, as for `replay`: it is replayed first, since a file proves nothing. Raises `InvalidNeighbours` for a witness
-    outside of `neighbours`, `InvalidWitness` for one that fresh runs do not refute the claim with.
+    Every step stays within the relation of the witness, or within `neighbours`. If the witness has `data`, or they are
+    given here, its inputs stay as they are and only the event gets simpler. If the mechanism fails meanwhile, a note of
+    the violation says so. In place of a violation you may give a witness, its file, or the JSON in it, as for `replay`:
+    it is replayed first, since a file proves nothing. Raises `InvalidNeighbours` for a witness outside `neighbours`,
+    `InvalidWitness` if fresh runs do not refute the claim.
     """
     if not isinstance(violation, Violation):
         replayed: dict[str, Any] = {name: value for name, value in options.items() if name != "runs"}
@@ -135,10 +135,10 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
 
 
 def _as_witness(given: AnyWitness) -> Witness:
-    """The witness that is meant. Raises `InvalidWitness` where there is none, and as `Witness.load`."""
+    """The witness in what was given. Raises `InvalidWitness` where there is none, and as `Witness.load`."""
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:
-            raise InvalidWitness(f"witness={brief(given)} has none: nothing was refuted")
+            raise InvalidWitness(f"witness={brief(given)} holds no witness: nothing was refuted")
         return given.witness
     if isinstance(given, str | os.PathLike):
         return Witness.load(given)
@@ -228,7 +228,7 @@ def _check_parameters(witness: Witness, mechanism: Any, own: Mapping[str, Any], 
     for name in witness.unreadable:
         if name not in given:
             raise InvalidParameter(
-                f"the parameter {name}={brief(own[name])} of {witness.mechanism} is nothing that a file can hold: give "
+                f"the parameter {name}={brief(own[name])} of {witness.mechanism} cannot be written to a file: give "
                 f"parameters={{{name!r}: …}}"
             )
     for name in own:

@@ -1,7 +1,7 @@
 """Claims: a file for each, all of them regions of pairs of event probabilities.
 
-A new claim is one new file with a class that answers what `Claim` asks, and a call of `register_claim`, so that
-witnesses can hold it.
+A new claim is one new file with a class that implements `Claim`, and a call of `register_claim`, so that witnesses can
+hold it.
 """
 
 from collections.abc import Mapping
@@ -37,14 +37,14 @@ _FAMILY: Final = Family(ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, Tra
 def register_claim(kind: type[Any]) -> type[Any]:
     """Let `claim_from_json` read claims of a class; a decorator for that class.
 
-    A dataclass needs a `kind` alone, others `to_json` and `from_json`, too, which takes the object without its kind.
+    A dataclass needs only a `kind`; other classes also `to_json`, and `from_json` of the object without its kind.
     """
     _FAMILY.register(kind)
     return kind
 
 
 def claim_from_json(value: Any) -> Claim:
-    """Build a claim from parsed JSON that nobody has checked; without a kind it is (ε, δ). Raises `InvalidClaim`."""
+    """Build a claim from unchecked JSON; without a kind it is (ε, δ). Raises `InvalidClaim`."""
     if not isinstance(value, Mapping):
         raise InvalidClaim(f"claim={brief(value)} must be an object")
     kind = value.get("kind", ApproxDP.kind)
@@ -63,5 +63,5 @@ register(Claim, Codec(write_object, lambda _, value: claim_from_json(value), _FA
 
 
 def is_claim(value: Any) -> TypeGuard[Claim]:
-    """Whether a value answers what `Claim` asks, and is not a number that stands for one."""
+    """Whether a value implements `Claim`; a number that stands for a claim does not."""
     return not isinstance(value, type) and callable(getattr(value, "half_plane", None))

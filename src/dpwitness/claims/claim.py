@@ -59,7 +59,7 @@ class Claim(Protocol):
         """The least parameter of the family that allows (p, q): 0 where all do, infinite where none. Broadcasts."""
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
-        """The supporting half-plane that an estimate (p, q) outside the region exceeds by the fastest growing evidence.
+        """The supporting half-plane against which an estimate (p, q) outside the region gathers evidence fastest.
 
         Broadcasts over arrays. None: no estimate; any supporting half-plane will do.
         """
@@ -68,7 +68,7 @@ class Claim(Protocol):
         """The half-planes of `at(x)` for every x of an array, as arrays of that shape."""
 
     def __str__(self) -> str:
-        """The claim as people write it."""
+        """The claim as text."""
 
     def __hash__(self) -> int:
         """Claims are values."""
@@ -94,7 +94,7 @@ def in_range(claim: object, name: str, least: float, most: float, *, above: bool
 
 
 def shown(value: float) -> str:
-    """A number in six digits; in all of them where six say 1 of what is not 1, such as a δ a little below."""
+    """A number in six digits, or in all digits if six would show 1 for a number near 1."""
     digits = f"{value:g}"
     return repr(value) if digits == "1" and value != 1 else digits
 

@@ -1,8 +1,8 @@
 """Claims whose region has a curved or many-sided boundary p = G(q): which of its supporting half-planes to bet on.
 
 A curved region is the intersection of infinitely many half-planes. A test of any of them is a test of the claim, so
-which one is taken is a matter of power alone; that each contains the region is a matter of validity, and is seen to
-where a claim computes it. A polygon is the intersection of finitely many.
+the choice among them decides power alone. Validity needs that each contains the region; a claim sees to that when it
+computes them. A polygon is the intersection of finitely many.
 """
 
 import math
@@ -20,7 +20,7 @@ from dpwitness.codec import JsonFields
 
 #: Points of a boundary at which half-planes are computed: in log-odds of q they are 0.05 apart or closer.
 POINTS: Final = 1024
-#: Log-odds of the smallest q of a contact, 10⁻¹²: what is rarer no number of runs shows.
+#: Log-odds of the smallest q of a contact, 10⁻¹²: no number of runs shows rarer events.
 LEAST_LOG_ODDS: Final = -27.6
 #: Parameters of a family at which contacts are computed; those between them are interpolated.
 NODES: Final = 25
@@ -76,7 +76,7 @@ class Boundary:
 
 
 class CurvedClaim(JsonFields, Claim, ABC):
-    """What claims with a curved boundary share; a claim says how its contacts and half-planes are computed."""
+    """Base of claims with a curved boundary; a claim says how its contacts and half-planes are computed."""
 
     __slots__ = ()
 

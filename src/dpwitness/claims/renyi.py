@@ -1,6 +1,6 @@
 """Rényi differential privacy (Mironov 2017, CSF) and zero-concentrated privacy (Bun & Steinke 2016, TCC).
 
-Half-planes that contain all events whose divergence is at most ε. For p = P[M(D) ∈ S] and q = P[M(D′) ∈ S] the
+Events. These half-planes contain all events whose divergence is at most ε. For p = P[M(D) ∈ S] and q = P[M(D′) ∈ S] the
 divergence of order α of the two Bernoulli laws is D_α(p ‖ q) = log h(p, q)/(α − 1) with
 h(p, q) = p^α·q^(1−α) + (1 − p)^α·(1 − q)^(1−α) (van Erven & Harremoës 2014, IEEE Trans. Inf. Theory 60(7)). By data
 processing it is at most that of M(D) and M(D′).
@@ -10,10 +10,10 @@ point, h(p, q) ≤ e^((α−1)ε) implies
     α(r^(α−1) − r̄^(α−1))·p ≤ (α−1)(r^α − r̄^α)·q + e^((α−1)ε) − α·r̄^(α−1) + (α−1)·r̄^α,
 whatever r and r̄ are: how well a contact is computed decides power, never validity.
 
-Hyperplanes that contain all pairs of distributions over k cells whose divergence is at most ε. Let P and Q be the laws
-of the cell that M(D) and M(D′) fall into. Rényi divergences are jointly quasi-convex and fall under data processing
-(van Erven & Harremoës 2014, Theorems 13 and 9), so the pairs of P and Q that a bound of D_α(M(D) ‖ M(D′)) allows are a
-convex region. For an order α > 1 they have
+Cells. These hyperplanes contain all pairs of distributions over k cells whose divergence is at most ε. Let P and Q be
+the laws of the cell that M(D) and M(D′) fall into. Rényi divergences are jointly quasi-convex and fall under data
+processing (van Erven & Harremoës 2014, Theorems 13 and 9), so the pairs of P and Q that a bound of D_α(M(D) ‖ M(D′))
+allows are a convex region. For an order α > 1 they have
     Σ P_i^α·Q_i^(1−α) ≤ e^((α−1)·D_α),
 and the tangent of that sum at likelihood ratios r_i lies below it: by the weighted means of arithmetic and geometry,
     α·r_i^(α−1)·P_i − (α−1)·r_i^α·Q_i ≤ P_i^α·Q_i^(1−α)
@@ -118,7 +118,7 @@ class DivergenceClaim(Claim, Protocol):
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """Orders α ≥ 1 of divergences that are worth a try against it."""
+        """Orders α ≥ 1 of divergences to try against it."""
 
     def largest_divergence(self, order: float, parameter: float) -> float:
         """The largest D_order(M(D) ‖ M(D′)) that `at(parameter)` allows, in nats; infinite where it says nothing.

@@ -1,4 +1,4 @@
-"""Where a command prints: messages and progress on stderr, the result alone on stdout; and how it ends.
+"""Output and end of a command: messages and progress on stderr, only the result on stdout, and the exit code.
 
 This is loaded before anything that may fail or be interrupted, so it imports the standard library alone.
 """
@@ -35,7 +35,7 @@ STYLES = {"VIOLATED": "red", "NOT REFUTED": "green"}
 
 
 class NoResult(Exception):
-    """Nobody sees a result, for a reason that is neither bad input nor a defect here: the message says which."""
+    """A result could not be shown, for a reason that is neither bad input nor a defect here: the message says which."""
 
 
 def printable(text: str) -> str:
@@ -61,7 +61,7 @@ def say(message: str) -> None:
 
 def _to_stderr(text: str) -> None:
     if sys.stderr is None:
-        return  # closed: there is nobody to tell, and the exit code still holds
+        return  # closed: nothing can be shown, and the exit code still holds
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -83,7 +83,7 @@ OUT, ERR = 1, 2
 
 
 class ResultStream:
-    """The standard output that results are written to, while it is taken from everybody else.
+    """The standard output, reserved for results while a command runs.
 
     What mechanisms print, the processes that they or we start, and C libraries goes to standard error: the file behind
     the stream is exchanged, which costs nothing a run.
@@ -283,7 +283,7 @@ class Interrupts:
         return INTERRUPTED if self._number is None else 128 + self._number
 
     def __enter__(self) -> "Interrupts":
-        # Elsewhere than in the main thread, or where somebody else handles a signal or ignores it, nothing is changed.
+        # Outside the main thread, or if another handler is set or the signal is ignored, nothing is changed.
         if threading.current_thread() is threading.main_thread():
             for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
                 if signal.getsignal(number) is usual:
@@ -351,7 +351,7 @@ def text_of(value: Any, convert: Callable[[Any], str] = str) -> str:
 
 
 def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:
-    """Print a result and write its files, each step whatever became of those before it; return the exit code.
+    """Print a result and write its files, each step even if an earlier one failed; return the exit code.
 
     `code` is that of the result. A proved violation stays exit 1 and an interruption 130; of anything else a failure
     shows: `BAD_INPUT` for a file that could not be written, `UNEXPECTED` for a result that could not be printed. Ctrl-C

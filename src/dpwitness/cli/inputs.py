@@ -1,4 +1,4 @@
-"""From the options of a command to what the public function of its name takes."""
+"""Turns the options of a command into the parameters of the public function of the same name."""
 
 import argparse
 from collections.abc import Callable
@@ -21,14 +21,13 @@ OF_RECORDS: Final = ("adjacency", "form", "size", "domain")
 
 
 def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What the function takes without a name and by name; it knows the defaults of what was not given."""
+    """The positional and the named arguments of the function; options that were not given are left out."""
     named = {
         name: value for name in options_of(arguments.command) if (value := getattr(arguments, name, None)) is not None
     }
     if arguments.cluster not in (None, "local") and arguments.workers is not None:
         raise BadInput(
-            f"--cluster {arguments.cluster} has the workers that it has: leave out --workers, which is for --cluster "
-            "local"
+            f"--cluster {arguments.cluster} has workers of its own: leave out --workers, which is for --cluster local"
         )
     if arguments.claim is not None:  # read before the user's code is loaded, which may take long
         named["claim"] = claim_of_text(arguments.claim)

@@ -1,6 +1,6 @@
 """The options of commands: those of the public functions, and what only a command line has.
 
-One word for one thing, with one meaning everywhere: an option of the name of a parameter takes what the parameter does.
+An option with the name of a parameter takes what the parameter takes.
 """
 
 import argparse

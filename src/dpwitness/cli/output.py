@@ -1,4 +1,4 @@
-"""From a result to stdout and files: places checked before the work, and written after the result is printed."""
+"""Writes a result to stdout and files: files are checked before the runs, and written after the result is printed."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""The parser of any command: what the text of an option means, help that wraps, and errors of one line."""
+"""The parser of every command: it reads the texts of options, wraps help, and gives errors of one line."""
 
 import argparse
 import json

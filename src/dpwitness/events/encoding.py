@@ -1,4 +1,4 @@
-"""What a run returned, as a row of numbers that keeps whatever tells it from other outcomes.
+"""Outcomes as rows of numbers: outcomes that differ have rows that differ.
 
 A number is itself. What is no number, and what a float cannot tell apart, has a value of its own:
 
@@ -176,7 +176,7 @@ def entry_to_json(entry: float) -> float | bool | str | None:
 
 
 def entry_from_json(value: Any, name: str = "entry") -> float:
-    """The reverse of `entry_to_json`, of a value that nobody has checked. Raises `ValueError`."""
+    """The reverse of `entry_to_json`, of an unchecked value. Raises `ValueError`."""
     if value is None:
         return math.nan
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What a kind of event answers for itself, how events are said and written, and the kinds by name."""
+"""The protocol of events, how events are described and written, and the kinds of events by name."""
 
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -252,7 +252,7 @@ def register_event(kind: Kind) -> Kind:
 
     A dataclass is written and read by its fields. Other classes have `to_json`, and a class method `from_json` that
     raises `KeyError`, `TypeError` or `ValueError` for what is no such event. A witness file never decides which code
-    runs: a kind of somebody else's is known once its module was imported. Raises `ValueError` where another class has
+    runs: another package's kind is known once its module was imported. Raises `ValueError` where another class has
     the same `kind` already.
     """
     other = _FAMILY.kinds.get(kind.kind, kind)
@@ -264,7 +264,7 @@ def register_event(kind: Kind) -> Kind:
 
 
 def event_from_json(value: object) -> Event:
-    """Build an event from parsed JSON that nobody has checked; raises `InvalidWitness`."""
+    """Build an event from unchecked JSON; raises `InvalidWitness`."""
     if not isinstance(value, Mapping):
         raise InvalidWitness(f"event {brief(value)} must be an object with a 'kind'")
     name = value.get("kind")

@@ -1,4 +1,4 @@
-"""Features of an outcome: numbers computed from its entries, in which it may show what no entry shows alone.
+"""Features of an outcome: numbers computed from its entries, which may show what no single entry shows.
 
 One or two entries show differences, order, residues and the bits of a float beside their own values; all together show
 sums, extremes and their places, lengths and counts of a value.

@@ -1,4 +1,4 @@
-"""What was staked on an event, or on cells, and the e-value that the counts of later runs make of it.
+"""Bets on an event, or on cells, and the e-values that the counts of later runs give them.
 
 A claim allows p ≤ s·q + t for the probabilities p and q of an event under D and D′ (`dpwitness.claims`). For paired
 runs i let X_i = 1[M(D)_i ∈ S] − s·1[M(D′)_i ∈ S] − t. Under the claim E[X_i] ≤ 0 and
@@ -14,8 +14,8 @@ calls alone, whichever input they were given. Proof: let run i find the state u,
 call. Which side comes first is drawn by a fair coin that nothing else depends on (`runs.streams.order`). So
 P[M(D)_i ∈ S | past] = (p_u + E p_v)/2 and P[M(D′)_i ∈ S | past] = (q_u + E q_v)/2: the same mixture of points (p, q)
 each of which the claim allows, and p ≤ s·q + t is kept by mixtures. With sides in a fixed order D would find u and D′
-v, and a state of period two would convict. A state that moves by the inputs, or calls that keep the claim only on
-average over a state (a pool of noise, AR(1) noise), are not covered: `health.dependence` looks for them.
+v, and a state of period two would refute a claim that holds. A state that moves by the inputs, or calls that keep the
+claim only on average over a state (a pool of noise, AR(1) noise), are not covered: `health.dependence` tests for them.
 
 Cells: a claim that bounds a Rényi divergence has supporting hyperplanes over the cells of a partition
 (`claims.renyi.Hyperplane`). With cells I of M(D) and J of M(D′) in one paired run, X = a_I − b_J − c has E[X] ≤ 0 where
@@ -81,9 +81,9 @@ class Bet(ABC):
 
     @abstractmethod
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """Of a parameter, a number of the sign of how much the e-value to expect exceeds 1/alpha; None if it never can.
+        """A function of the parameter, positive where the expected e-value exceeds 1/alpha; None if it never can.
 
-        Expected is that of a mechanism which just meets the parameter, less `margin` standard deviations.
+        The expected e-value is that of a mechanism with just this parameter, less `margin` standard deviations.
         """
 
 
@@ -159,9 +159,9 @@ class EventBet(Bet):
     @override
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
         """Of a mechanism that falls into the event under D as often as observed (p), and under D′ at the rate q that
-        the parameter just allows, or less, however its two sides hang together: computed for the smallest possible
-        share of runs with both sides in the event, max(0, p + q − 1). The log e-value is taken as normal around its
-        mean, at the bets that were in force.
+        the parameter just allows, or less. How its two sides depend on each other does not matter: the worst case is
+        used, the smallest possible share of runs with both sides in the event, max(0, p + q − 1). The log e-value is
+        taken as normal around its mean, at the bets that were made.
 
         Why that share P11 is the worst: for a bet λ the payoffs of the cells are x10 = 1 − t, x11 = 1 − s − t,
         x01 = −s − t and x00 = −t, and p and q fix P10 = p − P11, P01 = q − P11 and P00 = 1 − p − q + P11. So with

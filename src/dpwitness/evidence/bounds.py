@@ -69,8 +69,8 @@ def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
 def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float, power: float = 0.95) -> float:
     """Return the smallest parameter that this bet, this many runs and this α would have refuted with the given power.
 
-    Of what mechanisms it is meant, and why, say the `excess` of the bets. Infinite if no parameter would do (the event
-    was never seen, say).
+    `Bet.excess` says which mechanisms this is about, and why. Infinite if no parameter would be refuted, for example
+    because the event was never seen.
     """
     from scipy.optimize import brentq  # 0.2 s, needed for a pass alone
     from scipy.special import ndtri
@@ -87,9 +87,9 @@ def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float, power: float =
 def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
     """`detectable_parameter` of an event that happens half of the time: what so many runs can detect at all.
 
-    Where the claim allows much of what D′ never does, of one half-way between that and certain. The bets are those
+    If the claim allows p ≥ 1/4 at q = 0 (a large δ), the event's p lies half-way between that and 1. The bets are those
     against an event that just exceeds twice the claim, or one nat more: a curved claim has another half-plane for each
-    event, and the usual one may lie above all with p = 1/2.
+    event, and no event with p = 1/2 may exceed the default one.
     """
     allowed = claim.largest(0.0)
     share = 0.5 if allowed < 0.25 else (1 + allowed) / 2
@@ -103,6 +103,6 @@ def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
 def rare_event(counts: Counts) -> bool:
     """Whether D fell into the event in fewer than 1 % of the runs or fewer than 100 times.
 
-    What a pass says of a rare event it says of a tail of the outcomes; most of them it has not looked at.
+    A pass on a rare event is about a tail of the outcomes; it says nothing about most outcomes.
     """
     return counts.hits < max(RARE_SHARE * counts.runs, RARE_HITS)

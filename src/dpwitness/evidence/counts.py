@@ -1,4 +1,4 @@
-"""What evidence is made of: four integers, of one event or of each of several; and how fast it grows at most."""
+"""Counts, of which evidence is made: four integers for each event; and how fast evidence grows at most."""
 
 import math
 from dataclasses import dataclass, field

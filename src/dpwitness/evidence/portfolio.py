@@ -1,4 +1,4 @@
-"""Wealth that is spread over many events at once, or bet on the graded event that they make up, epoch by epoch.
+"""Wealth spread over many events at once, or bet on one graded event made of them, epoch by epoch.
 
 Before an epoch each member k of the portfolio is an event with an estimate, from which its bet λ_k follows, and a share
 w_k of the wealth, all of them fixed by earlier runs. With X_k = 1[M(D)∈S_k] − s·1[M(D′)∈S_k] − t (see `evidence.bet`)
@@ -142,7 +142,7 @@ def _graded(stakes: Stakes, flags: Flags | None, claim: Claim, against: Claim | 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wealth(Bet):
-    """What became of the wealth of a check in epochs: an e-value at any time.
+    """The wealth of a check in epochs so far: an e-value at any time.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ mean − √(2·log(1/α)·Var/n).
 
 Power: the largest true positive rate G(a) of tests of D′ against D with false positive rate a is concave, and
 G(a) = inf over s ≥ 0 of δ(s) + s·a (Dong, Roth & Su 2022, Proposition 2.12). Put the band in place of δ: a lower band
-of G, whence 1 − G is an upper band of the trade-off function. For s < 1 the band of the swapped pair serves:
+of G, so 1 − G is an upper band of the trade-off function. For s < 1 the band of the swapped pair serves:
 δ(s) = 1 − s + s·δ′(1/s).
 """
 

@@ -1,6 +1,6 @@
 """What makes a verdict worthless or a false alarm, whatever the claim: dependent runs, ignored inputs, no noise.
 
-`before_search` looks at a few runs before any are spent. `dependence` has the tests of independence and what they are
-applied to; `refutation` asks all of them before a claim is called refuted, and `new_process` whether noise is drawn
-anew in a process that loads the mechanism (`loading`) for the first time. `findings` has what a pass says little of.
+`before_search` looks at a few runs before the search. `dependence` tests independence. `refutation` makes all checks
+before a claim is called refuted. `new_process` tests whether noise is drawn anew in a new process, which loads
+the mechanism (`loading`). `findings` lists what weakens a pass.
 """

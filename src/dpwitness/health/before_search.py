@@ -1,4 +1,4 @@
-"""Health checks before the search: whether runs vary, are independent of each other and use their input, and in time.
+"""Health checks before the search: whether runs vary, are independent, use their input and are fast enough.
 
 `check`, `bound`, `curve` and `profile` refuse what would be a false alarm and note the rest (`required`); the pytest
 plugin refuses all, and lets each be suppressed by name (`all_findings`).
@@ -31,7 +31,7 @@ from dpwitness.runs import Role, Runner, Threads, generator
 #: Calls of a vectorised mechanism that are looked at on each input, and rows of each.
 CALLS: Final = 64
 ROWS: Final = 64
-#: Runs of plain Python on each input; fewer could not tell anything at the level that is asked for.
+#: Runs of plain Python on each input; fewer could show nothing at the level required.
 RUNS: Final = 248
 FEWEST: Final = 128
 #: Runs of plain Python between two looks at the clock.
@@ -44,8 +44,8 @@ SHARE: Final = 1 / 20
 PAIRING: Final = 20_011
 #: Proposed pairs that are compared.
 PAIRS: Final = 64
-#: Runs of both inputs of a pair from the same random numbers: where they are cheap in numbers, and where not. Few are
-#: made first, which mostly settles it.
+#: Runs of both inputs of a pair from the same random numbers, first a few and then more: if many runs are cheap, and if
+#: not. The first few mostly settle it.
 TOGETHER: Final = (64, 4096)
 TOGETHER_ONE_BY_ONE: Final = (2, 64)
 #: Numbers that the outcomes of one input may hold.
@@ -53,7 +53,7 @@ ROOM: Final = 1 << 17
 
 
 def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
-    """Do what check, bound, curve and profile do before the search; notes for people.
+    """The health checks that check, bound, curve and profile make before the search; returns notes.
 
     Raises `InvalidNeighbours` where nothing could be found and `DependentRuns` where anything found would be no
     evidence.
@@ -69,16 +69,16 @@ def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
 
 
 def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
-    """Tell the progress before the runs where a check has no time to refute anything; its verdict says so after them.
+    """Report before the runs if a check has no time to refute anything; its verdict says so afterwards.
 
-    No error: what was measured in a few runs may be wrong, and every check ends with a verdict.
+    This is no error: times measured in a few runs may be wrong, and every check ends with a verdict.
     """
     if finding := time_needed(problem, runner, alpha):
         runner.report("search", 0, runs_needed(problem.claim, alpha), finding.text)
 
 
 def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
-    """Return all that can be found before the search, for the plugin."""
+    """Return the findings of all health checks before the search, for the plugin."""
     if finding := identical_inputs(problem):
         return [finding]  # nothing else is worth saying
     seen, name = first_runs(problem, runner), problem.mechanism.name
@@ -147,7 +147,7 @@ def _call(runner: Runner, data: Data, side: int, limit: float) -> list[Rows]:
 
 
 def deterministic_output(name: str, seen: FirstRuns | None) -> Finding | None:
-    """Return `deterministic_output` where every run returned the same, on both inputs."""
+    """Return `deterministic_output` if every run returned the same, on both inputs."""
     if seen is None:
         return None
     first, rows = seen.left[0, 0], np.concatenate([seen.left, seen.right])
@@ -161,7 +161,7 @@ def deterministic_output(name: str, seen: FirstRuns | None) -> Finding | None:
 
 
 def stuck_generator(name: str, seen: FirstRuns | None) -> Finding | None:
-    """Return `stuck_generator` where runs are not independent, so that nothing counted would be evidence.
+    """Return `stuck_generator` if runs are not independent, so that counts would be no evidence.
 
     Rows of one call (for plain Python: runs that follow each other) equal one another more often, or less often, than
     rows of different calls (runs far apart). Every row is in one comparison only, so under independence the comparisons
@@ -219,7 +219,7 @@ def _equal(a: Rows, b: Rows) -> NDArray[np.bool_]:
 
 
 def identical_inputs(problem: Problem) -> Finding | None:
-    """Return `identical_inputs` where the relation proposes the same input twice, so that nothing can be found."""
+    """Return `identical_inputs` if the relation proposes the same input twice, so that nothing can be found."""
     both = None
     for pair in islice(problem.relation.candidates(problem.data), PAIRS):
         if len(pair.key) != 1:
@@ -231,18 +231,18 @@ def identical_inputs(problem: Problem) -> Finding | None:
 
 
 def unlike_inputs(problem: Problem) -> Finding | None:
-    """Return `unlike_inputs` where D and D′ of a pair differ in more than their values, as an explicit pair may."""
+    """Return `unlike_inputs` if D and D′ of a pair differ in more than their values, as an explicit pair may."""
     for pair in islice(problem.relation.candidates(problem.data), PAIRS):
         if difference := unlike(pair):
-            text = f"D and D′ differ in {difference}, not in their records alone: a verdict may rest on that"
+            text = f"D and D′ differ in {difference}, not only in their records: the verdict may be due to that"
             return Finding(name="unlike_inputs", text=text)
     return None
 
 
 def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
-    """Return `input_ignored` where from the same random numbers both inputs of every pair always gave the same.
+    """Return `input_ignored` if both inputs of every pair always gave the same from the same random numbers.
 
-    Nothing is said of mechanisms whose randomness no seed repeats; of slow ones see `ignored_throughout`.
+    Mechanisms whose randomness no seed repeats are not tested; for slow ones see `ignored_throughout`.
     """
     mechanism = runner.mechanism
     if mechanism.cost.slow:
@@ -295,7 +295,7 @@ def _ignoring(name: str, runs: int) -> Finding:
 
 
 def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | None:
-    """Return `too_slow` where even the clearest violation takes longer to refute than there is time."""
+    """Return `too_slow` if even the clearest violation takes longer to refute than there is time."""
     mechanism = problem.mechanism
     needed = runs_needed(problem.claim, alpha)
     cores = runner.pool.workers if runner.pool is not None else runner.workers if mechanism.threads else 1

@@ -1,4 +1,4 @@
-"""Whether runs are independent of each other: exact tests of what independent, equally distributed runs cannot show.
+"""Whether runs are independent of each other: exact tests of patterns that independent runs do not show.
 
 First the tests, which are functions of counts. Each conditions on the number of hits, so that no probability has to be
 known: given their number, the hits of independent runs lie on every set of places of that size equally often. Then what
@@ -26,14 +26,14 @@ from dpwitness.mechanisms.mechanism import Rows, Turns
 from dpwitness.neighbours import Data, Pair, input_key, shown
 from dpwitness.runs import Role, Runner, Threads, generator, stack
 
-#: The probability with which a mechanism of independent runs is refused, whatever else is tested of it.
+#: The probability with which these tests refuse a mechanism of independent runs, at most.
 LEVEL: Final = 1e-9
-#: How much wider (or narrower) than independent runs make it the distribution of a call's hits may be: exponents 1/T.
+#: Exponents 1/T by which the alternatives widen (or narrow) the distribution of a call's hits under independence.
 TEMPERATURES: Final = (1 / 64, 1 / 8, 2.0, 8.0, 64.0)
-#: By how much likelier an outcome may be to come again at the distance at which one came again last.
+#: The alternatives: an outcome is so many times likelier to repeat at the distance of the last repeat.
 FACTORS: Final = (1.0, 1e2, 1e4, 1e8)
-#: Lags that are tested exactly, of those at which hits lie together, or apart, most; and how many standard errors that
-#: must be, since fewer are never significant at `LEVEL`.
+#: So many lags are tested exactly: those where hits differ most from chance, by at least so many standard errors, since
+#: fewer are never significant at `LEVEL`.
 LAGS: Final = 4
 STANDARD_ERRORS: Final = 5.0
 
@@ -313,10 +313,10 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
 
 
 def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) -> None:
-    """Raise `DependentRuns` where outcomes hang on those before them, as `refuse_dependent` does.
+    """Raise `DependentRuns` if outcomes depend on earlier ones, as `refuse_dependent` does.
 
-    Looked at are exact repeats of whole outcomes, odd against even runs, and all distances in time: of each event, and
-    of the first number of the outcomes, above its median and far from it.
+    Three things are tested: exact repeats of whole outcomes, odd against even runs, and all distances in time. The last
+    two look at each event, and at the first number of the outcomes: whether it is above, or far from, its median.
     """
     tests = len(series) * (1 + 2 * (len(events) + 2))
     for one in series:
@@ -355,7 +355,7 @@ def _usual_distance(keys: Sequence[bytes], places: Whole) -> int:
 
 
 def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Flags]]:
-    """What is followed through the runs; the median is the same in whatever order they come."""
+    """The flags that are followed through the runs; the median does not depend on the order of runs."""
     for event in events:
         yield "the event happened", event.contains(widen(rows, event.width))
     first = rows[:, 0]
@@ -438,7 +438,7 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
 
 
 def refuse_dependent(name: str, events: int, shards: Shards, further: Sequence[FurtherCalls]) -> None:
-    """Raise `DependentRuns` where hits of so many events cluster in calls, or in pairs of rows.
+    """Raise `DependentRuns` if hits of so many events cluster in calls, or in pairs of rows.
 
     The calls are shards of the confirm runs, and `further` ones on D and on D′, if any. Of a mechanism of
     independent runs that happens with probability `LEVEL` at most, where the number of runs was fixed before.

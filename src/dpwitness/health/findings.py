@@ -41,7 +41,7 @@ def check_names(suppressed: Collection[str]) -> None:
 
 
 def of_counts(counts: Counts) -> tuple[str, ...]:
-    """Return a note on an event that tells nothing apart."""
+    """Return a note if the event always happened, or never."""
     if counts.runs and counts.n00 == counts.runs:
         return ("the event never happened on either input: it says nothing",)
     if counts.runs and counts.n11 == counts.runs:
@@ -57,7 +57,7 @@ def of_pass(verdict: NotRefuted) -> tuple[str, ...]:
         notes += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
     if counts.runs and verdict.claim.largest(counts.neighbour_hits / counts.runs) >= 1:
         notes += (
-            "as often as D′ falls into the event the claim allows any rate on D: it can refute the claim only of a "
+            "at the rate seen on D′ the claim allows any rate on D: this event can refute the claim only of a "
             "mechanism that falls into it less often on D′",
         )
     return notes
@@ -79,8 +79,8 @@ def of_verdict(verdict: NotRefuted) -> list[Finding]:
                 "or make it faster",
             )
         )
-    # By the runs alone, for an event that happens half of the time: whether a correct mechanism passes must not hang on
-    # which event its search came upon. Twice the claim, and one nat for small ones: a pass that excludes less says
+    # By the runs alone, for an event that happens half of the time: whether a correct mechanism passes must not depend
+    # on which event its search came upon. Twice the claim, and one nat for small ones: a pass that excludes less says
     # nothing.
     caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
     if not caught <= max(2 * claim.parameter, claim.parameter + 1):

@@ -1,4 +1,4 @@
-"""Where a function is found, so that a process that has not imported its file yet can load it."""
+"""Where a function is defined, so that another process can load it."""
 
 import builtins
 import importlib

@@ -1,6 +1,4 @@
-"""Where a function is found, so that a process that has not imported its file yet can load it.
-
-A mechanism loaded anew in a process of its own: noise that this process remembers is drawn again there.
+"""Runs of a mechanism in a new process, which loads it again: noise that this process remembers is drawn again there.
 
 `python -m dpwitness.health.new_process` reads one line of JSON (the module search path) and a pickled `Request` from
 stdin, both written by the process that started it, and writes what the mechanism returned as one line of JSON.

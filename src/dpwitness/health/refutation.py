@@ -1,13 +1,11 @@
-"""Checks before a claim is called refuted: that the runs are independent of each other, and the noise drawn anew.
+"""Checks before a claim is called refuted: that the runs are independent of each other, and the noise is drawn anew.
 
-Compiled code keeps nothing from run to run but the module-level values that were compiled into it: only these are
+Only a finding takes a violation back (`DependentRuns`): the runs depend on each other, or noise or a setting differs in
+a new process. A check that cannot be made only adds a note: the mechanism now raises, or cannot be loaded again, or an
+object of the user's cannot be sent. One case is refused even if no new process can be asked: every run on both inputs
+returned the same, and the noise may have been drawn once. A mechanism that remembers its noise shows nothing else.
+Compiled code keeps nothing from run to run except the module-level values that were compiled into it, so only these are
 compared.
-
-What was proved is lost to a finding alone: that runs depend on each other, or that noise or a setting is another in a
-new process (`DependentRuns`). A check that cannot be made, because the mechanism raises by now, or cannot be loaded
-anew, or because an object of the user's cannot be written, is a note. With one exception: what returned the same in
-every run, on both inputs, and may have drawn its noise once is refused where no new process can tell, since that is all
-that a mechanism with remembered noise shows.
 """
 
 from collections import Counter
@@ -47,9 +45,9 @@ NAMES: Final = ("D", "D′")
 def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
     """Check what events showed on a pair in the confirm runs, shard by shard; returns notes for people.
 
-    Raises `DependentRuns` where the runs of a call depend on each other, or where noise is remembered; of a mechanism
-    of independent runs with probability `LEVEL` at most for the one and for the other, of a number of runs that was
-    fixed before: the tests are exact for one look, and a stopping time may come of many.
+    Raises `DependentRuns` if the runs of a call depend on each other, or if noise is remembered. Each of the two tests
+    refuses a mechanism of independent runs with probability at most `LEVEL`. They are exact for one look after a fixed
+    number of runs; at a stopping time, which follows many looks, they are not.
     """
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)
@@ -57,7 +55,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
         answers = beside.submit(_answers, runner, pair, events)
         try:
             calls = _calls(runner, pair, events)
-        except BaseException:  # Ctrl-C: nobody waits for the other one any more
+        except BaseException:  # Ctrl-C: the other result is no longer needed
             new_process.end()
             raise
     notes: tuple[str, ...] = ()
@@ -73,7 +71,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
     """Check that the runs of a pass were independent: those that were made, and further ones in little time.
 
-    Of runs that depend on each other it is not known what they would have caught either. Raises `DependentRuns`.
+    If runs depend on each other, nobody knows what they would have caught. Raises `DependentRuns`.
     """
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
@@ -124,7 +122,7 @@ def _calls(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float =
 
 
 def _answers(runner: Runner, pair: Pair, events: Sequence[Event]) -> Answers | str:
-    """What a new process says of the same, or why it cannot be asked."""
+    """The same runs in a new process, or why it cannot be asked."""
     try:
         return new_process.ask(new_process.request(runner.mechanism, pair, events, runner.seed))
     except Exception as error:  # `CannotLoad`, or whatever an object of the user's raises when it is looked at
@@ -168,9 +166,9 @@ def _remembers(name: str, text: str) -> DependentRuns:
 
 
 def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:
-    """Notes where no new process could be asked.
+    """Notes if no new process could be asked.
 
-    Raises `DependentRuns` for what never varied on either input and may have drawn its noise once.
+    Raises `DependentRuns` if no outcome ever varied on either input, and the noise may have been drawn once.
     """
     never = {NAMES[side]: here.always for side, here in enumerate(calls) if _never_varies(here, side, shards)}
     signature = runner.mechanism.signature
@@ -202,7 +200,7 @@ def _same_by_chance(here: int, there: int) -> float:
 
 
 def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_process.Answer) -> None:
-    """Raise `DependentRuns` where an event happened in another share of a new process's runs than of confirm runs."""
+    """Raise `DependentRuns` if the share of runs in an event differs between a new process and the confirm runs."""
     for totals, others in zip(shards.totals, there.hits, strict=True):
         hits, runs = (totals.hits, totals.neighbour_hits)[side], totals.runs
         if fisher_p_value(hits, runs, others, there.runs) < LEVEL / (4 * len(shards.totals)):
@@ -211,7 +209,7 @@ def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_proces
 
 
 def _refuse_repeats(name: str, side: int, here: FurtherCalls, shards: Shards, there: new_process.Answer) -> None:
-    """Raise `DependentRuns` where outcomes that came again here are rarer in a new process, as of a pool of noise."""
+    """Raise `DependentRuns` if outcomes that repeat here are rarer in a new process, as with a pool of noise."""
     if here.series is None:
         return
     outcomes = here.series.outcomes

@@ -1,4 +1,4 @@
-"""The claim to test: what the user says of a mechanism, as a text or by an accountant, else what an object carries."""
+"""The claim to test: given by the user, as a value, a text or an accountant, else read from the object."""
 
 import inspect
 import json
@@ -225,7 +225,7 @@ def stated_claim(
     parameter = None if epsilon is None else float(epsilon)
     if is_claim(claim):
         if delta is not None:
-            raise InvalidClaim(f"claim={claim} says it all: leave delta={brief(delta)} out")
+            raise InvalidClaim(f"claim={claim} already states its δ: leave delta={brief(delta)} out")
         return StatedClaim(claim=claim, epsilon=parameter, delta=None)
     given = cast("float | None", epsilon if claim is None else claim)  # a number: it is no claim
     if given is not None:

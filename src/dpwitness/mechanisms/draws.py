@@ -1,4 +1,4 @@
-"""Where the random draws of single runs of plain Python come from, so that both sides of a run can share them."""
+"""The random draws of single runs of plain Python, which both sides of a run can share."""
 
 import ctypes
 import random

@@ -1,4 +1,4 @@
-"""What is said of a mechanism that raised: on which run, on which input, and whether on its neighbour too."""
+"""The errors for a mechanism that raised: on which run, on which input, and whether on its neighbour, too."""
 
 import time
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def raised(name: str, error: Exception, run: int, data: Data, *, used_up: bool =
     message = f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}"
     if used_up:
         message += (
-            ", and raises now on inputs, too, on which it ran well before: something that it holds is used up; make a "
+            ", and now also on inputs on which it ran before: something that it holds is used up; make a "
             "new one for each run: make=, or within the function"
         )
     result = MechanismRaised(message)
@@ -65,7 +65,7 @@ def described_on_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> 
     side = int(raised[1] > raised[0])
     often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
     if not often or raised[1 - side]:
-        result = MechanismRaised(f"{error}; errors='outcome' takes exceptions for outcomes")
+        result = MechanismRaised(f"{error}; errors='outcome' counts exceptions as outcomes")
         result.on_both_inputs = raised == [runs, runs]
         return result
     message = f"{error}: it raised in {often} of {runs} runs on {here} but in none of {runs} on {there}"

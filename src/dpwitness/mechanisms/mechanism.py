@@ -1,4 +1,4 @@
-"""The one interface over every kind of callable: a mechanism fills rows with the outcomes of its runs.
+"""The interface of every kind of mechanism: it fills rows with the outcomes of its runs.
 
 A user writes a plain function; `signature` recognises its parameters by name, and `resolve` chooses what runs it:
 machine code (`compiled`), the interpreter, or the function itself, many runs a call (both in `python`).
@@ -20,12 +20,12 @@ from dpwitness.mechanisms.outcomes import Entry
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
-#: Seconds a run from which on 32 paired runs would make one wait: then the e-value is looked at after every 2.
+#: From so many seconds a run on, 32 paired runs take noticeable time: then the e-value is computed after every 2.
 SLOW: Final = 0.02
 #: The same for 16,384 paired runs, which take 8 s from here on.
 SLOW_IN_NUMBERS: Final = 250e-6
 
-#: Seconds that one timed call shall take at least: where it takes less, it makes more runs, up to so many.
+#: A timed call takes at least so many seconds: a faster one makes more runs, up to so many.
 TIMED: Final = 250e-6
 MOST_RUNS: Final = 1024
 #: The same where one call makes many runs: it may take long for whatever number of them.
@@ -141,7 +141,7 @@ class PairedRuns:
     pair
         D and D′.
     order
-        Which side of each run comes first. Where one call makes many runs the first entry decides for all.
+        Which side of each run comes first. If one call makes many runs, the first entry decides for all.
     coupled
         Whether the two sides of a run share their random draws, where the mechanism can; different runs never share
         any. The sides are independent otherwise.
@@ -227,19 +227,19 @@ class Mechanism(ABC):
     signature
         The user's function and its parameters.
     cost
-        What a run costs: measured by `measure`, before that what is known of its kind.
+        What a run costs: measured by `measure`, before that a guess by kind.
     shard
         Paired runs with one seed of their own; it follows from the cost.
     width
         Entries of the longest outcome seen so far: how wide to make rows at first. It saves time and decides nothing.
     plain
-        The same function as the interpreter runs it, where compiled outcomes must be compared with it.
+        The same function run by the interpreter, if compiled outcomes must be compared with it.
     run_count
-        Runs so far, in this process, where the interpreter makes them.
+        Runs so far in this process, if the interpreter makes them.
     mixed
         Coordinates at which samples had more than numbers.
     traits
-        What its outputs have shown so far; of machine code nothing.
+        What its outputs have shown so far; nothing for machine code.
     conversion
         How it gets its inputs.
     """

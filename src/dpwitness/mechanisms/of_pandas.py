@@ -1,4 +1,4 @@
-"""What pandas has, as entries of a row.
+"""DataFrames, Series and other values of pandas as entries of a row.
 
 Rows by position begin with a symbol of columns, types and labels. Rows that know places have the value of each column
 and label at a coordinate of its own: the same label is in the same place whatever its rank (`value_counts` sorts by the

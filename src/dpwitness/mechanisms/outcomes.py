@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from dpwitness.codec import whole_below
 from dpwitness.events.encoding import NOT_A_NUMBER, array_rows, entries, nested, symbol
 
-#: Labels that a mechanism keeps for people: random texts must not fill the memory.
+#: Texts that a mechanism keeps for messages, at most: random texts would fill the memory.
 LABELS: Final = 10_000
 #: Names of keys that a text lists.
 LISTED: Final = 12
@@ -199,7 +199,7 @@ def append(value: object, row: Row, node: Node | None) -> None:
 
 @cache
 def _import_for(library: str) -> None:
-    """Import what knows the types of a library: only where somebody returns one is the library imported."""
+    """Import the module for a library's types once a mechanism returns one: the library is not imported before."""
     name = f"{__package__}.of_{library}"
     if importlib.util.find_spec(name) is not None:
         importlib.import_module(name)

@@ -40,7 +40,7 @@ class Attributes:
 
 
 def summary(given: Outcome | None) -> Callable[[Any], Any] | None:
-    """Return the function that `outcome=` stands for. Raises `InvalidParameter` where it is none and no names."""
+    """Return the function that `outcome=` stands for. Raises `InvalidParameter` for anything but that or names."""
     if given is None or callable(given):
         return given
     names = given.split(",") if isinstance(given, str) else [*given] if isinstance(given, Sequence) else []

@@ -1,4 +1,4 @@
-"""The choice: what the user has becomes a mechanism that runs compiled, as plain Python, or many runs a call."""
+"""Turns what the user gives into a mechanism that runs compiled, as plain Python, or many runs a call."""
 
 import inspect
 import warnings
@@ -195,7 +195,7 @@ def _begun(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
 
 
 def called(thing: object) -> Callable[..., object]:
-    """Return the function behind what is none. Raises `InvalidParameter`.
+    """Return the function behind another object. Raises `InvalidParameter` if there is none.
 
     Bound methods, partial functions and other callable objects stay what they are.
     """

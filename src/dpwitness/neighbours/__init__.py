@@ -1,6 +1,6 @@
 """Which inputs a claim calls neighbouring: relations, each a generator of candidate pairs and the judge of any pair.
 
-A relation proposes few pairs that give broken mechanisms away; the search spends runs where they promise most. Every
+A relation proposes a few pairs on which broken mechanisms show; the search spends most runs on the best of them. Every
 pair is used in both directions, so mirror images need not be listed.
 """
 

@@ -1,4 +1,4 @@
-"""What tells one input from another, for people: an input is described by what it has other than D."""
+"""Texts that say how one input differs from D."""
 
 import datetime
 import math
@@ -67,7 +67,7 @@ def difference(data: Data, neighbour: Data) -> str:
 
 
 def same(data: Data, other: Data) -> bool:
-    """Whether two values are the same to whoever looks at them: in kind, order, signs of zeros and NaN too."""
+    """Whether two values look the same, also in kind, order, signs of zeros and NaN."""
     if data is other:
         return True
     if type(data) is not type(other):

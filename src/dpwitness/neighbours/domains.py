@@ -1,4 +1,4 @@
-"""Domains: which values one field of a record may take, and which of them give broken code away."""
+"""Domains: which values one field of a record may take, and which of them break code."""
 
 import math
 from abc import ABC, abstractmethod

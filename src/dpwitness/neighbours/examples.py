@@ -88,9 +88,9 @@ class Like:
 def like(examples: Data) -> Like:
     """Records like these: the types and the ranges of the fields are read from them.
 
-    Numbers lie between the least and the greatest that are there; texts are categories where there are few kinds or
-    these repeat, else texts up to the longest; None and NaN may come where they do here. Datasets of any size have the
-    types of columns, the index and the order in memory that these records have.
+    Numbers range from the least to the greatest given. Texts are categories if there are few different ones or they
+    repeat, else texts up to the longest length. None and NaN are allowed where the examples have them. Datasets of any
+    size have the types of columns, the index and the order in memory of these records.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def like(examples: Data) -> Like:
     Raises
     ------
     InvalidNeighbours
-        For no records, and for infinite numbers.
+        If there are no records, or infinite numbers.
     """
     form = form_of_data(examples)
     structure: Any

@@ -161,7 +161,7 @@ def _part(given: object, levels: int, where: str) -> Domain | Fields:
 
 
 def fields_from_json(value: object) -> Fields:
-    """Build a structure from parsed JSON that nobody has checked. Raises `InvalidNeighbours`."""
+    """Build a structure from unchecked JSON. Raises `InvalidNeighbours`."""
     return fields_of(_read(value, DEEPEST))
 
 

@@ -227,7 +227,7 @@ def input_to_json(data: Data) -> object:
 
 
 def input_from_json(value: Any) -> Data:
-    """Build an input from parsed JSON that nobody has checked. Raises `InvalidNeighbours`; runs no code of the file."""
+    """Build an input from unchecked JSON. Raises `InvalidNeighbours`; runs no code of the file."""
     if isinstance(value, int | float | list) and not isinstance(value, bool):
         return as_finite_numbers(value)
     try:

@@ -43,7 +43,7 @@ class NumberList(Relation):
         flag("any_length", self.any_length, InvalidNeighbours)
 
     def __str__(self) -> str:
-        """As in a call, without what is as usual."""
+        """The call that makes it, without parameters that have their default."""
         settings = [str(self.length)]
         for setting in fields(self)[1:]:
             value = getattr(self, setting.name)

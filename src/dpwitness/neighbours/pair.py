@@ -1,4 +1,4 @@
-"""Two inputs: what they have in common, and in what they differ besides their values."""
+"""A pair of inputs, and in which types or layouts the two differ besides their values."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field

@@ -119,7 +119,7 @@ class Records(Relation):
         object.__setattr__(self, "layout", self.layout.fitted(self.fields))
 
     def __str__(self) -> str:
-        """As in a call, without what is as usual."""
+        """The call that makes it, without parameters that have their default."""
         settings = [f"adjacency={self.adjacency!r}"]
         settings += [f"size={self.size}"] if self.size is not None else []
         settings += [f"form={self.form!r}"] if self.form != usual_form(self.fields) else []
@@ -328,21 +328,21 @@ def records(
 ) -> Records:
     """Datasets of records, of which neighbours differ in one: `records(numbers(0, 100))`.
 
-    The order of the records is part of the input, and neighbours have all other records in the same order. The same
-    records in another order are another dataset, which is no neighbour. So rising, falling and random orders are tried,
-    each with one record added or replaced in it.
+    The order of the records is part of the input: neighbours have all other records in the same order, and the same
+    records in another order are no neighbour. Rising, falling and random orders are tried, each with one record added
+    or replaced.
 
     Parameters
     ----------
     domain
         What a record is: `numbers(low, high)`, `integers(low, high)`, `categories("a", "b")`, `flags()`,
-        `text(max_length)`, a tuple or a dict of such, `like(examples)`, or a hypothesis strategy (the relation then
-        holds the records that are drawn from it). By default `like(base)`.
+        `text(max_length)`, a tuple or a dict of these, `like(examples)`, or a hypothesis strategy (the records are then
+        those drawn from it). By default `like(base)`.
     adjacency
         "add-remove" (one record more or fewer), "replace-one", or None for a claim that leaves it open.
     size
-        Records in a dataset: a number, (least, most), or None for any number; candidates have up to 1,000, and up to
-        100,000 where a mechanism is fast and nothing was found among fewer.
+        Records in a dataset: a number, (least, most), or None for any number. Candidates then have up to 1,000, and up
+        to 100,000 if the mechanism is fast and nothing was found with fewer.
     base
         A dataset to start from: a list of records, an array, a DataFrame, a dict of columns, (X, y).
     form
@@ -351,16 +351,16 @@ def records(
         ((x1, …, xk), y)), or "record" (one record alone, for local DP). By default that of the base or of the
         examples; else an array for numbers, (X, y) for such records, and a list for all others.
 
-    Neighbours differ in their records and in nothing else: types of columns, names, index, order in memory and class
-    are those of the base or the examples of this form, else they follow from the domain, and never from the records
-    that are there. A type that cannot hold all of the domain (`int8` for `integers(0, 1000)`) gives way to the domain's
-    own. An index that counts the rows does so for any number of them; labels belong to the rows: a row that is removed
-    takes its label with it, and further rows get others of the same kind.
+    Neighbours differ in their records and in nothing else. Types of columns, names, index, order in memory and class
+    come from the base or the examples, if they have this form, else from the domain; never from the records present. A
+    type that cannot hold the whole domain (`int8` for `integers(0, 1000)`) is replaced by the domain's own. An index
+    that counts the rows does so for any number of them. Other labels belong to their rows: a removed row takes its
+    label with it, and further rows get new labels of the same kind.
 
     Raises
     ------
     InvalidNeighbours
-        For what makes no sense, and for a base whose records are not of the domain.
+        For arguments that make no sense, and for a base with records outside the domain.
     """
     if domain is None and base is None:
         raise InvalidNeighbours(

@@ -25,7 +25,7 @@ MOST_COMPARED: Final = 10_000
 
 
 class Relation(ABC):
-    """What calls two inputs neighbouring.
+    """Which pairs of inputs a claim calls neighbouring. A relation inherits this class and gives `candidates`.
 
     The search starts from `candidates` and goes on from the best of them to their `variations`; a witness is shrunk by
     the steps of `smaller`. All of these stay within `contains`.
@@ -68,7 +68,7 @@ class Relation(ABC):
     def large(self, size: int, data: Data | None = None) -> Iterator[Pair]:
         """A few pairs of datasets of so many records, for mechanisms that are fast; by default none.
 
-        Whoever uses one asks first whether it is `adjacent`: that reads every record.
+        The caller tests whether a pair is `adjacent` before it uses it, which reads every record.
         """
         return iter(())
 
@@ -154,7 +154,7 @@ def register_relation(kind: str, reader: Reader) -> None:
 
 
 def relation_from_json(value: Any) -> Relation:
-    """Build a relation from parsed JSON that nobody has checked; it decides about no code that runs.
+    """Build a relation from unchecked JSON; no code of the file is run.
 
     Raises `InvalidNeighbours`.
     """
@@ -249,7 +249,7 @@ register_relation("pairs", Pairs.from_json)
 def pairs(*given: Sequence[Data]) -> Pairs:
     """Explicit pairs of inputs of any kind: `pairs(([1, 1], [2, 0]), …)`. Raises `InvalidNeighbours` for equal inputs.
 
-    The mechanism gets each input as it is given here; machine code gets lists of numbers as arrays.
+    The mechanism gets each input as it is given here; a compiled mechanism gets lists of numbers as arrays.
     """
     if not given:
         raise InvalidNeighbours("no pair was given")

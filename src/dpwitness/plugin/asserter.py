@@ -46,7 +46,7 @@ class HealthCheckFailed(DPWitnessError):
     """The assertion would say nothing, or something wrong; `name` is the health check that says so."""
 
     def __init__(self, name: str, text: str) -> None:
-        super().__init__(f"{name}: {text}; if this is meant so, pass suppress=[{name!r}]")
+        super().__init__(f"{name}: {text}; if this is intended, pass suppress=[{name!r}]")
         self.name = name
 
 
@@ -64,7 +64,7 @@ class Asserter:
         self._database = Database(item.config.rootpath, session.database, item.nodeid)
 
     def __call__(self, mechanism: AnyMechanism = None, /, **settings: Unpack[AssertOptions]) -> NotRefuted:
-        """Raise `PrivacyViolation` where the claim is refuted, `HealthCheckFailed` where a pass would mean nothing."""
+        """Raise `PrivacyViolation` if the claim is refuted, `HealthCheckFailed` if a pass would mean nothing."""
         __tracebackhide__ = True
         self._count += 1
         failure: BaseException
@@ -173,7 +173,7 @@ class Asserter:
         return verdict, note, False
 
     def _save(self, problem: Problem, verdict: Violation) -> str | None:
-        """Keep a witness; what to say of it. What was proved stands, whether or not it can be written down."""
+        """Save a witness and return a note about it. The violation stays, even if the file cannot be written."""
         try:
             path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
         except (OSError, ValueError, TypeError, RecursionError) as error:
@@ -210,7 +210,7 @@ class Asserter:
 
 
 def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
-    """A smaller witness where there is one; whatever happens on the way, what was found stands, and a note says so."""
+    """A smaller witness if there is one. If shrinking fails, the violation stays, and a note says so."""
     max_time = min(SHRINK_TIME, effort.max_time)
     try:
         return shrink(found, mechanism, runs=effort.runs, max_time=max_time, workers=effort.workers), None

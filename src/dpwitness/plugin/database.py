@@ -19,7 +19,7 @@ from dpwitness.results.verdict import Verdict
 from dpwitness.results.witness import Witness
 
 FORMAT: Final = "dpwitness-database/1"
-#: Candidates that stand for a relation which cannot be written down.
+#: So many candidates identify a relation that has no JSON.
 SHOWN: Final = 1000
 
 
@@ -90,9 +90,9 @@ class Database:
             witness = Witness.from_json(value.get("witness"))
         except (ValueError, RecursionError) as error:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
-        # What was a neighbour then may be none now: a replay could accuse a correct mechanism.
+        # A pair that was adjacent then may not be now: its replay could fail a correct mechanism.
         if value.get("neighbours") != _fingerprint(relation, data):
-            return Saved(path=path, note=f"{self.shown(path)} is of other neighbours and was not replayed")
+            return Saved(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
         if not adjacent(relation, witness.pair, data):
             return Saved(path=path, note=f"{self.shown(path)} holds inputs that are no neighbours; it was not replayed")
         return Saved(path=path, value=value, witness=witness)

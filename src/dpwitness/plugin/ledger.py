@@ -1,4 +1,4 @@
-"""What was asserted in a session, what it cost and what it would have caught."""
+"""The summary of a session: what was asserted, what it cost and what it would have caught."""
 
 import json
 import math

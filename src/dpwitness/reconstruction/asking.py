@@ -1,4 +1,4 @@
-"""Asking a system within what is allowed: its answers checked, questions counted, budget, rate and time kept.
+"""Asks a system within a budget, a rate and a time limit; counts the questions and checks the answers.
 
 What was answered is never lost: the answers so far come with whatever ends the asking.
 """
@@ -34,9 +34,9 @@ RETRIES: Final = 3
 #: Seconds before the first of these; before each further one twice as many, up to a limit.
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
-#: After so many questions more that no further try has helped than that it has, further ones are tried once.
+#: Once retries failed for so many questions more than they helped, each further question is tried only once.
 IN_VAIN: Final = 3
-#: So many questions without an answer, one after another, are taken for the end of all answers.
+#: So many questions in a row without an answer end the attack.
 REFUSED: Final = 10
 
 
@@ -54,7 +54,7 @@ class WrongNumber(ValueError):
 
 
 def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
-    """What the user has, as a system.
+    """A system from what the user gives.
 
     Parameters
     ----------
@@ -165,17 +165,16 @@ class Asking(Generic[Q]):
     """The only way from an attack on a system to its answers.
 
     Answers come from the transcript where it has them, then from the system. An attack that is deterministic given its
-    seed and the answers asks the same questions again, so an interrupted one, or one whose questions a file carries,
-    goes on where it was.
+    seed and the answers asks the same questions again, so an interrupted one, or one whose questions are in a file,
+    continues where it was.
 
-    **Answers that stay out.** A system refuses a question, is down for a moment, or meets a quota; a file is filled in
-    by half. A family chooses how it takes that:
+    **Missing answers.** A system may refuse a question, be down for a moment, or reach a quota; a file may be filled in
+    by half. A family chooses one of two ways:
 
-    - `ask_some` gives NaN for each question that has no answer, and goes on. A family drops what is NaN, makes the best
-      of the rest, and reports `stopped`. Nothing is raised unless there is no answer at all.
-    - `ask` is for a family that can do nothing with a part: it raises `AttackStopped` at the first question without an
-      answer, whose `answers` are those before it. The family catches this where it has something to say of what it
-      knows by then.
+    - `ask_some` gives NaN for each question that has no answer, and goes on. A family drops the NaN, uses the rest,
+      and reports `stopped`. Nothing is raised unless there is no answer at all.
+    - `ask` is for a family that needs all answers: at the first question without one it raises `AttackStopped`, whose
+      `answers` are those before it. The family catches this if it can report what it knows so far.
 
     Attributes
     ----------
@@ -395,8 +394,8 @@ class Asking(Generic[Q]):
     def _given(self, batch: list[Q], system: System[Q], *, first: bool) -> Sequence[object] | OracleFailed:
         """What the system gives for some questions, or why it gives nothing, also where it is tried again.
 
-        It is tried again where it has answered lately and retries have not been in vain; `first`: the questions are not
-        half of those for which that was done already.
+        It is tried again if it answered lately and retries have helped before; `first`: the questions are not half of a
+        call that was already retried.
         """
         patient = first and self._answered and not self._refused and self._vain < IN_VAIN
         tries, pause = 1 + self.limits.retries * patient, FIRST_PAUSE
@@ -427,7 +426,7 @@ class Asking(Generic[Q]):
         return failed
 
     def _read(self, part: list[tuple[Q, Row]], given: Sequence[object], system: System[Q]) -> list[OracleFailed]:
-        """Keep the answers of a call; returns what is to be said of those that are none."""
+        """Keep the answers of a call; returns a message about those that are invalid."""
         failed = []
         for (question, row), value in zip(part, given, strict=True):
             row.answer = self.form.read(value)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ONE_THREAD: Final = "threads at most; this attack asks one question after another, on one"
 #: The default of --max-time, in seconds.
 MAX_TIME: Final = 600.0
-#: The part of --max-time that is left for what is made of the answers.
+#: The part of --max-time that is kept for the computation after the last answer.
 THINKING: Final = 0.2
 
 Q = TypeVar("Q")

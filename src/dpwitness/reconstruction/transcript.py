@@ -1,6 +1,6 @@
 """The questions of an attack and their answers, in memory and in a file: CSV or JSON lines.
 
-A `Form` says what a family asks and takes for an answer; a `Transcript` has the questions so far, with the seed that
+A `Form` says what a family's questions and answers are. A `Transcript` holds the questions so far and the seed that
 they follow from.
 """
 
@@ -111,7 +111,7 @@ def read_records(path: str) -> list[Record]:
         if type(number) is not int or number < 1:
             raise InvalidData(f"{place}: id {number!r:.60} must be the number of a question, from 1")
         if number in records:
-            raise InvalidData(f"{place}: question {number} is there twice; leave one of them out")
+            raise InvalidData(f"{place}: question {number} stands there twice; leave one out")
         values = {name: fields.get(name) for name in ("answer", "question", "attack")}
         records[number] = Record(place=place, id=number, **values)
     return [records[number] for number in sorted(records)]
@@ -339,7 +339,7 @@ def add_answers(transcript: Transcript, path: str, form: Form[Q]) -> None:
             raise InvalidData(f"{record.place}: there is no question {record.id}, only {len(rows)} were asked")
         row = rows[record.id]
         if record.question is not None and record.question != row.question:
-            raise InvalidData(f"{record.place}: question {record.id} is another one than in the file of questions")
+            raise InvalidData(f"{record.place}: question {record.id} differs from that in the file of questions")
         if answer is None:
             continue
         if row.answer is not None and row.answer != answer:

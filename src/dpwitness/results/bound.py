@@ -47,6 +47,6 @@ class Bound(WitnessedResult):
 
 
 def bound_from_json(value: object) -> Bound:
-    """Build a bound from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
+    """Build a bound from unchecked JSON. Raises `InvalidWitness`."""
     found: Bound = read_result(Bound, "bound", value)
     return found

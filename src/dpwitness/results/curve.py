@@ -124,6 +124,6 @@ class Curve(Result):
 
 
 def curve_from_json(value: object) -> Curve:
-    """Build a curve from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
+    """Build a curve from unchecked JSON. Raises `InvalidWitness`."""
     found: Curve = read_result(Curve, "curve", value)
     return found

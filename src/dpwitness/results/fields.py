@@ -1,4 +1,4 @@
-"""The types of the fields of results, with their form in JSON, and how what is read of a file is refused."""
+"""The types of the fields of results, with their JSON, and the errors for damaged files."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from dpwitness.values import value_from_json, value_to_json
 
 
 def read_result(kind: Any, what: str, value: object) -> Any:
-    """Build a result from parsed JSON that nobody has checked; `what` names it in messages. Raises `InvalidWitness`."""
+    """Build a result from unchecked JSON; `what` names it in messages. Raises `InvalidWitness`."""
     try:
         return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)
     except KeyError as error:
@@ -90,7 +90,7 @@ Parameters: TypeAlias = Annotated[
         lambda _: {"type": "object"},
     ),
 ]
-#: Texts by the numbers that they stand behind.
+#: Texts by the numbers that encode them.
 Texts: TypeAlias = Annotated[
     Mapping[float, str],
     Codec(

@@ -22,7 +22,7 @@ STEPS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 COLUMNS: Final = 9
 RATES: Final = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 SHOWN_RATES: Final = (0.001, 0.01, 0.1, 0.5)
-#: The largest ε of a band: beyond, e^ε exceeds the runs that anybody makes.
+#: The largest ε of a band: beyond, e^ε exceeds any number of runs.
 MOST_EPSILON: Final = 40.0
 
 
@@ -183,6 +183,6 @@ class Profile(Result):
 
 
 def profile_from_json(value: object) -> Profile:
-    """Build a profile from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
+    """Build a profile from unchecked JSON. Raises `InvalidWitness`."""
     found: Profile = read_result(Profile, "profile", value)
     return found

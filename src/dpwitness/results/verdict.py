@@ -1,4 +1,4 @@
-"""What every result says, and the verdicts of a check: `Violation` or `NotRefuted`.
+"""The fields that every result has, and the verdicts of a check: `Violation` or `NotRefuted`.
 
 Never "private": a test cannot prove privacy.
 """
@@ -177,7 +177,7 @@ class Violation(CheckResult):
 
     @property
     def _why_not_detectable(self) -> str:
-        return "the claim is refuted: there is no question what would have been caught"
+        return "the claim is refuted: so the detectable parameter has no meaning"
 
     @property
     def refuted(self) -> Literal[True]:
@@ -247,13 +247,13 @@ Verdict = Violation | NotRefuted
 
 
 def verdict_from_json(value: object) -> Verdict:
-    """Build a verdict from parsed JSON that nobody has checked. Raises `InvalidWitness`."""
+    """Build a verdict from unchecked JSON. Raises `InvalidWitness`."""
     found: Verdict = read_result(Verdict, "verdict", value)
     return found
 
 
 def replay_text(witness: Witness, verdict: Verdict) -> str:
-    """A replay for people: what the witness says, which nobody vouches for, then the verdict on fresh runs."""
+    """The text of a replay: what the witness file says, which is unchecked, then the verdict on fresh runs."""
     used = verdict.witness.relation
     lines = [
         f"witness of {named(witness.mechanism, witness.parameters)}: claim {witness.claim}, α = {witness.alpha:g}",

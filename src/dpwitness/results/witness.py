@@ -133,7 +133,7 @@ class Witness(JsonFields):
 
     @classmethod
     def from_json(cls, value: object) -> "Witness":
-        """Build a witness from parsed JSON that nobody has checked, its own or a result's. Raises `InvalidWitness`."""
+        """Build a witness from unchecked JSON, its own or a result's. Raises `InvalidWitness`."""
         return cls._of(value, "the result")
 
     @classmethod

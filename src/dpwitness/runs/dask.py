@@ -97,7 +97,7 @@ class Cluster(Pool):
 
     @override
     def answer(self, future: "Future[Answer]", timeout: float | None) -> Answer | None:
-        """As of any pool. Raises `MechanismCrashed` where several workers ended over it."""
+        """The answer of a portion. Raises `MechanismCrashed` if several workers ended while they ran it."""
         from distributed import KilledWorker
 
         end = math.inf if timeout is None else time.monotonic() + timeout

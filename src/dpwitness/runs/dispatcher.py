@@ -1,7 +1,7 @@
-"""Work on its way to other processes: what may go there, in which portions, and what is believed of what comes back.
+"""Work in other processes: what may be sent there, in which portions, and which results are accepted.
 
-The counts are those of one thread of this process, bit for bit: shards are seeded, results are taken in their order,
-and a mechanism that could give other outcomes elsewhere stays here, with a note that says why.
+The counts equal those of one thread of this process, bit for bit: shards are seeded, results are taken in their order,
+and a mechanism that may give other outcomes elsewhere stays here, with a note that says why.
 """
 
 import concurrent.futures
@@ -91,14 +91,14 @@ class PortionQueue:
         self._size = max(min(int(wanted * shards / max(seconds, 1e-9)), 2 * max(shards, self._size)), 1)
 
     def close(self, *, at_once: bool) -> None:
-        """Nobody waits for what is on its way."""
+        """Forget the portions that were sent."""
         futures = [portion.future for portion in self._flying if portion.future is not None]
         self._pool.close(self._published[1], futures, at_once=at_once)
 
 
 @dataclass(slots=True, kw_only=True)
 class BreakEven:
-    """When it pays to start processes, by what is known of the time that runs of a mechanism take, in seconds.
+    """When starting processes saves time, given how many seconds the runs of a mechanism take.
 
     `here`: of the runs made in this process; `expected`: what `here` comes to at least if all runs are made here, as
     far as anybody said.
@@ -121,7 +121,7 @@ class BreakEven:
 
 
 class Dispatcher:
-    """Sends work on one mechanism to a pool of processes where that pays, and does it here else: on `Threads`."""
+    """Sends work on one mechanism to a pool of processes if that saves time, and else does it here, on `Threads`."""
 
     def __init__(self, mechanism: Mechanism, pool: Pool, *, seed: int, threads: int = 1) -> None:
         self.workers = pool.workers
@@ -172,7 +172,7 @@ class Dispatcher:
         yield from self._do_there(work, first, count, deadline)
 
     def _pays(self, work: ShardedRuns[object], shards: int, deadline: Deadline | None) -> bool:
-        """Whether to send what is left to do."""
+        """Whether sending the rest of the work saves time."""
         if self._refused:
             return False
         if self._pool.eager:
@@ -208,7 +208,7 @@ class Dispatcher:
             yield result
 
     def _do_there(self, work: ShardedRuns[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
-        """Parts in other processes; those that nobody there can do, here."""
+        """Parts in other processes; those that no process there can do are done here."""
         published = self._published(work, deadline)
         if published is None:
             yield from self._do_here(work, first, count, deadline)
@@ -320,7 +320,7 @@ class Dispatcher:
                     runs = f"{portion.first * work.size} to {min(portion.end * work.size, work.runs) - 1}"
                     raise MechanismCrashed(
                         f"{self._mechanism.name} ended the process that ran it ({error}), {TRIES} times, in the runs "
-                        f"{runs}: mend it, or give workers=1 to see how it ends"
+                        f"{runs}: repair it, or give workers=1 to see how it ends"
                     ) from error
                 if deadline is not None and deadline.left <= 0:
                     return None

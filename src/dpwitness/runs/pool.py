@@ -22,7 +22,7 @@ class WorkerDied(Exception):
 
 
 class Pool:
-    """The processes of an executor that somebody else has started, and will end: of joblib's loky, Ray and others.
+    """The processes of an executor that the user has started and will end: of joblib's loky, Ray and others.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Pool:
             raise ClusterLost(f"the executor failed ({first_line(error)})") from error
 
     def close(self, work: Published, futures: Sequence["Future[Answer]"], *, at_once: bool) -> None:
-        """Nobody waits for these portions any more, the last of a published piece of work.
+        """Forget these portions, the last of a published piece of work.
 
         `at_once`: what runs may never end, and must not stand in the way.
         """

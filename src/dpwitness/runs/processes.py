@@ -30,7 +30,7 @@ from dpwitness.runs.worker import Answer, Parcel, preload
 IDLE: Final = 60.0
 #: Bytes from which on something is sent as a file, which each process reads once.
 LARGE: Final = 1 << 14
-#: Seconds that processes are waited for where nobody wants their results any more.
+#: Seconds to wait for processes whose results are no longer needed.
 PATIENCE: Final = 0.3
 #: What tells libraries of linear algebra how many threads to start.
 THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -134,7 +134,7 @@ class Processes(Pool):
 
     @override
     def close(self, work: Parcel, futures: "Sequence[Future[Answer]]", *, at_once: bool) -> None:
-        """Begin none of these; end those that go on although nobody may wait for them; remove the work's file."""
+        """Begin no further portion, end those that still run, and remove the work's file."""
         left = [future for future in futures if not future.cancel()]
         if at_once and left and wait(left, PATIENCE).not_done:
             self.stop()
@@ -150,7 +150,7 @@ class Processes(Pool):
             executor.shutdown(wait=True, kill_workers=True)
 
     def kill(self) -> None:
-        """End them without a lock, which may be held by whoever is being interrupted."""
+        """End them without a lock, which the interrupted code may hold."""
         for number in tuple(getattr(self._executor, "_processes", None) or ()):
             with suppress(OSError):  # it is gone
                 os.kill(number, signal.SIGKILL)
@@ -173,7 +173,7 @@ def _begin(parent: int) -> None:
 
 
 def end_with(parent: int) -> None:
-    """End this process when the one that started it is gone: killed, it has told nobody."""
+    """End this process when the one that started it is gone: a killed process sends no message."""
     while os.getppid() == parent:
         time.sleep(ORPHANED)
     os._exit(1)
@@ -192,7 +192,7 @@ def processes(workers: int) -> Processes:
 
 
 def end_at_once() -> None:
-    """Kill all processes that this one has started. For a handler of signals: it waits for nothing and nobody."""
+    """Kill all processes that this one has started. For a signal handler: it waits for nothing."""
     for pool in _STARTED:
         pool.kill()
 

@@ -179,7 +179,7 @@ class Runner:
     def tally(self, pair: Pair, event: Counted, n: int, role: Role, *key: int) -> Tally:
         """The four cells of an event in n paired search runs. Raises `MechanismTimeout` at the deadline."""
         mechanism = self.mechanism
-        width = max(mechanism.width, event.width, 1)  # once for all: the blocks of a shard hang on it
+        width = max(mechanism.width, event.width, 1)  # once for all: the blocks of a shard depend on it
         work = EventCells(**self._shards(pair, role, key, n, True), width=width, events=(event,))
         total: Cells = np.zeros(1, np.int64)
         for cells in self.executor.map(work, self.deadline):

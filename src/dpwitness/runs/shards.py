@@ -1,4 +1,4 @@
-"""Work that is cut into shards: plain values, so that they can be sent to where they are done.
+"""Work cut into shards, which are plain values and can be sent to other processes.
 
 A shard is a fixed number of paired runs with a seed of its own: what it draws follows from the seed, the role, the key
 and its number alone, wherever and whenever it is made. So the same seed gives the same counts whatever the number of

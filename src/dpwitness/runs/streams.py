@@ -1,4 +1,4 @@
-"""Random streams: every role that runs are made for draws from streams of its own."""
+"""Random streams: each role of runs has streams of its own."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-"""Work in parts, done on threads of this process."""
+"""Work done in parts, on threads of this process."""
 
 import math
 import os
@@ -87,7 +87,7 @@ class _Pool:
 
     def end(self, patience: float) -> None:
         """Begin no further task, and wait so many seconds for those that run."""
-        self._over.set()  # what nobody waits for any more must not go on: it would run beside the next one
+        self._over.set()  # an abandoned task must not go on: it would run beside the next one
         for _ in self._threads:
             self._waiting.put(None)
         end = time.monotonic() + patience
@@ -119,10 +119,10 @@ def _in_threads(tasks: Iterator[Callable[[], T]], workers: int, deadline: Deadli
                 raise error
             yield result
     except KeyboardInterrupt:
-        patience = INTERRUPTED  # a mechanism that hangs must not keep whoever interrupted it
+        patience = INTERRUPTED  # a mechanism that hangs must not delay Ctrl-C
         raise
     except GeneratorExit:
-        # Nobody wants more. What hangs is left behind when its time is over, as it would have been.
+        # No result is needed any more. A thread that hangs is left behind at the deadline, as usual.
         patience = math.inf if deadline is None else deadline.left
         raise
     finally:

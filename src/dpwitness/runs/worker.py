@@ -1,7 +1,7 @@
-"""Work in another process of ours: how it is written for one, and what the process does with it.
+"""Work for another process of ours: how it is sent there, and what that process does with it.
 
-A function goes with everything that it reaches in files of the user's, since another process may not find these; what
-is installed goes by name. Nothing of this is ever read from a file or a connection that is not our own.
+A function is sent with everything that it uses from the user's own files, since another process may not find these;
+installed packages are sent by name. Pickled data is only ever read from our own files and connections.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Cells for a candidate: a partition by a learned score, where its table shows more of a divergence than one event.
 
-Everything here is made of search runs and is never evidence: the score and the cuts from one sample, the table that
-chooses the order, the hyperplane and the bet from another.
+Everything here comes from search runs and is never evidence. One sample gives the score and the cuts; another gives the
+table that chooses the order, the hyperplane and the bet.
 """
 
 import math
@@ -57,9 +57,9 @@ class Aim:
 
 
 def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective, budget: int) -> tuple[Candidate, int]:
-    """The candidate, or its pair with cells where they promise more; and the paired search runs spent, about `budget`.
+    """The candidate, or its pair with cells if these look better; and the paired search runs spent, about `budget`.
 
-    `objective`: what the candidate was chosen by, of the same unit as the aim's promise. Where the time is over, or the
+    `objective`: what the candidate was chosen by, in the same unit as the aim's values. If the time is over, or the
     candidate reaches the stop value, it stays as it is.
     """
     promised = _promised(candidate, objective)

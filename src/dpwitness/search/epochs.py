@@ -1,6 +1,6 @@
 """The search that bets from the first run on: a portfolio of events for each pair, chosen anew before every epoch.
 
-The events of a portfolio are those that the earlier runs of the pair speak for. Intervals of single entries and what
+The events of a portfolio are those that look best in the earlier runs of the pair. Intervals of single entries and what
 lies outside them are all taken, between cuts at quantiles; single outcomes, what an attack proposes and what learners
 like best come beside them. An event's share of the wealth is its prior times what its bet would have won in the earlier
 runs (the posterior weights of a universal portfolio, Cover 1991). Its probabilities are those of the earlier runs and a
@@ -213,7 +213,7 @@ def _joint_table(x: Floats, y: Floats, cuts: Floats) -> Whole:
     return table.cumsum(axis=0).cumsum(axis=1)
 
 
-#: Imagined runs without a difference, of either portfolio of a pair.
+#: Imagined runs without a difference between D and D′, for each of a pair's two portfolios.
 MANY_IMAGINED: Final = 8.0
 FEW_IMAGINED: Final = 0.25
 #: The prior of the first family where there are several: intervals are what most violations show in.
@@ -345,18 +345,18 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 
-#: An epoch is a sixteenth of the runs so far: half of an epoch more than needed are made.
+#: An epoch is a sixteenth of the runs so far: on average half an epoch is made too many.
 SHARE: Final = 16
-#: Nats that a run costs a pair in the choice of the next one, at most; .01 to .03 make no difference, 0 stays with
-#: chance. And what part of the best pair's promise a run, where that is less: else slow growth is never stayed with.
+#: In the choice of the next pair a run costs at most so many nats, so that luck does not keep a pair; .01 to .03 make
+#: no difference. If the best pair grows slowly, a run costs a share of its growth: else no pair would be kept.
 CHARGE: Final = 0.02
 PART_OF_BEST: Final = 4
-#: Runs of a pair are charged by their seconds from so many a paired run on, if they are so many times those of the
-#: fastest pair. Below, timing must not decide: the same seed gives the same counts.
+#: Runs are charged by their seconds if a paired run takes at least so many, and so many times those of the fastest
+#: pair. Below that, timing must not decide: the same seed gives the same counts.
 LONG: Final = 0.1
 SLOWER: Final = 8.0
-#: Runs from which on learners are asked, and from which on thoroughly; and by how much more runs they and the cuts of
-#: columns are renewed.
+#: Learners are asked from so many runs on, and thoroughly from so many; they and the cuts of columns are renewed
+#: whenever the runs have grown by this factor.
 LEARNED: Final = 32
 THOROUGH: Final = 512
 RENEWED: Final = 1.25
@@ -364,7 +364,7 @@ RENEWED: Final = 1.25
 CUT_ANEW: Final = 256
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
 ROOM: Final = 1 << 23
-#: Runs that an event which promises nothing must hold, for a pass to rest on it.
+#: An event that does not look good must hold so many runs, for a pass to rest on it.
 SEVERAL: Final = 3
 #: Outcomes of so few kinds are events of their own.
 FEW: Final = 16
@@ -485,7 +485,7 @@ class PairWealth:
         return propose(sample, objective, thorough=self.runs >= THOROUGH)
 
     def _outcomes(self) -> Family:
-        """Single outcomes, all of few, or those that come again: their priors do not hang on what they promise."""
+        """Single outcomes, all if few, else those that repeat: their priors do not depend on how good they look."""
         rows = [row for side in (self.x, self.y) for row in side[: 2 * FEW]]
         times = Counter(row.tobytes() for row in rows)
         frequent = {row.tobytes(): row for row in rows if len(times) <= FEW or times[row.tobytes()] > 1}

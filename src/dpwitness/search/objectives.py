@@ -1,4 +1,4 @@
-"""What the search looks for: how much an event promises, from rough probabilities. Never evidence.
+"""What the search maximises: how good an event looks, from rough probabilities. Never evidence.
 
 Evidence against a claim (`GrowthAt`), large lower bounds of a parameter (`BoundAt`, `ParameterAt`), power of a test of
 fixed size (`PowerAt`), and for a privacy profile large lower bounds of δ at several ε (`DeltaAt`).

@@ -1,13 +1,12 @@
-"""The search that is thrown away before evidence begins: which pair, and which event of it.
+"""The search whose runs are no evidence: which pair, and which event on it.
 
 `find` compares what attacks propose with what successive halving over the relation's pairs finds: few runs of all
 pairs, twice the runs of the better half, and so on, then the same with variations of the best (Karnin, Koren & Somekh
-2013, ICML). The events of the pairs that are left are counted on runs that did not choose them. Two more steps are for
-what so few runs cannot show: datasets of many records, where nothing was found among fewer, and for a candidate with a
-cut the place of the cut, where many more confirm runs are planned than the search had.
+2013, ICML). The events of the pairs that are left are counted on runs that did not choose them. Two more steps find
+what so few runs cannot show: datasets of many records, if nothing was found with fewer; and for a candidate with a cut,
+a better place of the cut, if many more confirm runs are planned than the search had.
 
-For mechanisms whose runs are nearly free; see `search.epochs` for others. Everything here is made of search runs and is
-never evidence.
+For mechanisms whose runs are nearly free; see `search.epochs` for others.
 """
 
 import math
@@ -40,12 +39,12 @@ FEWEST: Final = 64
 
 
 def usual_runs(claim: Claim) -> int:
-    """Search runs for a claim: a violation by a given share of ε is the harder to see, the smaller ε is."""
+    """Search runs for a claim: the smaller ε is, the harder it is to see a violation by a given share of it."""
     return int(SEARCH_RUNS * min(max(0.7 / max(claim.parameter, 1e-9), 1.0), 4.0))
 
 
 def search_budget(problem: Problem, runner: Runner, given: int | None, usual: int) -> int:
-    """Paired search runs: as given; as usual for compiled code; for slow code what fits in a part of the time."""
+    """Paired search runs: those given, else the usual number, or for slow code what fits in a part of the time."""
     if given == 0:
         raise BudgetTooSmall("search_runs=0 is for check alone, which can bet from the first run on: give at least 1")
     if given is not None:
@@ -123,7 +122,7 @@ def best_entry(
             remaining = remaining[: (len(remaining) + 1) // 2]
     counted_again: set[int] = set()
     while True:
-        if state.value(remaining[0]) <= 0:  # nothing promises anything: an event that happens
+        if state.value(remaining[0]) <= 0:  # no event looks good: one that happens
             remaining = [number for number in remaining if state.latest[number].found.telling] or remaining
         best = state.value(remaining[0])
         good = [number for number in remaining if state.value(number) >= best - tolerance(best)]
@@ -457,10 +456,10 @@ FACTORS: Final = tuple(float(factor) for factor in np.geomspace(1 / 24, 6, 24))
 def refined(
     runner: Runner, candidate: Candidate, objective: Objective, *, planned: int, budget: int
 ) -> tuple[Candidate, int]:
-    """The candidate with the cut that promises most, of rarer and more frequent ones, and the paired runs spent.
+    """The candidate with the best cut, of rarer and more frequent ones, and the paired runs spent.
 
-    `planned`: confirm runs; `budget`: search runs so far. Nothing is tried where these are not many fewer, where runs
-    are not cheap, or where the candidate is good enough.
+    `planned`: confirm runs; `budget`: search runs so far. Nothing is tried if these are not many fewer, if runs are not
+    cheap, or if the candidate is good enough.
     """
     estimate, event = candidate.estimate, candidate.event
     assert estimate is not None  # of a search
@@ -499,7 +498,7 @@ def _estimates(tally: Tally, events: int) -> list[Estimate]:
 
 
 def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int) -> tuple[Candidate, int]:
-    """The most promising candidate of attacks and search, D first, and the paired search runs spent.
+    """The best candidate of attacks and search, D first, and the paired search runs spent.
 
     `planned`: the paired confirm runs that will follow; `budget`: paired search runs. Raises as `search`.
     """

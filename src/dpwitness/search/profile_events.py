@@ -1,7 +1,7 @@
-"""Which pair and which events for the band of a privacy profile: for every ε one that shows nearly the most there.
+"""Which pair and which events for the band of a privacy profile: for every ε an event with nearly the largest δ.
 
-The pair is that of `search.pairs`; learned events, and all nested ones that they belong to, are counted on search runs
-that did not propose them, and few that cover all ε are chosen. Never evidence: confirm runs count them once they are
+The pair is that of `search.pairs`. Learned events, and the nested ones that they belong to, are counted on search runs
+that did not propose them, and a few that cover all ε are chosen. Never evidence: confirm runs count them once they are
 fixed.
 """
 

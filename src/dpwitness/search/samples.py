@@ -1,7 +1,7 @@
 """Search runs as learners of events see them: half to learn from, the other half to compare events on.
 
-Where outcomes repeat, a table of them says it all, however many runs it stands for: memory grows with the outcomes, not
-with the runs. Else the rows themselves are kept.
+If outcomes repeat, a table of them holds everything: memory grows with the different outcomes, not with the runs. Else
+the rows themselves are kept.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,7 @@
 """The smallest candidate that is expected to refute: fewer coordinates, smaller round numbers, a simpler event.
 
-Each step is tried on search runs of its own, which are then thrown away. Nothing is confirmed here: what comes out is a
-candidate like that of any search, and `api.shrink` confirms it like any other.
+Each step is tried on search runs of its own. Nothing is confirmed here: the result is a candidate like that of any
+search, and `api.replay.shrink` confirms it.
 """
 
 import math

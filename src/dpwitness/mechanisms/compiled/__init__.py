@@ -1,4 +1,4 @@
-"""A plain function as machine code that runs both inputs of a pair: what each part buys, and what guards it.
+"""A plain function as machine code that runs both inputs of a pair: how much time each part saves, and what guards it.
 
 Measured by `benchmarks/compiled_parts.py` in one run, on `svt`, `histogram` and `gptt_lee_clifton`:
 

@@ -1,4 +1,4 @@
-"""Guards what numba makes of a mechanism: the same seeds run compiled and in Python must give the same outcomes.
+"""Compares compiled code with Python: the same seeds must give the same outcomes.
 
 Numba checks no types at run time, wraps whole numbers and freezes globals; our driver adds scratch memory and machine
 code from a cache. None of it may change what is tested unseen.

@@ -31,7 +31,7 @@ def is_numba(value: object) -> bool:
 
 
 def _is_of(value: object, module: str, name: str) -> bool:
-    """Whether a value is of a class of numba's, which takes 0.4 s to import: where nobody has, nothing is."""
+    """Whether a value is of a class of numba's, which takes 0.4 s to import; False if it is not imported."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
 

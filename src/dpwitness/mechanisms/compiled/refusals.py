@@ -1,4 +1,4 @@
-"""Why numba refuses a function, on one line, and what to do about it."""
+"""Why numba refuses a function, in one line, and what to do about it."""
 
 import re
 from typing import Final

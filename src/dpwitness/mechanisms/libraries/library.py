@@ -1,4 +1,4 @@
-"""What an object of a DP library says of itself: how it is run, its claim, its neighbours."""
+"""The protocol of libraries: how an object of a DP library is run, its claim, and its neighbours."""
 
 import inspect
 import math
@@ -20,7 +20,7 @@ class Library:
 
     A library is a class derived from this one. Every method has a default, which is right for a callable object that
     says its ε and δ (nats) in the attributes `epsilon` and `delta`, and its sensitivity in `sensitivity`. None of them
-    imports the library: who gives an object of it has done so.
+    imports the library: a user who gives an object of it has imported it.
     """
 
     #: Whether a claim of its objects is for a distance between inputs, given as `d_in`.

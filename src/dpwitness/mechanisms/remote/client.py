@@ -149,7 +149,7 @@ def _object_of(kind: str, content: Any) -> Any:
 
 
 def _read(stream: IO[bytes], put: Callable[[bytes | None], None]) -> None:
-    """Hand on every message; None at the end, and one that cannot be read in place of a damaged one."""
+    """Pass on every message; None at the end, and an unreadable one in place of a damaged one."""
     held: bytes | None = b""
     while held is not None:
         try:
@@ -214,7 +214,7 @@ class Default:
 
 
 class RemoteFunction:
-    """A function of another interpreter; made by `remote`, and taken for a mechanism wherever a function is.
+    """A function of another interpreter, made by `remote`; accepted wherever a function is.
 
     It can be sent to another process, which starts an interpreter of its own.
     """
@@ -260,7 +260,7 @@ class RemoteFunction:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """An interpreter that nobody else is using; one that is left in the middle of a run is not used again."""
+        """An interpreter that no other thread is using; one that was left in the middle of a run is not used again."""
         if self._pid != os.getpid():  # a fork has the pipes of its parent
             self._idle, self._pid = [], os.getpid()
         try:
@@ -303,7 +303,7 @@ class RemoteFunction:
         answer = connection.ask(request, self.max_time * len(call.order) * len(call.data))
         try:
             return self._read(answer, call)
-        except (KeyError, TypeError, ValueError) as error:  # of a process that may be anybody's
+        except (KeyError, TypeError, ValueError) as error:  # the other process is not ours: its answer is unchecked
             if isinstance(error, DPWitnessError):
                 raise
             raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer ({error})") from error
@@ -324,7 +324,7 @@ class RemoteFunction:
             raise InvalidOutcome(f"outcome={','.join(call.outcome)!r}: {answer['summary'][1]}")
         _, kind, shown = answer["unknown"]
         raise InvalidOutcome(
-            f"{self.__name__} returned {shown}, a {kind}, which is nothing that can be sent: return numbers, flags, "
+            f"{self.__name__} returned {shown}, a {kind}, which cannot be sent: return numbers, flags, "
             "texts, arrays, tables or lists of such, or name attributes, as outcome='coef_,intercept_'"
         )
 
@@ -346,11 +346,11 @@ class RemoteFunction:
 
 
 def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> RemoteFunction:
-    """Return a function that another environment's interpreter runs, to be checked as any other.
+    """Return a function that another environment's interpreter runs, to be checked like any other function.
 
-    What it needs need not be installed here, nor dpwitness there: an old library that wants NumPy 1, or none, is one
-    line. Its parameters are recognised by name, as those of other functions. A generator that it takes is a
-    `numpy.random.Generator` of there with a seed from here, or `random.Random` where there is no NumPy.
+    Its libraries need not be installed here, nor dpwitness there: for example an old library that needs NumPy 1. Its
+    parameters are recognised by name. Its generator is a `numpy.random.Generator` of that environment, seeded from
+    here, or a `random.Random` if there is no NumPy.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
     target
         "path/file.py:function" or "package.module:object", found and imported over there.
     max_time
-        Seconds that a run, or the import, may take: what takes longer is ended.
+        Seconds that a run, or the import, may take; after that the process is ended.
 
     Raises
     ------
@@ -478,7 +478,7 @@ class RemoteMechanism(PythonMechanism):
         """What the other interpreter returns; meanwhile it can be ended by `release`."""
         self._busy.add(connection)
         try:
-            if self._releases != releases:  # while the interpreter was started: nobody waits for these runs any more
+            if self._releases != releases:  # released while the interpreter started: these runs are no longer needed
                 raise MechanismTimeout("the time was over before they began")
             return self._remote.asked(connection, call)
         finally:

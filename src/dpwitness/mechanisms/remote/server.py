@@ -23,7 +23,7 @@ from typing import Any
 
 
 def _beside(name: str) -> Any:
-    """Load a file that lies beside this one, under a name that is nobody else's."""
+    """Load a file of this folder, under a name that no other module has."""
     place = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
     spec = importlib.util.spec_from_file_location("_dpwitness_" + name, place)
     assert spec is not None and spec.loader is not None

@@ -1,7 +1,7 @@
 """The attack: ask for sums of random subsets, and reconstruct the bits; of a simulated system, or of the user's own.
 
-Of the user's own nobody knows the errors, or how right the reconstruction is. So some of the questions are kept for
-checking, and two halves of the others are compared.
+The errors of a user's own system are unknown, and so is the truth. So some of the questions are kept for checking, and
+reconstructions from two halves of the others are compared.
 """
 
 import math
@@ -246,7 +246,7 @@ def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of an attack: `adversary`'s reconstruction, what is claimed of it, why it stopped early, if it did."""
+    """The result of an attack: `adversary`'s reconstruction, what it claims, and why it stopped early, if it did."""
 
     reconstruction: Reconstruction
     adversary: str
@@ -297,12 +297,12 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
     scale = pooled_scale([held_out_scale(*fresh, reconstruction), pooled_scale(crosswise, correlation=CROSSWISE)])
     if name == "least-squares":
         claims = claims_of_fit(reconstruction, scale)
-        basis = "the least probability of each bit that answers it was not made of leave open"
+        basis = "for each bit the least probability that agrees with answers it did not use"
     else:
         claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree[name]))
         basis = "what two halves of the questions agree on and predict of each other's answers"
     if not np.any(claims > 0.5):
-        basis = "none: answers that it was not made of are predicted no better than by a constant, as far as they tell"
+        basis = "none: a constant predicts answers that it did not use as well as it does"
     confidence = Confidence(
         expected_right=float(claims.sum()),
         bits=claims,

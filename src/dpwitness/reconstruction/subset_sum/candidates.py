@@ -1,8 +1,7 @@
-"""The reconstruction of one bit as a source of witnesses: the bit is 1 in D, 0 in D′, and the attack says 1.
+"""Candidates of the family `subset_sum`, and its entry point: a bit is 1 in D, 0 in D′, and the attack recovers a 1.
 
-Candidates against a mechanism of the user's that answers about secret bits, or reconstructs them.
-
-The entry point of the family `subset_sum`.
+They are tried against the bundled target that reconstructs a bit, and against a mechanism of the user's that answers
+about secret bits or reconstructs them.
 """
 
 from collections.abc import Iterator, Mapping

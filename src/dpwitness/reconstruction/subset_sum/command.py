@@ -1,4 +1,4 @@
-"""`dpwitness attack subset_sum`: how much of secret bits their noisy subset sums give away, or how many queries may be.
+"""`dpwitness attack subset_sum`: how many secret bits noisy subset sums reveal, or how many queries may be allowed.
 
 Three results: of an attack on a simulated system, of one on the user's own, and how many queries leave a bit private.
 """

@@ -1,4 +1,4 @@
-"""How far a reconstruction is to be trusted: how it predicts answers that it was not made of.
+"""How far to trust a reconstruction: how well it predicts answers that it did not use.
 
 The subsets are drawn by the attack, so whatever a system answers, the mean of its answers with a person less the mean
 without them is what that person's bit adds. A system that answers sums of bits adds 1 for each 1 and 0 for each 0; one
@@ -84,7 +84,7 @@ class Scale:
 
     @property
     def significant(self) -> bool:
-        """Whether the answers bear the bits out at all. A bit of 0 that takes away from sums is none."""
+        """Whether the answers confirm the bits at all. A bit of 0 that lowers the sums does not count."""
         return self.value > SHOWN * self.error and self.zero >= -SHOWN * self.zero_error
 
 

@@ -1,4 +1,4 @@
-"""The attack on `bounded_subset_sums` as a mechanism of its own: what is made of the answers is no less private."""
+"""The attack on `bounded_subset_sums` as a mechanism: its result is at least as private as the answers."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What the attack says: how much it recovered, or how many queries would leave a bit private."""
+"""Results of the attack: how much it recovered, or how many queries would leave a bit private."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -99,7 +99,7 @@ class OwnSystemResult(Result):
     @override
     def text(self) -> str:
         size, trust = self.size, self.confidence
-        heading = f"NOTHING RECONSTRUCTED: as far as the answers tell, the {size} bits below may as well be guessed"
+        heading = f"NOTHING RECONSTRUCTED: as far as the answers tell, the {size} bits below are no better than guesses"
         if trust.expected_right > size / 2:
             share = f"{trust.expected_right:.1f} of them right as far as the answers tell"
             heading = f"RECONSTRUCTED {size} bits, {share} ({trust.expected_right / size:.1%})"
@@ -108,11 +108,11 @@ class OwnSystemResult(Result):
             common = f", {self.offset:+.4g} in all answers" if abs(self.offset) > 1e-6 else ""
             rows.append(("errors", f"standard deviation {self.spread:.4g}{common}"))
         if trust.fresh_questions is not None:
-            missed = f"{trust.fresh_questions:,} answers it was not made of are missed by {trust.fresh_error:.4g}"
+            missed = f"{trust.fresh_questions:,} answers it did not use are missed by {trust.fresh_error:.4g}"
             rows.append(("fresh", f"{missed}; a constant misses them by {trust.fresh_error_of_constant:.4g}"))
         if trust.scale is not None and trust.scale_error is not None:
             added = f"a bit of 1 adds {trust.scale:.3g} ± {2 * trust.scale_error:.2g}"
-            rows.append(("scale", f"{added} to answers it was not made of"))
+            rows.append(("scale", f"{added} to answers it did not use"))
         if trust.halves_agree_on is not None:
             rows.append(("halves", f"of the questions give the same for {trust.halves_agree_on} of {size} bits"))
         if self.right is not None:
@@ -169,7 +169,7 @@ class AllowedQueries(Result):
             (
                 "until then",
                 f"an adversary who knows all other bits tells it with a probability below {0.5 + self.delta:g}, "
-                f"but for {self.failure:g} of all runs (Theorem 5)",
+                f"except in {self.failure:g} of all runs (Theorem 5)",
             ),
             (
                 "simulated",

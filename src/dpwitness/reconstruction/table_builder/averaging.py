@@ -1,7 +1,7 @@
 """The noise remover, Algorithm 4 of Asghar & Kaafar (2020): it averages bounded noise away.
 
-It sees nothing but answers. The trick: many questions with different contributors, and so with different noise, yet
-with one true sum. Partitions of the values of an attribute give them (section 4.2, Lemma 4).
+It sees nothing but answers. The idea: many questions about different people, and so with different noise, have the
+same true sum. Partitions of the values of an attribute give them (section 4.2, Lemma 4).
 """
 
 import math

@@ -1,6 +1,6 @@
 """The family `table_builder` as its entry point gives it: candidates against mechanisms that publish noisy counts.
 
-D and D′ differ by one person, and the event is what bounded noise gives away: that the averaging attack returns the
+D and D′ differ by one person, and the event is what bounded noise cannot hide: that the averaging attack returns the
 true count, or that an answer is as large as only one more person makes it.
 """
 

@@ -1,4 +1,4 @@
-"""How sure an attack may be of counts that nobody tells it: from the noise that its own answers show.
+"""How sure an attack may be of counts without the truth: from the noise that its own answers show.
 
 Three things follow one another. A mean and its standard error give the probability that a whole number is right. Least
 squares of the single answers (`fit_counts`) tell counts in another way than sums of partitions do: over many partitions
@@ -108,7 +108,7 @@ class Fit:
     variance
         Of one noise (people²).
     chance
-        At most with this probability independent noises would hang as much on the order of questions, on how many and
+        At most with this probability independent noises would depend as much on the order of questions, on how many and
         which values a question names, and on how many people it has.
     """
 
@@ -166,7 +166,7 @@ def _distinct_questions(asked: Sequence[AnsweredBlock]) -> tuple[BoolArray, IntA
     answers = np.concatenate([one.answers for one in asked])
     plausible = np.concatenate([_plausible(one.answers) for one in asked])
     _, first = np.unique(np.packbits(selections[plausible], axis=1), axis=0, return_index=True)
-    first = np.sort(first)  # the order of asking says whether noise hangs on it
+    first = np.sort(first)  # in the order of asking, which shows whether noise depends on it
     return selections[plausible][first], answers[plausible][first]
 
 
@@ -181,7 +181,7 @@ def _plausible(answers: IntArray) -> BoolArray:
 
 
 def _independent(selections: BoolArray, people: FloatArray, residuals: FloatArray) -> float:
-    """The probability at most that independent noises would hang as much on what must not matter (see `Fit.chance`)."""
+    """At most how probable it is that independent noises depend as much on what must not matter (see `Fit.chance`)."""
     from scipy.stats import chi2, norm  # half a second
 
     n = len(residuals)
@@ -221,12 +221,12 @@ ROUNDING: Final = 1.5
 #: Standard errors below this (people) are taken to be this: of a few answers that agree by chance they are 0.
 SMALLEST_ERROR: Final = 1e-3
 FRACTIONS: Final = "counts are not whole: the noise of different questions is not independent, or answers are no counts"
-NEGATIVE: Final = "a count is negative: something else than people and independent noise is in the answers"
-DEPENDENT: Final = "noises are not independent: they hang on the order of questions, or on what they name beside people"
-ROUNDED: Final = "all answers are multiples of {}: they are rounded by the count itself, and no noise"
-BIASED: Final = (
-    "answers are too large or too small by {:.3g} on average: counts without noise are not what is published"
+NEGATIVE: Final = "a count is negative: the answers hold more than people and independent noise"
+DEPENDENT: Final = (
+    "noises are not independent: they depend on the order of questions, or on more than the people counted"
 )
+ROUNDED: Final = "all answers are multiples of {}: they are rounded counts, not counts with noise"
+BIASED: Final = "answers are too large or too small by {:.3g} on average: what is published is not a count with noise"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,7 +368,7 @@ def examine(
     # That assumptions hold, where one system in two breaks them so that estimates lie anywhere between whole numbers:
     # 1/2 where no estimate is good enough to tell.
     held = evidence / (1 + evidence)
-    # What is counted beside the base values hangs on all of these.
+    # What is counted beside the base values depends on all of these.
     base_right = _all_right(fit, ratio) if decisive and fit is not None else 1.0
     counts, confidence = [], []
     for one, other, estimate in zip(differences, averages, estimates, strict=True):

@@ -39,7 +39,7 @@ class Histogram:
     confidence
         For each count the probability that it is right, as far as answers alone can tell (see `probability_right`).
     base
-        Values of the base set; all counts hang on its count.
+        Values of the base set; all counts depend on its count.
     base_kinds, kinds
         Numbers of partitions by how many parts they have, for the base set and for each value: ((2, 200),).
     partitions

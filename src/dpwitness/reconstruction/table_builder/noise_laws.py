@@ -65,7 +65,7 @@ def _radius(r: int) -> int:
     if isinstance(r, bool) or not isinstance(r, int | np.integer) or not r >= 1:
         raise InvalidParameter(f"perturbation r={r!r} must be a whole number of at least 1")
     if r > LARGEST_BOUND:
-        raise InvalidParameter(f"perturbation r={r!r} must be at most {LARGEST_BOUND}: more would drown every count")
+        raise InvalidParameter(f"perturbation r={r!r} must be at most {LARGEST_BOUND}: more would hide every count")
     return int(r)
 
 

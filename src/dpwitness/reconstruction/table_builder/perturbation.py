@@ -1,6 +1,6 @@
-"""The perturbation finder: it finds how large the bounded noise of a system is that does not say so.
+"""The perturbation finder: how large the bounded noise of a system is, found from its answers.
 
-Asghar & Kaafar (2020), Algorithm 3, with Remarks 1 and 2, and section 7.1. It sees nothing but answers.
+Asghar & Kaafar (2020), Algorithm 3, with Remarks 1 and 2, and section 7.1.
 """
 
 import math
@@ -236,7 +236,7 @@ def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) ->
     Noise is taken for uniform in four of five systems; in the others for normal or Laplace noise that is truncated at r
     and rounded, of several scales: its largest values are so rare that sums may never show them. All r are equally
     probable beforehand. None where the sums are not that: where their mean is not 0, or some of them are `outliers`, or
-    they hang on those asked just before, or the law that fits them best does not fit.
+    they depend on those asked just before, or the law that fits them best does not fit.
     """
     seen = np.array(sums)
     if guess < 1 or np.any(outliers(seen)):

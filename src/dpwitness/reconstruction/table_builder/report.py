@@ -1,4 +1,4 @@
-"""What averaging attacks found, as results of the command: known without the truth, and compared with it."""
+"""Results of averaging attacks: what they know without the truth, and a comparison with the truth."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -108,7 +108,7 @@ def theory_of(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramResult(Result):
-    """`dpwitness attack table_builder`: what was recovered, how sure that is, and how right, where the truth is known.
+    """`dpwitness attack table_builder`: what was recovered, how sure that is, and how right if the truth is known.
 
     `confidence` of the JSON is null where no sums could differ, and where `failed_checks` says what contradicts the
     assumptions.
@@ -204,7 +204,7 @@ class HistogramResult(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerturbationResult(Result):
-    """`dpwitness attack table_builder --recover perturbation`: the guess for r, and how sure one may be of it."""
+    """`dpwitness attack table_builder --recover perturbation`: the guess for r, and how sure it is."""
 
     about: Setup
     found: Perturbation
@@ -229,7 +229,7 @@ class PerturbationResult(Result):
 
     @property
     def probability_a_sum(self) -> float:
-        """With which one sum gives it away; without a law uniform noise of an r that is larger by 1."""
+        """With which one sum shows the noise; without a known law, uniform noise of an r that is larger by 1."""
         return self._probability(self._known or self.found.guess + 1, 1)
 
     def _probability(self, noise: NoiseLaw | int, sums: int) -> float:

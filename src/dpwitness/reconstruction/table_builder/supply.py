@@ -31,7 +31,7 @@ from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, W
 #: Two-partitions for a noise of variance 1. The mean then has 0.14 people of standard error, and rounds wrong once in
 #: 2,400 times: what the paper's 200 two-partitions give at r = 2, variance 2.
 PER_VARIANCE: Final = 100
-#: How many times as many for the base set: all values are wrong where its count is, which it is once in 10⁷ times.
+#: The base set gets so many times as many: if its count is wrong so are all, which happens once in 10⁷ times.
 BASE_FACTOR: Final = 2.5
 #: Two-partitions from which the variance of the noise is estimated, where the number of questions is to follow it.
 PILOT: Final = 200
@@ -96,7 +96,7 @@ class Plan:
             k = min(k, int((left - once) / each))
             if k < 1:
                 raise InvalidParameter(
-                    f"questions={self.questions} do not suffice: {values} values need {math.ceil(each + once)} more at "
+                    f"questions={self.questions} are too few: {values} values need {math.ceil(each + once)} more at "
                     "least than the published answers"
                 )
         return k
@@ -221,7 +221,7 @@ WHOLE: Final = "what no partition reaches was taken as published"
 
 
 def _silent(share: float) -> None:
-    """Nobody watches the progress."""
+    """The progress function by default: it does nothing."""
 
 
 class Supply:
@@ -275,7 +275,7 @@ class Supply:
 
     @property
     def workarounds(self) -> tuple[str, ...]:
-        """What had to be done beside partitioning the attribute's values, in words."""
+        """Notes on what was done beside partitioning the attribute's values."""
         return tuple(f"{text}: {', '.join(names)}" if names else text for text, names in self._workarounds.items())
 
     def base(self, given: int | tuple[int, ...], k: int) -> IntArray:

@@ -1,4 +1,4 @@
-"""Query systems as an attacker meets them, and the simulated ones: Algorithms 1 and 2 of Asghar & Kaafar (2020).
+"""Query systems as an attack sees them, and simulated ones: Algorithms 1 and 2 of Asghar & Kaafar (2020).
 
 An attack asks a `System` how many people have one of the selected values of an attribute, and sees nothing else. The
 systems here answer from a `Table`; `oracle.AskedSystem` answers from a system of the user's.
@@ -32,7 +32,7 @@ Words: TypeAlias = NDArray[np.uint64]
 Fixed: TypeAlias = Mapping[str, tuple[Value, ...]]
 #: Instead of an answer that was refused or never came. What int64 makes of NaN on most machines; no count is so small.
 MISSING: Final = -(1 << 63)
-#: Whose counts are kept; an attack comes back to few.
+#: Sub-populations whose counts are cached; an attack asks about few of them again.
 MAX_SUB_POPULATIONS: Final = 4096
 #: Of the perturbation table of the deployed variant, which holds a noise law as exactly as that size allows.
 CELLS_BITS: Final = 16

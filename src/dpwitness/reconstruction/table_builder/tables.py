@@ -44,7 +44,7 @@ class Table:
         if not self.values:
             raise InvalidData("the table has no attribute")
         if not len(self.counts):
-            raise InvalidData("the table holds nobody: all counts are 0")
+            raise InvalidData("the table holds no people: all counts are 0")
 
     @property
     def people(self) -> int:

@@ -22,9 +22,9 @@ def _kinds(k: int | Kinds) -> Kinds:
 
 
 def _extreme(law: NoiseLaw, plus: int, minus: int) -> float:
-    """The probability that a sum of `plus` noises minus `minus` others gives r away.
+    """The probability that a sum of `plus` noises minus `minus` others shows r.
 
-    It does where it lies beyond ±n(r − 1) with n = plus + minus, so that its n-th part rounds up to r.
+    It does if it lies beyond ±n(r − 1) with n = plus + minus, so that its n-th part rounds up to r.
     """
     n, p = plus + minus, dict(zip(law.support, law.probabilities, strict=True))
     near = [np.array([p.get(sign * (law.bound - d), 0.0) for d in range(n)]) for sign in (1, -1)]  # d short of ±r
@@ -41,7 +41,7 @@ def perturbation_found(noise: NoiseLaw | int, m: int, *, plus: int = 2, minus: i
     """Proposition 2 for any noise: the probability that Algorithm 3 finds r from `m` sub-populations (3m answers).
 
     `plus`, `minus`: how many answers are added and subtracted in each; two and one in Algorithm 3, where uniform noise
-    gives r away with probability 20/(2r+1)³ each time.
+    shows r with probability 20/(2r+1)³ each time.
     """
     if m < 0:
         raise InvalidParameter(f"m={m!r} must not be negative")

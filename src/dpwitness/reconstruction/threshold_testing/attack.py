@@ -1,4 +1,4 @@
-"""Counts read off a histogram through private threshold testing: what is asked, what is concluded, what is claimed.
+"""The attack on private threshold testing: which queries it asks, what it concludes, and which counts it claims.
 
 Algorithm 3 of Chen & Machanavajjhala (2015) asks all difference queries x_u − x_v under one noisy threshold. larger(v),
 the cells u whose difference to v is answered ⊤, shrinks as x_v grows, so the cells fall into parts in the order of
@@ -280,7 +280,7 @@ def _likeliest_factor(total: float, units: float, epsilon: float) -> tuple[int, 
 def _factor_limit(oracle: Queries, found: RelativeCounts, negated: bool) -> float | None:
     """The limit of the factor with confidence 0.95: so many units of ⌈z⌉ − 1 fit below what z is at most; or None.
 
-    None also where not even units of one person are likely: then ε₁ or θ is not what was said.
+    None also if not even units of one person are likely: then the stated ε₁ or θ is wrong.
     """
     epsilon1 = oracle.noise.epsilon1
     if epsilon1 is None or found.threshold is None or found.threshold < 2:

@@ -105,12 +105,12 @@ class Bisection:
         return np.asarray(self.low == self.high)
 
     def restart(self, cells: Cells, counts: Cells, gap: int = 0, reference: ReferenceCells | None = None) -> None:
-        """Know nothing but these cells' counts and the gap."""
+        """Forget all but these cells' counts and the gap."""
         self.low[:], self.high[:], self.gap, self.reference = 0, OPEN, gap, reference
         self.low[cells] = self.high[cells] = counts
 
     def result(self, fresh_sums: int) -> RelativeCounts:
-        """What is known by now, after so many fresh sums that were as predicted."""
+        """What is known so far, after so many fresh sums that were as predicted."""
         inside = self.base.signs != 0
         threshold = int(self.low[inside].sum()) + self.gap if self.known[inside].all() else None
         return in_largest_unit(self.low, self.high, fresh_sums, threshold)

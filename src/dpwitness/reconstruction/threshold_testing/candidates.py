@@ -29,7 +29,7 @@ MOST_REFERENCES: Final = 8
 def promising_copies(
     epsilon1: float, epsilon2: float, *, threshold: float, base: float, claim: Claim, runs: int
 ) -> list[int]:
-    """The t that promises most evidence against the claim in `runs` paired runs, and the one with the best lower bound.
+    """The t with the most evidence expected from `runs` paired runs, and the one with the best lower bound.
 
     ε₁, ε₂, threshold and base as `mirrored_probabilities` takes them, in units of the sensitivity; without query noise
     one copy is all that is needed. One or two numbers, at most `MOST_COPIES`, in ascending order.

@@ -59,7 +59,7 @@ from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attac
 SMALLEST_EPSILON: Final = 1e-12  # the noise of a smaller one does not fit into whole numbers of 64 bits
 LARGEST_CELLS: Final = 10**7  # a question takes a byte a cell
 MOST_ATTACKS: Final = 1_000_000
-#: Questions at once where somebody carries them: a round more is dearer than a question more.
+#: Questions at once if a person answers them in a file: a further round costs more than a further question.
 ROUND: Final = 64
 
 

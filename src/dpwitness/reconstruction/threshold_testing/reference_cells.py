@@ -5,7 +5,7 @@ threshold, relative to one of the cells, have a normal distribution as a prior. 
 that the distribution puts about as likely above g as below, so that each answer halves what is possible, and the
 distribution is updated by the moments of the half-space that the answer leaves (assumed-density filtering). As soon as
 whole numbers explain all answers they are tried on fresh sums next to the threshold. They are known up to a common
-factor: answers say nothing of it.
+factor, which answers without query noise do not show.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 
 A stronger attack on private threshold testing than differences of two cells. It asks sums of cells around a base sum
 just below the noisy threshold; a few reference cells come first, all others are bisected by sums of known ones, and
-fresh sums of all cells next to the threshold test the result. Where these are not as predicted a finer unit is looked
-for; and where no unit suits all cells, one that suits nearly all, whose others are reopened and not claimed.
+fresh sums of all cells next to the threshold test the result. If these are not as predicted, the attack looks for a
+finer unit. If no unit suits all cells, it takes one that suits nearly all, and does not claim the others.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What attacks on private threshold testing recovered: as JSON, as text, and true against guessed counts as a plot."""
+"""Results of attacks on private threshold testing: as JSON, as text, and as a plot of true against guessed counts."""
 
 import math
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ class SimulatedResult(Result):
         if self.claimed:
             wrong = f"{self.claimed_wrong} of them wrong" if self.claimed_wrong else "none of them wrong"
             lines.append(
-                f"  {self.claimed:.4f} of all cells claimed (the last time with confidence "
+                f"  {self.claimed:.4f} of all cells claimed (in the last attack with confidence "
                 f"{self.confidence:.4f}), {wrong}"
             )
         failed = sum(number for method, number in self.methods.items() if "weighing" not in method)

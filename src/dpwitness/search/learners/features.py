@@ -66,8 +66,8 @@ def features_of(rows: Rows, times: Whole, columns: list[int]) -> Iterator[Featur
 def bit_features(rows: Rows, times: Whole, columns: list[int]) -> Iterator[Feature]:
     """The features of floating-point numbers, as `features_of`; none of whole numbers.
 
-    They give away almost every mechanism that adds noise of floating-point arithmetic to a number (Mironov 2012), also
-    those that are private in real arithmetic, so they are for who asks for them.
+    They refute almost every mechanism that adds floating-point noise to a number (Mironov 2012), also those that are
+    private in real arithmetic. So they are used only if a user asks for them.
     """
     for column in columns[:DIGITS_OF]:
         plain = numbers(rows[:, column])

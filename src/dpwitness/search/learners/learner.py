@@ -1,4 +1,4 @@
-"""What a learner of events is: given search runs and an objective, it proposes events. Never evidence."""
+"""The protocol of learners: given search runs and an objective, a learner proposes events. Never evidence."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which event, given outcomes of both inputs: what all learners propose, and the choice among it. Never evidence.
+"""Which event, given outcomes of both inputs: all learners propose, and the best proposal wins. Never evidence.
 
 Events are proposed by the first half of the search runs and compared on the second; among those within 5 % of the
 best the simplest wins.
@@ -70,7 +70,7 @@ def _choose(sample: Sample, objective: Objective, proposals: Iterable[Proposal],
     """
     tried = sorted(proposals, key=lambda proposal: proposal.event.complexity[0])  # the sort is stable
     rated = _rated(sample, objective, tried)
-    if max(event.value for event in rated) <= 0:  # where nothing promises anything, an event that happens
+    if max(event.value for event in rated) <= 0:  # if no event looks good, one that happens
         rated = [event for event in rated if event.telling] or rated
     values, lower = (np.array([getattr(event, name) for event in rated]) for name in ("value", "lower_value"))
     order = [_simplest(rated), int(np.argmax(lower)), *map(int, np.argsort(-values, kind="stable"))]
