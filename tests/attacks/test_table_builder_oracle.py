@@ -174,7 +174,7 @@ def test_bad_tables_are_refused(call):
         ("age,count\n17,-1\n", "line 2: count -1"),
         ("age,count\n17,100000000000000000000000\n", "line 2: count 100000000000000000000000 must be a whole number"),
         ("age,count\n17,many\n", "line 2: count 'many'"),
-        ("age,count\n17,0\n", "nobody"),
+        ("age,count\n17,0\n", "no people"),
     ],
 )
 def test_bad_files_are_refused_with_their_line(tmp_path, text, message):
