@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from dpwitness.claims import ApproxDP
 from dpwitness.machine import Deadline
 from dpwitness.problem import Effort, Problem, Statement
@@ -13,6 +15,13 @@ from dpwitness.search import pairs
 def scaled(number):
     """So many systems of a campaign of 200 seeds; of $DPWITNESS_SEEDS as many fewer, at least 2."""
     return max(number * int(os.environ.get("DPWITNESS_SEEDS", "200")) // 200, 2)
+
+
+def soon(cases, number):
+    """The first of the cases of a test for every run, the others for the campaign."""
+    first, others = list(cases)[:number], list(cases)[number:]
+    several = (case if isinstance(case, tuple) else (case,) for case in others)
+    return [*first, *(pytest.param(*case, marks=pytest.mark.campaign) for case in several)]
 
 
 def runner(mechanism, seed=1, workers=1, deadline=None):

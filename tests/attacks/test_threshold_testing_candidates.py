@@ -16,6 +16,7 @@ from dpwitness.files import read_column
 from dpwitness.reconstruction.threshold_testing import candidates as threshold
 from dpwitness.reconstruction.threshold_testing.candidates import promising_copies
 from dpwitness.reconstruction.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
+from running import soon
 
 INSTANCES = [(0.25, 0.75), (0.5, 0.5), (1.0, 3.0)]
 
@@ -121,7 +122,7 @@ def test_candidates_violate_the_claim_they_are_made_for(name, at):
 
 @pytest.mark.parametrize(
     "name",
-    [*(pytest.param(name, marks=pytest.mark.campaign) for name in ("gptt_lee_clifton", "gptt_chen")), "gptt_stoddard"],
+    soon(["gptt_stoddard", "gptt_lee_clifton", "gptt_chen"], 0),
 )
 def test_check_refutes_the_instances_without_help(name):
     verdict = dpw.check(getattr(threshold_testing, name), epsilon=0.7, seed=1, search_runs=60_000)

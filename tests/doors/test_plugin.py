@@ -767,6 +767,7 @@ def test_one_bound_on_a_page(project):
     result.stdout.no_fnmatch_line("*before it was made smaller*")
 
 
+@pytest.mark.campaign
 def test_the_database_can_be_moved_and_disabled(project, pytester):
     run = project(FAILS)
     run("-o", "dp_database=none")
@@ -918,6 +919,7 @@ ZCDP = """
 """
 
 
+@pytest.mark.campaign
 def test_a_zcdp_claim_passes_and_fails_and_its_witness_is_replayed(project):
     """½-zCDP noise: no event shows more than 0.39 of ρ, cells do; the next session replays the cells."""
     run = project(ZCDP)

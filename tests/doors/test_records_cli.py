@@ -39,6 +39,7 @@ def run(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+@pytest.mark.campaign
 def test_the_pair_is_found_from_a_file(capsys, place):
     """Leaving out the oldest moves the greatest age by 11 or more, and the noise has scale 1."""
     options = ("--records", "people.csv", "--adjacency", "either", "--domain", "age=0:120")

@@ -18,6 +18,7 @@ from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_finite_numbers
+from running import soon
 
 ONE = queries(1)
 LIMITS = {"neighbours": ONE, "seed": 3, "search_runs": 2_000, "runs": 200_000, "alpha": 1e-6}
@@ -78,7 +79,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", soon(KINDS, 2))
 def test_every_kind_is_refuted_below_its_epsilon_and_not_at_it(kind):
     mechanism = KINDS[kind]
     with warnings.catch_warnings():
@@ -168,6 +169,7 @@ class Estimator:
 OWN = np.random.default_rng(2)
 
 
+@pytest.mark.campaign
 def test_estimators_are_fitted_anew_and_their_attributes_named():
     data = (np.zeros((2, 1)), np.array([0.0, 0.0])), (np.zeros((2, 1)), np.array([0.0, 1.0]))
     settings = {**LIMITS, "neighbours": pairs(data), "outcome": "mean_,count_"}

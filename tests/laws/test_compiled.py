@@ -538,6 +538,7 @@ def test_a_planted_module_is_not_executed(tmp_path, monkeypatch):
     assert isinstance(as_mechanism(mechanism, np.array([1.0])), CompiledMechanism)
 
 
+@pytest.mark.campaign
 def test_a_violation_is_still_found_with_all_of_these_guards():
     def leaks(rng, data):
         return data[0] + rng.laplace(0, 0.5)

@@ -24,7 +24,7 @@ from dpwitness.mechanisms.libraries import opendp
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, Relation
-from running import confirm, prepare
+from running import confirm, prepare, soon
 
 PAIR = dpw.pairs(([0.0], [1.0]))
 LIMITS = {"claim": 1.0, "neighbours": PAIR, "runs": 200_000, "search_runs": 100_000}
@@ -206,7 +206,7 @@ def test_consecutive_runs_of_plain_python_that_share_a_draw():
 
 
 @pytest.mark.new_process
-@pytest.mark.parametrize("name", ["kept", pytest.param("cached", marks=pytest.mark.campaign), "offset"])
+@pytest.mark.parametrize("name", soon(["kept", "cached", "offset"], 1))
 def test_noise_that_is_remembered_is_found_by_a_new_process(name):
     limits = {"neighbours": PAIR, "outcome": float_of(name), "seed": 1, "search_runs": 2_000}
     with pytest.raises(DependentRuns, match=rf"{name} remembers its noise or .*: on D′? .* in a new process; draw"):
@@ -402,6 +402,7 @@ def test_what_a_mechanism_prints_is_not_the_answer():
 
 
 @pytest.mark.new_process
+@pytest.mark.campaign
 def test_errors_in_the_new_process_are_told_in_one_line():
     with pytest.raises(loading.CannotLoad, match=r"^in a new process: SystemExit: no more$"):
         asked(remembered.leaves)

@@ -20,7 +20,7 @@ from dpwitness.search.learners import RatedEvent, learn_events
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
 from dpwitness.search.pairs import MOST_COUNTED_AGAIN, Entry
 from dpwitness.search.samples import Table
-from running import best_entry, search
+from running import best_entry, search, soon
 
 BUDGET = 60_000
 
@@ -105,7 +105,7 @@ def response(rng, data, infinity, continuous):
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
-@pytest.mark.parametrize("continuous", [False, True])
+@pytest.mark.parametrize("continuous", soon([False, True], 1))
 def test_a_mechanism_may_return_infinities(infinity, continuous):
     settings = {
         "neighbours": pairs(([0], [1])),
@@ -157,6 +157,7 @@ def test_of_events_at_the_claim_the_frequent_ones_are_preferred_but_not_the_empt
     assert values[4] <= values[3]
 
 
+@pytest.mark.campaign
 def test_a_lucky_winner_is_counted_again(monkeypatch):
     """Noise exactly at its claim: among 8 rare events some promise growth by luck, in about half of the searches.
 
