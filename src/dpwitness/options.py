@@ -252,6 +252,12 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     suppress: Annotated[str | Sequence[str], Option("health checks to leave out", default=())]
 
 
+#: What differs where a parameter is measured, not a claim checked.
+_MEASURED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "epsilon": {"text": "the mechanism's ε (nats)"},
+    "runs": {"text": "paired confirm runs", "default": 20_000_000},
+    "max_time": {"default": 600.0},
+}
 #: Which parameters a function has, and what differs from what they are to `check`.
 FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
     "check": (
@@ -265,23 +271,19 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
     "bound": (
         BoundOptions,
         {
-            "epsilon": {"text": "the mechanism's ε (nats)"},
+            **_MEASURED,
             "claim": {"text": f"bound this claim's parameter, such as ρ, in place of ε: {CLAIMS}"},
             "delta": {"text": "δ, and a parameter of that name (default 0)"},
             "alpha": {"text": "probability that the bound is too large", "default": 0.001, "more": ""},
-            "runs": {"text": "paired confirm runs", "default": 20_000_000},
-            "max_time": {"default": 600.0},
         },
     ),
     "profile": (
         BoundOptions,
         {
-            "epsilon": {"text": "the mechanism's ε (nats)"},
+            **_MEASURED,
             "claim": {"text": f"judge this claim by the band: {CLAIMS}"},
             "delta": {"text": "a parameter of that name, and δ of a claim that is a number"},
             "alpha": {"text": "probability that the band is too high anywhere", "default": 0.001, "more": ""},
-            "runs": {"text": "paired confirm runs", "default": 20_000_000},
-            "max_time": {"default": 600.0},
         },
     ),
     "curve": (
