@@ -4,18 +4,27 @@ import ctypes
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+#: Words of the state of an SFC64 generator: four, of which the last counts draws, and a 32-bit rest.
+WORDS: Final = 5
+BYTES: Final = 8 * WORDS
 
-def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """The living state of an SFC64 generator as five words: four, of which the last counts draws, and a 32-bit rest."""
+
+def state_address(rng: np.random.Generator) -> int:
+    """Where the living state of an SFC64 generator lies in memory."""
     bits = rng.bit_generator
     if not isinstance(bits, np.random.SFC64):
         raise TypeError(f"coupled runs need an SFC64 generator, not {type(bits).__name__}")
-    memory = (ctypes.c_uint64 * 5).from_address(bits.ctypes.state_address)
-    return np.ctypeslib.as_array(memory)
+    return int(bits.ctypes.state_address)
+
+
+def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """The living state of an SFC64 generator as an array."""
+    return np.ctypeslib.as_array((ctypes.c_uint64 * WORDS).from_address(state_address(rng)))
 
 
 class Draws:
@@ -23,27 +32,58 @@ class Draws:
 
     Streams of their own begin from 256 random bits each: runs are independent of each other, and a run that is made
     twice, once on each input, draws the same both times.
+
+    Attributes
+    ----------
+    generator
+        What all runs draw from, once `begin` has made it ready for one.
     """
 
     def __init__(self, rng: np.random.Generator, runs: int, *, own_streams: bool, global_too: bool) -> None:
         """For so many runs. `global_too`: seed the generators of `random` and `numpy.random` for each run."""
-        self._rng = rng
-        self._global_too = global_too
+        self.generator = rng
+        self._first: Any = None
         self._words: NDArray[np.uint64] | None = None
-        if own_streams or global_too:
-            self._words = rng.integers(0, 1 << 64, (runs, 4), np.uint64)
-            self._rng = np.random.Generator(np.random.SFC64(0))
-            self._state = sfc64_state(self._rng)
+        if not own_streams and not global_too:
+            return
+        self._words = np.zeros((runs, WORDS), np.uint64)
+        self._words[:, :4] = rng.integers(0, 1 << 64, (runs, 4), np.uint64)
+        self.generator = np.random.Generator(np.random.SFC64(0))
+        self._state, self._start = state_address(self.generator), self._words.ctypes.data
+        self._global_too = global_too
+
+    @property
+    def begin(self) -> Callable[[int], object] | None:
+        """What makes the generator ready for a run, by its number from 0; None where runs draw in turn."""
+        if self._words is None:
+            return None
+        move, state, start = ctypes.memmove, self._state, self._start
+        if not self._global_too:
+            return lambda run: move(state, start + BYTES * run, BYTES)
+
+        def seed_all(run: int) -> None:
+            move(state, start + BYTES * run, BYTES)
+            words = self._words[run, :4]  # type: ignore[index]  # there are some
+            random.seed(int(words[0]) << 64 | int(words[1]))
+            np.random.seed(words.view(np.uint32))  # noqa: NPY002  # what the mechanism draws from
+
+        return seed_all
 
     def of_run(self, run: int) -> np.random.Generator:
         """The generator for a run, ready to draw from."""
-        if self._words is not None:
-            words = self._words[run]
-            self._state[:4], self._state[4] = words, 0
-            if self._global_too:
-                random.seed(int(words[0]) << 64 | int(words[1]))
-                np.random.seed(words.view(np.uint32))  # noqa: NPY002  # what the mechanism draws from
-        return self._rng
+        if (begin := self.begin) is not None:
+            begin(run)
+        return self.generator
+
+    def remember(self) -> None:
+        """Let `rewind` go back to here."""
+        if self._words is None:
+            self._first = self.generator.bit_generator.state
+
+    def rewind(self) -> None:
+        """Draw the same once more: for runs that are made again."""
+        if self._words is None:
+            self.generator.bit_generator.state = self._first
 
 
 @contextmanager

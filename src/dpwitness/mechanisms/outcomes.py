@@ -31,13 +31,14 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache, singledispatch
+from itertools import chain
 from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.codec import whole_below
-from dpwitness.events.encoding import NOT_A_NUMBER, array_rows, entries, nested, symbol
+from dpwitness.events.encoding import NOT_A_NUMBER, WHOLE, array_rows, entries, nested, symbol
 
 #: Texts that a mechanism keeps for messages, at most: random texts would fill the memory.
 LABELS: Final = 10_000
@@ -264,6 +265,43 @@ def numeric_entries(value: NDArray[Any]) -> list[float] | None:
         return None
     rows = array_rows(value.reshape(1, -1))
     return None if rows is None else rows[0].tolist()
+
+
+#: Types of single values that nothing changes any more.
+WHOLE_NUMBERS: Final = frozenset({int, np.int64})
+NUMBERS: Final = WHOLE_NUMBERS | {float, np.float64}
+FLAGS: Final = frozenset({bool, np.bool_})
+SINGLE_VALUES: Final = NUMBERS | FLAGS | {str, type(None)}
+
+
+def uniform_rows(outcomes: Sequence[Any], row: Row) -> NDArray[np.float64] | None:
+    """Rows by position of many outcomes at once, the same as one by one; their texts go to the labels of `row`.
+
+    All are numbers, or flags, or texts, or tuples or arrays of so many of one of these, at least two; else None.
+    """
+    kinds = set(map(type, outcomes))
+    if kinds <= NUMBERS:
+        try:
+            numbers = np.array(outcomes, np.float64)
+        except OverflowError:
+            return None
+        if kinds & WHOLE_NUMBERS and np.any(np.abs(numbers) >= WHOLE):
+            return None
+        return array_rows(numbers.reshape(-1, 1))
+    if kinds <= FLAGS:
+        return array_rows(np.array(outcomes, np.bool_).reshape(-1, 1))
+    if kinds == {str}:
+        codes = {text: entries(text)[0] for text in dict.fromkeys(outcomes)}
+        for text, code in codes.items():
+            row.label(code, text)
+        return np.array([*map(codes.__getitem__, outcomes)]).reshape(-1, 1)
+    if kinds in ({tuple}, {np.ndarray}) and len(outcomes[0]) > 1 and len(set(map(len, outcomes))) == 1:
+        if kinds == {tuple}:
+            flat = uniform_rows([*chain.from_iterable(outcomes)], row)
+            return None if flat is None else flat.reshape(len(outcomes), -1)
+        if len({outcome.dtype for outcome in outcomes}) == 1:
+            return array_rows(np.stack(outcomes))
+    return None
 
 
 #: Bytes of a value that have an entry each.

@@ -1,6 +1,7 @@
 """A function that the interpreter runs, one run a call or many runs a call, and what it returns as rows of numbers."""
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -11,15 +12,16 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief
-from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, MixedKinds
+from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismError, MechanismRaised, MixedKinds
 from dpwitness.events.encoding import array_rows, exception_code
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
 from dpwitness.mechanisms.layout import ROOT, KeyedRow, RowLayout, flat_names, keyed_row, settled
 from dpwitness.mechanisms.mechanism import Mechanism, Order, OutputTraits, PairedRuns, Rows, Turns
-from dpwitness.mechanisms.outcomes import LABELS, SINGLE, Row, is_sequence, row_of
+from dpwitness.mechanisms.outcomes import LABELS, SINGLE, SINGLE_VALUES, Row, is_sequence, row_of, uniform_rows
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
+from dpwitness.neighbours.shared_input import SharedInput, items_of, shared_input
 
 #: What a user gives as `outcome=`: a function from an output to an outcome, or names of its attributes, as
 #: "coef_,intercept_" or ("coef_", "intercept_").
@@ -71,6 +73,14 @@ class ExceptionOutcome:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Stands for an output that is in its row already; `length`: of the outcome."""
+
+    output: object
+    length: int
+
+
 @dataclass(slots=True)
 class RecentOutputs:
     """The outputs of the last runs on each input, of a mechanism whose runs no seed repeats.
@@ -100,7 +110,7 @@ class RecentOutputs:
         if self.requested:
             for input_, first, outputs in self._last:
                 if input_ is data and first == start and len(outputs) == runs:
-                    return outputs
+                    return [output.output if type(output) is Written else output for output in outputs]
         return None
 
 
@@ -116,12 +126,15 @@ class Side:
 
 #: Seconds a run from which on seeding the global generators for each run (40 µs) costs less than a tenth.
 SEEDING_PAYS: Final = 500e-6
-#: Types of most outcomes.
-FLOATS: Final = (float, np.float64)
 #: Exceptions of which it is asked whether something is used up: each may cost runs.
 ASKED: Final = 8
 #: The sides of a run where D′ comes first.
 BACKWARDS: Final = (1, 0)
+#: Items of an input that are compared in a tenth of the time that a shard takes, and shards at most that become one.
+ITEMS: Final = 100_000
+MOST_SHARDS: Final = 16
+#: Inputs whose shared objects are kept.
+KEPT_INPUTS: Final = 4
 
 
 class PythonMechanism(Mechanism):
@@ -153,7 +166,9 @@ class PythonMechanism(Mechanism):
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
         self._layout = ROOT
+        self.copies = False
         self._recent = RecentOutputs()
+        self._inputs: list[tuple[Data, SharedInput | None]] = []
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
         self._looked_into = 0  # exceptions
         self.forget()
@@ -164,7 +179,7 @@ class PythonMechanism(Mechanism):
 
     def __getstate__(self) -> dict[str, object]:
         """Return what another process needs of it."""
-        return {**vars(self), "_ran_well": None, "_recent": RecentOutputs()}
+        return {**vars(self), "_ran_well": None, "_recent": RecentOutputs(), "_inputs": []}
 
     @property
     @override
@@ -259,33 +274,152 @@ class PythonMechanism(Mechanism):
             return self._run_sides(sides, order, start)
 
     def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
-        """Make run after run, each on all sides in its order."""
-        inputs = [self.conversion.source(side.data) for side in sides]
-        outputs: list[list[object]] = [[] for _ in sides]
-        repeated, longest = self.reproducible, 0
-        for i, turned in enumerate(order.tolist()):
-            for k in BACKWARDS if turned else range(len(sides)):
-                side = sides[k]
-                output = self._run(side, inputs[k], i, start)
-                longest = max(longest, self._placed(output, side, i, start + i))
-                if not repeated:
-                    outputs[k].append(output)
-        if not repeated:
+        """Make run after run, each on all sides in its order; all get one object, as long as none changes it."""
+        for side in sides:
+            side.draws.remember()
+        outputs = self._made(sides, order, start, self._shared_inputs(sides))
+        if outputs is None:
+            # From now on each run gets a copy. These runs are made again, of the same draws: where a seed repeats them
+            # they are what they would have been with copies from the first one on.
+            self.copies = True
+            for side in sides:
+                side.draws.rewind()
+            self.run_count += sum(len(side.rows) for side in sides)
+            outputs = self._made(sides, order, start, None)
+        assert outputs is not None  # only what many runs share is found changed
+        if not self.reproducible:
             for side, own in zip(sides, outputs, strict=True):
                 self._recent.store(side.data, start, own)
+        longest = max(self._place(own, side, start) for side, own in zip(sides, outputs, strict=True))
         return self.check_length(longest, start)
 
-    def _run(self, side: Side, source: Callable[[], Data], i: int, start: int) -> object:
-        """What one run returns, or what it raised where that is an outcome."""
-        rng = side.draws.of_run(i)
-        try:
-            output = self.signature.call(source(), rng)
-        except Exception as error:
-            if self.errors != "outcome":
-                raise raised(self.name, error, start + i, side.data, used_up=self._used_up(error)) from error
+    def _shared_inputs(self, sides: Sequence[Side]) -> list[SharedInput] | None:
+        """What all runs of each side get; None where each run gets a copy."""
+        found: list[SharedInput] = []
+        for side in sides:
+            known = [shared for data, shared in self._inputs if data is side.data]
+            if not known and not self.copies:
+                started = time.perf_counter()
+                known = [shared_input(self.conversion.source(side.data)())]
+                self._inputs = [*self._inputs[1 - KEPT_INPUTS :], (side.data, known[0])]
+                self.seconds_aside += time.perf_counter() - started
+            if self.copies or known[0] is None:
+                return None
+            found.append(known[0])
+        return found
+
+    @override
+    def shard_of(self, pair: Pair) -> int:
+        # So many that comparing inputs of many items takes no more than a part of the time.
+        items = 0 if self.copies or self.cost.slow else max(map(items_of, pair.sides))
+        return self.shard * min(-(-max(items, 1) // ITEMS), MOST_SHARDS)
+
+    def _made(
+        self, sides: Sequence[Side], order: Order, start: int, shared: Sequence[SharedInput] | None
+    ) -> list[list[object]] | None:
+        """What the runs of each side return; None where a run changed what it shares with others."""
+        outputs: list[list[object]] = [[] for _ in sides]
+        turns = order.tolist()
+        # The first run is looked at by itself: what is turned round twice is as it was.
+        parts = [turns] if shared is None or all(one.tried for one in shared) else [turns[:1], turns[1:]]
+        for part in parts:
+            try:
+                self._make(sides, part, start, shared, outputs)
+            except MechanismError:
+                if shared is not None and self._changed(shared):
+                    return None
+                raise
+            if shared is not None and self._changed(shared):
+                return None
+        return outputs
+
+    def _changed(self, shared: Sequence[SharedInput]) -> bool:
+        """Whether a run changed one of the inputs that many share."""
+        started = time.perf_counter()
+        changed = any(one.changed for one in shared)
+        for one in shared:
+            one.tried = not changed
+        self.seconds_aside += time.perf_counter() - started
+        return changed
+
+    def _make(
+        self,
+        sides: Sequence[Side],
+        turns: Sequence[int],
+        start: int,
+        shared: Sequence[SharedInput] | None,
+        outputs: list[list[object]],
+    ) -> None:
+        """Append what runs return, or what stands for it until all of them are done."""
+        function, single = self.signature.function, SINGLE_VALUES if self._summarise is None else ()
+        sources = [self.conversion.source(side.data) if shared is None else None for side in sides]
+        inputs = [source and source() for source in sources] if shared is None else [one.value for one in shared]
+        generators, begins = [side.draws.generator for side in sides], [side.draws.begin for side in sides]
+        arguments = [*map(self.signature.arguments, inputs, generators)]
+        append = [own.append for own in outputs]
+        forwards = range(len(sides))
+        for i, turned in enumerate(turns, len(outputs[0])):
+            for k in BACKWARDS if turned else forwards:
+                if (source := sources[k]) is not None:
+                    arguments[k] = self.signature.arguments(source(), generators[k])
+                if (begin := begins[k]) is not None:
+                    begin(i)
+                first, rest = arguments[k]
+                try:
+                    output = function(*first, **rest)
+                except Exception as error:
+                    output = self._exception(error, sides, outputs, k, start + i)
+                append[k](output if type(output) in single else self._held(output, sides[k], i, start + i))
+        self._note_ran_well(sides, outputs)
+
+    def _exception(
+        self, error: Exception, sides: Sequence[Side], outputs: Sequence[Sequence[object]], k: int, run: int
+    ) -> ExceptionOutcome:
+        """What stands for a run of side k that raised; raises `MechanismRaised` where that is no outcome."""
+        if self.errors == "outcome":
             return ExceptionOutcome(type(error).__qualname__)
-        self._ran_well = (side.data,)
-        return output
+        self._note_ran_well(sides, outputs)
+        raise raised(self.name, error, run, sides[k].data, used_up=self._used_up(error)) from error
+
+    def _note_ran_well(self, sides: Sequence[Side], outputs: Sequence[Sequence[object]]) -> None:
+        """Keep an input on which a run did not raise."""
+        for side, own in zip(sides, outputs, strict=True):
+            if own and type(own[-1]) is not ExceptionOutcome:
+                self._ran_well = (side.data,)
+
+    def _held(self, output: object, side: Side, i: int, run: int) -> object:
+        """What stands for an output until the runs are done: nothing that the mechanism could still change."""
+        if type(output) is ExceptionOutcome:
+            return output
+        if self._summarise is None:
+            if type(output) in (tuple, list) and SINGLE_VALUES.issuperset(map(type, output)):  # type: ignore[call-overload]  # a sequence
+                return tuple(output)  # type: ignore[arg-type]  # as above
+            if type(output) is np.ndarray and output.ndim == 1 and output.dtype.kind in "biuf":
+                return output.copy()
+        return Written(output, self._placed(output, side, i, run))
+
+    def _place(self, outputs: Sequence[object], side: Side, start: int) -> int:
+        """Write the outputs of a side as rows; return the length of the longest outcome."""
+        values, rows = None, side.rows
+        if self._summarise is None and not self.traits.keyed:
+            values = uniform_rows(outputs, Row(labels=self.traits.labels))
+        if values is not None and not self._note_kinds(type(outputs[0])):
+            values = None
+        if values is None:
+            return max(self._placed(output, side, i, start + i) for i, output in enumerate(outputs))
+        width = min(values.shape[1], rows.shape[1])
+        rows[:, :width] = values[:, :width]
+        rows[:, width:] = np.nan
+        return self.check_length(values.shape[1], start)
+
+    def _note_kinds(self, kind: type) -> bool:
+        """Note that outcomes of one kind were written by position; False where others do not go with them."""
+        if kind in (tuple, np.ndarray):
+            self.traits.positional |= not self.by_position
+        elif not self.marked:
+            self.traits.bare.add(False)
+            return False not in self.traits.single
+        return True
 
     def _used_up(self, error: Exception) -> bool:
         """Whether it raises now on an input, too, on which it ran well before."""
@@ -302,7 +436,9 @@ class PythonMechanism(Mechanism):
 
     def _placed(self, output: object, side: Side, i: int, run: int) -> int:
         """Write one output, or what a run raised, as row i of a side; return its length."""
-        if isinstance(output, ExceptionOutcome):
+        if type(output) is Written:
+            return output.length
+        if type(output) is ExceptionOutcome:
             return self._write_exception(output.name, side.rows[i])
         return self._write(output, side.rows[i], run, side.layout)
 
@@ -315,12 +451,6 @@ class PythonMechanism(Mechanism):
 
     def _write(self, output: Any, row: Rows, run: int, layout: RowLayout) -> int:
         value: Any = output if self._summarise is None else self._summarised(self._summarise, output, run)
-        # The common case by itself: a number after another one.
-        if type(value) in FLOATS and False in self.traits.bare and not self.traits.keyed:
-            number = float(value)
-            if number < 0 or number > 0:
-                row[0], row[1:] = number, np.nan
-                return 1
         if is_sequence(value):
             self.check_length(len(value), run)
         try:

@@ -118,12 +118,17 @@ class Signature:
             bound[self.size] = size
         return bound
 
+    def arguments(
+        self, data: object, rng: np.random.Generator | None, size: int | None = None
+    ) -> tuple[list[object], dict[str, object]]:
+        """Return everything to call the function with: what has to be given without a name, and the rest by name."""
+        bound = self.bind(data, rng, size)
+        return [bound.pop(name) for name in self.by_position], bound
+
     def call(self, data: object, rng: np.random.Generator | None, size: int | None = None) -> object:
         """Run the function once."""
-        bound = self.bind(data, rng, size)
-        if self.by_position:
-            return self.function(*[bound.pop(name) for name in self.by_position], **bound)
-        return self.function(**bound)
+        first, rest = self.arguments(data, rng, size)
+        return self.function(*first, **rest)
 
     def interpreted(self) -> "Signature":
         """Return the same with the function as the interpreter runs it, and all numba functions that it reaches."""

@@ -27,7 +27,7 @@ Data = Any
 Array = NDArray[Any]
 
 LARGEST: Final = 2**63 - 1
-_ATOMS: Final = frozenset(
+ATOMS: Final = frozenset(
     {bool, int, float, complex, str, bytes, type(None), Decimal, Fraction, date, datetime, time, timedelta}
 )
 
@@ -166,7 +166,7 @@ def _is_flat(item: Data) -> bool:
 def _immutable(value: Data) -> bool:
     if type(value) in (tuple, frozenset):
         return all(map(_immutable, value))
-    return type(value) in _ATOMS or isinstance(value, np.generic)
+    return type(value) in ATOMS or isinstance(value, np.generic)
 
 
 def input_key(data: Data) -> Hashable:
@@ -175,21 +175,26 @@ def input_key(data: Data) -> Hashable:
     Signs of zeros and of NaN aside. A list of numbers is the same as the array of them. Objects of kinds that JSON
     cannot hold are the same where they are one object.
     """
+    kind = type(data)
+    if kind is str or kind is bool or data is None:
+        return kind.__name__, data
+    if kind is int or kind is float:
+        return kind.__name__, str(data + 0)
     array = as_array(data)
     if array is not None:
         if array.dtype.kind == "f":  # no file tells one NaN from another
             array = np.where(np.isnan(array), array.dtype.type(np.nan), array + array.dtype.type(0))
         return array.dtype.str, array.shape, array.tobytes()
-    if type(data) in (list, tuple):
-        return type(data).__name__, tuple(map(input_key, data))
-    if type(data) is dict:
+    if kind in (list, tuple):
+        return kind.__name__, tuple(map(input_key, data))
+    if kind is dict:
         return "dict", tuple((input_key(name), input_key(item)) for name, item in data.items())
-    if isinstance(data, np.generic) or type(data) in (int, float):
-        return type(data).__name__, str(data + 0)
+    if isinstance(data, np.generic):
+        return kind.__name__, str(data + 0)
     written = value_to_json(data)
     if isinstance(written, dict) and "object" in written:
-        return type(data).__name__, id(data)
-    return type(data).__name__, repr(written)
+        return kind.__name__, id(data)
+    return kind.__name__, repr(written)
 
 
 def shown(data: Data) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import ClassVar, Final
 
 import numpy as np
@@ -22,6 +23,7 @@ class Pair:
     data: Input
     neighbour: Input
     label: str = field(default="given", metadata={"json": "optional"})
+    _key: frozenset[bytes] = field(default=frozenset(), init=False, repr=False)  # empty until it is asked for
 
     @property
     def sides(self) -> tuple[Data, Data]:
@@ -30,8 +32,11 @@ class Pair:
 
     @property
     def key(self) -> frozenset[Hashable]:
-        """What two pairs of the same inputs have in common, in either direction."""
-        return frozenset(map(input_key, self.sides))
+        """What two pairs of the same inputs have in common, in either direction: 128 bits of each input."""
+        if not self._key:
+            digests = (blake2b(repr(input_key(side)).encode("utf-8", "surrogatepass"), digest_size=16) for side in self.sides)
+            object.__setattr__(self, "_key", frozenset(digest.digest() for digest in digests))
+        return self._key
 
     def swapped(self) -> "Pair":
         """D′ and D."""

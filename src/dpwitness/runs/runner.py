@@ -173,7 +173,7 @@ class Runner:
         """What all work of this runner has."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
-            "size": size or self.mechanism.shard, "coupled": coupled, "layout": self.mechanism.layout,
+            "size": size or self.mechanism.shard_of(pair), "coupled": coupled, "layout": self.mechanism.layout,
         }  # fmt: skip
 
     def tally(self, pair: Pair, event: Counted, n: int, role: Role, *key: int) -> Tally:

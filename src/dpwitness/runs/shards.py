@@ -7,7 +7,8 @@ workers.
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.errors import DependentRuns
 from dpwitness.events import Counted, is_partition
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, Turns
@@ -23,6 +25,9 @@ from dpwitness.runs.streams import Role, generator, order
 
 #: Numbers that one side of a block of rows holds: both sides fit a core's cache, and a call's 50 µs are spread thin.
 BLOCK: Final = 1 << 17
+
+#: What the runs of are evidence.
+EVIDENCE: Final = (Role.CONFIRM, Role.EPOCH)
 
 Cells = NDArray[np.int64]
 T_co = TypeVar("T_co", covariant=True)
@@ -84,6 +89,22 @@ class ShardedRuns(ABC, Generic[T_co]):
         runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first, layout=self.layout)
         return runs, generator(self.seed, self.role, *key)
 
+    @contextmanager
+    def _made_once(self) -> Iterator[None]:
+        """Raise `DependentRuns` where runs that are evidence were made again as other runs.
+
+        A mechanism makes runs again where one of them changed its input. Where no seed repeats them, which runs count
+        would depend on what they drew: up to twice α of the claims that hold could be refuted.
+        """
+        before = self.mechanism.copies
+        yield
+        mechanism = self.mechanism
+        if self.role in EVIDENCE and mechanism.copies and not before and not mechanism.reproducible:
+            raise DependentRuns(
+                f"{mechanism.name} changed its input in place, for the first time in runs that are evidence: let it "
+                "change a copy, or take a generator, so that a seed repeats its runs"
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeRows(ShardedRuns[tuple[int, Rows, Turns]]):
@@ -93,7 +114,8 @@ class OutcomeRows(ShardedRuns[tuple[int, Rows, Turns]]):
     def __call__(self, shard: int, /) -> tuple[int, Rows, Turns]:
         """Return the length of the longest outcome, rows of shape (2, runs, width), as wide at least, and the turns."""
         runs, rng = self._shard(shard)
-        longest, rows = self.mechanism.pair_rows(runs, rng, self.width)
+        with self._made_once():
+            longest, rows = self.mechanism.pair_rows(runs, rng, self.width)
         return longest, rows, self.mechanism.turns(runs.order)
 
 
@@ -110,6 +132,10 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
         Behind them stands, for events that are made of k cells, the k·k table of cells on D and on D′.
         """
         runs, rng = self._shard(shard)
+        with self._made_once():
+            return self._counted(runs, rng)
+
+    def _counted(self, runs: PairedRuns, rng: np.random.Generator) -> Cells:
         n, width = len(runs), self.width
         tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)
         totals = np.zeros((len(self.events), 4 + tables), np.int64)
