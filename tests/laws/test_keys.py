@@ -260,8 +260,9 @@ def test_a_dict_after_sequences_is_run_again_from_the_first_run_on():
         return [1.0, 2.0] if rng.random() < 0.5 else {"a": 1.0}
 
     mechanism = returning([[1.0, 2.0], {"a": 1.0}])
+    mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 8)), 0)
     with pytest.raises(MixedKinds, match="sequences of single values"):
-        mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((2, 8)), 0)
+        mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 8)), 1)
     mechanism = returning([[1.0, 2.0], {"a": 1.0}])
     mechanism.begin(None, keyed=True, by_position=False)
     mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((2, 8)), 0)

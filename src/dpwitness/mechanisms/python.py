@@ -17,7 +17,7 @@ from dpwitness.events.encoding import array_rows, exception_code
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
 from dpwitness.mechanisms.layout import ROOT, KeyedRow, RowLayout, flat_names, keyed_row, settled
-from dpwitness.mechanisms.mechanism import Mechanism, Order, OutputTraits, PairedRuns, Rows, Turns
+from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, Order, OutputTraits, PairedRuns, Rows, Turns
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, SINGLE_VALUES, Row, is_sequence, row_of, uniform_rows
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
@@ -131,7 +131,7 @@ ASKED: Final = 8
 #: The sides of a run where D′ comes first.
 BACKWARDS: Final = (1, 0)
 #: Items of an input that are compared in a tenth of the time that a shard takes, and shards at most that become one.
-ITEMS: Final = 100_000
+ITEMS: Final = 50_000
 MOST_SHARDS: Final = 16
 #: Inputs whose shared objects are kept.
 KEPT_INPUTS: Final = 4
@@ -168,7 +168,7 @@ class PythonMechanism(Mechanism):
         self._layout = ROOT
         self.copies = False
         self._recent = RecentOutputs()
-        self._inputs: list[tuple[Data, SharedInput | None]] = []
+        self._inputs: list[tuple[Data, InputConversion, SharedInput | None]] = []
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
         self._looked_into = 0  # exceptions
         self.forget()
@@ -297,11 +297,12 @@ class PythonMechanism(Mechanism):
         """What all runs of each side get; None where each run gets a copy."""
         found: list[SharedInput] = []
         for side in sides:
-            known = [shared for data, shared in self._inputs if data is side.data]
+            conversion = self.conversion
+            known = [shared for data, how, shared in self._inputs if data is side.data and how == conversion]
             if not known and not self.copies:
                 started = time.perf_counter()
-                known = [shared_input(self.conversion.source(side.data)())]
-                self._inputs = [*self._inputs[1 - KEPT_INPUTS :], (side.data, known[0])]
+                known = [shared_input(conversion.source(side.data)())]
+                self._inputs = [*self._inputs[1 - KEPT_INPUTS :], (side.data, conversion, known[0])]
                 self.seconds_aside += time.perf_counter() - started
             if self.copies or known[0] is None:
                 return None
