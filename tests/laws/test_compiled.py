@@ -641,6 +641,7 @@ def test_memory_of_an_outcome_that_may_be_missing_is_freed_once(function):
     mechanism = as_mechanism(function, PAIR.data)
     assert isinstance(mechanism, CompiledMechanism)
     rows = np.empty((2, 1))
+    mechanism._fill = mechanism._fill.dispatcher  # numba counts its own allocations, not those of an image
     numba.core.runtime.rtsys.initialize(numba.core.registry.cpu_target.target_context)
     numba.core.runtime.nrt._nrt.memsys_enable_stats()
     for seed in range(50):

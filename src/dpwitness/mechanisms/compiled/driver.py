@@ -11,17 +11,16 @@ import os
 import sys
 import types as pytypes
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numba
-import numpy as np
-
 from dpwitness import jit, noise
 from dpwitness.events import encoding
+from dpwitness.images import Compiled
 from dpwitness.machine import cache_folder, numba_cache, private_folder
-from dpwitness.mechanisms.compiled import placing, scratch
+from dpwitness.mechanisms.compiled import scratch
 from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
@@ -92,6 +91,18 @@ def load_driver(mechanism: Callable[..., object], arguments: list[str], *, on_di
     # The key holds every value and function that is reached: in one process the same key is the same machine code.
     if complete and path in LOADED:
         return LOADED[path]
+    kept = on_disk and complete and path.parent != private_folder()
+    make = partial(_module, mechanism, name, path, key)
+    fill = Compiled(make, key if kept else None, lambda: path.parent, read_only=True)
+    if complete:
+        LOADED[path] = fill
+    return fill
+
+
+def _module(mechanism: Callable[..., object], name: str, path: Path, key: str, cache: bool) -> Any:
+    """Import a driver module; its `fill`, as numba's dispatcher."""
+    numba = jit.with_numba()
+    scratch.teach_numba()
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {path}")
@@ -101,10 +112,7 @@ def load_driver(mechanism: Callable[..., object], arguments: list[str], *, on_di
     sys.modules[name] = module
     with numba_cache():
         spec.loader.exec_module(module)
-    fill: Callable[..., int] = module.fill
-    if complete:
-        LOADED[path] = fill
-    return fill
+    return module.fill if cache else numba.njit(nogil=True)(module.fill.py_func)
 
 
 def _written(folder: Path, name: str, key: str, call: str) -> Path:
@@ -125,7 +133,7 @@ def machine_code(mechanism: Any) -> Any:
     """
 
     def remake(copy: pytypes.FunctionType, options: dict[str, Any]) -> Any:
-        return numba.jit(**{**options, "boundscheck": True})(copy)
+        return jit.with_numba().jit(**{**options, "boundscheck": True})(copy)
 
     function = getattr(mechanism, "py_func", mechanism)
     given = mechanism.targetoptions if is_numba(mechanism) else {"nopython": True, "nogil": True, "forceinline": True}
@@ -135,14 +143,21 @@ def machine_code(mechanism: Any) -> Any:
 @cache
 def _own_code() -> tuple[bytes, ...]:
     """The files that stand behind every driver."""
-    files = (__file__, placing.__file__, scratch.__file__, encoding.__file__, noise.__file__, jit.__file__)
+    files = (
+        __file__,
+        str(Path(__file__).with_name("placing.py")),
+        scratch.__file__,
+        encoding.__file__,
+        noise.__file__,
+        jit.__file__,
+    )
     return tuple(Path(file).read_bytes() for file in files)
 
 
 def fingerprint(mechanism: Callable[..., object], call: str) -> tuple[str, bool]:
     """Hash a mechanism with all that it reaches; and whether machine code may be kept under that name."""
     code = hashlib.sha256()
-    for part in (*_own_code(), call, sys.version, numba.__version__, np.__version__):
+    for part in (*_own_code(), call, sys.version, version("numba"), version("numpy")):
         code.update(repr(part).encode())
     reached, complete = digest(mechanism)
     code.update(reached)
