@@ -148,13 +148,14 @@ def _other(value: Any, read_only: bool, names: list[str], words: list[Any], type
 class Compiled:
     """A function as machine code: its image where there is one, numba's dispatcher where there is none.
 
-    `make(cache)` returns the dispatcher, which keeps its code on disk where `cache`. `key` names all that the function
-    depends on besides the types of its arguments; None where nothing may be kept. Images lie in `folder()`. Where not
-    `read_only`, one image does for arrays that can be written to and for those that cannot: the function must know.
+    `make(True)` returns the dispatcher, `make(False)` one that only compiles, and sooner. `key()` names all that the
+    function depends on besides the types of its arguments; None where nothing may be kept. Images lie in `folder()`.
+    Where not `read_only`, one image does for arrays that can be written to and for those that cannot: the function must
+    know.
     """
 
     def __init__(
-        self, make: Callable[[bool], Any], key: str | None, folder: Callable[[], Path], *, read_only: bool
+        self, make: Callable[[bool], Any], key: Callable[[], str] | None, folder: Callable[[], Path], *, read_only: bool
     ) -> None:
         self._make = make
         self._folder = folder
@@ -202,8 +203,8 @@ class Compiled:
 
     def _image(self, name: str, arguments: Sequence[Any], types: list[tuple[Any, str]]) -> Callable[..., int] | None:
         """The image, which is made where there is none; None where none can be made."""
-        settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
-        text = repr((self._key, name, settings, _versions(), _host()))
+        settings = sorted(x for x in os.environ.items() if x[0].startswith("NUMBA_") and x[0] != "NUMBA_CACHE_DIR")
+        text = repr((self._key and self._key(), name, settings, _versions(), _host()))
         path = self._folder() / f"_dpwitness_image_{hashlib.sha256(text.encode()).hexdigest()[:24]}.o"
         try:
             code = path.read_bytes()
@@ -222,11 +223,10 @@ class Compiled:
         signature = tuple(typeof(value) for value in arguments)
         if not self._read_only:
             signature = tuple(t.copy(readonly=False) if isinstance(t, numba.types.Array) else t for t in signature)
-        dispatcher = self.dispatcher
+        dispatcher = self._make(False)
+        if not hasattr(dispatcher, "compile"):  # NUMBA_DISABLE_JIT
+            return b""
         dispatcher.compile(signature)
-        if dispatcher.stats.cache_hits[signature]:  # numba keeps no LLVM code on disk
-            dispatcher = self._make(False)
-            dispatcher.compile(signature)
         COMPILING.start()
         try:
             code = _object_file(dispatcher, signature, types)

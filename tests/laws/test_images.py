@@ -66,15 +66,15 @@ def makes_many(data):
     return int(total)
 
 
-def refuse(cache):
+def refuse(callable):
     raise AssertionError("numba was asked for")
 
 
 def made(function, key):
     """As one process compiles it and as the next one finds it; the latter must not ask for numba."""
     key, folder = f"{key} {next(KEYS)}", lambda: made.folder
-    first = Compiled(lambda cache: numba.njit(nogil=True)(function), key, folder, read_only=True)
-    return first, Compiled(refuse, key, folder, read_only=True)
+    first = Compiled(lambda callable: numba.njit(nogil=True)(function), lambda: key, folder, read_only=True)
+    return first, Compiled(refuse, lambda: key, folder, read_only=True)
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +96,7 @@ def test_what_raises_is_run_by_numba_from_the_same_state():
     with pytest.raises(ValueError, match="it is positive"):
         first(np.random.Generator(np.random.SFC64(1)), np.array([1.0]))
     assert list(made.folder.glob("*.o"))
-    second._make = lambda cache: first.dispatcher
+    second._make = lambda callable: first.dispatcher
     after = []
     for function in (second, first.dispatcher):
         rng = np.random.Generator(np.random.SFC64(1))
@@ -119,7 +119,7 @@ def test_a_damaged_image_is_left_aside(capfd):
     first(np.zeros(1))
     (path,) = made.folder.glob("*.o")
     path.write_bytes(path.read_bytes()[:200])
-    second._make = lambda cache: first.dispatcher
+    second._make = lambda callable: first.dispatcher
     data = np.zeros(1)
     assert second(data) is None
     assert data[0] == 1.0

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import sys
 import types as pytypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -92,14 +92,14 @@ def load_driver(mechanism: Callable[..., object], arguments: list[str], *, on_di
     if complete and path in LOADED:
         return LOADED[path]
     kept = on_disk and complete and path.parent != private_folder()
-    make = partial(_module, mechanism, name, path, key)
-    fill = Compiled(make, key if kept else None, lambda: path.parent, read_only=True)
+    make = partial(_module, machine_code(mechanism), name, path, key)
+    fill = Compiled(make, (lambda: key) if kept else None, lambda: path.parent, read_only=True)
     if complete:
         LOADED[path] = fill
     return fill
 
 
-def _module(mechanism: Callable[..., object], name: str, path: Path, key: str, cache: bool) -> Any:
+def _module(mechanism: jit.Inlined, name: str, path: Path, key: str, callable: bool) -> Any:
     """Import a driver module; its `fill`, as numba's dispatcher."""
     numba = jit.with_numba()
     scratch.teach_numba()
@@ -107,12 +107,12 @@ def _module(mechanism: Callable[..., object], name: str, path: Path, key: str, c
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {path}")
     module = importlib.util.module_from_spec(spec)
-    WAITING[key] = machine_code(mechanism)
+    WAITING[key] = mechanism
     # numba unpickles cached code by module name.
     sys.modules[name] = module
     with numba_cache():
         spec.loader.exec_module(module)
-    return module.fill if cache else numba.njit(nogil=True)(module.fill.py_func)
+    return module.fill if callable else numba.njit(nogil=True, **jit.BARE)(module.fill.py_func)
 
 
 def _written(folder: Path, name: str, key: str, call: str) -> Path:
@@ -126,31 +126,25 @@ def _written(folder: Path, name: str, key: str, call: str) -> Path:
     return path
 
 
-def machine_code(mechanism: Any) -> Any:
-    """A mechanism as numba is to compile it: anew, with all that it calls, and with bounds checks.
+def machine_code(mechanism: Any) -> jit.Inlined:
+    """A mechanism as numba is to compile it: as it is now, anew, with all that it calls, and with bounds checks.
 
     A numba function that was compiled before holds the globals of then; and out of bounds it reads what lies there.
     """
 
-    def remake(copy: pytypes.FunctionType, options: dict[str, Any]) -> Any:
-        return jit.with_numba().jit(**{**options, "boundscheck": True})(copy)
+    def remake(copy: pytypes.FunctionType, options: Mapping[str, Any]) -> jit.Inlined:
+        return jit.Inlined(copy, {**options, "boundscheck": True})
 
     function = getattr(mechanism, "py_func", mechanism)
-    given = mechanism.targetoptions if is_numba(mechanism) else {"nopython": True, "nogil": True, "forceinline": True}
+    given = mechanism.targetoptions if is_numba(mechanism) else jit.INLINED
     return remake(rebuilt(function, remake), given)
 
 
 @cache
 def _own_code() -> tuple[bytes, ...]:
     """The files that stand behind every driver."""
-    files = (
-        __file__,
-        str(Path(__file__).with_name("placing.py")),
-        scratch.__file__,
-        encoding.__file__,
-        noise.__file__,
-        jit.__file__,
-    )
+    here = Path(__file__)
+    files = (here, here.with_name("placing.py"), scratch.__file__, encoding.__file__, noise.__file__, jit.__file__)
     return tuple(Path(file).read_bytes() for file in files)
 
 
