@@ -11,8 +11,9 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness import images
-from dpwitness.images import Compiled, NoImage, flattened
+from dpwitness.images import ALIGNED, C_ORDER, F_ORDER, WRITEABLE, Compiled, NoImage, types_of, words_of
 
+ALL = C_ORDER | F_ORDER | ALIGNED | WRITEABLE
 GENERATOR = np.random.Generator(np.random.SFC64(1))
 KEYS = itertools.count()
 
@@ -131,7 +132,7 @@ def test_another_layout_of_arguments_than_numbas_makes_no_image():
     function(np.zeros(1))
     (signature,) = function.signatures
     with pytest.raises(NoImage):
-        images._object_file(function, signature, flattened((np.zeros((1, 1)),), read_only=True)[2])
+        images._object_file(function, signature, types_of((np.zeros((1, 1)),), ALL)[1])
 
 
 def test_what_a_run_takes_is_given_back():
@@ -151,8 +152,12 @@ def _resident():
 
 @pytest.mark.parametrize("value", [2**63, "text", None, [1.0], np.array(["a"]), np.float16(1), np.zeros(1, ">f8")])
 def test_what_an_image_cannot_take_is_numbas(value):
+    def described():
+        words_of((value,), [], ALL)
+        types_of((value,), ALL)
+
     with pytest.raises(NoImage):
-        flattened((value,), read_only=True)
+        described()
 
 
 def test_types_that_numba_tells_apart_have_names_of_their_own():
@@ -162,9 +167,10 @@ def test_types_that_numba_tells_apart_have_names_of_their_own():
         True, 1, 1.0, np.int32(1), np.uint8(1), np.float32(1), (1, 1.0), (1, (1.0,)), (1,), GENERATOR, fixed,
         np.zeros(2), np.zeros(2, int), np.zeros((2, 2)), np.asfortranarray(np.zeros((2, 2))), np.zeros(4)[::2],
     ]  # fmt: skip
-    names = [flattened((value,), read_only=True)[0] for value in values]
+    names = [types_of((value,), ALL)[0] for value in values]
     assert len(set(names)) == len({numba.typeof(value) for value in values}) == len(values)
-    assert flattened((fixed,), read_only=False)[0] == flattened((np.zeros(2),), read_only=False)[0]
+    assert len({words_of((value,), [], ALL) for value in values}) == len(values)
+    assert types_of((fixed,), ALL & ~WRITEABLE) == types_of((np.zeros(2),), ALL & ~WRITEABLE)
 
 
 CHECK = "import sys, dpwitness as dpw; dpw.check('isvt3', epsilon=0.7, seed=1, workers=1)"
