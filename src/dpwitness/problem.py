@@ -44,6 +44,8 @@ from dpwitness.targets import target_of
 
 MOST_WORKERS: Final = 1024
 LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
+#: The largest multiple of the claim to be content with: a pass that would not have caught twice the claim says nothing.
+MOST_RATIO: Final = 2.0
 LARGEST_SEED: Final = (1 << 128) - 1
 #: Seconds at least for the first runs, which may import what the others use.
 FIRST_RUNS: Final = 10.0
@@ -63,6 +65,7 @@ class Effort:
     alpha: float = ALPHA
     runs: int = CHECK_RUNS
     max_time: float = MAX_TIME
+    detectable_ratio: float | None = 1.0  # None: until twice the runs would show little more
     search_runs: int | None = None
     seed: int | None = None
     workers: int | None = None
@@ -101,6 +104,11 @@ class Effort:
             "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, LARGEST_SEED),
             "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
         }
+        if self.detectable_ratio is not None:
+            ratio = number("detectable_ratio", self.detectable_ratio)
+            if not 1 <= ratio <= MOST_RATIO:
+                raise InvalidParameter(f"detectable_ratio={brief(ratio)} must lie between 1 and {MOST_RATIO:g}")
+            settled["detectable_ratio"] = ratio
         if self.search_runs is not None:
             settled["search_runs"] = whole("search_runs", self.search_runs, 0, error=BudgetTooSmall)
         for name, value in settled.items():

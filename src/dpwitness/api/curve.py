@@ -227,8 +227,8 @@ def _line(
     chosen = tests.best_of(pool)
     events = [found.event for found in pool]
 
-    def look(totals: Totals) -> tuple[bool, str]:
-        return False, f"ε = {epsilon:g}"
+    def look(totals: Totals) -> tuple[str, str]:
+        return "", f"ε = {epsilon:g}"
 
     # The exact tests ask for independent sides.
     done = confirm_events(runner, pair, events, planned, coupled=False, look=look)
