@@ -65,7 +65,7 @@ class Effort:
     alpha: float = ALPHA
     runs: int = CHECK_RUNS
     max_time: float = MAX_TIME
-    detectable_ratio: float | None = 1.0  # None: until twice the runs would show little more
+    detectable_ratio: float | None = None
     search_runs: int | None = None
     seed: int | None = None
     workers: int | None = None
@@ -77,6 +77,11 @@ class Effort:
     def of(cls, options: Mapping[str, Any]) -> Self:
         """The effort among the options of a public function."""
         return cls(**_fields_in(options, cls))
+
+    @property
+    def limits_by_default(self) -> bool:
+        """Whether runs and time are limited as they are where nobody says how."""
+        return (self.runs, self.max_time) == (CHECK_RUNS, MAX_TIME)
 
     def __post_init__(self) -> None:
         if self.progress is not None and not callable(self.progress):

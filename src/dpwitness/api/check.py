@@ -50,7 +50,7 @@ from dpwitness.health.dependence import Series, Shards, series_of
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.neighbours import Pair, Relation, adjacent
-from dpwitness.options import CHECK_RUNS, MAX_TIME, AnyMechanism, CheckOptions
+from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
@@ -94,8 +94,6 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
     is `DependentRuns`: the runs are not independent, so counts of them are no evidence.
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
-    if effort.detectable_ratio is None and (effort.runs, effort.max_time) != (CHECK_RUNS, MAX_TIME):
-        effort = replace(effort, detectable_ratio=1.0)  # the user has said how much to spend
     require_budget(statement.stated.claim, effort)
 
     def work(problem: Problem, runner: Runner) -> Verdict:
@@ -516,7 +514,9 @@ def _until_settled(
     claim, alpha, ratio = problem.claim, effort.alpha, effort.detectable_ratio
     threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_ASKED
     if problem.mechanism.cost.in_numbers:
-        ratio, asked_next = ratio or 1.0, FIRST_ASKED_IN_NUMBERS
+        asked_next = FIRST_ASKED_IN_NUMBERS
+    if ratio is None and (problem.mechanism.cost.in_numbers or not effort.limits_by_default):
+        ratio = 1.0  # runs are nearly free, or the user has said how many to make
 
     def look(totals: Totals) -> tuple[str, str]:
         nonlocal asked_next

@@ -52,7 +52,7 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     witness = _as_witness(witness)
     alpha = witness.alpha if options["alpha"] is None else options["alpha"]
     runs, seed = options["runs"], options["seed"]
-    effort = Effort.of({**options, "alpha": alpha, "runs": 1 if runs is None else runs})
+    effort = Effort.of({**options, "alpha": alpha, "runs": 1 if runs is None else runs, "detectable_ratio": 1.0})
     claim = _replayed_claim(witness.claim, as_claim(options["claim"]), options["delta"])
     if runs is None:
         effort = replace(effort, runs=max(10 * witness.counts.runs, 100_000, runs_needed(claim, alpha)))
