@@ -1,16 +1,12 @@
 """Runs of a mechanism in a new process, which loads it again: noise that this process remembers is drawn again there.
 
-`python -m dpwitness.health.new_process` reads one line of JSON (the module search path) and a pickled `Request` from
-stdin, both written by the process that started it, and writes what the mechanism returned as one line of JSON.
+The process is one of those that run remote mechanisms. It calls `answered` once, with a pickled `Request` of this one.
 """
 
-import json
 import numbers
 import os
 import pickle
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.errors import DPWitnessError
+from dpwitness.errors import DPWitnessError, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Event, event_from_json
 from dpwitness.health.findings import SECONDS, Outcomes, outcome_keys
 from dpwitness.health.loading import CannotLoad, Place, load, place_of
@@ -27,11 +23,10 @@ from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.python import Attributes, PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.remote import RemoteFunction, RemoteMechanism
+from dpwitness.mechanisms.remote import Connection, RemoteFunction, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
-from dpwitness.runs.processes import end_with
 
 #: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
 INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
@@ -41,7 +36,7 @@ PLAIN_RUNS: Final = 1 << 10
 START: Final = 60.0
 CHUNK: Final = 1024
 #: Processes that are asked just now.
-_RUNNING: Final[set["subprocess.Popen[bytes]"]] = set()
+_RUNNING: Final[set[Connection]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,15 +117,7 @@ def _is_plain(value: Any) -> bool:
 
 def ask(question: Request) -> tuple[Answer, Answer]:
     """Run the mechanism in a new process. Raises `CannotLoad` where that fails."""
-    left, right = (
-        Answer(
-            runs=one["runs"],
-            hits=tuple(one["hits"]),
-            always=None if one["always"] is None else tuple(one["always"]),
-            outcomes=tuple(map(bytes.fromhex, one["outcomes"])),
-        )
-        for one in _told(question)
-    )
+    left, right = (Answer(**one) for one in _told(question))
     return left, right
 
 
@@ -144,46 +131,50 @@ def same_constants(function: Any) -> bool:
     return here is None or _told(place_of(function)) == here
 
 
-def _told(question: "Request | Place") -> Any:
-    """What a new process answers. Raises `CannotLoad`."""
-    head = json.dumps([str(Path(entry or ".").resolve()) for entry in sys.path]).encode()
+def _told(question: Request | Place) -> Any:
+    """What a new process answers: data alone. Raises `CannotLoad`."""
+    path = [str(Path(entry or ".").resolve()) for entry in sys.path]
     try:
-        asked = head + b"\n" + pickle.dumps(question)
+        asked = pickle.dumps(question)
     except Exception as error:  # whatever an object of the user's raises when it is written
         raise CannotLoad(f"it cannot be written for a new process ({type(error).__name__}: {error})") from error
+    request: dict[str, object] = {
+        "do": "call",
+        "place": __name__,
+        "name": answered.__name__,
+        "arguments": [path, asked],
+    }
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "dpwitness.health.new_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, INSIDE: "1"},
-        )
-        with process:
-            _RUNNING.add(process)
-            try:
-                answered, _ = process.communicate(asked, timeout=START + 4 * SECONDS)
-            except BaseException:
-                process.kill()
-                raise
-            finally:
-                _RUNNING.discard(process)
-        said: dict[str, Any] = {"error": f"it ended with exit code {process.returncode}"}
-        if answered:
-            said = json.loads(answered)
-    except subprocess.TimeoutExpired as error:
-        raise CannotLoad(f"a new process did not answer within {error.timeout:g} s") from error
-    except (OSError, ValueError) as error:
+        connection = Connection(sys.executable)
+    except OSError as error:
         raise CannotLoad(f"no new process could be asked ({error})") from error
+    _RUNNING.add(connection)
+    try:
+        said = connection.ask(request, START + 4 * SECONDS)
+    except MechanismTimeout as error:
+        raise CannotLoad(f"a new process did not answer within {START + 4 * SECONDS:g} s") from error
+    except (MechanismCrashed, ValueError) as error:
+        raise CannotLoad(f"no new process could be asked ({error})") from error
+    finally:
+        _RUNNING.discard(connection)
+        connection.end()
     if "error" in said:
-        raise CannotLoad(f"in a new process: {said['error']}")
-    return said["answer"]
+        kind, text, _ = said["error"]
+        raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
+    return said["value"]
 
 
 def end() -> None:
     """End the new processes that are asked just now: whoever waits for one gets `CannotLoad`."""
-    for process in tuple(_RUNNING):
-        process.kill()
+    for connection in tuple(_RUNNING):
+        connection.end()
+
+
+def answered(path: list[str], question: bytes) -> Any:
+    """Answer a pickled question, in the new process."""
+    os.environ[INSIDE] = "1"
+    sys.path[:] = path
+    return answer(pickle.loads(question))
 
 
 def answer(question: Request | Place) -> Any:
@@ -202,12 +193,12 @@ def answer(question: Request | Place) -> Any:
     return [_counted(mechanism, data, events, question.seed, side) for side, data in enumerate(question.inputs)]
 
 
-def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: int, side: int) -> dict[str, Any]:
-    """Runs on one input, as an `Answer` in JSON."""
+def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: int, side: int) -> dict[str, object]:
+    """Runs on one input: the fields of an `Answer`."""
     most, chunk = (VECTORISED_RUNS, CHUNK) if mechanism.cost.batched else (PLAIN_RUNS, 1)
     width = max(1, *(event.width for event in events))
     hits, runs, outcomes = [0] * len(events), 0, Outcomes()
-    first: list[str] = []
+    first: list[bytes] = []
     rng = generator(seed, Role.HEALTH_NEW_PROCESS, side)
     for event in events:
         event.contains(np.full((1, width), np.nan))  # what it compiles or loads is not the mechanism's time
@@ -215,10 +206,10 @@ def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: in
     while runs < most and (runs == 0 or time.monotonic() < end):
         rows = mechanism.outcomes(data, rng, chunk, start=runs, least=width)
         outcomes.add(rows)
-        first += [key.hex() for key in outcome_keys(rows[: PLAIN_RUNS - len(first)])]
+        first += outcome_keys(rows[: PLAIN_RUNS - len(first)])
         hits = [count + int(event.contains(rows).sum()) for count, event in zip(hits, events, strict=True)]
         runs += chunk
-    return {"runs": runs, "hits": hits, "always": outcomes.always, "outcomes": first}
+    return {"runs": runs, "hits": tuple(hits), "always": outcomes.always, "outcomes": tuple(first)}
 
 
 def refuse_inside() -> None:
@@ -227,24 +218,3 @@ def refuse_inside() -> None:
         raise DPWitnessError(
             "the mechanism's file calls dpwitness when it is imported: put that under if __name__ == '__main__'"
         )
-
-
-def main() -> None:
-    """Answer the question on stdin; stdout belongs to the answer, whatever the mechanism prints."""
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()  # a run may hang
-    out = os.dup(1)
-    os.dup2(2, 1)
-    sys.path[:] = json.loads(sys.stdin.buffer.readline())
-    try:
-        said: dict[str, Any] = {"answer": answer(pickle.load(sys.stdin.buffer))}
-    except BaseException as error:  # whatever the user's code raises is told, SystemExit included
-        said = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
-    with os.fdopen(out, "w") as stream:
-        stream.write(json.dumps(said))
-
-
-if __name__ == "__main__":
-    # The requests are of the module's own class, not of this script's.
-    from dpwitness.health.new_process import main as _main
-
-    _main()
