@@ -134,7 +134,7 @@ _known: dict[Any, AnyCodec] = {
     str: checked(_text, type="string"),
     bool: checked(_flag, type="boolean"),
     int: Codec(lambda value: value, whole_below(1 << 63, -(1 << 63)).read, lambda _: {"type": "integer"}),
-    float: checked(real, type="number"),
+    float: Codec(float, real, lambda _: {"type": "number"}),
     type(None): Codec(lambda _: None, lambda *_: None, lambda _: {"type": "null"}),
     dict: checked(mapping, type="object"),
     Any: Codec(lambda value: value, lambda _, value: value),

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 from dpwitness.checks import brief
-from dpwitness.codec import Codec, codec_of, mapping, or_infinite, read_fields, real, register, whole_below
-from dpwitness.errors import BadInput, InvalidNeighbours, InvalidWitness
+from dpwitness.codec import Codec, codec_of, mapping, or_infinite, read_fields, real, whole_below
+from dpwitness.errors import BadInput, InvalidWitness
 from dpwitness.files import read_text, shown
-from dpwitness.neighbours import Relation, relation_from_json, relation_to_json
 from dpwitness.values import value_from_json, value_to_json
 
 
@@ -56,16 +55,6 @@ def _read_parameters(name: str, value: object) -> dict[str, Any]:
     return parameters
 
 
-def _write_relation(relation: Relation) -> dict[str, Any] | None:
-    """A relation as it can be read back; None for one that only another package could build again."""
-    written = relation_to_json(relation)
-    try:
-        relation_from_json(written)
-    except InvalidNeighbours:
-        return None
-    return written
-
-
 _TEXTS: Final = codec_of(list[tuple[float, str]])
 
 Count: TypeAlias = Annotated[int, whole_below(1 << 63)]
@@ -99,9 +88,6 @@ Texts: TypeAlias = Annotated[
         _TEXTS.schema,
     ),
 ]
-register(
-    Relation, Codec(_write_relation, lambda _, value: relation_from_json(value), lambda _: {"type": ["object", "null"]})
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
