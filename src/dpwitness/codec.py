@@ -71,7 +71,7 @@ class JsonFields:
         return write_fields(self)
 
 
-def checked(check: Callable[[str, object], T], **schema: Any) -> Codec[T]:
+def checked(check: Callable[[str, object], T], **schema: object) -> Codec[T]:
     """The codec of what JSON has itself; `check` takes a name and a value, and raises `ValueError`."""
     return Codec(lambda value: value, check, lambda _: dict(schema))
 

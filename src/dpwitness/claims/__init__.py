@@ -43,7 +43,7 @@ def register_claim(kind: type[Any]) -> type[Any]:
     return kind
 
 
-def claim_from_json(value: Any) -> Claim:
+def claim_from_json(value: object) -> Claim:
     """Build a claim from unchecked JSON; without a kind it is (ε, δ). Raises `InvalidClaim`."""
     if not isinstance(value, Mapping):
         raise InvalidClaim(f"claim={brief(value)} must be an object")
@@ -62,6 +62,6 @@ def claim_from_json(value: Any) -> Claim:
 register(Claim, Codec(write_object, lambda _, value: claim_from_json(value), _FAMILY.schema))
 
 
-def is_claim(value: Any) -> TypeGuard[Claim]:
+def is_claim(value: object) -> TypeGuard[Claim]:
     """Whether a value implements `Claim`; a number that stands for a claim does not."""
     return not isinstance(value, type) and callable(getattr(value, "half_plane", None))

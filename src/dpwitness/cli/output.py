@@ -60,6 +60,6 @@ def exit_code(result: Verdict | Bound | Curve | Profile) -> int:
     return {"cluster lost": UNEXPECTED, "failed": BAD_INPUT}.get(result.ended, NOT_REFUTED)
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """JSON as people read it; it has no infinities."""
     return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)

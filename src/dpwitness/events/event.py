@@ -169,7 +169,7 @@ def number_text(value: float) -> str:
     return (short if float(short) == value else repr(value)).replace("-", "−").replace("inf", "∞")
 
 
-def column(value: Any) -> int:
+def column(value: object) -> int:
     """A column number, from 0. Raises `InvalidParameter`."""
     return value if type(value) is int and 0 <= value < COLUMNS else whole("coordinate", value, 0, COLUMNS - 1)
 

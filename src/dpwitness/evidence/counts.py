@@ -101,7 +101,7 @@ class CountsTable:
 NO_COUNTS: Final = CountsTable(np.zeros((4, 0), np.int64))
 
 
-def cell_probabilities(p: Any, q: Any, both: Any = None) -> tuple[Any, Any, Any, Any]:
+def cell_probabilities(p: Any, q: Any, both: object = None) -> tuple[Any, Any, Any, Any]:
     """Probabilities of (1,0), (1,1), (0,1), (0,0); of independent sides where `both` is None. Broadcasts."""
     if both is None:
         return p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q)

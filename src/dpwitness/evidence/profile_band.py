@@ -115,7 +115,7 @@ class BandLine:
     q_high: float
     swapped: bool = False
 
-    def at(self, slope: Any) -> Any:
+    def at(self, slope: object) -> Any:
         """A lower bound of p − slope·q. Broadcasts."""
         ahead = self.slope - np.asarray(slope, np.float64)
         return self.difference + ahead * np.where(ahead > 0, self.q_low, self.q_high)
@@ -137,12 +137,12 @@ class ProfileBand:
 
     lines: tuple[BandLine, ...]
 
-    def delta(self, epsilon: Any) -> Any:
+    def delta(self, epsilon: object) -> Any:
         """The lower band of δ at ε ≥ 0 (nats): of the pair in its better direction. Broadcasts."""
         slopes = np.exp(np.asarray(epsilon, np.float64))
         return np.maximum(self._of(slopes, False), self._of(slopes, True))[()]
 
-    def power(self, rate: Any) -> Any:
+    def power(self, rate: object) -> Any:
         """The lower band of the largest true positive rate of tests with a false positive rate, in [0, 1]. Broadcasts.
 
         Of the pair in its better direction. At rate 0 it is 0.

@@ -29,7 +29,7 @@ class Place:
     name: str
 
 
-def place_of(function: Any) -> Place:
+def place_of(function: object) -> Place:
     """Where a function can be loaded from. Raises `CannotLoad` for what only this process has."""
     plain = getattr(function, "py_func", function)
     name = str(getattr(plain, "__qualname__", type(plain).__qualname__))
@@ -52,7 +52,7 @@ def place_of(function: Any) -> Place:
     return Place(module=plain.__module__, file=None if file is None else str(Path(file).resolve()), name=name)
 
 
-def may_remember(value: Any) -> bool:
+def may_remember(value: object) -> bool:
     """Whether a mechanism, or what it reaches, holds anything in which noise could be kept from run to run.
 
     Whole numbers, texts, and modules and functions that are installed with Python or NumPy hold none. A real number may
@@ -61,7 +61,7 @@ def may_remember(value: Any) -> bool:
     return _may_remember(value, set())
 
 
-def _may_remember(value: Any, seen: set[int]) -> bool:
+def _may_remember(value: object, seen: set[int]) -> bool:
     value = getattr(value, "py_func", value)
     if id(value) in seen or isinstance(value, bool | int | str | bytes | type(None) | np.ufunc):
         return False

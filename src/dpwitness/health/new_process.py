@@ -97,7 +97,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     )
 
 
-def _check_plain(parameters: Mapping[str, Any]) -> None:
+def _check_plain(parameters: Mapping[str, object]) -> None:
     """Raise `CannotLoad` for a parameter that is not data alone."""
     for name, value in parameters.items():
         if not _is_plain(value):
@@ -106,7 +106,7 @@ def _check_plain(parameters: Mapping[str, Any]) -> None:
             )
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a value is data alone, and the same in any process."""
     if isinstance(value, tuple | list):
         return all(_is_plain(item) for item in value)

@@ -60,7 +60,7 @@ def from_strategy(strategy: Any) -> Examples:
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(strategy)
-    def collect(value: Any) -> None:
+    def collect(value: object) -> None:
         found.append(value)
 
     try:

@@ -127,7 +127,7 @@ def _array(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Colu
 
 
 def _fits(
-    dtype: Any,
+    dtype: object,
     domain: Domain,
     build: Callable[[Any, Domain, Sequence[Value]], Column] = _array,
     entries: Callable[[Column], list[Value]] = list,

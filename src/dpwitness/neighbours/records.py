@@ -43,7 +43,7 @@ SIZES: Final = (10, 2, 100, 1000, 3)
 MOST_RECORDS: Final = 1_000_000
 
 
-def _check_size(size: Any) -> None:
+def _check_size(size: object) -> None:
     """Raise `InvalidNeighbours` unless it is a `Size` of datasets that may differ in a record."""
     if size is None:
         return
@@ -316,7 +316,7 @@ def _labelled(records: list[Record], labels: list[Value]) -> list[Record]:
 
 
 def records(
-    domain: Any = None,
+    domain: object = None,
     *,
     adjacency: str | None = ADD_REMOVE,
     size: Size = None,

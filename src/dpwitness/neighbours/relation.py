@@ -165,7 +165,7 @@ def written_by_fields(kind: Kind) -> Kind:
     return kind
 
 
-def _read_fields(kind: type[Relation], value: Mapping[str, Any]) -> Relation:
+def _read_fields(kind: type[Relation], value: Mapping[str, object]) -> Relation:
     names = [key.name for key in keys_of(kind)[1:]]
     try:
         if not set(value) <= set(names):  # a key that is not known may narrow the relation

@@ -63,7 +63,7 @@ def _object(value: Any) -> dict[str, Any]:
     return written
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return _object(value) if is_dataclass(value) else value

@@ -14,7 +14,7 @@ from dpwitness.files import read_text, shown
 from dpwitness.values import value_from_json, value_to_json
 
 
-def read_result(kind: Any, what: str, value: object) -> Any:
+def read_result(kind: object, what: str, value: object) -> Any:
     """Build a result from unchecked JSON; `what` names it in messages. Raises `InvalidWitness`."""
     try:
         return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)

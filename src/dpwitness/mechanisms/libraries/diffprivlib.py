@@ -30,7 +30,7 @@ class Diffprivlib(Library):
 
         return randomise
 
-    def neighbours(self, thing: Any) -> Relation | None:
+    def neighbours(self, thing: object) -> Relation | None:
         """Return 0 and its sensitivity; None for one that selects."""
         return None if hasattr(thing, "utility") else of_sensitivity(thing)
 

@@ -32,7 +32,7 @@ class OpenDP(Library):
 
         return measurement
 
-    def claim(self, thing: Any, d_in: Any = None) -> Claim:
+    def claim(self, thing: Any, d_in: object = None) -> Claim:
         """Return `map(d_in)`. Raises `InvalidClaim` without a distance, and for a loss that is not one claim.
 
         Of a smoothed max-divergence, which is a whole curve δ(ε), pairs are read off.
@@ -62,7 +62,7 @@ class OpenDP(Library):
             "as RenyiDP(alpha, measurement.map(d_in)(alpha)), or epsilon=… and delta=…"
         )
 
-    def delta(self, thing: Any, d_in: Any = None) -> float:
+    def delta(self, thing: Any, d_in: object = None) -> float:
         """Return 0.0 for a measure that has no δ, without asking for a distance."""
         if is_pure(thing):
             return 0.0
@@ -75,7 +75,7 @@ class OpenDP(Library):
             raise InvalidClaim(f"the measurement's loss is {thing.output_measure}, which has no one δ: give delta=…")
         return float(delta)
 
-    def may_remember(self, thing: Any) -> bool:
+    def may_remember(self, thing: object) -> bool:
         """Return False: measurements cannot be changed. Only a function of the user's inside of one may remember."""
         features = getattr(sys.modules.get("opendp.mod"), "GLOBAL_FEATURES", (USERS_OWN,))
         return USERS_OWN in features
@@ -96,7 +96,7 @@ def is_pure(measurement: Any) -> bool:
     return str(measurement.output_measure).startswith("MaxDivergence")
 
 
-def as_distance(measurement: Any, d_in: Any) -> Any:
+def as_distance(measurement: object, d_in: object) -> Any:
     """Return a distance as its metric counts: 1.0 records are 1."""
     counted = str(getattr(measurement, "input_distance_type", ""))[:1] in ("i", "u")
     return int(d_in) if counted and isinstance(d_in, float) and d_in.is_integer() else d_in

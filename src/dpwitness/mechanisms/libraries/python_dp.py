@@ -36,7 +36,7 @@ class PythonDP(Library):
 
         return add_noise
 
-    def neighbours(self, thing: Any) -> Relation | None:
+    def neighbours(self, thing: object) -> Relation | None:
         """Return 0 and its sensitivity."""
         return of_sensitivity(thing)
 
