@@ -46,7 +46,7 @@ def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, e
     return value
 
 
-def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Sequence[Any]:
+def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Sequence[object]:
     """The entries of a list, a tuple or an array, each as it is. Raises `error` for anything else, texts among it."""
     if isinstance(value, list | tuple):
         return value

@@ -296,7 +296,7 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
 
     `runs`: of each pair the outcomes on D, those on D′, and the turns, of no runs where nothing is kept between them.
     """
-    by_input: dict[Any, list[Series]] = {}
+    by_input: dict[object, list[Series]] = {}
     for pair, x, y, turns in runs:
         for data, rows, places in zip(pair.sides, (x, y), turns[1:], strict=True):
             for process in np.unique(turns[0]):

@@ -68,7 +68,7 @@ def place_of(function: object) -> Place:
     module = sys.modules.get(plain.__module__)
     if module is None:
         raise CannotLoad(f"{name} is of no module that can be imported, as what `exec` made")
-    found: Any = module
+    found: object = module
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is not function and found is not plain:
@@ -276,14 +276,14 @@ def end() -> None:
         connection.end()
 
 
-def answered(path: list[str], question: bytes) -> Any:
+def answered(path: list[str], question: bytes) -> object:
     """Answer a pickled question, in the new process."""
     os.environ[INSIDE] = "1"
     sys.path[:] = path
     return answer(pickle.loads(question))
 
 
-def answer(question: Request | Place) -> Any:
+def answer(question: Request | Place) -> object:
     """Do what the new process is for: load the function, run it on both inputs and count; or read its constants."""
     if isinstance(question, Place):
         return constants(load(question))

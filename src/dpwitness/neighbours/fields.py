@@ -166,7 +166,7 @@ def fields_from_json(value: object) -> Fields:
     return fields_of(_read(value, DEEPEST))
 
 
-def _read(value: object, levels: int) -> Any:
+def _read(value: object, levels: int) -> object:
     if not levels:
         raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
     if not isinstance(value, Mapping):

@@ -24,7 +24,7 @@ def read_result(kind: object, what: str, value: object) -> Any:
         raise InvalidWitness(f"the {what} is damaged: {str(error) or type(error).__name__}") from error
 
 
-def read_json(path: str | Path) -> Any:
+def read_json(path: str | Path) -> object:
     """The JSON value of a file. Raises `InvalidData` where it cannot be read, `InvalidWitness` where it is no JSON."""
     try:
         return json.loads(read_text(path), parse_constant=_refuse)
@@ -45,7 +45,7 @@ def _read_alpha(name: str, value: object) -> float:
     return alpha
 
 
-def _read_parameters(name: str, value: object) -> dict[str, Any]:
+def _read_parameters(name: str, value: object) -> dict[str, object]:
     parameters = {}
     for parameter, item in mapping(name, value).items():
         try:

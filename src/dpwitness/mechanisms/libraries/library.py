@@ -30,7 +30,7 @@ class Library:
         """Whether an object is of this library."""
         raise NotImplementedError
 
-    def function(self, thing: Any) -> Callable[..., Any]:
+    def function(self, thing: Any) -> Callable[..., object]:
         """Return what runs the object once: a function of the input, a number or an array."""
         return thing  # type: ignore[no-any-return]  # the object itself is callable
 
@@ -79,6 +79,6 @@ def of_sensitivity(thing: object) -> Relation | None:
     return pairs((type(sensitivity)(0), sensitivity))  # int stays int: counts want whole numbers
 
 
-def number(value: object) -> Any:
+def number(value: object) -> object:
     """Return an array of one entry as that entry, and anything else as it is."""
     return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value

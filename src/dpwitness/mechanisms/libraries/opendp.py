@@ -23,11 +23,11 @@ class OpenDP(Library):
         """Whether it is a measurement."""
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_carrier_type")
 
-    def function(self, thing: Any) -> Callable[..., Any]:
+    def function(self, thing: Any) -> Callable[..., object]:
         """Return the measurement, of an input of its carrier type."""
         carrier = str(thing.input_carrier_type)
 
-        def measurement(value: Any) -> Any:
+        def measurement(value: Any) -> object:
             return thing(in_carrier(value, carrier))
 
         return measurement
@@ -96,13 +96,13 @@ def is_pure(measurement: Any) -> bool:
     return str(measurement.output_measure).startswith("MaxDivergence")
 
 
-def as_distance(measurement: object, d_in: object) -> Any:
+def as_distance(measurement: object, d_in: object) -> object:
     """Return a distance as its metric counts: 1.0 records are 1."""
     counted = str(getattr(measurement, "input_distance_type", ""))[:1] in ("i", "u")
     return int(d_in) if counted and isinstance(d_in, float) and d_in.is_integer() else d_in
 
 
-def in_carrier(value: Any, carrier: str) -> Any:
+def in_carrier(value: Any, carrier: str) -> object:
     """Return an input of numbers, flags, texts or bits as OpenDP wants it; any other as it is.
 
     `carrier`: its carrier type, such as f64, bool, Vec<i32>, HashMap<String, i32> or BitVector, which is bits packed

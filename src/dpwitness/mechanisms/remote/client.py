@@ -308,7 +308,7 @@ class RemoteFunction:
                 raise
             raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer ({error})") from error
 
-    def _read(self, answer: dict[str, Any], call: Call) -> Any:
+    def _read(self, answer: dict[str, Any], call: Call) -> object:
         """What an answer says. Raises `KeyError`, `TypeError` or `ValueError` for what is none."""
         if "floats" in answer or "values" in answer:
             outcomes = np.frombuffer(answer["floats"], "<f8") if "floats" in answer else answer["values"]
