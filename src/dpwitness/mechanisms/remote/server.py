@@ -80,7 +80,7 @@ def object_of(kind: str, content: Any) -> Any:
     return frame
 
 
-def typed(pd: Any, values: list[Any], name: Any) -> Any:
+def typed(pd: Any, values: list[object], name: Any) -> Any:
     """Return a column of the type that it had on the other side, or of the nearest that pandas has here.
 
     It follows from the type alone, never from the values: neighbours must not differ in it.
@@ -222,7 +222,7 @@ class Service:
         return _encoded([outcome for one in outcomes for outcome in one])
 
 
-def _encoded(outcomes: list[Any]) -> bytes:
+def _encoded(outcomes: list[object]) -> bytes:
     held = wire.floats(outcomes)
     if held is not None:
         return bytes(wire.packed({"floats": held}))
