@@ -74,7 +74,7 @@ def value_to_json(value: object, depth: int = 0) -> Any:
     return {"object": text.encode("ascii", "backslashreplace").decode()[:LONGEST]}
 
 
-def _container_to_json(value: Any, depth: int) -> Any:
+def _container_to_json(value: Any, depth: int) -> object:
     """What holds other values, and bytes; None for anything else."""
     kind = type(value)
     if kind is list:
@@ -91,7 +91,7 @@ def _container_to_json(value: Any, depth: int) -> Any:
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
     if kind is np.ndarray and value.dtype.name in _DTYPES:
-        more: dict[str, Any] = {}
+        more: dict[str, object] = {}
         if not value.size and value.ndim != 1:  # no entries, so no lists of them
             more["shape"] = list(value.shape)
         if value.flags.f_contiguous and not value.flags.c_contiguous:
@@ -128,7 +128,7 @@ def _table_to_json(value: Any, depth: int) -> Any:
     return None
 
 
-def _index_to_json(index: Any, depth: int) -> dict[str, Any] | None:
+def _index_to_json(index: Any, depth: int) -> dict[str, object] | None:
     """An index; None where it has several levels, or labels of a kind that is not made again from a file."""
     import pandas  # type: ignore[import-untyped]  # no stubs
 
@@ -141,7 +141,7 @@ def _index_to_json(index: Any, depth: int) -> dict[str, Any] | None:
     return {"labels": column[1], "dtype": column[0], "name": name}
 
 
-def _column_to_json(column: Any, depth: int) -> tuple[Any, list[Any]] | None:
+def _column_to_json(column: Any, depth: int) -> tuple[object, list[object]] | None:
     """The dtype and the entries of a column; None for a dtype that is not made again from a file."""
     import pandas
 
@@ -228,7 +228,7 @@ def _hashable(kind: type, items: list[object]) -> Any:
         raise ValueError(f"a {kind.__name__} cannot hold a list, a dict or a set") from error
 
 
-def _dict(items: list[Any]) -> dict[Any, Any]:
+def _dict(items: list[Any]) -> dict[object, object]:
     if not all(isinstance(item, list) and len(item) == 2 for item in items):
         raise ValueError("items must be a list of pairs, each a name and its value")
     try:
@@ -322,7 +322,7 @@ def unreadable_in(value: object) -> bool:
     return isinstance(value, list | tuple | set | frozenset) and any(unreadable_in(item) for item in value)
 
 
-def shown(value: object) -> Any:
+def shown(value: object) -> object:
     """A parameter as a JSON value for people; infinities, and what JSON cannot hold, are texts."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()

@@ -5,7 +5,7 @@ hold it.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard, TypeVar
 
 from dpwitness.checks import brief
 from dpwitness.claims.claim import Claim, HalfPlane
@@ -31,10 +31,11 @@ __all__ = [
 ]
 
 
+K = TypeVar("K", bound=type)
 _FAMILY: Final = Family(ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)
 
 
-def register_claim(kind: type[Any]) -> type[Any]:
+def register_claim(kind: K) -> K:
     """Let `claim_from_json` read claims of a class; a decorator for that class.
 
     A dataclass needs only a `kind`; other classes also `to_json`, and `from_json` of the object without its kind.

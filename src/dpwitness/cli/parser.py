@@ -80,9 +80,9 @@ def span(text: str) -> list[float]:
     return [round(low + k * step, 12) for k in range(steps + 1)]
 
 
-def settings(given: Sequence[str]) -> dict[str, Any]:
+def settings(given: Sequence[str]) -> dict[str, object]:
     """NAME=VALUE pairs; values are JSON where they can be, else text."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for item in given:
         name, equals, value = item.partition("=")
         if not equals or not name:
@@ -99,7 +99,7 @@ def settings(given: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def given_input(text: str) -> Any:
+def given_input(text: str) -> object:
     """An input as JSON: numbers, texts, lists and objects of such. Raises `BadInput`."""
     try:
         return _json(text, parse_int=_machine_integer, objects=True)
@@ -113,7 +113,7 @@ class NotJSON(Exception):
     """A text that is no JSON at all."""
 
 
-def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = False) -> Any:
+def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = False) -> object:
     """A JSON value of finite numbers, flags, texts, null and lists of these; of `objects` too where these may be.
 
     Raises `NotJSON`, and `ValueError` for JSON of other things.

@@ -107,7 +107,7 @@ def _may_remember(value: object, seen: set[int]) -> bool:
     return any(_may_remember(found, seen) for found in (*reached, *kept))
 
 
-def load(place: Place) -> Callable[..., Any]:
+def load(place: Place) -> Callable[..., object]:
     """The function at a place, of a module that is imported here for the first time."""
     if place.module == "builtins":
         return getattr(builtins, place.name)  # type: ignore[no-any-return]
@@ -154,11 +154,11 @@ class Request:
     layout: RowLayout | None
     by_position: bool
     conversion: InputConversion
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
     vectorised: bool
     interpreted: bool
     inputs: tuple[Data, Data]
-    events: tuple[dict[str, Any], ...]
+    events: tuple[dict[str, object], ...]
     seed: int
 
 
@@ -225,7 +225,7 @@ def ask(question: Request) -> tuple[Answer, Answer]:
     return left, right
 
 
-def same_constants(function: Any) -> bool:
+def same_constants(function: Callable[..., object]) -> bool:
     """Whether the module-level numbers and arrays that a function uses are the same in a new process.
 
     They are compiled into it: noise among them would be the same in every run. True where it uses none. Raises
