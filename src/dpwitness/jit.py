@@ -14,10 +14,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 class _Listener(event.Listener):
     """Tells the stopwatch when numba compiles; a function that another one calls is compiled within it."""
 
-    def on_start(self, event: object) -> None:
+    def on_start(self, event: Any) -> None:
         COMPILING.start()
 
-    def on_end(self, event: object) -> None:
+    def on_end(self, event: Any) -> None:
         COMPILING.stop()
 
 
