@@ -74,7 +74,7 @@ class Effort:
     progress: Progress | None = None
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
+    def of(cls, options: Mapping[str, object]) -> Self:
         """The effort among the options of a public function."""
         return cls(**_fields_in(options, cls))
 
@@ -139,7 +139,7 @@ class Statement:
     attack: str | Attack | None = None
 
     @classmethod
-    def of(cls, mechanism: Any, options: Mapping[str, Any]) -> Self:
+    def of(cls, mechanism: Any, options: Mapping[str, object]) -> Self:
         """What the options of a public function say of a mechanism."""
         return cls(mechanism=mechanism, **_fields_in(options, cls))
 
@@ -174,7 +174,7 @@ class Statement:
             )
 
 
-def _fields_in(options: Mapping[str, Any], kind: type[Effort | Statement]) -> dict[str, Any]:
+def _fields_in(options: Mapping[str, object], kind: type[Effort | Statement]) -> dict[str, Any]:
     return {field.name: options[field.name] for field in fields(kind) if field.name in options}
 
 
@@ -313,7 +313,7 @@ def prepare(
     return problem, runner
 
 
-def _relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwise: Relation | None) -> Relation:
+def _relation_of(function: object, given: Relation | Sequence[object] | None, otherwise: Relation | None) -> Relation:
     """The relation given (or made of a list of pairs), else the target's or the object's own, or `otherwise`.
 
     Raises `InvalidNeighbours` if there is none, or if something else was given.
@@ -332,7 +332,9 @@ def _relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwis
     return as_relation(given)
 
 
-def _with_sensitivity(function: Any, relation: Relation, values: Mapping[str, Any], *, own_relation: bool) -> Relation:
+def _with_sensitivity(
+    function: object, relation: Relation, values: Mapping[str, object], *, own_relation: bool
+) -> Relation:
     """The relation, of the sensitivity that the mechanism runs with where the relation is the target's own.
 
     Raises `InvalidParameter` where the user gave a relation of another sensitivity than the mechanism's: its noise
@@ -354,7 +356,7 @@ def _with_sensitivity(function: Any, relation: Relation, values: Mapping[str, An
     )
 
 
-def _default_of(function: Any, name: str) -> Any:
+def _default_of(function: object, name: str) -> Any:
     """The default of a function's parameter of that name; None where there is none."""
     if not callable(function):
         return None
@@ -397,14 +399,14 @@ def _centre(mechanism: Mechanism) -> float:
     return next((float(values[name]) for name in CENTRES if isinstance(values.get(name), int | float)), 0.0)
 
 
-def plain_function(function: Any) -> Any:
+def plain_function(function: object) -> Any:
     """The user's own callable behind a `Mechanism`."""
     if isinstance(function, Mechanism):
         return function.signature.original or function.signature.function
     return function
 
 
-def given_parameters(given: Mapping[str, Any] | None) -> dict[str, Any]:
+def given_parameters(given: Mapping[str, object] | None) -> dict[str, Any]:
     """The parameters that were given for the mechanism, as a copy."""
     if given is None:
         return {}
@@ -413,11 +415,11 @@ def given_parameters(given: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(given)
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _reference(function: Any) -> str:
+def _reference(function: object) -> str:
     function = getattr(plain_function(function), "py_func", plain_function(function))
     module = getattr(function, "__module__", None) or "?"  # a function made by `exec` is of none
     return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"
