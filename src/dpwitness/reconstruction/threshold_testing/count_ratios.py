@@ -44,7 +44,7 @@ class _Groups:
 
     def gap(self, k: int) -> Floats:
         """The limits of the gap in units of the count of group `k`, shape (2,)."""
-        return (self._gap - np.array([1.0, 0.0])) / self.counts[k]
+        return np.array([self._gap - 1, self._gap]) / float(self.counts[k])
 
     def ratio_limits(self, k: int, one: int) -> Floats:
         """The limits of how many times the count of group `one` that of group `k` is, shape (2,)."""
@@ -96,7 +96,7 @@ def ratios_hold(bisection: Bisection, cells: Cells, *, reopen: bool = True) -> b
     the largest group does not tell of a count another may: 100 is 33⅓ times 3, but 20 times 5.
     """
     groups = _Groups(bisection, cells[bisection.known[cells]])
-    told, open_groups = [], []
+    told, left_open = list[int](), list[int]()
     for k, group in enumerate(groups.cells):
         if k == groups.first:
             told.append(k)
@@ -104,8 +104,8 @@ def ratios_hold(bisection: Bisection, cells: Cells, *, reopen: bool = True) -> b
             holds, tells = groups.compare(k, groups.first)
             if not holds:
                 return False
-            (told if tells else open_groups).append(k)
-    for k in open_groups if reopen else []:
+            (told if tells else left_open).append(k)
+    for k in left_open if reopen else ():
         for holds, tells in (groups.compare(k, one) for one in told if one != groups.first):
             if not holds:
                 return False
