@@ -21,7 +21,7 @@ import numpy as np
 from dpwitness import jit, noise
 from dpwitness.events import encoding
 from dpwitness.machine import cache_folder, numba_cache, private_folder
-from dpwitness.mechanisms.compiled import placing, scratch
+from dpwitness.mechanisms.compiled import placing, scratch, sfc64
 from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
@@ -41,7 +41,7 @@ mechanism = WAITING.pop("{key}")
 @numba.njit(nogil=True, cache={cache})
 def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position, memory):
     generator, scratch = borrow(rng), (borrow(memory), borrow(position))
-    pair = (borrow(data), borrow(neighbour))
+    pair, outcomes = (borrow(data), borrow(neighbour)), borrow(rows)
     before, after = numpy.empty(5, numpy.uint64), numpy.empty(5, numpy.uint64)
     runs = rows.shape[0] // 2
     longest = 0
@@ -53,9 +53,9 @@ def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position
             position[0], position[1] = side * runs + i, 0
             given = pair[side]
             row = side * runs + i
-            length = place(rows, row, 0, mechanism({arguments}))
+            length = place(outcomes, row, 0, mechanism({arguments}))
             for j in range(length, rows.shape[1]):
-                rows[row, j] = numpy.nan
+                outcomes[row, j] = numpy.nan
             longest = max(longest, length)
             if coupled and turn == 0:
                 for k in range(5):
@@ -135,7 +135,15 @@ def machine_code(mechanism: Any) -> Any:
 @cache
 def _own_code() -> tuple[bytes, ...]:
     """The files that stand behind every driver."""
-    files = (__file__, placing.__file__, scratch.__file__, encoding.__file__, noise.__file__, jit.__file__)
+    files = (
+        __file__,
+        placing.__file__,
+        scratch.__file__,
+        sfc64.__file__,
+        encoding.__file__,
+        noise.__file__,
+        jit.__file__,
+    )
     return tuple(Path(file).read_bytes() for file in files)
 
 
