@@ -287,7 +287,7 @@ READ = (
     "import numpy as np\nfrom dpwitness.mechanisms.resolve import as_mechanism\n"
     "from given_package.mechanism import mechanism\n"
     "data = np.array([1])\nrows = np.empty((1, 1))\nmade = as_mechanism(mechanism, data)\n"
-    "made.fill(data, np.random.default_rng(0), rows, 0)\nprint(type(made).__name__, rows[0, 0])\n"
+    "made.fill(data, np.random.Generator(np.random.SFC64(0)), rows, 0)\nprint(type(made).__name__, rows[0, 0])\n"
 )
 
 
@@ -314,7 +314,7 @@ def test_edited_code_is_compiled_anew_in_this_process(case, scales, package, mon
         data, rows = np.array([1]), np.empty((1, 1))
         mechanism = as_mechanism(function, data)
         assert isinstance(mechanism, CompiledMechanism)
-        mechanism.fill(data, np.random.default_rng(0), rows, 0)
+        mechanism.fill(data, np.random.Generator(np.random.SFC64(0)), rows, 0)
         answers.append(rows[0, 0])
     assert answers == [scale + 1 for scale in scales]
 
@@ -353,7 +353,7 @@ def test_a_value_changed_in_this_process_is_the_one_that_is_tested():
         made = as_mechanism(mechanism, np.array([0.0]))
         assert isinstance(made, CompiledMechanism)
         rows = np.empty((1, 1))
-        made.fill(np.array([0.0]), np.random.default_rng(0), rows, 0)
+        made.fill(np.array([0.0]), np.random.Generator(np.random.SFC64(0)), rows, 0)
         answers.append(rows[0, 0])
         assert helper(0.0) == 1.0  # it holds the first value ever since: neither it nor what was kept may be used
     assert answers == [2, 6]
@@ -481,7 +481,7 @@ def test_an_index_out_of_bounds_is_an_error_not_the_neighbours_data():
 @pytest.mark.parametrize("coupled", [True, False])
 def test_a_difference_in_the_runs_that_are_evidence_is_found(coupled):
     mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
-    mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 1)), 0)
+    mechanism.fill(PAIR.data, np.random.Generator(np.random.SFC64(0)), np.empty((1, 1)), 0)
     plain = PythonMechanism(mechanism.signature)
     streams = ((generator(1, Role.CONFIRM, k), order(1, Role.CONFIRM, k, runs=16_384)) for k in range(4))
     event = Interval(coordinate=0, low=-1e30, high=0.002)
@@ -669,7 +669,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
     (tmp_path / "cache").rmdir()
     (tmp_path / "cache").touch()  # a file: no folder can be made here, not even by root
     rows = np.empty((1, 1))
-    made.fill(np.array([1.0]), np.random.default_rng(0), rows, 0)
+    made.fill(np.array([1.0]), np.random.Generator(np.random.SFC64(0)), rows, 0)
     assert rows[0, 0] == 20
 
 

@@ -191,7 +191,7 @@ def kind_of(rng, data):
 def test_a_mechanism_gets_its_input_exactly_as_it_was_given(data):
     mechanism = as_mechanism(kind_of, as_input(data), requirements=Requirements(interpreted=True))
     rows = np.empty((1, 1))
-    mechanism.fill(as_input(data), np.random.default_rng(0), rows, 0)
+    mechanism.fill(as_input(data), np.random.Generator(np.random.SFC64(0)), rows, 0)
     assert mechanism.label(rows[0, 0]) == f"{type(data).__name__} {data!r}"
 
 
@@ -203,7 +203,7 @@ def test_machine_code_is_not_used_where_it_gives_another_answer_than_python_on_w
     with pytest.warns(dpw.CompiledDiffers):
         mechanism = as_mechanism(doubled, as_input([1.0, 2.0]))
     rows = np.empty((1, 1))
-    mechanism.fill(as_input([1.0, 2.0]), np.random.default_rng(0), rows, 0)
+    mechanism.fill(as_input([1.0, 2.0]), np.random.Generator(np.random.SFC64(0)), rows, 0)
     assert rows[0, 0] == 4
 
 
@@ -235,10 +235,10 @@ def test_lists_are_handed_over_as_arrays_on_both_sides_or_on_neither(pair):
     mechanism = as_mechanism(kinds_seen, data, neighbour=neighbour, requirements=Requirements(interpreted=True))
     for side in (data, neighbour, as_input([5])):
         rows = np.empty((1, 1))
-        mechanism.fill(side, np.random.default_rng(0), rows, 0)
+        mechanism.fill(side, np.random.Generator(np.random.SFC64(0)), rows, 0)
         assert mechanism.label(rows[0, 0]) == "ndarray int64"
     with pytest.raises(InvalidNeighbours, match=r"input \[1, None\] is a list that no array of numbers holds"):
-        mechanism.fill(as_input([1, None]), np.random.default_rng(0), np.empty((1, 1)), 0)
+        mechanism.fill(as_input([1, None]), np.random.Generator(np.random.SFC64(0)), np.empty((1, 1)), 0)
 
 
 @pytest.mark.parametrize("errors", ["raise", "outcome"])

@@ -25,7 +25,7 @@ class Counted(Protocol):
 
     @property
     def width(self) -> int:
-        """How many columns decide membership: entries from there on are not looked at."""
+        """How many columns decide membership: of entries from there on, at most whether there are any is looked at."""
 
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         """Which outcomes lie in the set.

@@ -13,7 +13,7 @@ def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
     """The living state of an SFC64 generator as five words: four, of which the last counts draws, and a 32-bit rest."""
     bits = rng.bit_generator
     if not isinstance(bits, np.random.SFC64):
-        raise TypeError(f"coupled runs need an SFC64 generator, not {type(bits).__name__}")
+        raise TypeError(f"coupled and compiled runs need an SFC64 generator, not {type(bits).__name__}")
     memory = (ctypes.c_uint64 * 5).from_address(bits.ctypes.state_address)
     return np.ctypeslib.as_array(memory)
 

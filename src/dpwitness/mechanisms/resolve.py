@@ -120,7 +120,7 @@ def as_mechanism(
             compiled = CompiledMechanism(signature)
             # numba compiles when first called.
             first = PairedRuns.d_first(pair, 1, coupled=False)
-            compiled.fill_pair(first, np.random.default_rng(0), np.empty((2, 1, 8)))
+            compiled.fill_pair(first, np.random.Generator(np.random.SFC64(0)), np.empty((2, 1, 8)))
         except Refused as error:
             reason = refusal(str(error))
         else:

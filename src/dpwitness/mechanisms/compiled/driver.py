@@ -44,7 +44,7 @@ mechanism = WAITING.pop("{key}")
 @numba.njit(nogil=True, cache={cache})
 def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position, memory):
     generator, scratch = borrow(rng), (borrow(memory), borrow(position))
-    pair = (borrow(data), borrow(neighbour))
+    pair, outcomes = (borrow(data), borrow(neighbour)), borrow(rows)
     before, after = numpy.empty(5, numpy.uint64), numpy.empty(5, numpy.uint64)
     runs = rows.shape[0] // 2
     longest = 0
@@ -56,9 +56,9 @@ def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position
             position[0], position[1] = side * runs + i, 0
             given = pair[side]
             row = side * runs + i
-            length = place(rows, row, 0, mechanism({arguments}))
+            length = place(outcomes, row, 0, mechanism({arguments}))
             for j in range(length, rows.shape[1]):
-                rows[row, j] = numpy.nan
+                outcomes[row, j] = numpy.nan
             longest = max(longest, length)
             if coupled and turn == 0:
                 for k in range(5):
@@ -195,7 +195,8 @@ def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
 def _own_code() -> tuple[bytes, ...]:
     """The files that stand behind every driver."""
     here = Path(__file__)
-    files = (here, here.with_name("placing.py"), scratch.__file__, encoding.__file__, noise.__file__, jit.__file__)
+    beside = (here.with_name(name) for name in ("placing.py", "sfc64.py"))  # importing these imports numba
+    files = (here, *beside, scratch.__file__, encoding.__file__, noise.__file__, jit.__file__)
     return tuple(Path(file).read_bytes() for file in files)
 
 

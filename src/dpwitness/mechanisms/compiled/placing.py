@@ -15,6 +15,7 @@ from numba.extending import intrinsic, overload
 from dpwitness.events import encoding
 from dpwitness.events.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE, WHOLE, Rows
 from dpwitness.jit import inlined
+from dpwitness.mechanisms.compiled.sfc64 import with_own_code
 
 LOW_MASK: Final = (1 << LOW_BITS) - 1
 
@@ -36,6 +37,8 @@ def borrow(typing_context: Any, value: Any) -> Any:
             return arguments[0]
         struct = _untyped(cgutils).create_struct_proxy(value)(context, builder, value=arguments[0])
         struct.meminfo = _untyped(cgutils).get_null_value(struct.meminfo.type)
+        if isinstance(value, types.NumPyRandomGeneratorType):
+            struct.bit_generator = with_own_code(context, builder, struct.bit_generator)
         return struct._getvalue()
 
     return value(value), generate
