@@ -21,6 +21,7 @@ from dpwitness.errors import MechanismTimeout
 from dpwitness.evidence import log_e_value
 from dpwitness.problem import Effort
 from dpwitness.results.witness import Witness
+from running import soon
 
 MECHANISMS = """
     import numpy as np
@@ -590,6 +591,7 @@ def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
     ]
 
 
+@pytest.mark.campaign
 def test_refusals_reach_the_user_under_xdist(project):
     pytest.importorskip("xdist")
     result = project("    @pytest.mark.dp(epsilom=1.0)\n    def test_typo(assert_private): pass\n")(
@@ -811,7 +813,7 @@ SAME = """
 """
 
 
-@pytest.mark.parametrize("name", UNHEALTHY)
+@pytest.mark.parametrize("name", soon(UNHEALTHY, 2))
 def test_health_checks_fail_and_can_be_suppressed_by_name(project, name):
     call = f"    def test_it(assert_private):\n        assert_private({UNHEALTHY[name]})\n"
     result = project(SAME, call)()
