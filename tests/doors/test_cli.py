@@ -77,7 +77,7 @@ def test_check_convicts_with_exit_code_1(capsys, tmp_path):
 
 
 def test_the_printed_command_reproduces_the_counts(capsys):
-    _, first, _ = run(capsys, "check", "isvt3", "--epsilon", 0.7, "--set", "threshold=1")
+    _, first, _ = run(capsys, "check", "isvt3", "--epsilon", 0.7, "--set", "threshold=1.5")
     command = re.search(r"reproduce: dpwitness (.*)", first).group(1).split()
     _, second, _ = run(capsys, *command)
     pattern = r"on D′? +(.*)"

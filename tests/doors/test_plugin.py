@@ -696,6 +696,7 @@ def test_a_witness_keeps_the_data_and_is_replayed_with_the_same_data_only(projec
     passed.stdout.fnmatch_lines(["    .dpwitness/* was saved for another relation and was not replayed"])
 
 
+@pytest.mark.campaign
 def test_saved_inputs_that_are_no_neighbours_are_not_replayed(project, pytester):
     run = project(FAILS)
     run()
@@ -710,6 +711,7 @@ def test_saved_inputs_that_are_no_neighbours_are_not_replayed(project, pytester)
     result.stdout.fnmatch_lines(["    .dpwitness/* holds inputs that are no neighbours; it was not replayed"])
 
 
+@pytest.mark.campaign
 def test_the_claim_of_today_is_replayed(project, pytester):
     """The mechanism is 2-DP: a witness against claim 1 refutes it as long as that is the claim."""
     run = project(FAILS)

@@ -475,6 +475,7 @@ def test_a_function_that_writes_to_its_input_is_not_accused_at_the_border():
     assert isinstance(verdict, dpw.NotRefuted)
 
 
+@pytest.mark.campaign
 def test_a_witness_of_tables_is_replayed_as_it_was(tmp_path):
     def leaks_times(rng, people):
         return float((people["when"].dt.day == 1).sum()) + rng.laplace(0, 0.1)
