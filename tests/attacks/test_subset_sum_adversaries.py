@@ -211,6 +211,7 @@ def test_allowed_queries_on_the_command_line(capsys, tmp_path):
     assert "bounded errors protect no number of queries" in capsys.readouterr().err
 
 
+@pytest.mark.campaign
 def test_the_report_says_how_far_walks_were_simulated_and_of_how_many_fair_bits(capsys):
     line = ["attack", "subset_sum", "--seed", "1", "--quiet"]
     assert main([*line, "--allowed-queries", "0.25", "--error", "5000", "--law", "gaussian"]) == 0

@@ -237,7 +237,8 @@ def test_a_few_different_counts_are_told_by_many_cells_alike(z):
     assert found.queries < 60 * len(counts)
 
 
-@pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in range(5))])
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", [5, *range(5)])
 def test_a_ratio_that_so_few_cells_leave_open_is_not_claimed(seed):
     # 17 times 3 for 40 times 7 passed 64 fresh sums of 60 cells; of seed 5 where a unit of nearly all is looked for.
     rng = np.random.default_rng(seed)

@@ -248,6 +248,7 @@ def test_as_a_process():
     assert "VIOLATED" in done.stdout
 
 
+@pytest.mark.campaign
 def test_profile(capsys, tmp_path):
     """δ at ε = 0 of Laplace noise of ε = 1 is 1 − e^(−1/2) = 0.3935."""
     plot = tmp_path / "profile.svg"

@@ -254,6 +254,7 @@ def test_a_list_is_a_list_where_the_function_takes_it(errors):
     assert arrays.conversion.lists_as_arrays
 
 
+@pytest.mark.campaign
 def test_arrays_of_different_lengths_are_compiled_whatever_their_axes():
     def columns(rng, data):
         return data[:, 1].sum() + rng.laplace(0.0, 1.0)

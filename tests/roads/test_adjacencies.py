@@ -85,6 +85,7 @@ def test_it_comes_back_from_json_with_both(found):
     assert again.others[0].counts == found.others[0].counts
 
 
+@pytest.mark.campaign
 def test_a_curve_says_of_which_adjacency_it_is():
     few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "neighbours": EITHER}
     (note,) = dpw.curve(total, epsilon=[1.0], claims=[0.5], **few).notes
