@@ -1,12 +1,15 @@
 """Checks of single values, in one place: the message is a line that names the value and says what it must be."""
 
 import difflib
+import json
 import math
 import numbers
 import os
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +19,15 @@ from dpwitness.errors import BadInput, InvalidParameter
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: Letters of a value that stand in a message; a longer one is cut.
 LONGEST: Final = 80
+#: Levels of lists, dicts and the like within each other, of all that comes in: what reads them calls itself for each,
+#: and a user may have raised the interpreter's limit on that, `sys.setrecursionlimit`, above what the stack holds.
+DEEPEST: Final = 100
+#: What holds other values, besides dicts and arrays of objects.
+CONTAINERS: Final = (list, tuple, set, frozenset, deque)
+#: Most values that hold no others.
+PLAIN: Final = frozenset({float, int, bool, str, bytes, type(None)})
+#: Brackets and texts of JSON.
+BRACKETS: Final = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*"')
 #: Times as texts: their units in seconds.
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -28,9 +40,45 @@ def brief(value: object) -> str:
 def as_text(value: object) -> str:
     """The text of a value of any kind: without its place in memory, and its type where it has no text."""
     try:
-        return ADDRESS.sub("", repr(value))
-    except Exception:  # nested too deeply, an integer of too many digits, or a text of the user's own that fails
-        return f"of type {type(value).__name__}"
+        if not too_deep(value):
+            return ADDRESS.sub("", repr(value))
+    except Exception:  # an integer of too many digits, or a text of the user's own that fails
+        pass
+    return f"of type {type(value).__name__}"
+
+
+def too_deep(value: Any) -> bool:
+    """Whether containers lie within each other deeper than `DEEPEST` levels: one that holds itself does."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        parts = list(chain.from_iterable(map(_parts, level)))
+        if set(map(type, parts)) <= PLAIN:  # which most inputs end with
+            return False
+        level = list({id(part): part for part in parts if type(part) not in PLAIN}.values())
+    return True
+
+
+def _parts(whole: Any) -> Iterable[Any]:
+    """The values directly within a container; none of what is not one."""
+    if isinstance(whole, dict):
+        return chain(whole, whole.values())
+    if isinstance(whole, CONTAINERS):
+        return whole
+    # Without an import: the command line's help needs no numpy.
+    if str(type(whole).__module__).startswith("numpy") and getattr(getattr(whole, "dtype", None), "hasobject", False):
+        return [whole.tolist()]
+    return ()
+
+
+def json_value(text: str, deepest: int = DEEPEST, **read: Any) -> Any:
+    """As `json.loads`, which a raised recursion limit lets end the process. Raises `ValueError`, also if too deep."""
+    depth = 0
+    if text.count("[") + text.count("{") > deepest:
+        for found in BRACKETS.finditer(text):
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+            if depth > deepest:
+                raise ValueError(f"lists are nested deeper than {deepest} levels")
+    return json.loads(text, **read)
 
 
 def near(name: object, known: Iterable[object]) -> str:

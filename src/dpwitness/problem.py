@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final, Self, cast, get_args
 
 from dpwitness.candidate import Candidate
-from dpwitness.checks import brief, number, seconds, whole
+from dpwitness.checks import brief, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import BudgetTooSmall, DPWitnessError, InvalidNeighbours, InvalidParameter, MechanismRaised
 from dpwitness.events import Event, Noun
@@ -413,6 +413,9 @@ def given_parameters(given: Mapping[str, object] | None) -> dict[str, Any]:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise InvalidParameter(f"parameters={brief(given)} must be a mapping from names to values")
+    for name, value in given.items():
+        if too_deep(value):
+            raise InvalidParameter(f"parameter {name} holds itself, or is nested too deep: give plain values")
     return dict(given)
 
 

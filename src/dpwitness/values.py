@@ -29,7 +29,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import as_text
+from dpwitness.checks import as_text, too_deep
 
 #: Deeper nesting is not written: it would be a list that holds itself.
 DEEPEST: Final = 20
@@ -176,6 +176,12 @@ def _has_utf8(text: str) -> bool:
 
 def value_from_json(value: object) -> Any:
     """Build a value from unchecked JSON. Raises `ValueError`; runs no code of the file."""
+    if too_deep(value):
+        raise ValueError("it is nested too deep")
+    return _value(value)
+
+
+def _value(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -183,18 +189,18 @@ def value_from_json(value: object) -> Any:
             raise ValueError(f"{value!r} must be written as {{'float': '{value!r}'}}")
         return value
     if isinstance(value, list):
-        return [value_from_json(item) for item in value]
+        return [_value(item) for item in value]
     if not isinstance(value, Mapping):
         raise ValueError("it must be a number, a text, a list or an object with one key")
     match dict(value):
         case {"float": str(name), **rest} if not rest and name in _FLOATS:
             return _FLOATS[name]
         case {"dict": dict(items), **rest} if not rest:
-            return {name: value_from_json(item) for name, item in items.items()}
+            return {name: _value(item) for name, item in items.items()}
         case {"array": entries, "dtype": str(name), **rest} if not rest and name in _DTYPES:
-            return np.array(value_from_json(entries), dtype=name)
+            return np.array(_value(entries), dtype=name)
         case {"array": list(entries), "dtype": str(name), "order": "F", **rest} if not rest and name in _DTYPES:
-            return np.array(value_from_json(entries), dtype=name, order="F")
+            return np.array(_value(entries), dtype=name, order="F")
         case {"array": list(), "dtype": str(name), "shape": list(shape), **rest} if not rest and name in _DTYPES:
             return _empty(shape, name)
         case {"object": str(text), **rest} if not rest:
@@ -207,7 +213,7 @@ def value_from_json(value: object) -> Any:
             return _table(value)
     for name, kind in _SEQUENCES.items():
         if set(value) == {name} and isinstance(value[name], list):
-            return _hashable(kind, [value_from_json(item) for item in value[name]])
+            return _hashable(kind, [_value(item) for item in value[name]])
     raise ValueError(
         "an object must have one of the keys float, tuple, set, frozenset, dict, items, bytes, array, dataframe, "
         "series or object, and nothing else"
@@ -232,7 +238,7 @@ def _dict(items: list[Any]) -> dict[object, object]:
     if not all(isinstance(item, list) and len(item) == 2 for item in items):
         raise ValueError("items must be a list of pairs, each a name and its value")
     try:
-        return {value_from_json(name): value_from_json(item) for name, item in items}
+        return {_value(name): _value(item) for name, item in items}
     except TypeError as error:
         raise ValueError("a name of a dict cannot be a list, a dict or a set") from error
 
@@ -250,7 +256,7 @@ def _table(value: Mapping[str, Any]) -> Any:
         raise ValueError("a column must have a name, a dtype and a list of values")
     try:
         index = _index(value["index"])
-        names = [value_from_json(name) for name, _, _ in columns]
+        names = [_value(name) for name, _, _ in columns]
         hash(tuple(names))  # what has no hash, as an array, is no name
         filled = [_column(dtype, items) for _, dtype, items in columns]
         if series:
@@ -262,7 +268,7 @@ def _table(value: Mapping[str, Any]) -> Any:
         frame = pandas.DataFrame(typed, index=index)
         frame.columns = _index(value["columns"]) if "columns" in value else pandas.Index(names)
         if "attrs" in value:
-            frame.attrs = dict(value_from_json(value["attrs"]))
+            frame.attrs = dict(_value(value["attrs"]))
     except (TypeError, ValueError, OverflowError, KeyError, ImportError) as error:  # of a time zone, or a library
         raise ValueError(f"a {kind} cannot be made of these columns: {error}") from error
     return frame
@@ -292,7 +298,7 @@ def _column(dtype: object, items: object) -> Any:
         return pandas.array(plain if zone is None else pandas.DatetimeIndex(plain, tz="UTC").tz_convert(zone))
     if not isinstance(dtype, str) or dtype not in _COLUMNS:
         raise ValueError(f"a column must have one of the dtypes {', '.join(sorted(_COLUMNS))}, times or categories")
-    return pandas.Series(value_from_json(items), dtype=dtype).array
+    return pandas.Series(_value(items), dtype=dtype).array
 
 
 def _index(value: object) -> Any:
@@ -300,10 +306,10 @@ def _index(value: object) -> Any:
     import pandas
 
     if isinstance(value, list):
-        return pandas.Index(value_from_json(value))
+        return pandas.Index(_value(value))
     if not isinstance(value, Mapping) or set(value) not in ({"range", "name"}, {"labels", "dtype", "name"}):
         raise ValueError("an index must be a list, or have the keys range and name, or labels, dtype and name")
-    name = value_from_json(value["name"])
+    name = _value(value["name"])
     if "labels" in value:
         labels = _column(value["dtype"], value["labels"])
         return pandas.Index(labels, dtype=labels.dtype, name=name)

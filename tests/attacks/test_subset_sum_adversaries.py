@@ -33,6 +33,7 @@ from dpwitness.reconstruction.subset_sum.theory import (
     simulate_normal_confidence,
     threshold,
 )
+from running import soon
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "subset_sum_walk.py"
 confidence_bound = runpy.run_path(str(BENCHMARK))["confidence_bound"]
@@ -59,7 +60,7 @@ def test_blocks_are_put_together(monkeypatch):
     assert Subsets.drawn(np.random.default_rng(1), 50, 11).rows(slice(None)).mean() == pytest.approx(0.5, abs=0.15)
 
 
-@pytest.mark.parametrize("law", ["gaussian", "binomial"])
+@pytest.mark.parametrize("law", soon(["gaussian", "binomial"], 1))
 def test_least_squares_recover_what_the_linear_program_does_not(law):
     # The figure of n = 256, E/√n = 1, at a quarter of the people and 3 secrets; each bit of a fit is wrong with
     # probability Φ(−½·√(t/4)/(E/2)) = Φ(−√t/(2E)) = Φ(−2.08) = 0.019.
@@ -242,6 +243,7 @@ def test_allowed_queries_on_the_command_line(capsys, tmp_path):
     assert "bounded errors protect no number of queries" in capsys.readouterr().err
 
 
+@pytest.mark.campaign
 def test_the_report_says_how_far_walks_were_simulated_and_of_how_many_fair_bits(capsys):
     line = ["attack", "subset_sum", "--seed", "1", "--quiet"]
     assert main([*line, "--allowed-queries", "0.25", "--error", "5000", "--law", "gaussian"]) == 0

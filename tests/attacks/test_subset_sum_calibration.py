@@ -19,7 +19,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     polynomial_adversary,
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM, query_count
-from running import scaled
+from running import scaled, soon
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "subset_sum_calibration.py"
 SIZE = 40
@@ -47,16 +47,19 @@ def right_of_claimed(answers, systems):
 
 @pytest.mark.parametrize(
     "answers",
-    [
-        lambda q, b, g: g.integers(0, len(b) + 1),
-        lambda q, b, g: 13,
-        lambda q, b, g: 13 + g.normal(0, 6),
-        lambda q, b, g: q.sum() / 2,
-        lambda q, b, g: q.sum() / 2 + g.normal(0, 3),
-        lambda q, b, g: g.integers(0, 2, len(b))[q].sum(),
-        lambda q, b, g: len(b) - b[q].sum() + g.normal(0, 3),
-        lambda q, b, g: b[q].sum() if g.random() < 0.3 else g.integers(0, len(b) + 1),
-    ],
+    soon(
+        [
+            lambda q, b, g: g.integers(0, len(b) + 1),
+            lambda q, b, g: 13,
+            lambda q, b, g: 13 + g.normal(0, 6),
+            lambda q, b, g: q.sum() / 2,
+            lambda q, b, g: q.sum() / 2 + g.normal(0, 3),
+            lambda q, b, g: g.integers(0, 2, len(b))[q].sum(),
+            lambda q, b, g: len(b) - b[q].sum() + g.normal(0, 3),
+            lambda q, b, g: b[q].sum() if g.random() < 0.3 else g.integers(0, len(b) + 1),
+        ],
+        4,
+    ),
     ids=["noise", "constant", "noisy constant", "half sizes", "noisy sizes", "other bits", "taken off", "garbage"],
 )
 def test_answers_that_say_nothing_claim_nothing(answers):
@@ -68,17 +71,20 @@ def test_answers_that_say_nothing_claim_nothing(answers):
 
 @pytest.mark.parametrize(
     "answers",
-    [
-        lambda q, b, g: b[q].sum() + g.normal(0, 3),
-        lambda q, b, g: b[q].sum() + 16 + g.normal(0, 3),
-        lambda q, b, g: b[q].sum() + g.normal(0, 6),
-        lambda q, b, g: b[q].sum() + g.uniform(-12, 12),
-        lambda q, b, g: 0.8 * b[q].sum() + g.normal(0, 2),
-        lambda q, b, g: 0.4 * b[q].sum() + g.normal(0, 1),
-        lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.95 else g.integers(0, len(b) + 1),
-        lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.8 else g.integers(0, len(b) + 1),
-        lambda q, b, g: b[q].sum() + (np.sin(7919.0 * np.arange(1, len(b) + 1)) * 0.5)[q].sum() + g.normal(0, 3),
-    ],
+    soon(
+        [
+            lambda q, b, g: b[q].sum() + g.normal(0, 3),
+            lambda q, b, g: b[q].sum() + 16 + g.normal(0, 3),
+            lambda q, b, g: b[q].sum() + g.normal(0, 6),
+            lambda q, b, g: b[q].sum() + g.uniform(-12, 12),
+            lambda q, b, g: 0.8 * b[q].sum() + g.normal(0, 2),
+            lambda q, b, g: 0.4 * b[q].sum() + g.normal(0, 1),
+            lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.95 else g.integers(0, len(b) + 1),
+            lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.8 else g.integers(0, len(b) + 1),
+            lambda q, b, g: b[q].sum() + (np.sin(7919.0 * np.arange(1, len(b) + 1)) * 0.5)[q].sum() + g.normal(0, 3),
+        ],
+        5,
+    ),
     ids=[
         "normal",
         "offset",

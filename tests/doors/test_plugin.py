@@ -21,6 +21,7 @@ from dpwitness.errors import MechanismTimeout
 from dpwitness.evidence import log_e_value
 from dpwitness.problem import Effort
 from dpwitness.results.witness import Witness
+from running import soon
 
 MECHANISMS = """
     import numpy as np
@@ -617,6 +618,7 @@ def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
     ]
 
 
+@pytest.mark.campaign
 def test_refusals_reach_the_user_under_xdist(project):
     pytest.importorskip("xdist")
     result = project("    @pytest.mark.dp(epsilom=1.0)\n    def test_typo(assert_private): pass\n")(
@@ -721,6 +723,7 @@ def test_a_witness_keeps_the_data_and_is_replayed_with_the_same_data_only(projec
     passed.stdout.fnmatch_lines(["    .dpwitness/* was saved for another relation and was not replayed"])
 
 
+@pytest.mark.campaign
 def test_saved_inputs_that_are_no_neighbours_are_not_replayed(project, pytester):
     run = project(FAILS)
     run()
@@ -735,6 +738,7 @@ def test_saved_inputs_that_are_no_neighbours_are_not_replayed(project, pytester)
     result.stdout.fnmatch_lines(["    .dpwitness/* holds inputs that are no neighbours; it was not replayed"])
 
 
+@pytest.mark.campaign
 def test_the_claim_of_today_is_replayed(project, pytester):
     """The mechanism is 2-DP: a witness against claim 1 refutes it as long as that is the claim."""
     run = project(FAILS)
@@ -838,7 +842,7 @@ SAME = """
 """
 
 
-@pytest.mark.parametrize("name", UNHEALTHY)
+@pytest.mark.parametrize("name", soon(UNHEALTHY, 2))
 def test_health_checks_fail_and_can_be_suppressed_by_name(project, name):
     call = f"    def test_it(assert_private):\n        assert_private({UNHEALTHY[name]})\n"
     result = project(SAME, call)()

@@ -38,7 +38,7 @@ NEIGHBOURS = pairs(([0], [1]))
 SETTINGS = {"neighbours": NEIGHBOURS, "alpha": 1e-6, "seed": 4}
 
 
-@pytest.mark.parametrize("kind", soon(LEAKS, 6))
+@pytest.mark.parametrize("kind", soon(LEAKS, 4))
 def test_a_full_leak_is_refuted(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowMechanism)
@@ -50,7 +50,7 @@ def test_a_full_leak_is_refuted(kind):
 
 
 #: The private twins of some; all of them with the campaigns.
-TWINS = [kind if k % 3 == 0 else pytest.param(kind, marks=pytest.mark.campaign) for k, kind in enumerate(LEAKS)]
+TWINS = [kind if k % 6 == 0 else pytest.param(kind, marks=pytest.mark.campaign) for k, kind in enumerate(LEAKS)]
 
 
 @pytest.mark.parametrize("kind", TWINS)

@@ -420,6 +420,7 @@ def test_a_parameter_that_is_no_data_is_refused(at):
         rows_of(at("given"), parameters={"which": object()})
 
 
+@pytest.mark.campaign
 def test_the_command_line_takes_another_interpreter(there, capsys):
     arguments = ["check", f"{there / 'there.py'}:noisy", "--python", sys.executable, "--epsilon", "1", "--seed", "1"]
     code = cli.main([*arguments, "--claim", "0.3", "--queries", "1", "--runs", "2000", "--quiet"])

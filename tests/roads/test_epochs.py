@@ -306,6 +306,7 @@ def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
     assert other.runs == 0
 
 
+@pytest.mark.campaign
 def test_what_an_attack_proposes_is_bet_on_from_the_first_runs_on():
     """Half of the answers on D are multiples of 7 of 9,990 numbers: no learner tries that modulus."""
     sevens = FeatureEvent(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, cast
 
 from dpwitness import checks
-from dpwitness.checks import near
+from dpwitness.checks import json_value, near
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import BadInput, InvalidParameter
 
@@ -119,11 +119,9 @@ def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = F
     Raises `NotJSON`, and `ValueError` for JSON of other things.
     """
     try:
-        value = json.loads(text, parse_int=parse_int, parse_float=_finite, parse_constant=_refuse)
+        value = json_value(text, DEEPEST, parse_int=parse_int, parse_float=_finite, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         raise NotJSON from error
-    except RecursionError as error:
-        raise ValueError(f"lists are nested deeper than {DEEPEST} levels") from error
     _check(value, DEEPEST, objects=objects)
     return value
 

@@ -26,7 +26,7 @@ from dpwitness.neighbours.domains import (
 )
 from dpwitness.neighbours.fields import Fields, fields_of
 from dpwitness.neighbours.forms import FORMS, Column, Layout, form_of_data, series_entries
-from dpwitness.neighbours.inputs import Array, Data
+from dpwitness.neighbours.inputs import Array, Data, require_shallow
 
 #: Records that are drawn from a hypothesis strategy.
 DRAWN: Final = 100
@@ -102,6 +102,7 @@ def like(examples: Data) -> Like:
     InvalidNeighbours
         If there are no records, or infinite numbers.
     """
+    require_shallow(examples, "the list of examples")
     form = form_of_data(examples)
     structure: object
     if form == "list":

@@ -24,7 +24,7 @@ from dpwitness.neighbours.domains import Value, in_turn, key_of
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_of_data, row_labels, usual_form
-from dpwitness.neighbours.inputs import Data, as_input
+from dpwitness.neighbours.inputs import Data, as_input, require_shallow
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
 from dpwitness.values import value_from_json, value_to_json
@@ -205,12 +205,10 @@ class Records(Relation):
         """Records in any form, in that in which the mechanism gets them."""
         if self.form == "record":
             return as_input(data)
+        require_shallow(data, "data")
         source = form_of_data(data)
         check_form(source, self.fields)
-        try:
-            records = FORMS[source].read(self.fields, data)
-        except RecursionError as error:
-            raise InvalidNeighbours(f"data={brief(data)} holds itself, or is nested too deep") from error
+        records = FORMS[source].read(self.fields, data)
         if records is None:
             raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}")
         return self._build(records, self._layout_of(data) if source == self.form else self.layout)
@@ -286,7 +284,7 @@ class Records(Relation):
         """The layout of a dataset without records that a file holds; None for anything else."""
         try:
             data = value_from_json(empty)
-        except (ValueError, RecursionError):
+        except ValueError:
             return None
         return self._layout_of(data) if self.form != "record" and self._read(data) == [] else None
 

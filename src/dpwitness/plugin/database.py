@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpwitness.api.replay import replay
+from dpwitness.checks import json_value
 from dpwitness.errors import InvalidWitness, MechanismError
 from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_atomically
@@ -84,11 +85,11 @@ class Database:
         if path is None or not path.exists():
             return Saved()
         try:
-            value = json.loads(read_text(path))
+            value = json_value(read_text(path))
             if not isinstance(value, Mapping) or value.get("format") != FORMAT:
                 raise InvalidWitness(f"its format is not {FORMAT!r}")
             witness = Witness.from_json(value.get("witness"))
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
         # A pair that was adjacent then may not be now: its replay could fail a correct mechanism.
         if value.get("neighbours") != _fingerprint(relation, data):

@@ -1,13 +1,12 @@
 """The types of the fields of results, with their JSON, and the errors for damaged files."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, json_value
 from dpwitness.codec import Codec, codec_of, mapping, or_infinite, read_fields, real, whole_below
 from dpwitness.errors import BadInput, InvalidWitness
 from dpwitness.files import read_text, shown
@@ -27,10 +26,10 @@ def read_result(kind: object, what: str, value: object) -> Any:
 def read_json(path: str | Path) -> object:
     """The JSON value of a file. Raises `InvalidData` where it cannot be read, `InvalidWitness` where it is no JSON."""
     try:
-        return json.loads(read_text(path), parse_constant=_refuse)
+        return json_value(read_text(path), parse_constant=_refuse)
     except BadInput:
         raise
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidWitness(f"{shown(path)} is not JSON: {error}") from error
 
 
