@@ -5,7 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.noise import gaussian, geometric
+from dpwitness.noise import discrete_gaussian as discrete_gaussian_noise
+from dpwitness.noise import gaussian
 from dpwitness.targets import half_epsilon_squared, helper, histogram, queries, target
 
 Answers = NDArray[np.float64]
@@ -88,13 +89,7 @@ def analytic_gaussian(
 )
 def discrete_gaussian(rng: np.random.Generator, queries: Counts, epsilon: float, sensitivity: float = 1.0) -> float:
     """One whole number + discrete Gaussian noise of scale ⌈Δ⌉/ε, as rounded answers move by ⌈Δ⌉: ½ε²-zCDP."""
-    sigma = math.ceil(sensitivity) / epsilon
-    scale = math.floor(sigma) + 1.0
-    while True:
-        noise = geometric(rng, scale)
-        off = abs(noise) - sigma**2 / scale
-        if rng.random() < math.exp(-(off**2) / (2 * sigma**2)):
-            return float(math.floor(queries[0]) + noise)
+    return float(math.floor(queries[0]) + discrete_gaussian_noise(rng, math.ceil(sensitivity) / epsilon))
 
 
 @target(

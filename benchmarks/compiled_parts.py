@@ -29,7 +29,7 @@ RUNS = 200_000
 ROUNDS = 15
 EPSILON = 0.7
 EVENT = OutcomeSet([[0, 0, 1]])
-BORROWED = ("rng", "memory", "position", "data", "neighbour")
+BORROWED = ("rng", "memory", "position", "data", "neighbour", "rows")
 
 
 @contextmanager

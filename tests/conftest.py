@@ -1,5 +1,6 @@
 """Shared fixtures, and how many tests run at a time."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -25,6 +26,16 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """One worker more than cores: many tests wait for a process, a deadline or a hang."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores + 1
+
+
+def pytest_collection_finish() -> None:
+    """Leave what lives to the end out of the collections of garbage: numba's compiler makes so much that is soon gone.
+
+    A fifteenth of the suite's time, measured.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(scope="session")

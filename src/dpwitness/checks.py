@@ -1,12 +1,15 @@
 """Checks of single values, in one place: the message is a line that names the value and says what it must be."""
 
 import difflib
+import json
 import math
 import numbers
 import os
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,21 +19,66 @@ from dpwitness.errors import BadInput, InvalidParameter
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: Letters of a value that stand in a message; a longer one is cut.
 LONGEST: Final = 80
+#: Levels of lists, dicts and the like within each other, of all that comes in: what reads them calls itself for each,
+#: and a user may have raised the interpreter's limit on that, `sys.setrecursionlimit`, above what the stack holds.
+DEEPEST: Final = 100
+#: What holds other values, besides dicts and arrays of objects.
+CONTAINERS: Final = (list, tuple, set, frozenset, deque)
+#: Most values that hold no others.
+PLAIN: Final = frozenset({float, int, bool, str, bytes, type(None)})
+#: Brackets and texts of JSON.
+BRACKETS: Final = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*"')
 #: Times as texts: their units in seconds.
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """A value of any kind on one line of at most 80 characters, for messages; an object without a text by its kind."""
     return " ".join(as_text(value).split())[:LONGEST]
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """The text of a value of any kind: without its place in memory, and its type where it has no text."""
     try:
-        return ADDRESS.sub("", repr(value))
-    except Exception:  # nested too deeply, an integer of too many digits, or a text of the user's own that fails
-        return f"of type {type(value).__name__}"
+        if not too_deep(value):
+            return ADDRESS.sub("", repr(value))
+    except Exception:  # an integer of too many digits, or a text of the user's own that fails
+        pass
+    return f"of type {type(value).__name__}"
+
+
+def too_deep(value: Any) -> bool:
+    """Whether containers lie within each other deeper than `DEEPEST` levels: one that holds itself does."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        parts = list(chain.from_iterable(map(_parts, level)))
+        if set(map(type, parts)) <= PLAIN:  # which most inputs end with
+            return False
+        level = list({id(part): part for part in parts if type(part) not in PLAIN}.values())
+    return True
+
+
+def _parts(whole: Any) -> Iterable[Any]:
+    """The values directly within a container; none of what is not one."""
+    if isinstance(whole, dict):
+        return chain(whole, whole.values())
+    if isinstance(whole, CONTAINERS):
+        return whole
+    # Without an import: the command line's help needs no numpy.
+    if str(type(whole).__module__).startswith("numpy") and getattr(getattr(whole, "dtype", None), "hasobject", False):
+        return [whole.tolist()]
+    return ()
+
+
+def json_value(text: str, deepest: int = DEEPEST, **read: Any) -> Any:
+    """As `json.loads`, which a raised recursion limit lets end the process. Raises `ValueError`, also if too deep."""
+    depth = 0
+    if text.count("[") + text.count("{") > deepest:
+        for found in BRACKETS.finditer(text):
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+            if depth > deepest:
+                raise ValueError(f"lists are nested deeper than {deepest} levels")
+    return json.loads(text, **read)
 
 
 def near(name: object, known: Iterable[object]) -> str:
@@ -39,14 +87,14 @@ def near(name: object, known: Iterable[object]) -> str:
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
-def kind(name: str, value: Any, wanted: type | tuple[type, ...], what: str, error: type[BadInput]) -> Any:
+def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, error: type[BadInput]) -> Any:
     """The value, where it is of a type. Raises `error`, which says what it must be."""
     if not isinstance(value, wanted):
         raise error(f"{name}={brief(value)} must be {what}")
     return value
 
 
-def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Sequence[Any]:
+def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Sequence[object]:
     """The entries of a list, a tuple or an array, each as it is. Raises `error` for anything else, texts among it."""
     if isinstance(value, list | tuple):
         return value
@@ -55,14 +103,14 @@ def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Se
     return list(value)
 
 
-def flag(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> bool:
+def flag(name: str, value: object, error: type[BadInput] = InvalidParameter) -> bool:
     """True or False. Raises `error` for anything else."""
     if not isinstance(value, bool):
         raise error(f"{name}={brief(value)} must be True or False")
     return value
 
 
-def seconds(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> float:
+def seconds(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
     """A positive time in seconds: a number, or a text as 60, 60s, 500ms, 2m or 1h. Raises `error`."""
     found = math.nan
     if isinstance(value, str):
@@ -78,7 +126,7 @@ def seconds(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> 
     return found
 
 
-def number(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> float:
+def number(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
     """A number, infinities and NaN included; no flag. Raises `error`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise error(f"{name}={brief(value)} must be a number")
@@ -88,7 +136,7 @@ def number(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> f
         raise error(f"{name}={brief(value)} is too large") from cause
 
 
-def finite(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> float:
+def finite(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
     """A number that is neither infinite nor NaN. Raises `error`."""
     found = number(name, value, error)
     if not math.isfinite(found):
@@ -96,7 +144,9 @@ def finite(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> f
     return found
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None, error: type[BadInput] = InvalidParameter) -> int:
+def whole(
+    name: str, value: object, least: int, most: int | None = None, error: type[BadInput] = InvalidParameter
+) -> int:
     """A whole number from `least` to `most`; 1e6 is one. Raises `error` where it is not in the range."""
     found = int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(found, bool) or not isinstance(found, numbers.Integral):
@@ -136,7 +186,7 @@ def memory() -> int:
     return min(limit for limit in found if limit > 0)
 
 
-def text(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> str:
+def text(name: str, value: object, error: type[BadInput] = InvalidParameter) -> str:
     """A text that a UTF-8 file can hold. Raises `error`."""
     if not isinstance(value, str):
         raise error(f"{name}={brief(value)} must be text")

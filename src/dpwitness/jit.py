@@ -1,37 +1,117 @@
-"""How dpwitness compiles its own kernels."""
+"""How dpwitness compiles its own kernels. Numba, which takes half a second to import, is imported when it is needed."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+import hashlib
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, update_wrapper
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
 
-import numba
-from numba.core import event
-
+from dpwitness.images import Compiled
 from dpwitness.machine import COMPILING, cache_folder, numba_cache, numba_writes_to
 
 F = TypeVar("F", bound=Callable[..., Any])
+#: Options of numba for what only compiled code calls: a fifth of compiling is what Python would call it by.
+BARE: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INLINED: Final[Mapping[str, Any]] = {"nopython": True, "nogil": True, "forceinline": True, **BARE}
+_lock = threading.Lock()
+_listening = False
 
 
-class _Listener(event.Listener):
-    """Tells the stopwatch when numba compiles; a function that another one calls is compiled within it."""
+def with_numba() -> Any:
+    """Numba, imported; from then on `COMPILING` is the time that it compiles."""
+    global _listening
+    import numba
+    from numba.core import event
 
-    def on_start(self, event: Any) -> None:
-        COMPILING.start()
+    with _lock:
+        if not _listening:
 
-    def on_end(self, event: Any) -> None:
-        COMPILING.stop()
+            class Listener(event.Listener):
+                """A function that another one calls is compiled within it."""
 
+                def on_start(self, event: Any) -> None:
+                    COMPILING.start()
 
-event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]  # numba has no types
+                def on_end(self, event: Any) -> None:
+                    COMPILING.stop()
+
+            event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]  # numba has no types
+            _listening = True
+    return numba
 
 
 def compiled(function: F) -> F:
-    """Compile a kernel that holds no GIL; the machine code is kept on disk where a folder for it can be found."""
-    try:
-        with numba_cache():
-            return cast(F, numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # numba found no folder that it can write to: ours is one, if there is any
-        with numba_writes_to(cache_folder()):
-            return cast(F, numba.njit(nogil=True, cache=True)(function))
+    """Compile a kernel that holds no GIL; the machine code is kept on disk where a folder for it can be found.
+
+    It may write to arrays that it is given to write to, and to no others.
+    """
+
+    def make(callable: bool) -> Any:
+        numba = with_numba()
+        if not callable:
+            return numba.njit(nogil=True, **BARE)(function)
+        try:
+            with numba_cache():
+                return numba.njit(nogil=True, cache=True)(function)
+        except RuntimeError:  # numba found no folder that it can write to: ours is one, if there is any
+            with numba_writes_to(cache_folder()):
+                return numba.njit(nogil=True, cache=True)(function)
+
+    def key() -> str:
+        texts = [Path(inspect.getfile(part)).read_bytes() for part in _parts(function, set())]
+        return f"{function.__module__}.{function.__qualname__} {hashlib.sha256(b''.join(texts)).hexdigest()}"
+
+    return cast(F, update_wrapper(Compiled(make, key, cache_folder, read_only=False), function))
+
+
+def _parts(function: Callable[..., Any], seen: set[object]) -> Iterator[Callable[..., Any]]:
+    """A kernel, and the inlined functions that it calls."""
+    seen.add(function)
+    yield function
+    code, known = function.__code__, function.__globals__
+    for name in code.co_names:
+        value = known.get(name)
+        if isinstance(value, Inlined) and value.py_func not in seen:
+            yield from _parts(value.py_func, seen)
+
+
+class Inlined:
+    """A function that compiled code calls, and inlines; called from Python it is compiled too."""
+
+    _can_compile: Final = True
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any] = INLINED) -> None:
+        self.py_func = function
+        self.targetoptions = dict(options)  # as numba's dispatchers call them
+        update_wrapper(self, function)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What numba makes of it for Python."""
+        return with_numba().njit(nogil=True)(self.py_func)
+
+    @cached_property
+    def _inner(self) -> Any:
+        return with_numba().jit(**self.targetoptions)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:  # what numba takes a value of a class that it does not know for
+        return self._inner._numba_type_
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Run it."""
+        return self.dispatcher(*arguments, **named)
+
+    def __reduce__(self) -> tuple[Any, ...] | str:
+        function = self.py_func
+        by_name = function.__module__ != "__main__" and function.__module__ in sys.modules
+        if by_name and getattr(sys.modules[function.__module__], function.__qualname__, None) is self:
+            return function.__qualname__
+        return Inlined, (function, self.targetoptions)
 
 
 def inlined(function: F) -> F:
@@ -39,4 +119,28 @@ def inlined(function: F) -> F:
 
     Measured on `svt`: a call that is not inlined costs 20 ns of a run's 85.
     """
-    return cast(F, numba.njit(nogil=True, forceinline=True)(function))
+    return cast(F, Inlined(function))
+
+
+def outlined(function: F) -> F:
+    """Compile a function that is only ever called from compiled code, and seldom; it may call itself."""
+    return cast(F, Inlined(function, {"nopython": True, "nogil": True, **BARE}))
+
+
+class NumbasOwn:
+    """A function of numba's that compiled code calls, imported when it is compiled."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    @property
+    def _numba_type_(self) -> Any:
+        with_numba()
+        from numba.core.registry import cpu_target
+
+        function = getattr(import_module(self._module), self._name)
+        return cpu_target.typing_context.resolve_value_type(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it in Python."""
+        return getattr(import_module(self._module), self._name)(*arguments)

@@ -29,7 +29,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import as_text
+from dpwitness.checks import as_text, too_deep
 
 #: Deeper nesting is not written: it would be a list that holds itself.
 DEEPEST: Final = 20
@@ -59,7 +59,7 @@ class Unreadable:
         return self.text
 
 
-def value_to_json(value: Any, depth: int = 0) -> Any:
+def value_to_json(value: object, depth: int = 0) -> Any:
     """A value as JSON values; see the module for their form."""
     if isinstance(value, np.generic) and value.dtype.name in _DTYPES:
         value = value.item()
@@ -74,7 +74,7 @@ def value_to_json(value: Any, depth: int = 0) -> Any:
     return {"object": text.encode("ascii", "backslashreplace").decode()[:LONGEST]}
 
 
-def _container_to_json(value: Any, depth: int) -> Any:
+def _container_to_json(value: Any, depth: int) -> object:
     """What holds other values, and bytes; None for anything else."""
     kind = type(value)
     if kind is list:
@@ -91,7 +91,7 @@ def _container_to_json(value: Any, depth: int) -> Any:
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
     if kind is np.ndarray and value.dtype.name in _DTYPES:
-        more: dict[str, Any] = {}
+        more: dict[str, object] = {}
         if not value.size and value.ndim != 1:  # no entries, so no lists of them
             more["shape"] = list(value.shape)
         if value.flags.f_contiguous and not value.flags.c_contiguous:
@@ -128,7 +128,7 @@ def _table_to_json(value: Any, depth: int) -> Any:
     return None
 
 
-def _index_to_json(index: Any, depth: int) -> dict[str, Any] | None:
+def _index_to_json(index: Any, depth: int) -> dict[str, object] | None:
     """An index; None where it has several levels, or labels of a kind that is not made again from a file."""
     import pandas  # type: ignore[import-untyped]  # no stubs
 
@@ -141,7 +141,7 @@ def _index_to_json(index: Any, depth: int) -> dict[str, Any] | None:
     return {"labels": column[1], "dtype": column[0], "name": name}
 
 
-def _column_to_json(column: Any, depth: int) -> tuple[Any, list[Any]] | None:
+def _column_to_json(column: Any, depth: int) -> tuple[object, list[object]] | None:
     """The dtype and the entries of a column; None for a dtype that is not made again from a file."""
     import pandas
 
@@ -174,8 +174,14 @@ def _has_utf8(text: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def value_from_json(value: Any) -> Any:
+def value_from_json(value: object) -> Any:
     """Build a value from unchecked JSON. Raises `ValueError`; runs no code of the file."""
+    if too_deep(value):
+        raise ValueError("it is nested too deep")
+    return _value(value)
+
+
+def _value(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -183,18 +189,18 @@ def value_from_json(value: Any) -> Any:
             raise ValueError(f"{value!r} must be written as {{'float': '{value!r}'}}")
         return value
     if isinstance(value, list):
-        return [value_from_json(item) for item in value]
+        return [_value(item) for item in value]
     if not isinstance(value, Mapping):
         raise ValueError("it must be a number, a text, a list or an object with one key")
     match dict(value):
         case {"float": str(name), **rest} if not rest and name in _FLOATS:
             return _FLOATS[name]
         case {"dict": dict(items), **rest} if not rest:
-            return {name: value_from_json(item) for name, item in items.items()}
+            return {name: _value(item) for name, item in items.items()}
         case {"array": entries, "dtype": str(name), **rest} if not rest and name in _DTYPES:
-            return np.array(value_from_json(entries), dtype=name)
+            return np.array(_value(entries), dtype=name)
         case {"array": list(entries), "dtype": str(name), "order": "F", **rest} if not rest and name in _DTYPES:
-            return np.array(value_from_json(entries), dtype=name, order="F")
+            return np.array(_value(entries), dtype=name, order="F")
         case {"array": list(), "dtype": str(name), "shape": list(shape), **rest} if not rest and name in _DTYPES:
             return _empty(shape, name)
         case {"object": str(text), **rest} if not rest:
@@ -207,32 +213,32 @@ def value_from_json(value: Any) -> Any:
             return _table(value)
     for name, kind in _SEQUENCES.items():
         if set(value) == {name} and isinstance(value[name], list):
-            return _hashable(kind, [value_from_json(item) for item in value[name]])
+            return _hashable(kind, [_value(item) for item in value[name]])
     raise ValueError(
         "an object must have one of the keys float, tuple, set, frozenset, dict, items, bytes, array, dataframe, "
         "series or object, and nothing else"
     )
 
 
-def _empty(shape: list[Any], dtype: str) -> Any:
+def _empty(shape: list[object], dtype: str) -> Any:
     """An array of several axes without entries."""
     if 0 not in shape or not all(type(length) is int and 0 <= length < 1 << 31 for length in shape):
         raise ValueError("the shape of an array without entries must be a list of lengths, one of them 0")
     return np.zeros(shape, dtype)
 
 
-def _hashable(kind: type, items: list[Any]) -> Any:
+def _hashable(kind: type, items: list[object]) -> Any:
     try:
         return kind(items)
     except TypeError as error:
         raise ValueError(f"a {kind.__name__} cannot hold a list, a dict or a set") from error
 
 
-def _dict(items: list[Any]) -> dict[Any, Any]:
+def _dict(items: list[Any]) -> dict[object, object]:
     if not all(isinstance(item, list) and len(item) == 2 for item in items):
         raise ValueError("items must be a list of pairs, each a name and its value")
     try:
-        return {value_from_json(name): value_from_json(item) for name, item in items}
+        return {_value(name): _value(item) for name, item in items}
     except TypeError as error:
         raise ValueError("a name of a dict cannot be a list, a dict or a set") from error
 
@@ -250,7 +256,7 @@ def _table(value: Mapping[str, Any]) -> Any:
         raise ValueError("a column must have a name, a dtype and a list of values")
     try:
         index = _index(value["index"])
-        names = [value_from_json(name) for name, _, _ in columns]
+        names = [_value(name) for name, _, _ in columns]
         hash(tuple(names))  # what has no hash, as an array, is no name
         filled = [_column(dtype, items) for _, dtype, items in columns]
         if series:
@@ -262,13 +268,13 @@ def _table(value: Mapping[str, Any]) -> Any:
         frame = pandas.DataFrame(typed, index=index)
         frame.columns = _index(value["columns"]) if "columns" in value else pandas.Index(names)
         if "attrs" in value:
-            frame.attrs = dict(value_from_json(value["attrs"]))
+            frame.attrs = dict(_value(value["attrs"]))
     except (TypeError, ValueError, OverflowError, KeyError, ImportError) as error:  # of a time zone, or a library
         raise ValueError(f"a {kind} cannot be made of these columns: {error}") from error
     return frame
 
 
-def _column(dtype: Any, items: Any) -> Any:
+def _column(dtype: object, items: object) -> Any:
     """A column of that dtype. Raises `ValueError`, and what pandas raises for values that do not fit."""
     import pandas
 
@@ -292,18 +298,18 @@ def _column(dtype: Any, items: Any) -> Any:
         return pandas.array(plain if zone is None else pandas.DatetimeIndex(plain, tz="UTC").tz_convert(zone))
     if not isinstance(dtype, str) or dtype not in _COLUMNS:
         raise ValueError(f"a column must have one of the dtypes {', '.join(sorted(_COLUMNS))}, times or categories")
-    return pandas.Series(value_from_json(items), dtype=dtype).array
+    return pandas.Series(_value(items), dtype=dtype).array
 
 
-def _index(value: Any) -> Any:
+def _index(value: object) -> Any:
     """An index, or the labels of one. Raises `ValueError`, and what pandas raises."""
     import pandas
 
     if isinstance(value, list):
-        return pandas.Index(value_from_json(value))
+        return pandas.Index(_value(value))
     if not isinstance(value, Mapping) or set(value) not in ({"range", "name"}, {"labels", "dtype", "name"}):
         raise ValueError("an index must be a list, or have the keys range and name, or labels, dtype and name")
-    name = value_from_json(value["name"])
+    name = _value(value["name"])
     if "labels" in value:
         labels = _column(value["dtype"], value["labels"])
         return pandas.Index(labels, dtype=labels.dtype, name=name)
@@ -313,7 +319,7 @@ def _index(value: Any) -> Any:
     return pandas.RangeIndex(*ends, name=name)
 
 
-def unreadable_in(value: Any) -> bool:
+def unreadable_in(value: object) -> bool:
     """Whether what was read from a file holds something that the file could not hold."""
     if isinstance(value, Unreadable):
         return True
@@ -322,7 +328,7 @@ def unreadable_in(value: Any) -> bool:
     return isinstance(value, list | tuple | set | frozenset) and any(unreadable_in(item) for item in value)
 
 
-def shown(value: Any) -> Any:
+def shown(value: object) -> object:
     """A parameter as a JSON value for people; infinities, and what JSON cannot hold, are texts."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()

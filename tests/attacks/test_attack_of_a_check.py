@@ -132,6 +132,7 @@ def test_what_is_no_candidate_is_refused(proposed, search_runs):
         )  # fmt: skip
 
 
+@pytest.mark.campaign
 def test_the_command_line_names_it(tmp_path, capsys):
     (tmp_path / "mine.py").write_text(
         "def table(rng, counts):\n    return [int(c) + int(rng.integers(-1, 2)) for c in counts.tolist()]\n"

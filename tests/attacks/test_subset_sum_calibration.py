@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking, system_of
@@ -19,7 +19,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     polynomial_adversary,
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM, query_count
-from running import scaled
+from running import scaled, soon
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "subset_sum_calibration.py"
 SIZE = 40
@@ -47,16 +47,19 @@ def right_of_claimed(answers, systems):
 
 @pytest.mark.parametrize(
     "answers",
-    [
-        lambda q, b, g: g.integers(0, len(b) + 1),
-        lambda q, b, g: 13,
-        lambda q, b, g: 13 + g.normal(0, 6),
-        lambda q, b, g: q.sum() / 2,
-        lambda q, b, g: q.sum() / 2 + g.normal(0, 3),
-        lambda q, b, g: g.integers(0, 2, len(b))[q].sum(),
-        lambda q, b, g: len(b) - b[q].sum() + g.normal(0, 3),
-        lambda q, b, g: b[q].sum() if g.random() < 0.3 else g.integers(0, len(b) + 1),
-    ],
+    soon(
+        [
+            lambda q, b, g: g.integers(0, len(b) + 1),
+            lambda q, b, g: 13,
+            lambda q, b, g: 13 + g.normal(0, 6),
+            lambda q, b, g: q.sum() / 2,
+            lambda q, b, g: q.sum() / 2 + g.normal(0, 3),
+            lambda q, b, g: g.integers(0, 2, len(b))[q].sum(),
+            lambda q, b, g: len(b) - b[q].sum() + g.normal(0, 3),
+            lambda q, b, g: b[q].sum() if g.random() < 0.3 else g.integers(0, len(b) + 1),
+        ],
+        4,
+    ),
     ids=["noise", "constant", "noisy constant", "half sizes", "noisy sizes", "other bits", "taken off", "garbage"],
 )
 def test_answers_that_say_nothing_claim_nothing(answers):
@@ -68,17 +71,20 @@ def test_answers_that_say_nothing_claim_nothing(answers):
 
 @pytest.mark.parametrize(
     "answers",
-    [
-        lambda q, b, g: b[q].sum() + g.normal(0, 3),
-        lambda q, b, g: b[q].sum() + 16 + g.normal(0, 3),
-        lambda q, b, g: b[q].sum() + g.normal(0, 6),
-        lambda q, b, g: b[q].sum() + g.uniform(-12, 12),
-        lambda q, b, g: 0.8 * b[q].sum() + g.normal(0, 2),
-        lambda q, b, g: 0.4 * b[q].sum() + g.normal(0, 1),
-        lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.95 else g.integers(0, len(b) + 1),
-        lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.8 else g.integers(0, len(b) + 1),
-        lambda q, b, g: b[q].sum() + (np.sin(7919.0 * np.arange(1, len(b) + 1)) * 0.5)[q].sum() + g.normal(0, 3),
-    ],
+    soon(
+        [
+            lambda q, b, g: b[q].sum() + g.normal(0, 3),
+            lambda q, b, g: b[q].sum() + 16 + g.normal(0, 3),
+            lambda q, b, g: b[q].sum() + g.normal(0, 6),
+            lambda q, b, g: b[q].sum() + g.uniform(-12, 12),
+            lambda q, b, g: 0.8 * b[q].sum() + g.normal(0, 2),
+            lambda q, b, g: 0.4 * b[q].sum() + g.normal(0, 1),
+            lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.95 else g.integers(0, len(b) + 1),
+            lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.8 else g.integers(0, len(b) + 1),
+            lambda q, b, g: b[q].sum() + (np.sin(7919.0 * np.arange(1, len(b) + 1)) * 0.5)[q].sum() + g.normal(0, 3),
+        ],
+        5,
+    ),
     ids=[
         "normal",
         "offset",
@@ -137,6 +143,30 @@ def test_the_scale_is_that_of_answers_it_was_not_made_of():
     alike = Reconstruction(bits=np.zeros(SIZE, int), fractions=np.zeros(SIZE), largest_residual=0.0)
     assert held_out_scale(subsets, sums, alike) is None  # predicts what a constant does
     assert (claims_of_fit(least_squares_adversary(subsets, sums, offset=True), None) == 0.5).all()
+
+
+def test_a_few_answers_that_are_far_off_hide_no_scale():
+    rng = np.random.default_rng(4)
+    bits = rng.integers(0, 2, SIZE)
+    subsets = Subsets.drawn(rng, 400, SIZE)
+    answers = subsets.sums(bits.astype(float)) + 2 * rng.standard_cauchy(400)
+    found = Reconstruction(bits=bits, fractions=bits.astype(float))
+    measured = held_out_scale(subsets, answers, found)
+    assert measured.significant
+    assert measured.low < 1 < measured.high + measured.error
+    assert not held_out_scale(subsets, 1e6 * rng.standard_cauchy(400), found).significant
+
+
+def test_garbage_among_the_answers_is_outvoted():
+    """Of each bit the fit's standard error is some 7/(2·0.8)·2/√544 = 0.375: answers within ±3 have the density 1/7."""
+    right = 0
+    for seed in range(3):
+        found, bits = attacked(
+            lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.8 else g.integers(0, len(b) + 1), seed
+        )
+        assert found.adversary == "least-absolute"
+        right += int(np.sum(found.reconstruction.bits == bits))
+    assert right >= binom.ppf(1e-6, 3 * SIZE, norm.cdf(0.5 / 0.375))
 
 
 @pytest.mark.campaign

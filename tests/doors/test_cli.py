@@ -77,7 +77,7 @@ def test_check_convicts_with_exit_code_1(capsys, tmp_path):
 
 
 def test_the_printed_command_reproduces_the_counts(capsys):
-    _, first, _ = run(capsys, "check", "isvt3", "--epsilon", 0.7, "--set", "threshold=1")
+    _, first, _ = run(capsys, "check", "isvt3", "--epsilon", 0.7, "--set", "threshold=1.5")
     command = re.search(r"reproduce: dpwitness (.*)", first).group(1).split()
     _, second, _ = run(capsys, *command)
     pattern = r"on D′? +(.*)"
@@ -248,6 +248,7 @@ def test_as_a_process():
     assert "VIOLATED" in done.stdout
 
 
+@pytest.mark.campaign
 def test_profile(capsys, tmp_path):
     """δ at ε = 0 of Laplace noise of ε = 1 is 1 − e^(−1/2) = 0.3935."""
     plot = tmp_path / "profile.svg"

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import typing
 
 import numpy as np
 import pytest
@@ -175,6 +176,15 @@ def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
     given = inspect.signature(dpw.check).parameters
     for field in dataclasses.fields(Effort):  # what nobody gave is what `check` takes
         assert field.default == given[field.name].default
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "shrink"])
+def test_the_types_of_all_parameters_can_be_asked_for(name):
+    function = getattr(dpw, name)
+    hints = typing.get_type_hints(function)
+    assert list(hints) == [*inspect.signature(function).parameters, "return"]
+    assert not any(isinstance(kind, str | typing.ForwardRef) for kind in hints.values())
+    assert {dpw.neighbours.Relation, type(None)} < set(typing.get_args(hints["neighbours"]))
 
 
 CALLS = """

@@ -228,7 +228,7 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("kind", OUTPUTS)
+@pytest.mark.parametrize("kind", soon(OUTPUTS, 3))
 def test_outcome_turns_any_output_into_numbers(kind):
     wrap, outcome = OUTPUTS[kind]
 
@@ -240,6 +240,7 @@ def test_outcome_turns_any_output_into_numbers(kind):
     assert verdict.reproducible
 
 
+@pytest.mark.campaign
 def test_data_frames():
     pandas = pytest.importorskip("pandas", reason="pandas is in the extra [libraries]")
 

@@ -2,6 +2,9 @@
 
 import copy
 import json
+import re
+import subprocess
+import sys
 from datetime import date
 from decimal import Decimal
 
@@ -191,7 +194,7 @@ def kind_of(rng, data):
 def test_a_mechanism_gets_its_input_exactly_as_it_was_given(data):
     mechanism = as_mechanism(kind_of, as_input(data), requirements=Requirements(interpreted=True))
     rows = np.empty((1, 1))
-    mechanism.fill(as_input(data), np.random.default_rng(0), rows, 0)
+    mechanism.fill(as_input(data), np.random.Generator(np.random.SFC64(0)), rows, 0)
     assert mechanism.label(rows[0, 0]) == f"{type(data).__name__} {data!r}"
 
 
@@ -203,7 +206,7 @@ def test_machine_code_is_not_used_where_it_gives_another_answer_than_python_on_w
     with pytest.warns(dpw.CompiledDiffers):
         mechanism = as_mechanism(doubled, as_input([1.0, 2.0]))
     rows = np.empty((1, 1))
-    mechanism.fill(as_input([1.0, 2.0]), np.random.default_rng(0), rows, 0)
+    mechanism.fill(as_input([1.0, 2.0]), np.random.Generator(np.random.SFC64(0)), rows, 0)
     assert rows[0, 0] == 4
 
 
@@ -235,10 +238,10 @@ def test_lists_are_handed_over_as_arrays_on_both_sides_or_on_neither(pair):
     mechanism = as_mechanism(kinds_seen, data, neighbour=neighbour, requirements=Requirements(interpreted=True))
     for side in (data, neighbour, as_input([5])):
         rows = np.empty((1, 1))
-        mechanism.fill(side, np.random.default_rng(0), rows, 0)
+        mechanism.fill(side, np.random.Generator(np.random.SFC64(0)), rows, 0)
         assert mechanism.label(rows[0, 0]) == "ndarray int64"
     with pytest.raises(InvalidNeighbours, match=r"input \[1, None\] is a list that no array of numbers holds"):
-        mechanism.fill(as_input([1, None]), np.random.default_rng(0), np.empty((1, 1)), 0)
+        mechanism.fill(as_input([1, None]), np.random.Generator(np.random.SFC64(0)), np.empty((1, 1)), 0)
 
 
 @pytest.mark.parametrize("errors", ["raise", "outcome"])
@@ -251,6 +254,7 @@ def test_a_list_is_a_list_where_the_function_takes_it(errors):
     assert arrays.conversion.lists_as_arrays
 
 
+@pytest.mark.campaign
 def test_arrays_of_different_lengths_are_compiled_whatever_their_axes():
     def columns(rng, data):
         return data[:, 1].sum() + rng.laplace(0.0, 1.0)
@@ -354,3 +358,109 @@ def test_a_table_that_no_file_holds_says_so():
 def test_only_arrays_without_entries_have_a_shape_in_files(shape):
     with pytest.raises(InvalidNeighbours, match="the shape of an array without entries"):
         input_from_json({"array": [], "dtype": "int64", "shape": shape})
+
+
+HOSTILE = r"""
+import sys
+
+import numpy as np
+
+import dpwitness as dpw
+from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.neighbours import Pair, input_from_json
+from dpwitness.reconstruction.transcript import read_records
+from dpwitness.results.fields import read_json
+from dpwitness.values import value_from_json, value_to_json
+
+sys.setrecursionlimit(10**6)
+
+
+def itself():
+    held = [1]
+    held.append(held)
+    return held
+
+
+def mixed():
+    held = []
+    held.append({"key": (held,)})
+    return held
+
+
+def array():
+    held = np.empty(1, object)
+    held[0] = held
+    return held
+
+
+def nested(kind=list):
+    held = kind()
+    for _ in range(30_000):
+        held = kind([held])
+    return held
+
+
+def written(output, keyed=False):
+    mechanism = PythonMechanism(Signature.of(lambda rng, data: output, {}))
+    mechanism.begin(None, keyed=keyed, by_position=False)
+    mechanism.fill(np.ones(1), np.random.default_rng(0), np.empty((1, 8)), 0)
+
+
+def check(mechanism=lambda rng, data: rng.normal(), **said):
+    limits = {"seed": 1, "workers": 1, "runs": 100, "search_runs": 100}
+    return dpw.check(mechanism, **{"claim": 1.0, "neighbours": [([0.0], [1.0])], **limits, **said})
+
+
+MADE = (itself, mixed, array, nested, lambda: nested(frozenset))
+MAKE = MADE[0]
+DOORS = {
+    "pairs": lambda: dpw.pairs((MAKE(), [1])),
+    "pair": lambda: Pair(MAKE(), [1]),
+    "neighbours": lambda: check(neighbours=[([MAKE()], [1])]),
+    "data": lambda: check(neighbours=dpw.records(dpw.integers(0, 1)), data=MAKE()),
+    "lists": lambda: check(neighbours=dpw.queries(2), data=MAKE()),
+    "examples": lambda: dpw.like([MAKE()]),
+    "domain": lambda: dpw.records(MAKE()),
+    "parameter": lambda: check(lambda rng, data, x: rng.normal(), parameters={"x": MAKE()}),
+    "outcome": lambda: written({"a": MAKE()}),
+    "sequence": lambda: written([0.0, MAKE()]),
+    "keyed": lambda: written({"a": MAKE()}, keyed=True),
+    "alone": lambda: written(MAKE()),
+    "JSON value": lambda: value_from_json(MAKE()),
+    "input of JSON": lambda: input_from_json({"list": [MAKE()]}),
+}
+FILES = {
+    "lines.jsonl": (read_records, '{"id": 1, "answer": %s}'),
+    "table.csv": (read_records, "id,answer\n1,%s"),
+    "witness.json": (read_json, "%s"),
+}
+
+
+def tried(name, door):
+    try:
+        door()
+    except (dpw.DPWitnessError, ValueError) as error:
+        print(f"{name}: {type(error).__name__}: {error}")
+
+
+for MAKE in MADE:
+    for name, door in DOORS.items():
+        tried(name, door)
+    value_to_json(MAKE())
+for file, (read, text) in FILES.items():
+    for brackets in ("[" * 30_000 + "]" * 30_000, '{"a":' * 30_000 + "0" + "}" * 30_000):
+        with open(file, "w") as stream:
+            stream.write(text % brackets)
+        tried(file, lambda: read(file))
+"""
+
+
+def test_what_holds_itself_or_is_nested_deep_is_refused_whatever_the_recursion_limit(tmp_path):
+    """In a process of its own: where the stack ends before the limit does, the process ends."""
+    ran = subprocess.run([sys.executable, "-c", HOSTILE], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
+    lines = ran.stdout.splitlines()
+    assert len(lines) == 5 * 14 + 2 * 2, ran.stdout  # a cell of a table that is no JSON is a text
+    told = r"holds itself|nested (too deep|deeper)|must be numbers\(low, high\)|of one depth|numbers only"
+    assert not [line for line in lines if not re.search(told, line)]

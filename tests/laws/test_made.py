@@ -77,7 +77,7 @@ def test_a_new_one_for_each_run_and_its_own_claim():
     assert problem.claim == dpw.PureDP(1.0)
     (pair,) = problem.relation.candidates()
     assert {float(pair.data), float(pair.neighbour)} == {0.0, 1.0}
-    rows = problem.mechanism.outcomes(pair.data, np.random.default_rng(0), 100)
+    rows = problem.mechanism.outcomes(pair.data, np.random.Generator(np.random.SFC64(0)), 100)
     assert len(set(rows[:, 0])) == 100
 
 

@@ -20,7 +20,7 @@ DATA = as_finite_numbers([1.0, 2.0])
 def rows_of(function, n=3, width=8, data=DATA, **settings):
     mechanism = as_mechanism(function, data, **settings)
     rows = np.empty((n, width))
-    length = mechanism.fill(data, np.random.default_rng(0), rows, 0)
+    length = mechanism.fill(data, np.random.Generator(np.random.SFC64(0)), rows, 0)
     return mechanism, rows, length
 
 
@@ -108,7 +108,7 @@ def test_outputs_become_rows_compiled_and_in_python_alike(function, expected):
     assert np.array_equal(rows, [expected] * 3, equal_nan=True)
     plain = PythonMechanism(Signature.of(function, {}))
     plain.begin(None, keyed=False, by_position=True)
-    plain.fill(DATA, np.random.default_rng(0), rows, 0)
+    plain.fill(DATA, np.random.Generator(np.random.SFC64(0)), rows, 0)
     assert np.array_equal(rows, [expected] * 3, equal_nan=True)
 
 
@@ -128,7 +128,7 @@ def test_all_outputs_are_placed_by_compiled_code_as_by_python():
         plain = np.empty((1, 8))
         mechanism = PythonMechanism(Signature.of(function, {}))
         mechanism.begin(None, keyed=False, by_position=True)  # as a compiled function's twin
-        mechanism.fill(DATA, np.random.default_rng(0), plain, 0)
+        mechanism.fill(DATA, np.random.Generator(np.random.SFC64(0)), plain, 0)
         assert np.array_equal(plain[0], row, equal_nan=True)
 
 
@@ -193,7 +193,7 @@ def test_numba_refusing_is_one_clear_warning():
 def plain(function, n=40):
     mechanism = PythonMechanism(Signature.of(function, {}))
     rows = np.empty((n, 4))
-    mechanism.fill(DATA, np.random.default_rng(0), rows, 100)
+    mechanism.fill(DATA, np.random.Generator(np.random.SFC64(0)), rows, 100)
     return mechanism, rows
 
 
@@ -279,5 +279,5 @@ def test_a_parameter_of_lists_of_different_lengths_runs_as_python():
     with pytest.warns(SlowMechanism, match="the parameter weights holds lists of different lengths"):
         mechanism = as_mechanism(longest, np.array([1.0]), parameters={"weights": [[1], [1, 2]]})
     rows = np.empty((1, 1))
-    mechanism.fill(np.array([1.0]), np.random.default_rng(0), rows, 0)
+    mechanism.fill(np.array([1.0]), np.random.Generator(np.random.SFC64(0)), rows, 0)
     assert rows[0, 0] == 3.0

@@ -209,7 +209,7 @@ def same(output):
 def rows_of(function, n=8, **more):
     made = PythonMechanism(Signature.of(function, {}), **more)
     rows = np.empty((n, 64))
-    made.fill(np.array([0.5]), np.random.default_rng(1), rows, 0)
+    made.fill(np.array([0.5]), np.random.Generator(np.random.SFC64(1)), rows, 0)
     return made, made.settled(rows[None].repeat(2, axis=0), None)[0]
 
 
@@ -394,7 +394,7 @@ def test_bare_values_and_sequences_of_one_are_run_again():
     made = PythonMechanism(Signature.of(mixed, {}))
     made.marked = True
     rows = np.empty((40, 3))
-    made.fill(np.array([0.5]), np.random.default_rng(1), rows, 0)
+    made.fill(np.array([0.5]), np.random.Generator(np.random.SFC64(1)), rows, 0)
     assert {tuple(found[~np.isnan(found)]) for found in rows} == {(1.0,), (1.0, symbol("sequence of one"))}
 
 
@@ -433,7 +433,7 @@ def test_a_vectorised_mechanism_raises_run_by_run():
 
     made = VectorisedMechanism(Signature.of(vectorised, {}), errors="outcome")
     rows = np.empty((64, 2))
-    made.fill(np.array([0]), np.random.default_rng(0), rows, 0)
+    made.fill(np.array([0]), np.random.Generator(np.random.SFC64(0)), rows, 0)
     assert 10 < np.sum(rows[:, 0] == exception_code("ValueError")) < 54  # 32, give or take 5.5 standard errors
 
 

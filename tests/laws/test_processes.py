@@ -35,7 +35,7 @@ from dpwitness.runs.pool import WorkerDied
 from dpwitness.runs.processes import Processes
 from dpwitness.runs.worker import CannotSend, SentMechanism, _is_installed, dumped, execute, loaded, parcel
 from elsewhere import Elsewhere, away
-from running import runner
+from running import runner, soon
 
 PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
 EVENTS = [Interval(coordinate=0, low=0.5)]
@@ -279,7 +279,9 @@ def test_real_processes_give_the_same_counts_and_repeat_nobody_s_stream(place):
         assert len(np.unique([x - 0.0, y - 1.0])) == 4_000  # of 53 bits: two are equal with probability 10⁻⁹
 
 
-@pytest.mark.parametrize("executor", [partial(ProcessPoolExecutor, mp_context=get_context("spawn")), LokyExecutor])
+@pytest.mark.parametrize(
+    "executor", soon([partial(ProcessPoolExecutor, mp_context=get_context("spawn")), LokyExecutor], 1)
+)
 def test_any_executor_of_concurrent_futures_gives_the_same_counts(executor):
     mechanism = python(elsewhere.slow)
     with executor(2) as started:

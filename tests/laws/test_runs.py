@@ -12,7 +12,7 @@ from scipy import stats
 import dpwitness
 from dpwitness.candidate import Tally
 from dpwitness.errors import MechanismRaised, MechanismTimeout
-from dpwitness.events import Interval, OutcomeSet
+from dpwitness.events import Interval, OutcomeSet, Outside
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
@@ -22,7 +22,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
 from dpwitness.runs import Role, Runner, generator, stack
-from dpwitness.runs.shards import BLOCK
+from dpwitness.runs.shards import BLOCK, EventCells, OutcomeRows
 from dpwitness.runs.threads import default_workers
 from running import confirm, ordered, runner, sample
 
@@ -51,6 +51,44 @@ def test_the_same_seed_gives_the_same_counts_for_any_number_of_workers(coupled):
     assert totals[1] == totals[2] == totals[7]
     assert totals[1][0].runs == 100_001
     assert totals[1] != last(confirm(svt(), PAIR, EVENTS, seed=6, runs=100_001, coupled=coupled))
+
+
+def coins_of_any_number(rng, data):
+    coins = np.empty(rng.integers(0, 5))
+    for i in range(len(coins)):
+        coins[i] = rng.random() < 0.5 + 0.1 * data[0]
+    return coins
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        OutcomeSet([[0, 1]]),  # and nothing behind it
+        OutcomeSet([[]]),
+        OutcomeSet([[k] for k in (0, 1)] + [[k, 0] for k in (0, 1)] + [[0, 0, 1], [0, 1, 1]]),  # by its table
+        Interval(coordinate=1, low=1.0),
+        Outside(interval=Interval(coordinate=2, high=1.0)),
+        Interval(coordinate=7, low=0.0),
+    ],
+)
+def test_rows_as_narrow_as_the_event_allows_give_the_counts_of_whole_rows(event):
+    pair = pairs(([0], [1])).given[0]
+    mechanism = as_mechanism(coins_of_any_number, pair.data)
+    common = {"mechanism": mechanism, "pair": pair, "seed": 3, "role": Role.CONFIRM, "runs": 2_000, "size": 2_000}
+    _, rows, _ = OutcomeRows(**common, width=8)(0)
+    here, there = (event.contains(side) for side in rows)
+    expected = [np.sum(here & ~there), np.sum(here & there), np.sum(~here & there), np.sum(~here & ~there)]
+    width = EventCells.width_for(mechanism, [event])
+    assert width == event.width + 1
+    assert EventCells(**common, width=width, events=(event,))(0)[0].tolist() == expected
+    assert last(confirm(mechanism, pair, [event], seed=3, runs=2_000))[0].n10 == expected[0]
+
+
+def test_compiled_runs_refuse_a_generator_that_is_no_sfc64():
+    """Its words would be read from memory that is laid out otherwise."""
+    runs = PairedRuns.d_first(PAIR, 2, coupled=False)
+    with pytest.raises(TypeError, match="compiled runs need an SFC64 generator, not PCG64"):
+        svt().fill_pair(runs, np.random.default_rng(0), np.empty((2, 2, 10)))
 
 
 def test_search_and_confirm_draw_from_streams_of_their_own():

@@ -13,6 +13,7 @@ from dpwitness.events.encoding import LEAST_NUMBER, NESTED, exception_code, nest
 from dpwitness.events.event import number_text
 from dpwitness.events.features import Feature
 from dpwitness.search.epochs import PairWealth, cuts_of
+from running import soon
 
 PAIR = dpw.pairs(([0], [1]))
 
@@ -100,7 +101,7 @@ def number_or_error(rng, data):
 
 
 @pytest.mark.parametrize("mechanism", [flag_and_constant, number_or_error])
-@pytest.mark.parametrize("runs", [47, 100, pytest.param(1200, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("runs", soon([47, 100, 1200], 1))
 def test_a_pass_of_few_runs_on_many_pairs_rests_on_what_happens(mechanism, runs):
     """Of each of 32 pairs there are a few runs, and none is worth a bet."""
     relation = dpw.records(dpw.categories(*"abcde"), adjacency="replace-one", form="list")

@@ -27,6 +27,7 @@ from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.results.verdict import verdict_from_json
 from dpwitness.search import pairs
 from dpwitness.targets import target
+from running import soon
 
 FEW = {"seed": 1, "runs": 20_000, "search_runs": 5_000, "workers": 1}
 
@@ -49,7 +50,7 @@ def one_removed(parameters, data, claim, planned):
     yield Candidate(pair=pair, event=Interval(coordinate=0, low=1.5))
 
 
-@pytest.mark.parametrize("search_runs", [0, 1_000])
+@pytest.mark.parametrize("search_runs", soon([0, 1_000], 1))
 def test_what_a_targets_attack_proposes_of_one_adjacency_is_left_out_of_the_other(search_runs, monkeypatch):
     @target(claim="epsilon", neighbours=EITHER, source="made up", attack="made.up")
     def own(rng, data, epsilon, size):
@@ -84,6 +85,7 @@ def test_it_comes_back_from_json_with_both(found):
     assert again.others[0].counts == found.others[0].counts
 
 
+@pytest.mark.campaign
 def test_a_curve_says_of_which_adjacency_it_is():
     few = {"seed": 1, "runs": 2_000, "search_runs": 2_000, "workers": 1, "neighbours": EITHER}
     (note,) = dpw.curve(total, epsilon=[1.0], claims=[0.5], **few).notes

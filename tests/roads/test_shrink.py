@@ -171,7 +171,7 @@ def refuted(pair, relation, data=None, mechanism=leaks_the_sum):
             (([7, 7], [8, 7]), pairs(([7, 7], [8, 7])), ([7, 7], [8, 7])),
             (([7, 7], [8, 7]), None, ([7, 7], [8, 7])),
         ],
-        5,
+        3,
     ),
 )
 def test_shrunk_inputs_stay_in_the_relation_and_of_their_kind(pair, relation, expected):

@@ -186,6 +186,7 @@ def found(fault, seed):
     return dpw.check(mechanism, epsilon=1.0, neighbours=fault.relation, seed=seed, workers=1)
 
 
+@pytest.mark.campaign
 def test_a_check_finds_a_fault_among_missing_records():
     assert isinstance(found(FAULTS["others missing"], 1), dpw.Violation)
 

@@ -109,7 +109,7 @@ def found(outcome, keep, seed):
 #: What no learner of entries finds; of the others boxes and learned scores show a part.
 NEED_FEATURES = {"shared noise 1000", "shared noise 1000000", "place of largest", "residue", "grid"}
 #: Long outcomes take a second each, in the other learners, and so does plain Python.
-SLOW = {"count", "first place", "shared noise 1", "length"}
+SLOW = {"count", "first place", "shared noise 1", "length", "order", "equal"}
 ALL = [*MECHANISMS.items(), ("length", "length")]
 SOON = [pytest.param(*case, id=case[0], marks=[pytest.mark.campaign] * (case[0] in SLOW)) for case in ALL]
 

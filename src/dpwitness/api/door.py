@@ -2,15 +2,23 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence  # noqa: F401  # see `_hint`
+from concurrent.futures import Executor  # noqa: F401
 from textwrap import fill, indent
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ForwardRef, ParamSpec, TypeVar
 
 from dpwitness.checks import brief, near
+from dpwitness.claims import Claim  # noqa: F401
 from dpwitness.errors import InvalidParameter
+from dpwitness.mechanisms.claims import Accountant  # noqa: F401
+from dpwitness.mechanisms.mechanism import Mechanism  # noqa: F401
+from dpwitness.mechanisms.python import Outcome  # noqa: F401
 from dpwitness.mechanisms.signature import takes
+from dpwitness.neighbours import Relation  # noqa: F401
 from dpwitness.options import FUNCTIONS, Option, option_in, options_of, type_in
 from dpwitness.problem import plain_function
+from dpwitness.proposals import Attack  # noqa: F401
+from dpwitness.runs import Progress  # noqa: F401
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,8 +67,15 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
         return function(*given, **named)
 
     called.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` and Sphinx look at first
+    hints = {one.name: _hint(one.annotation) for one in signature.parameters.values()}
+    called.__annotations__ = {**hints, "return": declared.return_annotation}  # what `typing.get_type_hints` looks at
     called.__doc__ = _reference(function, {one.name: option_in(one.annotation) for one in own} | options)
     return called
+
+
+def _hint(kind: Any) -> Any:
+    """A type that may be written as text, whose names are looked up here: those of `options` are not imported there."""
+    return ForwardRef(kind, module=__name__) if isinstance(kind, str) else kind
 
 
 def _reference(function: Callable[..., Any], options: Mapping[str, Option]) -> str:
@@ -70,7 +85,7 @@ def _reference(function: Callable[..., Any], options: Mapping[str, Option]) -> s
     return "\n".join([f"{text.rstrip()}\n", "Parameters", "----------", *lines, "", f"{returns}{result}"])
 
 
-def _unknown(function: str, name: str, value: Any, given: tuple[Any, ...], known: Collection[str]) -> str:
+def _unknown(function: str, name: str, value: object, given: tuple[object, ...], known: Collection[str]) -> str:
     """What to say of a parameter that a function lacks."""
     if name in EARLIER and any(EARLIER[name].startswith(f"{one}=") for one in known):
         return f"{function} has no parameter {name!r}: give {EARLIER[name]}"

@@ -1,7 +1,6 @@
 """The claim to test: given by the user, as a value, a text or an accountant, else read from the object."""
 
 import inspect
-import json
 import math
 import numbers
 import warnings
@@ -9,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeGuard, cast
 
-from dpwitness.checks import brief, near
+from dpwitness.checks import brief, json_value, near
 from dpwitness.claims import (
     ZCDP,
     ApproxDP,
@@ -72,8 +71,8 @@ def _number(text: str, part: str) -> float:
 
 def _of_file(kind: str, path: str) -> Claim:
     try:
-        value = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
+        value = json_value(read_text(path))
+    except ValueError as error:
         if isinstance(error, BadInput):
             raise
         raise InvalidClaim(f"{shown(path)} is not JSON: {error}") from error

@@ -18,7 +18,7 @@ def state_address(rng: np.random.Generator) -> int:
     """Where the living state of an SFC64 generator lies in memory."""
     bits = rng.bit_generator
     if not isinstance(bits, np.random.SFC64):
-        raise TypeError(f"coupled runs need an SFC64 generator, not {type(bits).__name__}")
+        raise TypeError(f"coupled and compiled runs need an SFC64 generator, not {type(bits).__name__}")
     return int(bits.ctypes.state_address)
 
 

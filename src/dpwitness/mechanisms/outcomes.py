@@ -37,6 +37,7 @@ from typing import Annotated, Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import DEEPEST
 from dpwitness.codec import whole_below
 from dpwitness.events.encoding import NOT_A_NUMBER, WHOLE, array_rows, entries, nested, symbol
 
@@ -101,6 +102,7 @@ class Row:
     entries: list[float] = field(default_factory=list)
     labels: dict[float, str] = field(default_factory=dict)
     structured: bool = False
+    depth: int = 0  # of the containers that are being read
 
     def put(self, entry: float, node: Node | None, label: str | None = None) -> None:
         """Append an entry; `label` is the text that stands behind it."""
@@ -136,7 +138,11 @@ class Row:
         elif kind is str:
             self.put(entries(value)[0], node, value)
         else:
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise RecursionError(f"it is nested deeper than {DEEPEST} levels")
             append(value, self, node)
+            self.depth -= 1
 
     def extend(self, values: Iterable[object], node: Node | None, word: str = "value") -> None:
         """Append the entries of several values."""
@@ -151,7 +157,8 @@ class Row:
 def row_of(value: object, row: Row) -> None:
     """Write an outcome into an empty row: of a sequence the entries alone, without their number.
 
-    Raises `TypeError` for an object of a type that is not known, and `RecursionError` for one that holds itself.
+    Raises `TypeError` for an object of a type that is not known, and `RecursionError` for one that holds itself or
+    is nested too deep.
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -225,7 +232,7 @@ def _append_converted(value: object, row: Row, node: Node | None) -> None:
 
 def key_codes(value: object, row: Row) -> list[float]:
     """The entries of a key or an element, by which it is sorted; its labels go to the row's."""
-    own = Row(labels=row.labels)
+    own = Row(labels=row.labels, depth=row.depth)
     own.add(value)
     return own.entries
 

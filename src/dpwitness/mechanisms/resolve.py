@@ -120,7 +120,7 @@ def as_mechanism(
             compiled = CompiledMechanism(signature)
             # numba compiles when first called.
             first = PairedRuns.d_first(pair, 1, coupled=False)
-            compiled.fill_pair(first, np.random.default_rng(0), np.empty((2, 1, 8)))
+            compiled.fill_pair(first, np.random.Generator(np.random.SFC64(0)), np.empty((2, 1, 8)))
         except Refused as error:
             reason = refusal(str(error))
         else:
@@ -255,7 +255,7 @@ class MechanismFactory:
         return {name: value for name, value in vars(self).items() if name != "example"}
 
 
-def mechanism_or_factory(mechanism: Any, make: Callable[[], object] | None) -> Any:
+def mechanism_or_factory(mechanism: object, make: Callable[[], object] | None) -> Any:
     """Return the mechanism, or what makes one for each run. Raises `InvalidParameter` unless exactly one was given."""
     if (mechanism is None) == (make is None):
         raise InvalidParameter("give a mechanism, or make=, a function that returns a new one for each run, not both")

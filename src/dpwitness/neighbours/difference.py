@@ -106,7 +106,7 @@ def _whole(data: Data) -> str | None:
         return str(data.tolist()) if data.size <= LISTED and data.dtype.kind in "biuf" else None
     try:
         return repr(data) if _leaves(data) <= LISTED else None
-    except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
+    except ValueError:  # an integer of too many digits
         return None
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, too_deep
 from dpwitness.codec import Codec
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.values import unreadable_in, value_from_json, value_to_json
@@ -36,17 +36,24 @@ def as_input(value: object) -> Data:
     """An input that nothing changes any more.
 
     A number is an array without axes, a NumPy array a read-only copy of its dtype; anything else is a deep copy.
-    Raises `InvalidNeighbours` for what cannot be copied.
+    Raises `InvalidNeighbours` for what cannot be copied, and as `require_shallow`.
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return read_only(value.copy(order="K"))
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         large = isinstance(value, int) and abs(value) > LARGEST
         return value if large else as_numbers(value)
+    require_shallow(value)
     try:
         return copy.deepcopy(value)
     except Exception as error:
         raise InvalidNeighbours(f"input {brief(value)} cannot be copied ({error}): give plain data") from error
+
+
+def require_shallow(data: Data, what: str = "an input") -> None:
+    """Raise `InvalidNeighbours` for what holds itself, or is nested too deep for those that read it."""
+    if too_deep(data):
+        raise InvalidNeighbours(f"{what} holds itself, or is nested too deep")
 
 
 def as_numbers(values: object) -> Array:
@@ -56,7 +63,7 @@ def as_numbers(values: object) -> Array:
     """
     try:
         array = np.array(values)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InvalidNeighbours(f"input {brief(values)} must be a number or a list of numbers of one depth") from error
     if _too_large(values, array):
         raise InvalidNeighbours(f"input {brief(values)} must hold whole numbers from −2^63 to 2^63 − 1 only")
@@ -78,10 +85,7 @@ def as_array(data: Data) -> Array | None:
     """An input as a numeric array, where it is one, or a list of numbers, or of flags, of one depth; else None."""
     if isinstance(data, np.ndarray):
         return data if data.dtype.kind in "biuf" else None
-    try:
-        kinds = _kinds(data) if type(data) is list else {object}
-    except RecursionError:  # it holds itself
-        return None
+    kinds = _kinds(data) if type(data) is list and not too_deep(data) else {object}
     try:
         if kinds == {bool}:
             return read_only(np.array(data, bool))
@@ -238,7 +242,7 @@ def input_from_json(value: Any) -> Data:
     try:
         listed = isinstance(value, dict) and set(value) == {"list"} and isinstance(value["list"], list)
         data = value_from_json(value["list"] if listed else value)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidNeighbours(f"input {brief(value)}: {error}") from error
     if unreadable_in(data):
         raise InvalidNeighbours(f"input {brief(value)} holds what no file can hold: give the pair itself")

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dpwitness.neighbours.difference import difference
-from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, shown
+from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, require_shallow, shown
 
 #: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
 ATTACK: Final = "attack: "
@@ -16,7 +16,10 @@ ATTACK: Final = "attack: "
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """Two neighbouring inputs, of any kind, and why they were proposed."""
+    """Two neighbouring inputs, of any kind, and why they were proposed.
+
+    Raises `InvalidNeighbours` for an input that holds itself, or is nested too deep.
+    """
 
     json_keys: ClassVar[tuple[str, ...]] = ("input: data", "neighbour", "label")
 
@@ -24,6 +27,10 @@ class Pair:
     neighbour: Input
     label: str = field(default="given", metadata={"json": "optional"})
     _key: frozenset[bytes] = field(default=frozenset(), init=False, repr=False)  # empty until it is asked for
+
+    def __post_init__(self) -> None:
+        for side in self.sides:
+            require_shallow(side)
 
     @property
     def sides(self) -> tuple[Data, Data]:

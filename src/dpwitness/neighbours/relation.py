@@ -7,17 +7,20 @@ functions here hold any relation to what it says itself: a pair that it does not
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief, items
 from dpwitness.checks import kind as check_kind
-from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.inputs import Data, as_array, as_input, input_from_json, input_to_json
+from dpwitness.codec import Codec, Family, JsonFields, keys_of, read_fields, register
+from dpwitness.errors import DPWitnessError, InvalidNeighbours
+from dpwitness.neighbours.inputs import Data, Input, as_array, as_input
 from dpwitness.neighbours.pair import Pair, holds
 
 #: Candidates that are compared with a pair, of a relation without a `contains` of its own.
@@ -32,6 +35,7 @@ class Relation(ABC):
     """
 
     __slots__ = ()
+    kind: ClassVar[str]  # its name in files, where it is written by its fields
 
     @property
     def noun(self) -> str:
@@ -100,12 +104,36 @@ class Relation(ABC):
         return None
 
 
+@contextmanager
+def _named(relation: Relation, method: str) -> Iterator[None]:
+    """What a relation of another package raises, as `InvalidNeighbours`; a fault of ours stays what it is."""
+    try:
+        yield
+    except DPWitnessError:
+        raise
+    except Exception as error:
+        if type(relation).__module__.startswith("dpwitness."):
+            raise
+        text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise InvalidNeighbours(f"neighbours={brief(relation)}: its {method} raised {text}") from error
+
+
+def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:
+    """The pairs of one of a relation's methods. Raises `InvalidNeighbours` where it raises, or gives anything else."""
+    with _named(relation, method):
+        for pair in getattr(relation, method)(*given, **settings):
+            if not isinstance(pair, Pair):
+                raise InvalidNeighbours(
+                    f"neighbours={brief(relation)}: its {method} gave {brief(pair)}, which must be a "
+                    "dpwitness.neighbours.Pair"
+                )
+            yield pair
+
+
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
     """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given."""
-    try:
+    with _named(relation, "contains"):
         return bool(relation.contains(pair, data))
-    except RecursionError as error:
-        raise InvalidNeighbours("an input holds itself, or is nested too deep") from error
 
 
 def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *, what: str = "the pair") -> None:
@@ -118,11 +146,23 @@ def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *
         )
 
 
+def proposed_pairs(
+    relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
+) -> Iterator[Pair]:
+    """The candidates of a relation, not yet judged. Raises `InvalidNeighbours` where the relation raises."""
+    return _proposed(relation, "candidates", data, centre=centre, scale=scale)
+
+
+def pairs_of_size(relation: Relation, size: int, data: Data | None = None) -> Iterator[Pair]:
+    """Its few pairs of so many records, not yet judged. Raises `InvalidNeighbours` where the relation raises."""
+    return _proposed(relation, "large", size, data)
+
+
 def adjacent_candidates(
     relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
 ) -> Iterator[Pair]:
     """The candidates of a relation. Raises `InvalidNeighbours` at the first that the relation does not contain."""
-    for pair in relation.candidates(data, centre=centre, scale=scale):
+    for pair in proposed_pairs(relation, data, centre=centre, scale=scale):
         require_adjacent(relation, pair, data, what="the candidate")
         yield pair
 
@@ -131,18 +171,21 @@ def adjacent_variations(
     relation: Relation, pair: Pair, data: Data | None = None, *, scale: float = 1.0
 ) -> Iterator[Pair]:
     """Those variations of a pair that stay in the relation and, where data are given, keep the data."""
-    return (varied for varied in relation.variations(pair, scale=scale) if adjacent(relation, varied, data))
+    varied = _proposed(relation, "variations", pair, scale=scale)
+    return (like for like in varied if adjacent(relation, like, data))
 
 
 def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterator[Pair]:
     """Shrinking steps of a pair, each within the relation; none where data are given, since these stay as they are."""
-    steps = relation.smaller(pair) if data is None else ()
+    steps = _proposed(relation, "smaller", pair) if data is None else ()
     return (step for step in steps if adjacent(relation, step))
 
 
 Reader = Callable[[Mapping[str, Any]], Relation]
+Kind = TypeVar("Kind", bound=type[Relation])
 
 _READERS: Final[dict[str, Reader]] = {}
+_FAMILY: Final = Family()
 
 
 def register_relation(kind: str, reader: Reader) -> None:
@@ -151,6 +194,27 @@ def register_relation(kind: str, reader: Reader) -> None:
     `kind` is what its `to_json` writes under that key, `reader` gets the rest and raises `InvalidNeighbours`.
     """
     _READERS[kind] = reader
+
+
+def written_by_fields(kind: Kind) -> Kind:
+    """Let witness files hold a relation that is written and read by its fields; a class decorator."""
+    _FAMILY.register(kind)
+    register_relation(kind.kind, partial(_read_fields, kind))
+    return kind
+
+
+def _read_fields(kind: type[Relation], value: Mapping[str, object]) -> Relation:
+    names = [key.name for key in keys_of(kind)[1:]]
+    try:
+        if not set(value) <= set(names):  # a key that is not known may narrow the relation
+            raise KeyError
+        relation: Relation = read_fields(kind, kind.kind, {"kind": kind.kind, **value})
+    except KeyError:
+        given = ", ".join(sorted(map(str, value))) or "nothing"
+        raise InvalidNeighbours(f"a relation of kind {kind.kind} holds {', '.join(names)}, not {given:.80}") from None
+    except ValueError as error:
+        raise error if isinstance(error, InvalidNeighbours) else InvalidNeighbours(str(error)) from error
+    return relation
 
 
 def relation_from_json(value: Any) -> Relation:
@@ -169,11 +233,17 @@ def relation_to_json(relation: Relation | None) -> dict[str, object] | None:
     return None if relation is None else relation.to_json()
 
 
-def check_keys(kind: str, value: Mapping[str, object], names: Sequence[str]) -> None:
-    """Raise `InvalidNeighbours` unless a relation in a file has these keys and no others."""
-    if set(value) != set(names):
-        given = ", ".join(sorted(map(str, value))) or "nothing"
-        raise InvalidNeighbours(f"a relation of kind {kind} holds {', '.join(names)}, not {given:.80}")
+def _write(relation: Relation) -> dict[str, object] | None:
+    """A relation as it can be read back; None for one that only another package could build again."""
+    written = relation.to_json()
+    try:
+        relation_from_json(written)
+    except InvalidNeighbours:
+        return None
+    return written
+
+
+register(Relation, Codec(_write, lambda _, value: relation_from_json(value), _FAMILY.schema))
 
 
 def same_relation(first: Relation | None, second: Relation | None) -> bool:
@@ -189,9 +259,13 @@ def same_relation(first: Relation | None, second: Relation | None) -> bool:
 SHOWN: Final = 3
 
 
+@written_by_fields
 @dataclass(frozen=True, slots=True)
-class Pairs(Relation):
+class Pairs(JsonFields, Relation):
     """Exactly the pairs that the user gives, in either direction."""
+
+    kind: ClassVar[str] = "pairs"
+    json_keys: ClassVar[tuple[str, ...]] = ("kind", "given: inputs", "noun")
 
     given: tuple[Pair, ...]
     noun: str = "value"
@@ -226,24 +300,15 @@ class Pairs(Relation):
     def take(self, data: object) -> Data:
         return as_input(data)
 
-    @override
-    def to_json(self) -> dict[str, object]:
-        """Write the pairs without their labels."""
-        given = [[input_to_json(pair.data), input_to_json(pair.neighbour)] for pair in self.given]
-        return {"kind": "pairs", "given": given, "noun": self.noun}
+    @property
+    def inputs(self) -> list[tuple[Input, Input]]:
+        """The inputs of each pair: a file holds no labels."""
+        return [pair.sides for pair in self.given]
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Pairs":
-        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
-        check_keys("pairs", value, ("given", "noun"))
-        given = value["given"]
-        if not isinstance(given, list):
-            raise InvalidNeighbours(f"given={brief(given)} must be a list of pairs")
-        inputs = (list(map(input_from_json, pair)) if isinstance(pair, list) else pair for pair in given)
-        return cls(pairs(*inputs).given, value["noun"])
-
-
-register_relation("pairs", Pairs.from_json)
+    def from_keys(cls, given: list[tuple[Data, Data]], noun: str) -> "Pairs":
+        """Build it from what a file holds. Raises `InvalidNeighbours`."""
+        return cls(pairs(*given).given, noun)
 
 
 def pairs(*given: Sequence[Data]) -> Pairs:
@@ -266,12 +331,8 @@ def _checked_pair(given: Data, hint: str) -> Pair:
     if count != 2:
         raise InvalidNeighbours(f"a pair is two inputs, not {count}, {brief(given)}{hint}")
     pair = Pair(as_input(given[0]), as_input(given[1]))
-    try:
-        same = len(pair.key) == 1
-    except RecursionError as error:
-        raise InvalidNeighbours("a pair holds an input that holds itself, or is nested too deep") from error
     # Arrays of the same numbers may be of different kinds.
-    if same or (all(isinstance(side, np.ndarray) for side in pair.sides) and np.array_equal(*pair.sides)):
+    if len(pair.key) == 1 or (all(isinstance(side, np.ndarray) for side in pair.sides) and np.array_equal(*pair.sides)):
         raise InvalidNeighbours(f"pair {pair}: both inputs are the same, so nothing could ever be found{hint}")
     return pair
 

@@ -107,7 +107,11 @@ class Asserter:
     def _all_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of the markers, outermost first, and of the call."""
         session = self._session
-        merged: dict[str, Any] = {"runs": session.runs, "max_time": session.max_time}
+        merged: dict[str, Any] = {
+            "runs": session.runs,
+            "max_time": session.max_time,
+            "detectable_ratio": session.detectable_ratio,
+        }
         for mark in reversed(list(self._item.iter_markers("dp"))):  # one may be put on a test while it runs
             merged.update(mark.kwargs)
         merged.update(settings)
@@ -176,7 +180,7 @@ class Asserter:
         """Save a witness and return a note about it. The violation stays, even if the file cannot be written."""
         try:
             path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
-        except (OSError, ValueError, TypeError, RecursionError) as error:
+        except (OSError, ValueError, TypeError) as error:
             return f"the witness could not be saved: {_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpwitness.api.replay import replay
+from dpwitness.checks import json_value
 from dpwitness.errors import InvalidWitness, MechanismError
 from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_atomically
-from dpwitness.neighbours import Data, Relation, adjacent, input_to_json, relation_to_json
+from dpwitness.neighbours import Data, Relation, adjacent, input_to_json, proposed_pairs, relation_to_json
 from dpwitness.problem import Effort, Problem
 from dpwitness.results.verdict import Verdict
 from dpwitness.results.witness import Witness
@@ -84,11 +85,11 @@ class Database:
         if path is None or not path.exists():
             return Saved()
         try:
-            value = json.loads(read_text(path))
+            value = json_value(read_text(path))
             if not isinstance(value, Mapping) or value.get("format") != FORMAT:
                 raise InvalidWitness(f"its format is not {FORMAT!r}")
             witness = Witness.from_json(value.get("witness"))
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
         # A pair that was adjacent then may not be now: its replay could fail a correct mechanism.
         if value.get("neighbours") != _fingerprint(relation, data):
@@ -121,7 +122,7 @@ class Database:
         return f"fixed: the witness in {self.shown(saved.path)} no longer refutes; it is kept and replayed"
 
 
-def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: Any) -> None:
+def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: object) -> None:
     value = {
         "format": FORMAT,
         "test": test,
@@ -137,7 +138,7 @@ def _fingerprint(relation: Relation, data: Data | None) -> str:
     """What the relation is, and D: of a relation that does not write itself down, as far as its pairs show it."""
     written = relation_to_json(relation)
     if written is None:
-        candidates = islice(relation.candidates(data), SHOWN)
+        candidates = islice(proposed_pairs(relation, data), SHOWN)
         written = {
             type(relation).__name__: [[input_to_json(pair.data), input_to_json(pair.neighbour)] for pair in candidates]
         }

@@ -17,6 +17,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from dpwitness.checks import json_value
 from dpwitness.errors import InvalidData
 from dpwitness.files import LARGEST, read_text, shown, write_atomically
 
@@ -123,8 +124,8 @@ def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, object]]]
             continue
         place = f"{name}, line {number}"
         try:
-            fields = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            fields = json_value(line)
+        except ValueError as error:
             raise InvalidData(f"{place} is not JSON: {error}") from error
         if not isinstance(fields, dict):
             raise InvalidData(f'{place} must be an object such as {{"id": 1, "answer": 0}}')
@@ -164,8 +165,8 @@ def _value(cell: str) -> object:
     if not cell:
         return None
     try:
-        return json.loads(cell)
-    except (ValueError, RecursionError):
+        return json_value(cell)
+    except ValueError:
         return cell
 
 

@@ -181,7 +181,7 @@ def on_cluster(mechanism: Mechanism, cluster: "str | Client", workers: int, seed
     try:
         import distributed
     except ImportError as error:
-        raise InvalidParameter(f"cluster={brief(cluster)} needs Dask: pip install 'dpwitness[cluster]'") from error
+        raise InvalidParameter(f"cluster={brief(cluster)} needs Dask: pip install '.[cluster]'") from error
     if isinstance(cluster, distributed.Client):
         pool = Cluster(cluster, "of the client")
     else:

@@ -179,7 +179,7 @@ class Runner:
     def tally(self, pair: Pair, event: Counted, n: int, role: Role, *key: int) -> Tally:
         """The four cells of an event in n paired search runs. Raises `MechanismTimeout` at the deadline."""
         mechanism = self.mechanism
-        width = max(mechanism.width, event.width, 1)  # once for all: the blocks of a shard depend on it
+        width = EventCells.width_for(mechanism, (event,))
         work = EventCells(**self._shards(pair, role, key, n, True), width=width, events=(event,))
         total: Cells = np.zeros(1, np.int64)
         for cells in self.executor.map(work, self.deadline):
@@ -221,7 +221,7 @@ class Runner:
         other, not sides. Ends early when the deadline passes; raises `MechanismTimeout` if no shard was done by then.
         """
         mechanism, events = self.mechanism, tuple(events)
-        width = max(mechanism.width, *(event.width for event in events), 1)
+        width = EventCells.width_for(mechanism, events)
         work = EventCells(**self._shards(pair, Role.CONFIRM, (), max_runs, coupled), width=width, events=events)
         totals = tuple(Counts() for _ in events)
         for part in self.executor.map(work, self.deadline):

@@ -125,6 +125,16 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
 
     events: tuple[Counted, ...]
 
+    @staticmethod
+    def width_for(mechanism: Mechanism, events: Sequence[Counted]) -> int:
+        """How wide rows must be at first, one number for all shards.
+
+        Of machine code no more is written than the events look at: its outcomes have no gaps, so that the entry behind
+        those tells whether there are more. On 4,096 cells, of which one is looked at, that saves a quarter of the time.
+        """
+        asked = max((event.width for event in events), default=0) + 1
+        return asked if mechanism.compiled else max(mechanism.width, asked - 1, 1)
+
     @override
     def __call__(self, shard: int, /) -> Cells:
         """Return n10, n11, n01, n00 of every event, as an array of shape (events, 4 or more).
@@ -146,7 +156,8 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
             state = rng.bit_generator.state
             block = _block(len(part), width)
             longest = self.mechanism.fill_pair(part, rng, block)
-            while longest > width:  # an event may ask for the absence of what lies behind the row
+            # An event may ask for the absence of what lies behind the row.
+            while longest > width and not self.mechanism.compiled:
                 rng.bit_generator.state = state
                 width = longest
                 block = _block(len(part), width)

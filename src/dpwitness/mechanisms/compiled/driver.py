@@ -5,23 +5,26 @@ mechanism gets such a module, in a file named by a fingerprint of the mechanism 
 itself does not notice when a callee changes).
 """
 
+import dis
 import hashlib
 import importlib.util
+import math
 import os
 import sys
 import types as pytypes
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import numba
 import numpy as np
 
 from dpwitness import jit, noise
 from dpwitness.events import encoding
+from dpwitness.images import Compiled
 from dpwitness.machine import cache_folder, numba_cache, private_folder
-from dpwitness.mechanisms.compiled import placing, scratch
+from dpwitness.mechanisms.compiled import scratch
 from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
@@ -41,7 +44,7 @@ mechanism = WAITING.pop("{key}")
 @numba.njit(nogil=True, cache={cache})
 def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position, memory):
     generator, scratch = borrow(rng), (borrow(memory), borrow(position))
-    pair = (borrow(data), borrow(neighbour))
+    pair, outcomes = (borrow(data), borrow(neighbour)), borrow(rows)
     before, after = numpy.empty(5, numpy.uint64), numpy.empty(5, numpy.uint64)
     runs = rows.shape[0] // 2
     longest = 0
@@ -53,9 +56,9 @@ def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position
             position[0], position[1] = side * runs + i, 0
             given = pair[side]
             row = side * runs + i
-            length = place(rows, row, 0, mechanism({arguments}))
+            length = place(outcomes, row, 0, mechanism({arguments}))
             for j in range(length, rows.shape[1]):
-                rows[row, j] = numpy.nan
+                outcomes[row, j] = numpy.nan
             longest = max(longest, length)
             if coupled and turn == 0:
                 for k in range(5):
@@ -92,19 +95,28 @@ def load_driver(mechanism: Callable[..., object], arguments: list[str], *, on_di
     # The key holds every value and function that is reached: in one process the same key is the same machine code.
     if complete and path in LOADED:
         return LOADED[path]
+    kept = on_disk and complete and path.parent != private_folder()
+    make = partial(_module, machine_code(mechanism), name, path, key)
+    fill = Compiled(make, (lambda: key) if kept else None, lambda: path.parent, read_only=True)
+    if complete:
+        LOADED[path] = fill
+    return fill
+
+
+def _module(mechanism: jit.Inlined, name: str, path: Path, key: str, callable: bool) -> Any:
+    """Import a driver module; its `fill`, as numba's dispatcher."""
+    numba = jit.with_numba()
+    scratch.teach_numba()
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {path}")
     module = importlib.util.module_from_spec(spec)
-    WAITING[key] = machine_code(mechanism)
+    WAITING[key] = mechanism
     # numba unpickles cached code by module name.
     sys.modules[name] = module
     with numba_cache():
         spec.loader.exec_module(module)
-    fill: Callable[..., int] = module.fill
-    if complete:
-        LOADED[path] = fill
-    return fill
+    return module.fill if callable else numba.njit(nogil=True, **jit.BARE)(module.fill.py_func)
 
 
 def _written(folder: Path, name: str, key: str, call: str) -> Path:
@@ -118,31 +130,80 @@ def _written(folder: Path, name: str, key: str, call: str) -> Path:
     return path
 
 
-def machine_code(mechanism: Any) -> Any:
-    """A mechanism as numba is to compile it: anew, with all that it calls, and with bounds checks.
+def machine_code(mechanism: Any) -> jit.Inlined:
+    """A mechanism as numba is to compile it: as it is now, anew, with all that it calls, and with bounds checks.
 
     A numba function that was compiled before holds the globals of then; and out of bounds it reads what lies there.
     """
 
-    def remake(copy: pytypes.FunctionType, options: dict[str, Any]) -> Any:
-        return numba.jit(**{**options, "boundscheck": True})(copy)
+    def remake(copy: pytypes.FunctionType, options: Mapping[str, Any]) -> jit.Inlined:
+        copy.__code__ = without_imports(copy.__code__)
+        return jit.Inlined(copy, {**options, "boundscheck": True})
 
     function = getattr(mechanism, "py_func", mechanism)
-    given = mechanism.targetoptions if is_numba(mechanism) else {"nopython": True, "nogil": True, "forceinline": True}
+    given = mechanism.targetoptions if is_numba(mechanism) else jit.INLINED
     return remake(rebuilt(function, remake), given)
+
+
+#: Modules that numba knows. They are loaded already: their import does nothing but give a variable its value.
+IMPORTED: Final = {"math": math, "numpy": np}
+
+
+def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
+    """The code with constants in the place of its imports of `math` and `numpy`, which numba cannot compile.
+
+    `import math` and `from math import exp` store the same as before in the same variables at the same places. Of
+    imports that stand behind a branch, or are stored anywhere else than in local variables of their own, the code stays
+    as it is; and numba then refuses it.
+    """
+    steps = list(dis.get_instructions(code))
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    written, constants = bytearray(code.co_code), list(code.co_consts)
+
+    def write(step: dis.Instruction, name: str, value: int = 0) -> None:
+        written[step.offset : step.offset + 2] = bytes([dis.opmap[name], value])
+
+    for k, step in enumerate(steps):
+        if step.opcode in (*dis.hasjrel, *dis.hasjabs) or step.is_jump_target:
+            break
+        if step.opname != "IMPORT_NAME":
+            continue
+        level, members = steps[k - 2 : k]
+        module, taken = IMPORTED.get(step.argval), [step]
+        if members.argval:  # from module import members
+            taken += steps[k + 1 : k + 1 + 2 * len(members.argval) : 2]
+        stores = [steps[steps.index(one) + 1] for one in (taken[1:] or taken)]
+        if (
+            module is None
+            or sys.modules.get(step.argval) is not module
+            or level.argval != 0
+            or any(one.opname not in ("LOAD_CONST", "LOAD_SMALL_INT") for one in (level, members))
+            or any(one.opname != "STORE_FAST" or one.argval in parameters for one in stores)
+            or not all(hasattr(module, one.argval) for one in taken[1:])
+            or len(constants) + len(taken) > 256
+        ):
+            return code
+        for one in (level, members):
+            write(one, "NOP")
+        for one in taken:
+            write(one, "LOAD_CONST", len(constants))
+            constants.append(module if one is step else getattr(module, one.argval))
+    return code.replace(co_code=bytes(written), co_consts=tuple(constants))
 
 
 @cache
 def _own_code() -> tuple[bytes, ...]:
     """The files that stand behind every driver."""
-    files = (__file__, placing.__file__, scratch.__file__, encoding.__file__, noise.__file__, jit.__file__)
-    return tuple(Path(file).read_bytes() for file in files)
+    here = Path(__file__)
+    beside = (here.with_name(name) for name in ("placing.py", "sfc64.py"))  # importing these imports numba
+    files = (here, *beside, *(Path(str(module.__file__)) for module in (scratch, encoding, noise, jit)))
+    return tuple(file.read_bytes() for file in files)
 
 
 def fingerprint(mechanism: Callable[..., object], call: str) -> tuple[str, bool]:
     """Hash a mechanism with all that it reaches; and whether machine code may be kept under that name."""
     code = hashlib.sha256()
-    for part in (*_own_code(), call, sys.version, numba.__version__, np.__version__):
+    for part in (*_own_code(), call, sys.version, version("numba"), version("numpy")):
         code.update(repr(part).encode())
     reached, complete = digest(mechanism)
     code.update(reached)

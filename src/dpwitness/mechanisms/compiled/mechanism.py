@@ -76,12 +76,12 @@ class CompiledMechanism(Mechanism):
 
     @override
     def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        """Coupled runs need an SFC64 generator."""
+        """The generator must be an SFC64, coupled or not. Raises `TypeError`, and as all mechanisms do."""
         position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
         # Apart, not in one block: an index out of bounds must not reach the other input.
         inputs = _arrays(runs.pair)
         n = len(runs)
-        state = sfc64_state(rng) if runs.coupled else np.zeros(5, np.uint64)
+        state = sfc64_state(rng)
         try:
             both, memory = rows.reshape(2 * n, -1), np.empty(self._scratch)
             length = self._fill(rng, state, runs.coupled, runs.order, *inputs, self._values, both, position, memory)

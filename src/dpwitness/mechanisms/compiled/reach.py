@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from dpwitness.jit import Inlined
+
 #: Packages whose functions are known by name and version.
 KNOWN = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator", "scipy"})
 #: Modules of ours whose compiled functions are part of the driver, which hashes their source.
@@ -27,7 +29,7 @@ EMPTY = object()
 
 def is_numba(value: object) -> bool:
     """Whether it is a function that numba compiles."""
-    return _is_of(value, "numba.core.dispatcher", "Dispatcher")
+    return type(value) is Inlined or _is_of(value, "numba.core.dispatcher", "Dispatcher")
 
 
 def _is_of(value: object, module: str, name: str) -> bool:

@@ -7,12 +7,11 @@ third of a paired run. Nothing of a run outlives it but its outcome, which the d
 import ast
 import linecache
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import CodeType, FunctionType
 from typing import Any, Final
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from dpwitness.jit import inlined
 
@@ -66,19 +65,23 @@ def _taken_empty(scratch: Any, shape: Any) -> Any:
     return taken(scratch, shape, np.nan)
 
 
-@overload(empty, jit_options={"forceinline": True})
-def _empty(scratch: Any, shape: Any) -> Any:
-    return _taken_empty if isinstance(shape, types.Integer) else empty
+@cache
+def teach_numba() -> None:
+    """Tell numba, once it is imported, what the three become."""
+    from numba import types
+    from numba.extending import overload
 
+    @overload(empty, jit_options={"forceinline": True})
+    def _empty(scratch: Any, shape: Any) -> Any:
+        return _taken_empty if isinstance(shape, types.Integer) else empty
 
-@overload(zeros, jit_options={"forceinline": True})
-def _zeros(scratch: Any, shape: Any) -> Any:
-    return _taken_zeros if isinstance(shape, types.Integer) else zeros
+    @overload(zeros, jit_options={"forceinline": True})
+    def _zeros(scratch: Any, shape: Any) -> Any:
+        return _taken_zeros if isinstance(shape, types.Integer) else zeros
 
-
-@overload(full, jit_options={"forceinline": True})
-def _full(scratch: Any, shape: Any, value: Any) -> Any:
-    return _taken_full if isinstance(shape, types.Integer) and value == types.float64 else full
+    @overload(full, jit_options={"forceinline": True})
+    def _full(scratch: Any, shape: Any, value: Any) -> Any:
+        return _taken_full if isinstance(shape, types.Integer) and value == types.float64 else full
 
 
 #: NumPy's makers of arrays, by name: what they become and how many arguments they may have.

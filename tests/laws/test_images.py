@@ -1,0 +1,182 @@
+"""Images do what numba's functions do, and run without numba; where there is none, numba runs."""
+
+import itertools
+import os
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness import images
+from dpwitness.images import ALIGNED, C_ORDER, F_ORDER, WRITEABLE, Compiled, NoImage, types_of, words_of
+
+ALL = C_ORDER | F_ORDER | ALIGNED | WRITEABLE
+GENERATOR = np.random.Generator(np.random.SFC64(1))
+KEYS = itertools.count()
+
+
+def everything(rng, flag, whole, small, real, floats, fortran, strided, fixed, nested, out):
+    scratch = np.empty(whole)
+    for i in range(whole):
+        scratch[i] = rng.standard_normal() + rng.random()
+    parts = nested[1]
+    out[0] = scratch.sum() + floats[1, 2] + fortran[1, 2] + strided[3] + fixed[0] + nested[0] + parts[0] + parts[1]
+    out[1] = np.log1p(abs(real)) + np.exp(-abs(real)) + real**1.5
+    out[2] = small if flag else -small
+    return whole + 1
+
+
+def arguments(seed=1):
+    fixed = np.array([0.25])
+    fixed.flags.writeable = False
+    grid = np.arange(6.0).reshape(2, 3)
+    return (
+        np.random.Generator(np.random.SFC64(seed)), True, 3, np.int16(-7), 2.5, grid, np.asfortranarray(grid * 10),
+        np.arange(12, dtype=np.uint8)[::3], fixed, (0.5, (np.float32(1.5), 2)), np.zeros(3),
+    )  # fmt: skip
+
+
+def fails(rng, data):
+    value = rng.random() + data[0]
+    if value > 0:
+        raise ValueError("it is positive")
+    return 1
+
+
+def lists(data):
+    return len([value for value in data if value > 1])
+
+
+def text(data, name):
+    return len(name) + len(data)
+
+
+def nothing(data):
+    data[0] += 1.0
+
+
+def makes_many(data):
+    total = 0.0
+    for i in range(100_000):
+        part = np.zeros(16)
+        part[i % 16] = data[0]
+        total += part[0]
+    return int(total)
+
+
+def refuse(callable):
+    raise AssertionError("numba was asked for")
+
+
+def made(function, key):
+    """As one process compiles it and as the next one finds it; the latter must not ask for numba."""
+    key, folder = f"{key} {next(KEYS)}", lambda: made.folder
+    first = Compiled(lambda callable: numba.njit(nogil=True)(function), lambda: key, folder, read_only=True)
+    return first, Compiled(refuse, lambda: key, folder, read_only=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path):
+    made.folder = tmp_path
+
+
+def test_an_image_does_what_numba_does():
+    first, second = made(everything, "everything")
+    results = []
+    for function in (first, first.dispatcher, second):
+        values = arguments()
+        results.append((function(*values), values[-1].tolist(), values[0].random()))
+    assert results[0] == results[1] == results[2]
+
+
+def test_what_raises_is_run_by_numba_from_the_same_state():
+    first, second = made(fails, "fails")
+    with pytest.raises(ValueError, match="it is positive"):
+        first(np.random.Generator(np.random.SFC64(1)), np.array([1.0]))
+    assert list(made.folder.glob("*.o"))
+    second._make = lambda callable: first.dispatcher
+    after = []
+    for function in (second, first.dispatcher):
+        rng = np.random.Generator(np.random.SFC64(1))
+        with pytest.raises(ValueError, match="it is positive"):
+            function(rng, np.array([1.0]))
+        after.append(rng.random())
+    assert after[0] == after[1]
+    assert second(np.random.Generator(np.random.SFC64(1)), np.array([-9.0])) == 1
+
+
+@pytest.mark.parametrize(("function", "values"), [(lists, (np.array([3, 1]),)), (text, (np.array([3, 1]), "ab"))])
+def test_what_has_no_image_runs_by_numba(function, values):
+    first, _ = made(function, "none")
+    assert first(*values) == function(*values)
+    assert not any(path.stat().st_size for path in made.folder.iterdir())
+
+
+def test_a_damaged_image_is_left_aside(capfd):
+    first, second = made(nothing, "nothing")
+    first(np.zeros(1))
+    (path,) = made.folder.glob("*.o")
+    path.write_bytes(path.read_bytes()[:200])
+    second._make = lambda callable: first.dispatcher
+    data = np.zeros(1)
+    assert second(data) is None
+    assert data[0] == 1.0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_another_layout_of_arguments_than_numbas_makes_no_image():
+    function = numba.njit(nothing)
+    function(np.zeros(1))
+    (signature,) = function.signatures
+    with pytest.raises(NoImage):
+        images._object_file(function, signature, types_of((np.zeros((1, 1)),), ALL)[1])
+
+
+def test_what_a_run_takes_is_given_back():
+    """Of 100,000 arrays of 128 bytes, 20 times, a leak would be a quarter of a GB."""
+    first, second = made(makes_many, "many")
+    first(np.ones(1))
+    before = _resident()
+    for _ in range(20):
+        assert second(np.ones(1)) == 100_000 // 16
+    assert _resident() - before < 50e6
+
+
+def _resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("value", [2**63, "text", None, [1.0], np.array(["a"]), np.float16(1), np.zeros(1, ">f8")])
+def test_what_an_image_cannot_take_is_numbas(value):
+    def described():
+        words_of((value,), [], ALL)
+        types_of((value,), ALL)
+
+    with pytest.raises(NoImage):
+        described()
+
+
+def test_types_that_numba_tells_apart_have_names_of_their_own():
+    fixed = np.zeros(2)
+    fixed.flags.writeable = False
+    values = [
+        True, 1, 1.0, np.int32(1), np.uint8(1), np.float32(1), (1, 1.0), (1, (1.0,)), (1,), GENERATOR, fixed,
+        np.zeros(2), np.zeros(2, int), np.zeros((2, 2)), np.asfortranarray(np.zeros((2, 2))), np.zeros(4)[::2],
+    ]  # fmt: skip
+    names = [types_of((value,), ALL)[0] for value in values]
+    assert len(set(names)) == len({numba.typeof(value) for value in values}) == len(values)
+    assert len({words_of((value,), [], ALL) for value in values}) == len(values)
+    assert types_of((fixed,), ALL & ~WRITEABLE) == types_of((np.zeros(2),), ALL & ~WRITEABLE)
+
+
+CHECK = "import sys, dpwitness as dpw; dpw.check('isvt3', epsilon=0.7, seed=1, workers=1)"
+
+
+def test_a_second_process_needs_neither_numba_nor_scipy():
+    dpw.check("isvt3", epsilon=0.7, seed=1, workers=1)
+    loaded = "; assert not {'numba', 'scipy'} & set(sys.modules), 'loaded'"
+    subprocess.run([sys.executable, "-c", CHECK + loaded], check=True)
