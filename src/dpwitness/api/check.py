@@ -52,6 +52,7 @@ from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better, better_by_rows
+from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import find, proposed, refined, refuse_constant, search_budget, usual_runs
@@ -222,12 +223,15 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     )
     candidate, spent = find(problem, runner, objective, planned=effort.runs, budget=budget)
     if effort.search_runs is None:  # else the user has said how many
-        candidate, more = refined(runner.searching(), candidate, objective, planned=effort.runs, budget=budget)
+        planned = int(min(effort.runs, affordable_runs(problem, runner)))
+        fitting = replace(objective, planned=planned)
+        candidate, more = refined(runner.searching(), candidate, fitting, planned=planned, budget=budget)
         spent += more
     if bounds_divergences(claim):
         aim = Aim(claim=claim, planned=effort.runs, log_threshold=log_threshold, of_bound=False)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
+    candidate = with_sides_that_pay(runner, candidate, claim)
     return confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
 
 
@@ -246,7 +250,9 @@ def confirm_candidate(
     """
     claim, estimate = problem.claim, candidate.estimate
     look = _until_refuted(claim, estimate, effort.alpha)
-    done = confirm_events(runner, candidate.pair, (candidate.event,), effort.runs, look=look)
+    done = confirm_events(
+        runner, candidate.pair, (candidate.event,), effort.runs, coupled=candidate.coupled, look=look
+    )
     (counts,) = done.totals
     evidence = Evidence(
         candidate=candidate,
@@ -409,7 +415,7 @@ class _Epochs:
         fixed = self._on_cells(candidate, runs)
         look = _until_refuted(claim, fixed.estimate, self.effort.alpha, before=wealth.log_e_value(claim))
         try:
-            done = confirm_events(self.runner, fixed.pair, (fixed.event,), runs, look=look)
+            done = confirm_events(self.runner, fixed.pair, (fixed.event,), runs, coupled=fixed.coupled, look=look)
         except MechanismTimeout:  # not one run more: what was bet until then is the evidence
             self.ended = "time"
             return self.end(candidate)
