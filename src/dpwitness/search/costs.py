@@ -58,11 +58,13 @@ def size_class(pair: Pair) -> int:
 class Costs:
     """What a paired run costs, of the pairs of one search.
 
-    `affordable`: how many paired runs of the first pair the confirm runs have time for.
+    `affordable`: how many paired runs of the first pair the confirm runs have time for. `timing`: whether runs may be
+    made to be timed; else all pairs cost the same.
     """
 
     runner: Runner
     affordable: float = math.inf
+    timing: bool = True
     _first: Pair | None = None
     _classes: dict[int, float] = field(default_factory=dict)
     _seconds: float | None = None  # of the first pair, once another one is compared with it
@@ -72,6 +74,8 @@ class Costs:
 
         The first pair is the first one that was asked about.
         """
+        if not self.timing:
+            return 1.0
         place = size_class(pair)
         if self._first is None:
             self._first = pair

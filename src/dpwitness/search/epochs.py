@@ -390,6 +390,7 @@ class PairWealth:
     numbers: dict[Event, int] = field(default_factory=dict)  # of the events of the last epoch, in `seen`
     seen: CountsTable = NO_COUNTS  # in the epochs for which an event was chosen without a break
     coming: list[Portfolio] = field(default_factory=list)  # what will be bet in the next epoch
+    cost: float = 1.0  # of a run, in those of the first pair; see `search.costs`
     seconds_per_run: float = math.inf  # of a paired run, in the fastest epoch
     renewed_at: int = 0
     _ranges: Ranges = field(default_factory=lambda: Ranges({}))
@@ -416,10 +417,13 @@ class PairWealth:
         return max((0.0, *(chosen.promise for chosen in self.coming)))
 
     def charged(self, fastest: float) -> float:
-        """Its runs; of a pair that takes much longer than `fastest`, in seconds a run, as many as fit in its time."""
+        """Its runs, as many times as one of them costs.
+
+        Of a pair that takes long, and much longer than `fastest`, in seconds a run, as many as fit in its time.
+        """
         # In one epoch code may have been compiled, or processes started: two tell what the runs take.
         seconds = self.seconds_per_run if self.runs and len(self.epochs[0]) > 1 else 0.0
-        return self.runs * (seconds / fastest if seconds >= max(LONG, SLOWER * fastest) else 1.0)
+        return self.runs * (seconds / fastest if seconds >= max(LONG, SLOWER * fastest) else self.cost)
 
     def advance(
         self, runner: Runner, claim: Claim, n: int, label: Callable[[float], str | None], *, coupled: bool = True

@@ -59,7 +59,7 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthAt(Objective):
-    """Nats of evidence a run of cost 1 against a claim; where there are none, the excess shown less that detectable (negative).
+    """Nats of evidence a run against a claim; where there are none, the excess shown less that detectable (negative).
 
     The excess is that of the privacy loss log(p / G(q)). Detectable with `planned` runs at level α, see
     `evidence.detectable_parameter`. An event that is always there would detect the smallest excess over ε, but shows 0;
@@ -67,7 +67,7 @@ class GrowthAt(Objective):
     little more. An event at whose rate under D′ the claim allows any rate under D cannot show a violation: it is worth
     less by log G(q), where G(q) is as much as would be allowed if there were rates above 1.
 
-    `cost`: of a run.
+    `cost`: of a run, by which the nats are divided.
     """
 
     claim: Claim

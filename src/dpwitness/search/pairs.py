@@ -186,6 +186,10 @@ class SearchedPair:
         return -np.inf if self.found is None else self.found.value
 
 
+#: How many times fewer runs of a pair are drawn at most, however much they cost: so few would not show what it does.
+MOST_FEWER: Final = 8.0
+
+
 class Drawn(Protocol):
     """Something that holds outcomes of D and of D′."""
 
@@ -249,6 +253,11 @@ class Search:
                 return searched[:1]
         return searched[:keep]
 
+    def _share(self, pair: Pair, share: int) -> int:
+        """Its share of the runs of a round: what it shows in few of them counts less, if they cost more."""
+        cost = 1.0 if self.costs is None else self.costs.of(pair)
+        return max(int(share / min(max(cost, 1.0), MOST_FEWER)), min(share, 8))
+
     def _taken(self, searched: list[SearchedPair]) -> list[SearchedPair]:
         """The pairs whose inputs the mechanism takes. Raises what it raised where there are none."""
         refused = [one.refused for one in searched if one.refused is not None]
@@ -259,14 +268,16 @@ class Search:
         return [one for one in searched if one.refused is None]
 
     def _grow(self, searched: Sequence[SearchedPair], share: int) -> None:
-        """Draw `share` more runs for each pair: pairs beside each other, or the shards of one pair."""
+        """Draw `share` more runs for each pair, fewer where they cost more: pairs beside each other, or its shards."""
         runner = self.runner
         spread = len(searched) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
         spread &= runner.mechanism.layout is None  # which grows by what is drawn, in the order of the pairs
         drawing = runner.alone() if spread else runner
-        for one in searched:  # before there are several threads: it may time runs
-            self.priced(one.pair)
-        tasks = [partial(_grown, self, drawing, one, share, len(searched) > 1) for one in searched]
+        shares = [self._share(one.pair, share) for one in searched]  # before there are threads: it may time runs
+        tasks = [
+            partial(_grown, self, drawing, one, own, len(searched) > 1)
+            for one, own in zip(searched, shares, strict=True)
+        ]
         results: Iterable[MoreRuns | None] = (
             runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
         )
@@ -327,8 +338,9 @@ def search(
 
     Returns the promising pairs, best first, and the paired runs spent, in total about `budget`. A pair whose value
     reaches the objective's stop value on fresh runs ends the search at once; where there is none and outcomes repeat,
-    as many runs again are spent on the promising pairs. At the deadline it ends with what was drawn until then. `costs`:
-    by which pairs compete for seconds, not runs. Raises `InvalidOutcome` if every run of every pair returned the same, and `MechanismTimeout` if no run was done in time.
+    as many runs again are spent on the promising pairs. At the deadline it ends with what was drawn until then. Raises
+    `InvalidOutcome` if every run of every pair returned the same, and `MechanismTimeout` if no run was done in time.
+    `costs`: by which pairs compete for seconds, not runs.
     """
     state = Search(runner=runner, objective=objective, budget=budget, costs=costs)
     keep = 2 * PROMISING if state.thorough else PROMISING
@@ -506,7 +518,7 @@ def refined(
     values = [value_of(found, objective, runs) for found in estimates]
     best = int(np.argmax(values))
     before = value_of(estimate, objective, budget)
-    # Where nothing grows, the value of the candidate is the luckiest one of few runs: one of the cuts is nearly its own.
+    # Where nothing grows, the candidate's value is the luckiest one of few runs; and one of the cuts is nearly its own.
     if values[best] <= before and (compiled or before > 0):
         return candidate, spent + runs
     return replace(candidate, event=nested.events[best], estimate=estimates[best]), spent + runs
@@ -562,7 +574,7 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     if not certain and best.found.lower_value < objective.stop_value and costs.affordable < ENOUGH_TIME * planned:
         best, more = cheaper(problem, runner, best, objective, costs, budget)
         spent += more
-    if costs.of(best.pair) != 1:  # its runs take longer, or not so long, as those that the cost was measured on
+    if costs.of(best.pair) != 1:  # its runs take longer, or less long, than those that the cost was measured on
         problem.mechanism.measure(best.pair)
     if not thorough and best.found.lower_value <= 0:
         large, more = among_many_records(problem, runner, objective)
@@ -594,6 +606,20 @@ def cheaper(
     except (MechanismRaised, InvalidOutcome, MechanismTimeout):
         pass  # so few records are refused, or the time is over: the pair stays as it was
     return best, spent
+
+
+def cheaper_candidate(
+    problem: Problem, runner: Runner, candidate: Candidate, objective: Objective, costs: Costs, budget: int
+) -> tuple[Candidate, int]:
+    """As `cheaper`, of a candidate."""
+    assert candidate.estimate is not None  # of earlier runs
+    found = RatedEvent(event=candidate.event, swapped=False, estimate=candidate.estimate, value=0.0)
+    before = Entry(candidate.pair, found)
+    best, spent = cheaper(problem, runner, before, objective, costs, budget)
+    if best is before or best.pair is candidate.pair:
+        return candidate, spent
+    problem.mechanism.measure(best.pair)
+    return _candidate(best), spent
 
 
 def learned(
