@@ -1,4 +1,4 @@
-"""Pairs, sizes and sharing draws compete by the evidence of a second; measured times are coarse, and often not asked."""
+"""Pairs, sizes and sharing draws compete by the evidence of a second, by times that are measured coarsely."""
 
 import math
 from dataclasses import replace
@@ -160,10 +160,10 @@ def test_what_only_many_records_show_stays(monkeypatch):
 
 
 def test_runs_saved_by_sharing_draws():
-    """Laplace noise at the boundary: s = p/q. Of nested events E[X²] is qs(s − 1), of independent ones sq(1 + s − 2sq)."""
+    """At the boundary, s = p/q, E[X²] is qs(s − 1) of nested events and qs(1 + s − 2qs) of independent ones."""
     q, s = 0.2, math.exp(0.7)
     nested = Estimate(p=s * q, q=q, both=q)
-    assert runs_saved(nested, CLAIM) == pytest.approx((1 + s - 2 * s * q) / (s - 1))
+    assert runs_saved(nested, CLAIM) == pytest.approx((1 + s - 2 * q * s) / (s - 1))
     assert runs_saved(replace(nested, both=s * q * q), CLAIM) == pytest.approx(1.0)
     # Sides that exclude each other tell less than independent ones, beyond the claim and at it.
     assert runs_saved(replace(nested, both=0.0), CLAIM) < 0.9

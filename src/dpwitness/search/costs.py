@@ -115,12 +115,13 @@ class Costs:
 def affordable_runs(problem: Problem, runner: Runner) -> float:
     """Paired confirm runs that there is time for, by the measured cost of a run; infinite where it was not measured.
 
-    A power of ten, so that a small change of speed changes nothing.
+    A power of ten, so that a small change of speed changes nothing, and for one worker, since what is chosen must not
+    depend on their number.
     """
     seconds = 2 * problem.mechanism.cost.seconds_per_run
     if not seconds:
         return math.inf
-    return float(10.0 ** math.floor(math.log10(max(runner.max_time / 2 * runner.beside / seconds, 1.0))))
+    return float(10.0 ** math.floor(math.log10(max(runner.max_time / 2 / seconds, 1.0))))
 
 
 def cheaper_pairs(problem: Problem, pair: Pair, costs: Costs) -> Iterator[Pair]:

@@ -485,8 +485,11 @@ SHARE: Final = 10
 MOST_RUNS: Final = 20_000_000
 #: Runs whose outcomes are held to find the places of cuts.
 SEEN: Final = 1_000_000
-#: How much rarer and more frequent events are tried.
-FACTORS: Final = tuple(float(factor) for factor in np.geomspace(1 / 24, 6, 24))
+#: How much rarer and more frequent events are tried; where luck has chosen, up to such a share of the runs.
+RARER: Final = 1 / 24
+MORE_FREQUENT: Final = 6.0
+TRIED: Final = 24
+MOST_FREQUENT: Final = 0.8
 
 
 def refined(
@@ -508,7 +511,8 @@ def refined(
     try:
         spent = min(SEEN, runs)
         rows, _ = runner.sample(candidate.pair, spent, Role.REFINEMENT, 0)
-        nested = Nested(tuple(around(event, rows, FACTORS)))
+        most = MORE_FREQUENT if compiled else max(MORE_FREQUENT, MOST_FREQUENT / max(estimate.p, 1 / budget))
+        nested = Nested(tuple(around(event, rows, np.geomspace(RARER, most, TRIED).tolist())))
         if not nested.events:
             return candidate, spent
         tally = runner.tally(candidate.pair, nested, runs, Role.REFINEMENT, 1)
@@ -517,9 +521,8 @@ def refined(
     estimates = _estimates(tally, len(nested.events))
     values = [value_of(found, objective, runs) for found in estimates]
     best = int(np.argmax(values))
-    before = value_of(estimate, objective, budget)
-    # Where nothing grows, the candidate's value is the luckiest one of few runs; and one of the cuts is nearly its own.
-    if values[best] <= before and (compiled or before > 0):
+    # What is not compiled was chosen by few runs: its value is that of the luckiest. One of the cuts is nearly its own.
+    if compiled and values[best] <= value_of(estimate, objective, budget):
         return candidate, spent + runs
     return replace(candidate, event=nested.events[best], estimate=estimates[best]), spent + runs
 
