@@ -88,7 +88,11 @@ class Runner:
 
     def searching(self, left: float = 0.5) -> "Runner":
         """The same with half of its time: the other half, or the share `left`, belongs to the confirm runs."""
-        return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(self.max_time * left))
+        return self.until(self.max_time * left)
+
+    def until(self, seconds: float) -> "Runner":
+        """The same with a deadline so many seconds before."""
+        return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(seconds))
 
     def alone(self) -> "Runner":
         """The same as one task of several: on one thread without a deadline, or in the processes that all use."""

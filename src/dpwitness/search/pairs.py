@@ -62,6 +62,8 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 #: By how many standard errors a value is lowered where entries are compared: the largest of some 24 noisy values is
 #: partly noise.
 STANDARD_ERRORS: Final = 1.0
+#: How many times more runs of an entry are counted at most where they cost less.
+MOST_MORE: Final = 64.0
 #: How often an entry that may owe its place to luck is counted again.
 MOST_COUNTED_AGAIN: Final = 2
 
@@ -111,19 +113,22 @@ def best_entry(
 ) -> tuple[Entry, int]:
     """The best of several pairs with events, each counted on search runs of its own; halving again.
 
-    Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
+    Counting needs no memory, so this tells apart what the rows of the search could not. By `costs` each entry gets an
+    even share of the time that so many runs of all take, not of the runs. Returns the winner with its new
     estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good. A winner that
     promises something, but not three standard errors lower, is counted once more; if that was luck, another one wins.
     `role`: of streams that none of the entries was chosen by; `costs`: by which entries compete for seconds, not runs.
     """
     rounds = max(len(entries) - 1, 0).bit_length()
     objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
+    prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
     state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role)
     remaining = list(range(len(entries)))
     for turn in range(rounds):
         n = max(budget // (rounds * len(remaining)), 8)
+        mean = sum(prices[number] for number in remaining) / len(remaining)
         for number in remaining:
-            state.count(number, turn, n)
+            state.count(number, turn, max(int(n * min(mean / prices[number], MOST_MORE)), 8))
         remaining.sort(key=lambda number: -state.value(number))
         if turn < rounds - 1:
             remaining = remaining[: (len(remaining) + 1) // 2]
@@ -474,13 +479,17 @@ def _fast(runner: Runner, pair: Pair) -> bool:
 #: Pairs with fewer records are not tried where so many times the planned confirm runs fit in the time: then few
 #: seconds are to be saved, and a seed should give the same pair however long its runs took.
 ENOUGH_TIME: Final = 10
+#: Else the search leaves them such a share of the time.
+TO_CHEAPEN: Final = 0.1
 #: The number of samples of pairs with fewer records among the streams of their role: of no entry.
 LEARNED_FROM: Final = 1 << 20
 
 #: Confirm runs for each search run from which on the cut is placed anew, what part of them it takes, and at most.
 MANY: Final = 20
-#: The same for what is not compiled, whose search is a tenth of its time or less: there luck decides between cuts.
-MANY_IF_INTERPRETED: Final = 4
+#: The same for what is not compiled: few search runs fit in its time, and luck decides between cuts.
+MANY_IF_INTERPRETED: Final = 1
+#: And there so many standard errors count: rare events are luckiest.
+ERRORS_IF_INTERPRETED: Final = 2.0
 SHARE: Final = 10
 MOST_RUNS: Final = 20_000_000
 #: Runs whose outcomes are held to find the places of cuts.
@@ -509,7 +518,7 @@ def refined(
         return candidate, 0
     runs, spent = min(planned // SHARE, MOST_RUNS), 0
     try:
-        spent = min(SEEN, runs)
+        spent = SEEN if compiled else max(min(SEEN, runs // 4), FEWEST)
         rows, _ = runner.sample(candidate.pair, spent, Role.REFINEMENT, 0)
         most = MORE_FREQUENT if compiled else max(MORE_FREQUENT, MOST_FREQUENT / max(estimate.p, 1 / budget))
         nested = Nested(tuple(around(event, rows, np.geomspace(RARER, most, TRIED).tolist())))
@@ -519,7 +528,8 @@ def refined(
     except MechanismTimeout:
         return candidate, spent
     estimates = _estimates(tally, len(nested.events))
-    values = [value_of(found, objective, runs) for found in estimates]
+    errors = STANDARD_ERRORS if compiled else ERRORS_IF_INTERPRETED
+    values = [value_of(found, objective, runs, errors) for found in estimates]
     best = int(np.argmax(values))
     # What is not compiled was chosen by few runs: its value is that of the luckiest. One of the cuts is nearly its own.
     if compiled and values[best] <= value_of(estimate, objective, budget):
@@ -546,6 +556,9 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     """
     runner = runner.searching()
     costs = Costs(runner, affordable=affordable_runs(problem, runner))
+    short = costs.affordable < ENOUGH_TIME * planned
+    # Where time is short, some of it belongs to finding a cheaper pair.
+    searching = runner.until(runner.max_time * TO_CHEAPEN) if short else runner
     entries, spent = [], 0
     for candidate in proposed(problem, planned):
         found = RatedEvent(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
@@ -556,7 +569,7 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
             return _candidate(best), spent
         entries = [best]
     try:
-        promising, more = search(problem, runner, objective, budget, costs)
+        promising, more = search(problem, searching, objective, budget, costs)
     except MechanismTimeout:
         if not entries:
             raise
@@ -564,17 +577,19 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     spent += more
     thorough = math.isinf(objective.stop_value)
     certain = [Entry(one.pair, one.certain, place) for place, one in enumerate(promising) if one.certain]
-    entries += certain + learned(runner, promising, objective, 6 if thorough else 2, costs)  # a bound tells many apart
+    entries += certain + learned(
+        searching, promising, objective, 6 if thorough else 2, costs
+    )  # a bound tells many apart
     best = certain[0] if certain else max(entries, key=_rank)
     if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
         cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
         share = budget // 5 if certain else max(budget, planned // 2 if cheap else 0)
         try:
-            best, more = best_entry(runner, entries, objective, share, costs=costs)
+            best, more = best_entry(searching, entries, objective, share, costs=costs)
         except MechanismTimeout:
             more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
         spent += more
-    if not certain and best.found.lower_value < objective.stop_value and costs.affordable < ENOUGH_TIME * planned:
+    if short and not certain and best.found.lower_value < objective.stop_value:
         best, more = cheaper(problem, runner, best, objective, costs, budget)
         spent += more
     if costs.of(best.pair) != 1:  # its runs take longer, or less long, than those that the cost was measured on
@@ -593,19 +608,25 @@ def cheaper(
 ) -> tuple[Entry, int]:
     """The entry, or one of a pair with fewer records where that gives more evidence a second; and the runs spent.
 
-    Not more than half of `budget` paired runs. Where runs on fewer records cost the same, nothing is run.
+    About half of `budget` paired runs, which take an eighth of the time for the confirm runs at most. Where runs on
+    fewer records cost the same, nothing is run.
     """
     spent, found = 0, [best]
     pairs = list(cheaper_pairs(problem, best.pair, costs))
-    share = max(budget // max(8 * len(pairs), 1), 8)
+    if not pairs:
+        return best, 0
+    price = costs.of(best.pair)
+    # Pairs that cost less get more runs of the same time: all of them together no more than those of the docstring.
+    most = min(budget / 4 / min(price / costs.of(pairs[0]), MOST_MORE), costs.affordable / 16 / price)
     try:
         for number, pair in enumerate(pairs):
-            x, y = runner.sample(pair, share, Role.CHEAPER, LEARNED_FROM, number)
-            spent += share
+            n = max(int(most / len(pairs) * min(price / costs.of(pair), MOST_MORE)), 8)
+            n = min(n, ROOM // (2 * max(runner.mechanism.cost.width, 1)))
+            x, y = runner.sample(pair, n, Role.CHEAPER, LEARNED_FROM, number)
+            spent += n
             found += [Entry(pair, one) for one in learn_events(x, y, costs.priced(objective, pair), most=2)]
-        if len(found) > 1:
-            best, more = best_entry(runner, found, objective, budget // 4, Role.CHEAPER, costs)
-            spent += more
+        best, more = best_entry(runner, found, objective, int(most), Role.CHEAPER, costs)
+        spent += more
     except (MechanismRaised, InvalidOutcome, MechanismTimeout):
         pass  # so few records are refused, or the time is over: the pair stays as it was
     return best, spent
