@@ -151,10 +151,9 @@ def test_what_only_many_records_show_stays(monkeypatch):
 
     mechanism = as_mechanism(leak, [0.5, 0.5], outcome=plain)
     timed_as(monkeypatch, mechanism, lambda n: 1e-6 * n)
-    running, best = runner(mechanism), entry(1000, cut=0.0)
-    found, spent = cheaper(
-        problem(mechanism, RECORDS, claim=0.7), running, best, GrowthAt(claim=CLAIM), Costs(running), 6_000
-    )
+    running, objective = runner(mechanism), GrowthAt(claim=CLAIM)
+    best, _ = best_entry(running, [entry(1000, cut=0.0)] * 2, objective, 4_000)
+    found, spent = cheaper(problem(mechanism, RECORDS, claim=0.7), running, best, objective, Costs(running), 6_000)
     assert len(found.pair.data) == 1000
     assert spent
 

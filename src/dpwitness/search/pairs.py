@@ -625,8 +625,11 @@ def cheaper(
             x, y = runner.sample(pair, n, Role.CHEAPER, LEARNED_FROM, number)
             spent += n
             found += [Entry(pair, one) for one in learn_events(x, y, costs.priced(objective, pair), most=2)]
-        best, more = best_entry(runner, found, objective, int(most), Role.CHEAPER, costs)
+        winner, more = best_entry(runner, found, objective, int(most), Role.CHEAPER, costs)
         spent += more
+        # Few runs of the pair that there was were made here: what it promised before gives way to a promise only.
+        if winner.found.value > 0 or best.found.value <= 0:
+            best = winner
     except (MechanismRaised, InvalidOutcome, MechanismTimeout):
         pass  # so few records are refused, or the time is over: the pair stays as it was
     return best, spent
