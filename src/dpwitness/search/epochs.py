@@ -352,7 +352,8 @@ SHARE: Final = 16
 CHARGE: Final = 0.02
 PART_OF_BEST: Final = 4
 #: Runs are charged by their seconds if a paired run takes at least so many, and so many times those of the fastest
-#: pair. Below that, timing must not decide: the same seed gives the same counts.
+#: pair. Below that, timing of single runs must not decide; what inputs of other sizes cost is measured apart, in
+#: classes, see `search.costs`.
 LONG: Final = 0.1
 SLOWER: Final = 8.0
 #: Learners are asked from so many runs on, and thoroughly from so many; they and the cuts of columns are renewed

@@ -113,11 +113,11 @@ def best_entry(
 ) -> tuple[Entry, int]:
     """The best of several pairs with events, each counted on search runs of its own; halving again.
 
-    Counting needs no memory, so this tells apart what the rows of the search could not. By `costs` each entry gets an
-    even share of the time that so many runs of all take, not of the runs. Returns the winner with its new
+    Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
     estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good. A winner that
     promises something, but not three standard errors lower, is counted once more; if that was luck, another one wins.
-    `role`: of streams that none of the entries was chosen by; `costs`: by which entries compete for seconds, not runs.
+    `role`: of streams that none of the entries was chosen by; `costs`: by which entries compete for seconds, not runs,
+    and each gets an even share of the time that so many runs of all take.
     """
     rounds = max(len(entries) - 1, 0).bit_length()
     objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
@@ -161,6 +161,8 @@ ROOM: Final = 1 << 22
 PART: Final = 1 << 17
 #: Of how many pairs the events are compared; twice as many in a thorough search: a bound has the runs for it.
 PROMISING: Final = 4
+#: How many times fewer runs of a pair are drawn at most, however much they cost: fewer would not show what it does.
+MOST_FEWER: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,10 +191,6 @@ class SearchedPair:
     def value(self) -> float:
         """What its best event promises."""
         return -np.inf if self.found is None else self.found.value
-
-
-#: How many times fewer runs of a pair are drawn at most, however much they cost: so few would not show what it does.
-MOST_FEWER: Final = 8.0
 
 
 class Drawn(Protocol):
@@ -577,9 +575,8 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     spent += more
     thorough = math.isinf(objective.stop_value)
     certain = [Entry(one.pair, one.certain, place) for place, one in enumerate(promising) if one.certain]
-    entries += certain + learned(
-        searching, promising, objective, 6 if thorough else 2, costs
-    )  # a bound tells many apart
+    most = 6 if thorough else 2  # a bound tells many apart
+    entries += certain + learned(searching, promising, objective, most, costs)
     best = certain[0] if certain else max(entries, key=_rank)
     if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
         cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
@@ -609,7 +606,7 @@ def cheaper(
     """The entry, or one of a pair with fewer records where that gives more evidence a second; and the runs spent.
 
     About half of `budget` paired runs, which take an eighth of the time for the confirm runs at most. Where runs on
-    fewer records cost the same, nothing is run.
+    fewer records cost the same, nothing is run. Raises `MechanismRaised` where it raises on one of two neighbours alone.
     """
     spent, found = 0, [best]
     pairs = list(cheaper_pairs(problem, best.pair, costs))
@@ -630,8 +627,10 @@ def cheaper(
         # Few runs of the pair that there was were made here: what it promised before gives way to a promise only.
         if winner.found.value > 0 or best.found.value <= 0:
             best = winner
-    except (MechanismRaised, InvalidOutcome, MechanismTimeout):
-        pass  # so few records are refused, or the time is over: the pair stays as it was
+    except MechanismRaised as error:  # so few records are refused: the pair stays as it was
+        runner.leave_out(error)
+    except (InvalidOutcome, MechanismTimeout):
+        pass
     return best, spent
 
 
