@@ -606,7 +606,7 @@ def cheaper(
     """The entry, or one of a pair with fewer records where that gives more evidence a second; and the runs spent.
 
     About half of `budget` paired runs, which take an eighth of the time for the confirm runs at most. Where runs on
-    fewer records cost the same, nothing is run. Raises `MechanismRaised` where it raises on one of two neighbours alone.
+    fewer records cost the same, nothing is run. Raises `MechanismRaised` where one of two neighbours alone does.
     """
     spent, found = 0, [best]
     pairs = list(cheaper_pairs(problem, best.pair, costs))
