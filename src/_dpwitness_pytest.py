@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 D = TypeVar("D")
 
-#: Paired confirm runs and seconds for one assertion.
-PROFILES = {"dev": (1_000_000, 10.0), "ci": (4_000_000, 60.0), "nightly": (100_000_000, 600.0)}
+#: For one assertion: paired confirm runs, seconds, and which multiple of the claim a pass is to detect.
+PROFILES = {"dev": (1_000_000, 10.0, 1.1), "ci": (4_000_000, 60.0, 1.05), "nightly": (100_000_000, 600.0, 1.01)}
 #: Seconds within which SIGTERM is one signal, however often it is sent.
 ONE_SIGNAL = 0.5
 RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
@@ -40,8 +40,11 @@ OPTIONS = {
     "runs": "paired confirm runs of one assertion (default: of the profile)",
     "max-time": "seconds for the check of an assertion (default: of the profile); replaying a saved witness, or "
     "making a new one smaller, may take as many again",
+    "detectable-ratio": "a pass ends once it would have caught so many times the claim; 1: it makes all runs (default: "
+    "of the profile)",
     "seed": "seed of the session (default: a new one, shown in the header)",
-    "profile": "dev (1e6 runs, 10 s), ci (4e6 runs, 60 s; chosen when CI is set) or nightly (1e8 runs, 600 s)",
+    "profile": "at most, and what a pass is to detect: dev (1e6 runs, 10 s, 1.1 × the claim), ci (4e6 runs, 60 s, "
+    "1.05 ×; chosen when CI is set) or nightly (1e8 runs, 600 s, 1.01 ×)",
     "report": "write all verdicts to this JSON file",
 }
 
@@ -97,11 +100,11 @@ def pytest_configure(config: pytest.Config) -> None:
     ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
     names = ", ".join(PROFILES)
     profile = given("dp_profile", str, PROFILES.__contains__, f"one of {names}", "ci" if ci else "dev")
-    runs, seconds = PROFILES[profile]
+    runs, seconds, ratio = PROFILES[profile]
     database = config.getini("dp_database")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     chosen = {"profile": profile}
-    for key in ("alpha", "runs", "max_time"):
+    for key in ("alpha", "runs", "max_time", "detectable_ratio"):
         if value := given(f"dp_{key}", str, bool, "given", None):
             chosen[key.replace("_", "-")] = value
     seed = given("dp_seed", _whole, lambda v: v >= 0, "a whole number", secrets.randbits(32))
@@ -117,6 +120,7 @@ def pytest_configure(config: pytest.Config) -> None:
             "a positive number of seconds, or a time such as 30s or 2m",
             seconds,
         ),
+        detectable_ratio=given("dp_detectable_ratio", float, lambda v: 1 <= v <= 2, "a number between 1 and 2", ratio),
         report=given("dp_report", str, bool, "a file", None),
         database=None if database in ("", "none") else database,
         options=tuple(f"--dp-{key}={value}" for key, value in chosen.items()),

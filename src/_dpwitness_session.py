@@ -13,6 +13,7 @@ class Session:
     alpha: float
     runs: int
     max_time: float
+    detectable_ratio: float
     report: str | None
     database: str | None
     options: tuple[str, ...]  # those that repeat the session, besides its seed

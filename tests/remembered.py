@@ -1,6 +1,7 @@
 """Mechanisms that keep something between runs, in a file that a new process can load; numpy alone, to load it fast."""
 
 import functools
+import os
 
 import numpy as np
 
@@ -79,6 +80,11 @@ def talkative(data):
     """Writes to stdout, where the answer of a new process goes."""
     print("one run")
     return float(data[0])
+
+
+def crashes(rng, data):
+    """Ends the process that it runs in."""
+    os._exit(3)
 
 
 def leaves(data):

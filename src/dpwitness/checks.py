@@ -20,12 +20,12 @@ LONGEST: Final = 80
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """A value of any kind on one line of at most 80 characters, for messages; an object without a text by its kind."""
     return " ".join(as_text(value).split())[:LONGEST]
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """The text of a value of any kind: without its place in memory, and its type where it has no text."""
     try:
         return ADDRESS.sub("", repr(value))
@@ -39,14 +39,14 @@ def near(name: object, known: Iterable[object]) -> str:
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
-def kind(name: str, value: Any, wanted: type | tuple[type, ...], what: str, error: type[BadInput]) -> Any:
+def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, error: type[BadInput]) -> Any:
     """The value, where it is of a type. Raises `error`, which says what it must be."""
     if not isinstance(value, wanted):
         raise error(f"{name}={brief(value)} must be {what}")
     return value
 
 
-def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Sequence[Any]:
+def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Sequence[object]:
     """The entries of a list, a tuple or an array, each as it is. Raises `error` for anything else, texts among it."""
     if isinstance(value, list | tuple):
         return value
@@ -55,14 +55,14 @@ def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Se
     return list(value)
 
 
-def flag(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> bool:
+def flag(name: str, value: object, error: type[BadInput] = InvalidParameter) -> bool:
     """True or False. Raises `error` for anything else."""
     if not isinstance(value, bool):
         raise error(f"{name}={brief(value)} must be True or False")
     return value
 
 
-def seconds(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> float:
+def seconds(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
     """A positive time in seconds: a number, or a text as 60, 60s, 500ms, 2m or 1h. Raises `error`."""
     found = math.nan
     if isinstance(value, str):
@@ -78,7 +78,7 @@ def seconds(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> 
     return found
 
 
-def number(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> float:
+def number(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
     """A number, infinities and NaN included; no flag. Raises `error`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise error(f"{name}={brief(value)} must be a number")
@@ -88,7 +88,7 @@ def number(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> f
         raise error(f"{name}={brief(value)} is too large") from cause
 
 
-def finite(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> float:
+def finite(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
     """A number that is neither infinite nor NaN. Raises `error`."""
     found = number(name, value, error)
     if not math.isfinite(found):
@@ -96,7 +96,9 @@ def finite(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> f
     return found
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None, error: type[BadInput] = InvalidParameter) -> int:
+def whole(
+    name: str, value: object, least: int, most: int | None = None, error: type[BadInput] = InvalidParameter
+) -> int:
     """A whole number from `least` to `most`; 1e6 is one. Raises `error` where it is not in the range."""
     found = int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(found, bool) or not isinstance(found, numbers.Integral):
@@ -136,7 +138,7 @@ def memory() -> int:
     return min(limit for limit in found if limit > 0)
 
 
-def text(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> str:
+def text(name: str, value: object, error: type[BadInput] = InvalidParameter) -> str:
     """A text that a UTF-8 file can hold. Raises `error`."""
     if not isinstance(value, str):
         raise error(f"{name}={brief(value)} must be text")

@@ -71,7 +71,7 @@ class JsonFields:
         return write_fields(self)
 
 
-def checked(check: Callable[[str, object], T], **schema: Any) -> Codec[T]:
+def checked(check: Callable[[str, object], T], **schema: object) -> Codec[T]:
     """The codec of what JSON has itself; `check` takes a name and a value, and raises `ValueError`."""
     return Codec(lambda value: value, check, lambda _: dict(schema))
 
@@ -110,7 +110,7 @@ def listed(name: str, value: object) -> list[object]:
     return list(value)
 
 
-def mapping(name: str, value: object) -> dict[str, Any]:
+def mapping(name: str, value: object) -> dict[str, object]:
     """An object. Raises `ValueError`."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{name}={brief(value)} must be an object")
@@ -130,11 +130,11 @@ def _flag(name: str, value: object) -> bool:
 
 
 #: The codecs of types that are not derived.
-_known: dict[Any, AnyCodec] = {
+_known: dict[object, AnyCodec] = {
     str: checked(_text, type="string"),
     bool: checked(_flag, type="boolean"),
     int: Codec(lambda value: value, whole_below(1 << 63, -(1 << 63)).read, lambda _: {"type": "integer"}),
-    float: checked(real, type="number"),
+    float: Codec(float, real, lambda _: {"type": "number"}),
     type(None): Codec(lambda _: None, lambda *_: None, lambda _: {"type": "null"}),
     dict: checked(mapping, type="object"),
     Any: Codec(lambda value: value, lambda _, value: value),
@@ -239,7 +239,7 @@ def _any_of(classes: list[Kind], what: str) -> AnyCodec:
     )
 
 
-def write_object(value: object) -> dict[str, Any]:
+def write_object(value: object) -> dict[str, object]:
     """A value of a class as JSON values: by its own `to_json`, or a dataclass by its fields."""
     own = getattr(value, "to_json", None)
     return dict(own() if callable(own) else write_fields(value))
@@ -304,9 +304,9 @@ def _default(one: "Field[Any]") -> tuple[Any, str | None]:
     return (one.default if one.default_factory is MISSING else one.default_factory()), mode
 
 
-def write_fields(value: object) -> dict[str, Any]:
+def write_fields(value: object) -> dict[str, object]:
     """A dataclass as JSON values, by its fields."""
-    written: dict[str, Any] = {}
+    written: dict[str, object] = {}
     kind: Kind = type(value)
     for key in keys_of(kind):
         part = key.get(value)

@@ -64,6 +64,16 @@ AnyMechanism: TypeAlias = Annotated[
     ),
 ]
 Runs: TypeAlias = Annotated[int, Option("paired confirm runs at most", default=CHECK_RUNS, metavar="N")]
+DetectableRatio: TypeAlias = Annotated[
+    float | None,
+    Option(
+        "end a pass once its runs would have caught so many times the claim, as 1.05",
+        "At least 1, and 1 makes all runs. Runs go on while they speak against the claim. By default all are made, "
+        "unless neither `runs` nor `max_time` is given and the mechanism is plain Python: then a pass ends once twice "
+        "the runs would lower its detectable parameter by less than 1 %.",
+        metavar="RATIO",
+    ),
+]
 SearchRuns: TypeAlias = Annotated[
     int | None,
     Option("paired search runs", "They find the event and are no evidence."),
@@ -204,6 +214,7 @@ class CheckOptions(BoundOptions, total=False):
             metavar="NAME",
         ),
     ]
+    detectable_ratio: DetectableRatio
 
 
 class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
@@ -248,6 +259,7 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     """The settings of `assert_private` and of the marker `dp`."""
 
     runs: Runs
+    detectable_ratio: DetectableRatio
     search_runs: SearchRuns
     suppress: Annotated[str | Sequence[str], Option("health checks to leave out", default=())]
 
@@ -313,7 +325,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             "max_time": {"default": SHRINK_TIME},
         },
     ),
-    "assert_private": (AssertOptions, {}),
+    "assert_private": (AssertOptions, {"detectable_ratio": {"more": "By default that of the session's profile."}}),
 }
 
 

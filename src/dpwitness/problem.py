@@ -44,6 +44,8 @@ from dpwitness.targets import target_of
 
 MOST_WORKERS: Final = 1024
 LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
+#: The largest multiple of the claim to be content with: a pass that would not have caught twice the claim says nothing.
+MOST_RATIO: Final = 2.0
 LARGEST_SEED: Final = (1 << 128) - 1
 #: Seconds at least for the first runs, which may import what the others use.
 FIRST_RUNS: Final = 10.0
@@ -63,6 +65,7 @@ class Effort:
     alpha: float = ALPHA
     runs: int = CHECK_RUNS
     max_time: float = MAX_TIME
+    detectable_ratio: float | None = None
     search_runs: int | None = None
     seed: int | None = None
     workers: int | None = None
@@ -71,9 +74,14 @@ class Effort:
     progress: Progress | None = None
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
+    def of(cls, options: Mapping[str, object]) -> Self:
         """The effort among the options of a public function."""
         return cls(**_fields_in(options, cls))
+
+    @property
+    def limits_by_default(self) -> bool:
+        """Whether runs and time are limited as they are where nobody says how."""
+        return (self.runs, self.max_time) == (CHECK_RUNS, MAX_TIME)
 
     def __post_init__(self) -> None:
         if self.progress is not None and not callable(self.progress):
@@ -101,6 +109,11 @@ class Effort:
             "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, LARGEST_SEED),
             "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
         }
+        if self.detectable_ratio is not None:
+            ratio = number("detectable_ratio", self.detectable_ratio)
+            if not 1 <= ratio <= MOST_RATIO:
+                raise InvalidParameter(f"detectable_ratio={brief(ratio)} must lie between 1 and {MOST_RATIO:g}")
+            settled["detectable_ratio"] = ratio
         if self.search_runs is not None:
             settled["search_runs"] = whole("search_runs", self.search_runs, 0, error=BudgetTooSmall)
         for name, value in settled.items():
@@ -126,7 +139,7 @@ class Statement:
     attack: str | Attack | None = None
 
     @classmethod
-    def of(cls, mechanism: Any, options: Mapping[str, Any]) -> Self:
+    def of(cls, mechanism: Any, options: Mapping[str, object]) -> Self:
         """What the options of a public function say of a mechanism."""
         return cls(mechanism=mechanism, **_fields_in(options, cls))
 
@@ -161,7 +174,7 @@ class Statement:
             )
 
 
-def _fields_in(options: Mapping[str, Any], kind: type[Effort | Statement]) -> dict[str, Any]:
+def _fields_in(options: Mapping[str, object], kind: type[Effort | Statement]) -> dict[str, Any]:
     return {field.name: options[field.name] for field in fields(kind) if field.name in options}
 
 
@@ -300,7 +313,7 @@ def prepare(
     return problem, runner
 
 
-def _relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwise: Relation | None) -> Relation:
+def _relation_of(function: object, given: Relation | Sequence[object] | None, otherwise: Relation | None) -> Relation:
     """The relation given (or made of a list of pairs), else the target's or the object's own, or `otherwise`.
 
     Raises `InvalidNeighbours` if there is none, or if something else was given.
@@ -319,7 +332,9 @@ def _relation_of(function: Any, given: Relation | Sequence[Any] | None, otherwis
     return as_relation(given)
 
 
-def _with_sensitivity(function: Any, relation: Relation, values: Mapping[str, Any], *, own_relation: bool) -> Relation:
+def _with_sensitivity(
+    function: object, relation: Relation, values: Mapping[str, object], *, own_relation: bool
+) -> Relation:
     """The relation, of the sensitivity that the mechanism runs with where the relation is the target's own.
 
     Raises `InvalidParameter` where the user gave a relation of another sensitivity than the mechanism's: its noise
@@ -341,7 +356,7 @@ def _with_sensitivity(function: Any, relation: Relation, values: Mapping[str, An
     )
 
 
-def _default_of(function: Any, name: str) -> Any:
+def _default_of(function: object, name: str) -> Any:
     """The default of a function's parameter of that name; None where there is none."""
     if not callable(function):
         return None
@@ -384,14 +399,14 @@ def _centre(mechanism: Mechanism) -> float:
     return next((float(values[name]) for name in CENTRES if isinstance(values.get(name), int | float)), 0.0)
 
 
-def plain_function(function: Any) -> Any:
+def plain_function(function: object) -> Any:
     """The user's own callable behind a `Mechanism`."""
     if isinstance(function, Mechanism):
         return function.signature.original or function.signature.function
     return function
 
 
-def given_parameters(given: Mapping[str, Any] | None) -> dict[str, Any]:
+def given_parameters(given: Mapping[str, object] | None) -> dict[str, Any]:
     """The parameters that were given for the mechanism, as a copy."""
     if given is None:
         return {}
@@ -400,11 +415,11 @@ def given_parameters(given: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(given)
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _reference(function: Any) -> str:
+def _reference(function: object) -> str:
     function = getattr(plain_function(function), "py_func", plain_function(function))
     module = getattr(function, "__module__", None) or "?"  # a function made by `exec` is of none
     return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"

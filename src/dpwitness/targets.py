@@ -54,7 +54,7 @@ def half_epsilon_squared(epsilon: float) -> Claim:
 def target(
     *,
     claim: str,
-    neighbours: Relation | Sequence[Any],
+    neighbours: Relation | Sequence[object],
     source: str,
     true_epsilon: str = "unknown",
     attack: str | None = None,
@@ -88,7 +88,7 @@ def target(
     return register
 
 
-def target_of(function: Any) -> Target | None:
+def target_of(function: object) -> Target | None:
     """What a mechanism says of itself, if anything."""
     mark = getattr(function, "__dpwitness__", None)
     return mark if isinstance(mark, Target) else None

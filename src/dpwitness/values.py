@@ -59,7 +59,7 @@ class Unreadable:
         return self.text
 
 
-def value_to_json(value: Any, depth: int = 0) -> Any:
+def value_to_json(value: object, depth: int = 0) -> Any:
     """A value as JSON values; see the module for their form."""
     if isinstance(value, np.generic) and value.dtype.name in _DTYPES:
         value = value.item()
@@ -74,7 +74,7 @@ def value_to_json(value: Any, depth: int = 0) -> Any:
     return {"object": text.encode("ascii", "backslashreplace").decode()[:LONGEST]}
 
 
-def _container_to_json(value: Any, depth: int) -> Any:
+def _container_to_json(value: Any, depth: int) -> object:
     """What holds other values, and bytes; None for anything else."""
     kind = type(value)
     if kind is list:
@@ -91,7 +91,7 @@ def _container_to_json(value: Any, depth: int) -> Any:
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
     if kind is np.ndarray and value.dtype.name in _DTYPES:
-        more: dict[str, Any] = {}
+        more: dict[str, object] = {}
         if not value.size and value.ndim != 1:  # no entries, so no lists of them
             more["shape"] = list(value.shape)
         if value.flags.f_contiguous and not value.flags.c_contiguous:
@@ -128,7 +128,7 @@ def _table_to_json(value: Any, depth: int) -> Any:
     return None
 
 
-def _index_to_json(index: Any, depth: int) -> dict[str, Any] | None:
+def _index_to_json(index: Any, depth: int) -> dict[str, object] | None:
     """An index; None where it has several levels, or labels of a kind that is not made again from a file."""
     import pandas  # type: ignore[import-untyped]  # no stubs
 
@@ -141,7 +141,7 @@ def _index_to_json(index: Any, depth: int) -> dict[str, Any] | None:
     return {"labels": column[1], "dtype": column[0], "name": name}
 
 
-def _column_to_json(column: Any, depth: int) -> tuple[Any, list[Any]] | None:
+def _column_to_json(column: Any, depth: int) -> tuple[object, list[object]] | None:
     """The dtype and the entries of a column; None for a dtype that is not made again from a file."""
     import pandas
 
@@ -174,7 +174,7 @@ def _has_utf8(text: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def value_from_json(value: Any) -> Any:
+def value_from_json(value: object) -> Any:
     """Build a value from unchecked JSON. Raises `ValueError`; runs no code of the file."""
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -214,21 +214,21 @@ def value_from_json(value: Any) -> Any:
     )
 
 
-def _empty(shape: list[Any], dtype: str) -> Any:
+def _empty(shape: list[object], dtype: str) -> Any:
     """An array of several axes without entries."""
     if 0 not in shape or not all(type(length) is int and 0 <= length < 1 << 31 for length in shape):
         raise ValueError("the shape of an array without entries must be a list of lengths, one of them 0")
     return np.zeros(shape, dtype)
 
 
-def _hashable(kind: type, items: list[Any]) -> Any:
+def _hashable(kind: type, items: list[object]) -> Any:
     try:
         return kind(items)
     except TypeError as error:
         raise ValueError(f"a {kind.__name__} cannot hold a list, a dict or a set") from error
 
 
-def _dict(items: list[Any]) -> dict[Any, Any]:
+def _dict(items: list[Any]) -> dict[object, object]:
     if not all(isinstance(item, list) and len(item) == 2 for item in items):
         raise ValueError("items must be a list of pairs, each a name and its value")
     try:
@@ -268,7 +268,7 @@ def _table(value: Mapping[str, Any]) -> Any:
     return frame
 
 
-def _column(dtype: Any, items: Any) -> Any:
+def _column(dtype: object, items: object) -> Any:
     """A column of that dtype. Raises `ValueError`, and what pandas raises for values that do not fit."""
     import pandas
 
@@ -295,7 +295,7 @@ def _column(dtype: Any, items: Any) -> Any:
     return pandas.Series(value_from_json(items), dtype=dtype).array
 
 
-def _index(value: Any) -> Any:
+def _index(value: object) -> Any:
     """An index, or the labels of one. Raises `ValueError`, and what pandas raises."""
     import pandas
 
@@ -313,7 +313,7 @@ def _index(value: Any) -> Any:
     return pandas.RangeIndex(*ends, name=name)
 
 
-def unreadable_in(value: Any) -> bool:
+def unreadable_in(value: object) -> bool:
     """Whether what was read from a file holds something that the file could not hold."""
     if isinstance(value, Unreadable):
         return True
@@ -322,7 +322,7 @@ def unreadable_in(value: Any) -> bool:
     return isinstance(value, list | tuple | set | frozenset) and any(unreadable_in(item) for item in value)
 
 
-def shown(value: Any) -> Any:
+def shown(value: object) -> object:
     """A parameter as a JSON value for people; infinities, and what JSON cannot hold, are texts."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()

@@ -215,6 +215,7 @@ def test_a_family_smaller_than_the_collection_is_refused(project):
         ("--dp-runs=1.5", "dp_runs='1.5' must be a whole number of at least 1"),
         ("--dp-max-time=-1", "dp_max_time='-1' must be a positive number of seconds, or a time such as 30s or 2m"),
         ("--dp-seed=-1", "dp_seed='-1' must be a whole number"),
+        ("--dp-detectable-ratio=0.5", "dp_detectable_ratio='0.5' must be a number between 1 and 2"),
         ("--dp-profile=fast", "dp_profile='fast' must be one of dev, ci, nightly"),
     ],
 )
@@ -244,6 +245,32 @@ def test_the_limits_of_options_hold(project, pytester, tmp_path):
     assert entry["runs"]["confirm"] == 50_000
     assert entry["verdict"] == "not-refuted"
     assert value["alpha_spent"] == entry["alpha"] < value["alpha"] == 1e-6
+
+
+PLAIN = """
+    def plain(rng, q, epsilon):
+        return (rng.random() < 0.62) == (q > 0)  # ε = 0.49
+
+    def test_plain(assert_private):
+        assert_private(plain, epsilon=1.0, neighbours=[(0, 1)], outcome=float)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "ratio"), [([], 1.8), (["--dp-detectable-ratio=1.6"], 1.6), (["-odp_detectable_ratio=1.6"], 1.6)]
+)
+def test_a_pass_ends_where_its_profile_says(project, pytester, tmp_path, monkeypatch, options, ratio):
+    """Of plain Python; no more runs are made than it takes to detect that multiple of the claim."""
+    assert [profile[2] for profile in _dpwitness_pytest.PROFILES.values()] == [1.1, 1.05, 1.01]
+    monkeypatch.setitem(_dpwitness_pytest.PROFILES, "dev", (1_000_000, 60.0, 1.8))
+    project(PLAIN)
+    report = tmp_path / "r.json"
+    pytester.runpytest_inprocess("--dp-seed=3", "-p", "no:randomly", f"--dp-report={report}", *options).assert_outcomes(
+        passed=1
+    )
+    (entry,) = json.loads(report.read_text())["assertions"]
+    assert entry["ended"] == "detectable"
+    assert 1 + 0.9 * (ratio - 1) < entry["detectable"] <= ratio
 
 
 def test_max_time_is_a_health_check_when_nothing_fits(project):

@@ -1,5 +1,6 @@
 """What is compiled is what was given, its runs are independent of each other, and nobody else's code is executed."""
 
+import dis
 import enum
 import importlib
 import math
@@ -19,7 +20,7 @@ from dpwitness.events import Interval
 from dpwitness.jit import compiled
 from dpwitness.machine import cache_folder, only_ours, private_folder
 from dpwitness.mechanisms.compiled.compare import difference_in_event
-from dpwitness.mechanisms.compiled.driver import fingerprint
+from dpwitness.mechanisms.compiled.driver import fingerprint, without_imports
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import constants, digest, names, rebuilt
 from dpwitness.mechanisms.draws import sfc64_state
@@ -113,6 +114,109 @@ def test_both_sides_of_a_coupled_run_make_the_same_draws():
     apart = np.empty((2, 2_000, 3))
     mechanism.fill_pair(PairedRuns.d_first(PAIR, apart.shape[1], coupled=False), generator(3, Role.SEARCH), apart)
     assert len(np.unique(apart[:, :, 0])) == 4_000
+
+
+# Imports inside a function.
+
+
+def math_inside(rng, data):
+    import math
+
+    return math.exp(data[0]) + rng.normal()
+
+
+def numpy_inside(rng, data):
+    import math as m
+    from math import exp, pi
+
+    import numpy as np
+
+    return exp(data[0]) + np.sqrt(2.0) * pi + m.floor(data[0]) + rng.normal()
+
+
+@pytest.mark.parametrize("function", [math_inside, numpy_inside])
+def test_without_its_imports_a_function_is_the_same(function):
+    other = types.FunctionType(without_imports(function.__code__), globals())
+    assert "IMPORT_NAME" in {step.opname for step in dis.get_instructions(function)}
+    assert "IMPORT_NAME" not in {step.opname for step in dis.get_instructions(other)}
+    runs = [f(np.random.default_rng(1), np.array([0.5])) for f in (function, other)]
+    assert runs[0] == runs[1]
+
+
+def test_an_import_of_what_numba_knows_does_not_keep_a_function_from_being_compiled():
+    before = numpy_inside.__code__
+    mechanism = as_mechanism(numpy_inside, np.array([0.5]))  # compared with the function as it was given
+    assert isinstance(mechanism, CompiledMechanism)
+    assert numpy_inside.__code__ is before
+
+
+def behind_a_branch(rng, data):
+    if data[0] > 1:
+        import math
+    return math.exp(data[0])
+
+
+def over_a_parameter(rng, data, math=0.0):
+    import math
+
+    return math.exp(data[0])
+
+
+def for_a_function_inside(rng, data):
+    import math
+
+    return [math.exp(x) for x in data]
+
+
+def of_a_global(rng, data):
+    global loaded_later
+    import math as loaded_later
+
+    return loaded_later.exp(data[0])
+
+
+def of_a_submodule(rng, data):
+    import numpy.linalg
+
+    return numpy.linalg.norm(data)
+
+
+def of_another_module(rng, data):
+    import math
+    import statistics
+
+    return statistics.fmean(data) + math.pi
+
+
+def of_what_is_not_there(rng, data):
+    from math import no_such_function  # noqa: F401
+
+    return data[0]
+
+
+def in_a_loop(rng, data):
+    total = 0.0
+    for x in data:
+        import math
+
+        total += math.exp(x)
+    return total
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        behind_a_branch, over_a_parameter, of_a_global, of_a_submodule, of_another_module, of_what_is_not_there,
+        in_a_loop, *([for_a_function_inside] if sys.version_info < (3, 12) else []),  # there it is no function any more
+    ],
+)  # fmt: skip
+def test_code_with_other_imports_stays_as_it_is(function):
+    assert without_imports(function.__code__) == function.__code__
+
+
+def test_an_import_that_gives_another_module_stays(monkeypatch):
+    monkeypatch.setitem(sys.modules, "math", types.ModuleType("math"))
+    assert without_imports(math_inside.__code__) is math_inside.__code__
 
 
 # The code tested is the code given.

@@ -438,7 +438,8 @@ WRITTEN = {"kind": "records", **records(numbers(0, 1)).to_json()}
         ({**WRITTEN, "adjacency": []}, r"adjacency=\[\] must be"),
         ({**WRITTEN, "size": [1, 2, 3]}, "must be a number of records"),
         ({**WRITTEN, "size": 1.0}, "size=1.0 must be"),
-        ({**WRITTEN, "form": ["list"]}, "must be one of array, list"),
+        ({**WRITTEN, "form": "lists"}, "form='lists' must be one of array, list"),
+        ({**WRITTEN, "form": ["list"]}, r"form=\['list'\] must be a text"),
         ({**WRITTEN, "base": []}, "holds domain, adjacency, size, form"),
     ],
 )

@@ -331,11 +331,13 @@ def test_a_function_that_ends_its_interpreter_is_named(at):
 
 
 def test_what_takes_too_long_is_ended(at):
-    function = at("hangs", max_time=0.2)
+    function = at("hangs")
+    function.max_time = 0.2  # of a run: a busy machine takes longer to start an interpreter
     with pytest.raises(
         MechanismTimeout, match=r"hangs on runs from 0 on: .* did not answer within 0\.4 s and was ended"
     ):
         rows_of(function)
+    function.max_time = 60.0
     assert rows_of(function, np.array([0])).shape == (4, 1)  # in a new one
 
 

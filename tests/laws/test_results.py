@@ -12,12 +12,13 @@ from jsonschema import Draft202012Validator
 import dpwitness as dpw
 from dpwitness.candidate import CellsEstimate
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP, TradeOff
+from dpwitness.codec import schema_of
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import Box, Cells, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold
 from dpwitness.evidence import Counts, Estimate
 from dpwitness.evidence.profile_band import BandLine
 from dpwitness.mechanisms.layout import Entry, RowLayout
-from dpwitness.neighbours import Pair, as_finite_numbers, queries
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, queries
 from dpwitness.reconstruction.transcript import Row, Transcript
 from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
@@ -179,6 +180,22 @@ def test_what_is_written_fits_its_schema_and_what_lacks_a_key_does_not(name, val
 def test_a_witness_of_any_kind_reads_back_as_it_was(witness):
     written = json.dumps(witness.to_json(), allow_nan=False)
     assert dpw.Witness.from_json(json.loads(written)).to_json() == json.loads(written)
+
+
+@pytest.mark.parametrize(
+    "relation",
+    [
+        dpw.queries(3), dpw.histogram(4), dpw.bits(2), dpw.pairs(([1], [2.5]), ("a", None)),
+        dpw.records({"age": dpw.integers(0, 9)}, size=(1, 4)), dpw.records(dpw.like(np.array([1, 2], "int8"))),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_relation_fits_the_schema_and_one_that_lacks_a_key_does_not(relation):
+    schema = Draft202012Validator(schema_of(Relation, "relation"))
+    written = relation.to_json()
+    assert schema.is_valid(written)
+    for name in set(written) - {"empty"}:
+        assert not schema.is_valid({key: value for key, value in written.items() if key != name})
 
 
 def test_a_transcript_fits_its_schema(tmp_path):

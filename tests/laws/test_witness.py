@@ -416,6 +416,6 @@ def test_what_has_no_hash_names_no_column():
 
 def test_whatever_a_reader_of_another_package_raises_is_one_line(violation, monkeypatch):
     value = violation.witness.to_json()
-    monkeypatch.setattr("dpwitness.results.fields.relation_from_json", lambda _: [][0])
+    monkeypatch.setattr("dpwitness.neighbours.relation.relation_from_json", lambda _: [][0])
     with pytest.raises(InvalidWitness, match=r"the witness is damaged: list index out of range"):
         dpw.Witness.from_json(value)

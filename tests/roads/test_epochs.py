@@ -15,7 +15,7 @@ from dpwitness.api import check as epochs_module
 from dpwitness.candidate import Candidate
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval
-from dpwitness.evidence import Estimate, runs_needed
+from dpwitness.evidence import Estimate, runs_needed, runs_to_detect
 from dpwitness.evidence.counts import CountsTable
 from dpwitness.health import findings
 from dpwitness.mechanisms.catalog import load
@@ -103,6 +103,19 @@ def test_a_pass_says_what_its_second_half_would_have_caught():
     assert verdict.epsilon_lower_bound <= 1.0
     told = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
     assert verdict_from_json(told).to_json() == verdict.to_json()
+
+
+def test_epochs_end_when_what_the_user_wants_to_detect_has_been_looked_for():
+    ratio, most = 1.5, 200_000
+    verdict = checked(honest, claim=1.3, runs=most, detectable_ratio=ratio)  # its runs are well within that claim
+    looked_for = runs_to_detect(verdict.claim, ratio, alpha=verdict.alpha) / epochs_module.SEARCH_PART
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert (verdict.ended, verdict.runs_made) == ("detectable", verdict.epoch_runs + verdict.counts.runs)
+    assert looked_for <= verdict.epoch_runs <= 1.1 * looked_for  # an epoch is a sixteenth of the runs so far
+    # A look is due whenever the runs have grown by a tenth: more by a fifth are 0.5 · (1 − √(1 / 1.2)) = 0.04 of ε.
+    assert (ratio - 0.05) * 1.3 < verdict.detectable_epsilon <= ratio * 1.3
+    refuted = checked(answers, claim=1.0, runs=most, detectable_ratio=ratio)
+    assert isinstance(refuted, dpw.Violation)
 
 
 @pytest.mark.parametrize("stage", ["search", "confirm"])

@@ -8,6 +8,8 @@ import pytest
 from scipy import stats
 
 import dpwitness as dpw
+import running
+from dpwitness.api.check import _until_settled
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     BudgetTooSmall,
@@ -18,9 +20,11 @@ from dpwitness.errors import (
     MechanismTimeout,
 )
 from dpwitness.events import Interval
-from dpwitness.evidence import Estimate, log_e_value
+from dpwitness.evidence import Counts, Estimate, log_e_value
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.problem import Effort
+from dpwitness.results.verdict import verdict_from_json
 from dpwitness.runs import Runner
 from running import confirm, soon
 
@@ -330,3 +334,58 @@ def test_a_pass_on_a_rare_event_says_so():
     always = replace(told.witness, event=Interval(coordinate=0, high=1.5))
     vacuous = dpw.replay(always, rarely_responds, seed=5, runs=50_000)
     assert any("the claim allows any rate on D" in note for note in vacuous.notes)
+
+
+STAYS = math.exp(1) / (1 + math.exp(1))
+
+
+def responds(rng, data):
+    """Randomised response."""
+    return 1 if (rng.random() < STAYS) == (data[0] == 1) else 0
+
+
+BITS = dpw.pairs(([0], [1]))
+
+
+def test_a_pass_ends_once_it_would_have_caught_what_was_asked_for():
+    # Its ε is 1; with an outcome= it runs as plain Python.
+    settings = {"claim": 1.3, "neighbours": BITS, "outcome": float, "seed": 1, "workers": 1}
+    verdict = dpw.check(responds, detectable_ratio=1.5, **settings)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert verdict.ended == "detectable"
+    assert 1.45 * 1.3 < verdict.detectable <= 1.5 * 1.3
+    assert "these runs were enough: that is the multiple of the claim asked for by detectable_ratio" in str(verdict)
+    assert verdict_from_json(verdict.to_json()).to_json() == verdict.to_json()
+    violation = dpw.check(responds, detectable_ratio=1.5, **{**settings, "claim": 0.7})
+    assert isinstance(violation, dpw.Violation)
+    whole = dpw.check(responds, runs=3_000, **settings)
+    assert (whole.ended, whole.counts.runs) == ("runs", 3_000)
+
+
+@pytest.mark.parametrize("ratio", [0.9, 2.5, math.nan, "1.1", True])
+def test_a_multiple_of_the_claim_lies_between_1_and_2(ratio):
+    with pytest.raises(InvalidParameter, match="detectable_ratio="):
+        dpw.check(responds, claim=1.0, neighbours=BITS, detectable_ratio=ratio)
+
+
+def test_more_runs_of_plain_python_than_say_more_are_made_for_those_who_ask_for_them():
+    """What ends 400,000 confirm runs of a mechanism that just keeps its claim: from 300,000 on a doubling gains 1 %."""
+    p, n = STAYS, 400_000
+    hits, others, both = (round(share * n) for share in (p, 1 - p, p * (1 - p)))
+    counts = Counts(n10=hits - both, n11=both, n01=others - both, n00=n - hits - others + both)
+    estimate = Estimate(p=p, q=1 - p)
+
+    def why(mechanism, **given):
+        problem = running.problem(mechanism, BITS)
+        return _until_settled(problem, estimate, Effort(**given))((counts,))[0]
+
+    plain = as_mechanism(responds, np.array([0]), outcome=float)
+    assert why(plain) == "converged"
+    assert not why(plain, runs=5_000_000)
+    assert not why(plain, max_time=61)
+    assert why(plain, runs=5_000_000, detectable_ratio=1.1) == "detectable"
+    assert not why(plain, detectable_ratio=1.01)
+    assert not why(plain, detectable_ratio=1)
+    plain.cost = replace(plain.cost, batched=True)
+    assert not why(plain)
+    assert not why(plain, detectable_ratio=1.1)  # a million of such runs take no time

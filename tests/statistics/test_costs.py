@@ -170,7 +170,7 @@ def test_runs_saved_by_sharing_draws():
 
 
 @pytest.mark.parametrize(
-    ("both", "price", "coupled"), [(0.2, 1.9, True), (0.2, 9.0, False), (0.08, 1.2, True), (0.08, 1.4, False)]
+    ("both", "price", "coupled"), [(0.2, 1.9, True), (0.2, 9.0, False), (0.08, 1.9, True), (0.08, 2.1, False)]
 )
 def test_sharing_draws_must_earn_its_price(monkeypatch, counting, both, price, coupled):
     monkeypatch.setattr(counting, "timed", lambda pair, coupled=False: ((price if coupled else 1.0) * 1e-6, 1))

@@ -12,6 +12,8 @@ from dpwitness.evidence import (
     Estimate,
     EventBet,
     best_bet,
+    bet_on,
+    detectable_at_best,
     detectable_parameter,
     growth_rate,
     holm,
@@ -20,6 +22,8 @@ from dpwitness.evidence import (
     p_value,
     rare_event,
     runs_needed,
+    runs_to_detect,
+    why_enough,
 )
 from dpwitness.evidence.bet import GRID, PARAMETERS
 from dpwitness.evidence.counts import Counts
@@ -393,6 +397,88 @@ def test_a_violator_at_the_detectable_epsilon_is_refuted_however_its_sides_are_c
         looks = [Counts(n10=int(a), n11=int(b), n01=int(c), n00=int(d)) for a, b, c, d in paths]
         refuted += any(log_e_value(look, claim, hint) >= math.log(1 / alpha) for look in looks)
     assert refuted >= stats.binom.ppf(1e-4, violators, 0.95)
+
+
+@pytest.mark.parametrize(
+    "claim", [ApproxDP(1.0), ApproxDP(0.3), ApproxDP(1.0, 1e-3), GaussianDP(1.0), RenyiDP(2.0, 0.5)]
+)
+def test_a_pass_is_enough_by_the_number_that_it_reports(claim):
+    """On a grid of runs that show 0.8 of the claim: no evidence, so that the detectable parameter alone decides."""
+    alpha, ratio, seen = 1e-6, 1.2, {"": 0, "detectable": 0, "converged": 0}
+    for runs in np.geomspace(1_000, 1e7, 13).astype(int).tolist():
+        p, q = 0.5, claim.smallest(0.5, 0.8 * claim.parameter)
+        both, hits, others = round(p * q * runs), round(p * runs), round(q * runs)
+        counts = Counts(n10=hits - both, n11=both, n01=others - both, n00=runs - hits - others + both)
+        bet = bet_on(counts, claim, Estimate(p=p, q=claim.smallest(0.5, 1.2 * claim.parameter)))
+        log_e = bet.log_e_value(claim)
+        now = detectable_parameter(bet, claim, alpha=alpha)
+        later = detectable_parameter(bet_on(counts + counts, claim, bet.estimate), claim, alpha=alpha)
+        asked = why_enough(bet, claim, log_e, alpha=alpha, ratio=ratio)
+        assert asked == ("detectable" if now <= ratio * claim.parameter else "")
+        by_default = why_enough(bet, claim, log_e, alpha=alpha, ratio=None)
+        assert by_default == ("converged" if later > 0.99 * now and now < math.inf else "")
+        assert not why_enough(bet, claim, log_e, alpha=alpha, ratio=1.0)
+        seen[asked] += 1
+        seen[by_default] += 1
+    assert min(seen.values()) > 1
+
+
+def test_a_pass_is_never_enough_while_there_is_evidence():
+    """At ten times the runs that detect 1.1 times the claim: by how many standard errors X exceeds 0 decides alone."""
+    claim, n = ApproxDP(1.0), 400_000
+    p = math.exp(1) / (1 + math.exp(1))
+    slope = math.exp(1)
+    outcomes = set()
+    for excess in (-2.0, 0.0, 0.9, 1.1, 2.0, 4.0):
+        error = math.sqrt(p * (1 - p) * (1 + slope**2) / n)  # of hits − slope·others
+        hits, others = round((p + excess * error) * n), round((1 - p) * n)
+        both = round(p * (1 - p) * n)
+        counts = Counts(n10=hits - both, n11=both, n01=others - both, n00=n - hits - others + both)
+        bet = EventBet(counts, Estimate(p=p, q=1 - p))
+        assert bet.standard_errors(claim) == pytest.approx(excess, abs=0.05)
+        why = why_enough(bet, claim, bet.log_e_value(claim), alpha=1e-6, ratio=1.1)
+        assert why == ("detectable" if excess < 1 else "")
+        assert not why_enough(bet, claim, 0.1, alpha=1e-6, ratio=1.1)  # other bets have won something
+        outcomes.add(why)
+    assert outcomes == {"", "detectable"}
+
+
+def ended(rng, truth, ratio, claim, alpha=1e-6, most=4_000_000):
+    """How a check of randomised response of that ε ends, with a look whenever the runs have grown by a tenth."""
+    p = math.exp(truth) / (1 + math.exp(truth))
+    counts, step, hint = Counts(), 1_000, Estimate(p=p, q=1 - p)
+    while counts.runs < most:
+        counts = counts + sample(rng, p, 1 - p, step)
+        step = math.ceil(counts.runs / 10)
+        bet = EventBet(counts, hint)
+        log_e = bet.log_e_value(claim)
+        if log_e >= math.log(1 / alpha):
+            return "refuted"
+        if why := why_enough(bet, claim, log_e, alpha=alpha, ratio=ratio):
+            return why
+    return "runs"
+
+
+@pytest.mark.parametrize(("ratio", "why"), [(1.1, "detectable"), (None, "converged")])
+def test_a_violation_that_is_detectable_is_not_passed_by_an_early_end(ratio, why):
+    """Where runs end, 1.1 times the claim is 6.9 standard errors away, half of that 3.5: beyond 1 in 99 of 100."""
+    rng, claim, n = np.random.default_rng(31), ApproxDP(1.0), 60 if ratio else 15
+    detectable = 1.1 if ratio else 1.034  # a doubling gains 1 % there: 1 − 1/√2 of 0.034
+    assert [ended(rng, detectable, ratio, claim) for _ in range(n)] == ["refuted"] * n
+    half = [ended(rng, 1 + (detectable - 1) / 2, ratio, claim) for _ in range(n)]
+    assert half.count(why) <= stats.binom.isf(1e-6, n, stats.norm.sf(2.4))
+    correct = [ended(rng, 1.0, ratio, claim) for _ in range(n)]
+    assert "refuted" not in correct
+    # One in six goes on at first, and few to the end.
+    assert correct.count(why) >= stats.binom.ppf(1e-6, n, 1 - stats.norm.sf(1.0))
+
+
+@pytest.mark.parametrize("claim", [ApproxDP(1.0), ApproxDP(3.0, 1e-5), GaussianDP(1.0)])
+@pytest.mark.parametrize("ratio", [1.05, 2.0])
+def test_runs_to_detect_are_the_fewest_that_detect(claim, ratio):
+    n = runs_to_detect(claim, ratio, alpha=1e-6)
+    assert detectable_at_best(n, claim, alpha=1e-6) <= ratio * claim.parameter * (1 + 1e-9)
+    assert detectable_at_best(int(0.99 * n) - 2, claim, alpha=1e-6) > ratio * claim.parameter
 
 
 unit = st.floats(0, 1)

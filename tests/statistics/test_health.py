@@ -14,7 +14,7 @@ import remembered
 from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
 from dpwitness.events import Interval
 from dpwitness.evidence.counts import Counts
-from dpwitness.health import before_search, dependence, findings, loading, new_process
+from dpwitness.health import before_search, dependence, findings, new_process
 from dpwitness.health import before_search as first_runs
 from dpwitness.health.dependence import FurtherCalls, Shards, refuse_dependent
 from dpwitness.health.refutation import check_pass, check_refutation
@@ -316,14 +316,14 @@ def of_no_module(text, name):
         (remembered.hidden[0], "is defined inside another function"),
         (remembered.decorated, "noisy that is this function"),
         (np.random.default_rng(0).laplace, "is no plain function"),
-        (loading.Place, "is no plain function"),
+        (new_process.Place, "is no plain function"),
         (eval("lambda data: data", {}), "<lambda> is defined inside another function"),
         (of_no_module("def f(data): return data", "f"), "f is of no module that can be imported"),
     ],
 )
 def test_only_functions_that_a_name_leads_to_are_loaded_anew(function, reason):
-    with pytest.raises(loading.CannotLoad, match=reason):
-        loading.place_of(function)
+    with pytest.raises(new_process.CannotLoad, match=reason):
+        new_process.place_of(function)
 
 
 NOISE = np.random.default_rng(3).laplace()
@@ -363,11 +363,11 @@ marked.noise = 0.3
         ([0.5].count, True),
         (remembered.cached, True),
         (remembered.kept, True),
-        (loading.Place, True),
+        (new_process.Place, True),
     ],
 )
 def test_what_may_remember_its_noise(function, may):
-    assert loading.may_remember(function) is may
+    assert new_process.may_remember(function) is may
 
 
 def test_an_opendp_measurement_remembers_nothing_unless_a_function_of_the_users_may_be_in_it(monkeypatch):
@@ -386,7 +386,7 @@ def requested(function, outcome=None, given=None, events=()):
 def test_parameters_that_may_hold_memory_are_not_sent():
     requested(remembered.noisy, float, {"a": [1, (2.0, "x")], "b": np.ones(2)})
     for value in (np.random.default_rng(0), {}, [object()], np.array([object()])):
-        with pytest.raises(loading.CannotLoad, match=r"parameter 'a' is .*, which may hold"):
+        with pytest.raises(new_process.CannotLoad, match=r"parameter 'a' is .*, which may hold"):
             requested(remembered.noisy, None, {"a": value})
 
 
@@ -404,12 +404,14 @@ def test_what_a_mechanism_prints_is_not_the_answer():
 @pytest.mark.new_process
 @pytest.mark.campaign
 def test_errors_in_the_new_process_are_told_in_one_line():
-    with pytest.raises(loading.CannotLoad, match=r"^in a new process: SystemExit: no more$"):
+    with pytest.raises(new_process.CannotLoad, match=r"^in a new process: SystemExit: no more$"):
         asked(remembered.leaves)
+    with pytest.raises(new_process.CannotLoad, match=r"^in a new process: .*python\S* ended with exit code 3$"):
+        asked(remembered.crashes)
     script = str(Path(__file__).parents[1] / "calls_at_import.py")
-    exact = loading.Place(module="calls_at_import", file=script, name="exact")
+    exact = new_process.Place(module="calls_at_import", file=script, name="exact")
     question = replace(requested(remembered.leaves), function=exact)
-    with pytest.raises(loading.CannotLoad, match="calls dpwitness when it is imported: put that under if __name__"):
+    with pytest.raises(new_process.CannotLoad, match="calls dpwitness when it is imported: put that under if __name__"):
         new_process.ask(question)
 
 

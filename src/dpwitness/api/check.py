@@ -33,6 +33,7 @@ from dpwitness.errors import (
 )
 from dpwitness.events import Event, Interval
 from dpwitness.evidence import (
+    MOST_RUNS,
     Bet,
     bet_on,
     detectable_parameter,
@@ -40,8 +41,10 @@ from dpwitness.evidence import (
     log_e_value,
     lower_bound,
     runs_needed,
+    runs_to_detect,
+    why_enough,
 )
-from dpwitness.evidence.portfolio import Wealth
+from dpwitness.evidence.portfolio import Wealth, level_left
 from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Series, Shards, series_of
 from dpwitness.machine import Deadline
@@ -65,8 +68,6 @@ from dpwitness.search.pairs import (
     usual_runs,
 )
 
-#: More runs than any check makes.
-MOST: Final = 10**18
 #: From so many seconds a run on every run is evidence, since 10⁵ search runs would take minutes.
 EXPENSIVE: Final = 50e-6
 #: Pairs that are run at most; fewer of slow mechanisms, and of those that take most of a second.
@@ -76,13 +77,20 @@ PAIRS_IF_VERY_SLOW: Final = 4
 VERY_SLOW: Final = 0.5
 #: So many of these are variations of the best pair, tried once all others have had so many runs.
 VARIATIONS: Final = 4
+RUNS_BEFORE_VARIATIONS: Final = 4
 #: The share of the time that is left for the confirm runs of plain Python, once a better cut has been looked for; and
 #: the part of the planned runs that a cheaper pair is looked for in.
 LEFT: Final = 0.4
 PART: Final = 10
 #: Where epochs won so many nats the candidate stays: what wins goes on.
 WON: Final = 1.0
-RUNS_BEFORE_VARIATIONS: Final = 4
+#: Whether a pass has enough runs is asked whenever they have grown by this factor, from so many on; where runs are
+#: nearly free, from a million: they take a tenth of a second.
+FIRST_ASKED: Final = 64
+FIRST_ASKED_IN_NUMBERS: Final = 1 << 20
+ASKED_AGAIN: Final = 1.1
+#: Where runs are expensive, the search gets a fourth of those that the detectable parameter asked for takes.
+SEARCH_PART: Final = 4
 #: Runs that are all the same by more than chance: what happens in 1 % of them is missed by 300 in one check of twenty.
 MANY: Final = 1_000
 
@@ -226,7 +234,10 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     if in_epochs(problem.mechanism.cost, effort):
         return _check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.alpha)
-    budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(claim), effort.runs))
+    usual = min(usual_runs(claim), effort.runs)
+    if not problem.mechanism.cost.in_numbers:
+        usual = min(usual, _enough_search(claim, effort))
+    budget = search_budget(problem, runner, effort.search_runs, usual)
     # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
     fastest = float(growth_rate(1.0, 0.0, claim.half_plane(1.0, 0.0)))
     objective = GrowthAt(
@@ -265,7 +276,7 @@ def confirm_candidate(
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """
     claim, estimate = problem.claim, candidate.estimate
-    look = _until_refuted(claim, estimate, effort.alpha)
+    look = _until_settled(problem, estimate, effort)
     done = confirm_events(runner, candidate.pair, (candidate.event,), effort.runs, coupled=candidate.coupled, look=look)
     (counts,) = done.totals
     evidence = Evidence(
@@ -284,12 +295,21 @@ def in_epochs(cost: Cost, effort: Effort) -> bool:
     return not cost.in_numbers and cost.seconds_per_run > EXPENSIVE
 
 
+def _enough_search(claim: Claim, effort: Effort) -> int:
+    """Search runs that will do for the detectable parameter that the user asks for; many where there is none."""
+    ratio = effort.detectable_ratio
+    if ratio is None or ratio * claim.parameter <= claim.parameter:
+        return MOST_RUNS
+    return -(-runs_to_detect(claim, ratio, alpha=effort.alpha) // SEARCH_PART)
+
+
 def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
     """Bet from the first run on, and learn from each run what to bet next: no run is thrown away.
 
-    For half of the runs, or of the time, the portfolios of `search.epochs` are renewed before every epoch; then the
-    best candidate is fixed, and the other half says what a test of that event alone would have caught. The wealth goes
-    on throughout: all of it is one e-value.
+    For half of the runs, or of the time, the portfolios of `search.epochs` are renewed before every epoch; or until
+    every pair had its part of the runs that take the detectable parameter to where the user wants it. Then the best
+    candidate is fixed, and the other half says what a test of that event alone would have caught. The wealth goes on
+    throughout: all of it is one e-value.
     """
     epochs = _epochs_of(problem, runner, effort, notes)
     runner.expect(2 * runs_needed(problem.claim, effort.alpha) * problem.mechanism.cost.seconds_per_run)
@@ -415,8 +435,12 @@ class _Epochs:
         return series_of((course.pair, course.x, course.y, course.turns) for course in self.courses)
 
     def bet(self, most: int) -> None:
-        """Go on until the claim is refuted, so many runs were made in all, or half of the time is over."""
+        """Go on until the claim is refuted, so many runs were made in all, or half of the time is over.
+
+        Or until all pairs have enough for what the user wants to detect, unless there is evidence against the claim.
+        """
         claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.alpha), False
+        enough = _enough_search(claim, self.effort)
         runner, slow = self.runner.searching(), self.problem.mechanism.cost.slow
         while self.runs < most:
             course = next_pair(self.courses)
@@ -434,6 +458,8 @@ class _Epochs:
                 return
             self.late |= made < n
             if made < n or course.full:
+                return
+            if log_wealth <= 0 and min(course.runs for course in self.courses) >= enough:
                 return
             if not varied and min(course.runs for course in self.courses) >= RUNS_BEFORE_VARIATIONS:
                 varied = True
@@ -460,7 +486,7 @@ class _Epochs:
         paying, spent = self._that_pays(candidate)
         fixed = self._on_cells(candidate, runs) if paying is candidate else paying
         fixed = with_sides_that_pay(self.runner, fixed, claim)
-        look = _until_refuted(claim, fixed.estimate, self.effort.alpha, before=wealth.log_e_value(claim))
+        look = _until_settled(self.problem, fixed.estimate, self.effort, before=wealth.log_e_value(claim))
         try:
             done = confirm_events(self.runner, fixed.pair, (fixed.event,), runs, coupled=fixed.coupled, look=look)
         except MechanismTimeout:  # not one run more: what was bet until then is the evidence
@@ -540,15 +566,30 @@ class Evidence:
     pass_notes: tuple[str, ...] = ()
 
 
-def _until_refuted(
-    claim: Claim, estimate: Estimate | None, alpha: float, *, before: float = 0.0
-) -> Callable[[Totals], tuple[bool, str]]:
-    """What stops confirm runs of one event once the claim is refuted; `before`: the log e-value of earlier bets."""
-    threshold = math.log(1 / alpha)
+def _until_settled(
+    problem: Problem, estimate: Estimate | None, effort: Effort, *, before: float = 0.0
+) -> Callable[[Totals], tuple[str, str]]:
+    """What stops confirm runs of one event, once the claim is refuted or a pass would have caught what it can.
 
-    def look(totals: Totals) -> tuple[bool, str]:
-        log_e = before + log_e_value(totals[0], claim, estimate)
-        return log_e >= threshold, f"log e-value {log_e:.1f} of {threshold:.1f}"
+    `before`: the log e-value of earlier bets.
+    """
+    claim, alpha, ratio = problem.claim, effort.alpha, effort.detectable_ratio
+    threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_ASKED
+    if problem.mechanism.cost.in_numbers:
+        asked_next = FIRST_ASKED_IN_NUMBERS
+    if ratio is None and (problem.mechanism.cost.in_numbers or not effort.limits_by_default):
+        ratio = 1.0  # runs are nearly free, or the user has said how many to make
+
+    def look(totals: Totals) -> tuple[str, str]:
+        nonlocal asked_next
+        (counts,) = totals
+        log_e, why = before + log_e_value(counts, claim, estimate), ""
+        if log_e >= threshold:
+            why = "refuted"
+        elif ratio != 1 and counts.runs >= asked_next:
+            asked_next = math.ceil(ASKED_AGAIN * counts.runs)
+            why = why_enough(bet_on(counts, claim, estimate), claim, log_e, alpha=left, ratio=ratio)
+        return why, f"log e-value {log_e:.1f} of {threshold:.1f}"
 
     return look
 
@@ -588,7 +629,7 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
 def require_budget(claim: Claim, effort: Effort) -> None:
     """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
     needed = runs_needed(claim, effort.alpha)
-    if needed >= MOST:
+    if needed >= MOST_RUNS:
         raise BudgetTooSmall(
             f"claim={claim}: no test can refute it: even the clearest violation at alpha={effort.alpha:g} would need "
             "more than 10^18 runs"

@@ -8,7 +8,7 @@ import numbers
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import numpy as np
 from typing_extensions import Unpack
@@ -174,7 +174,7 @@ class CurveTests:
         return runs_to_exclude(estimate, runs, epsilon, self.delta) if self.family is None else CURVE_RUNS
 
 
-def _tests(claims: Any, stated: Claim, method: str, *, of_family: bool) -> CurveTests:
+def _tests(claims: object, stated: Claim, method: str, *, of_family: bool) -> CurveTests:
     """The tests of all parameters, checked before anything is run. Raises `InvalidParameter` and `InvalidClaim`."""
     values = tuple(_several("claims", claims))
     if not of_family:
@@ -190,7 +190,7 @@ def _tests(claims: Any, stated: Claim, method: str, *, of_family: bool) -> Curve
     return tests
 
 
-def _several(name: str, values: Any) -> list[float]:
+def _several(name: str, values: object) -> list[float]:
     """A list of numbers that was given under a name. Raises `InvalidParameter`."""
     if isinstance(values, numbers.Real):
         values = [values]
@@ -227,8 +227,8 @@ def _line(
     chosen = tests.best_of(pool)
     events = [found.event for found in pool]
 
-    def look(totals: Totals) -> tuple[bool, str]:
-        return False, f"ε = {epsilon:g}"
+    def look(totals: Totals) -> tuple[str, str]:
+        return "", f"ε = {epsilon:g}"
 
     # The exact tests ask for independent sides.
     done = confirm_events(runner, pair, events, planned, coupled=False, look=look)

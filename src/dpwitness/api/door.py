@@ -70,7 +70,7 @@ def _reference(function: Callable[..., Any], options: Mapping[str, Option]) -> s
     return "\n".join([f"{text.rstrip()}\n", "Parameters", "----------", *lines, "", f"{returns}{result}"])
 
 
-def _unknown(function: str, name: str, value: Any, given: tuple[Any, ...], known: Collection[str]) -> str:
+def _unknown(function: str, name: str, value: object, given: tuple[object, ...], known: Collection[str]) -> str:
     """What to say of a parameter that a function lacks."""
     if name in EARLIER and any(EARLIER[name].startswith(f"{one}=") for one in known):
         return f"{function} has no parameter {name!r}: give {EARLIER[name]}"

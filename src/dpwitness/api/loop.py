@@ -71,9 +71,9 @@ def work_on(
 class Confirmation:
     """Fresh runs of events that were fixed before, on a fixed pair: the counts of each, and of each shard.
 
-    `ended`: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"; `lost`: what was raised where the
-    cluster was lost, or where a run failed behind those that were counted; `coupled`: whether the sides of a run shared
-    their draws; `notes` are for people.
+    `ended`: what stopped them ("refuted", "detectable" or "converged"), else "runs", "time", "interrupted", "cluster
+    lost" or "failed"; `lost`: what was raised where the cluster was lost, or where a run failed behind those that were
+    counted; `coupled`: whether the sides of a run shared their draws; `notes` are for people.
     """
 
     runner: Runner
@@ -134,13 +134,14 @@ def confirm_events(
     runs: int,
     *,
     coupled: bool = True,
-    look: Callable[[Totals], tuple[bool, str]] = lambda totals: (False, ""),
+    look: Callable[[Totals], tuple[str, str]] = lambda totals: ("", ""),
 ) -> Confirmation:
     """Fresh runs of a fixed pair and fixed events, until `look` says stop, the runs are over, or the time.
 
-    `look` gets the counts so far and returns whether to stop and a note for the progress. Ctrl-C, a cluster that is
-    lost and a run that fails end the runs: what was counted before is evidence, since it may be looked at after any
-    number of runs. Raises `CompiledDisagrees` where compiled code gives other outcomes than Python on this pair.
+    `look` gets the counts so far and returns why to stop, empty to go on, and a note for the progress. Ctrl-C, a
+    cluster that is lost and a run that fails end the runs: what was counted before is evidence, since it may be looked
+    at after any number of runs. Raises `CompiledDisagrees` where compiled code gives other outcomes than Python on this
+    pair.
     """
     require_agreement(runner, pair)
     totals: Totals = tuple(Counts() for _ in events)
@@ -149,10 +150,10 @@ def confirm_events(
     try:
         for totals in runner.confirm(pair, events, runs, coupled=coupled):
             shards.add(totals)
-            stop, note = look(totals)
+            why, note = look(totals)
             runner.report("confirm", totals[0].runs, runs, note)
-            if stop:
-                ended = "refuted"
+            if why:
+                ended = why
                 break
         else:
             ended = "runs" if totals[0].runs >= runs else "time"

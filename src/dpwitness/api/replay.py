@@ -52,7 +52,7 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     witness = _as_witness(witness)
     alpha = witness.alpha if options["alpha"] is None else options["alpha"]
     runs, seed = options["runs"], options["seed"]
-    effort = Effort.of({**options, "alpha": alpha, "runs": 1 if runs is None else runs})
+    effort = Effort.of({**options, "alpha": alpha, "runs": 1 if runs is None else runs, "detectable_ratio": 1.0})
     claim = _replayed_claim(witness.claim, as_claim(options["claim"]), options["delta"])
     if runs is None:
         effort = replace(effort, runs=max(10 * witness.counts.runs, 100_000, runs_needed(claim, alpha)))
@@ -155,7 +155,7 @@ def _statement_of(
     options: Mapping[str, Any],
     *,
     claim: Claim,
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
     reference: str | None = None,
 ) -> Statement:
     """What a witness states: the mechanism is made ready on its pair, not on a candidate of another shape.
@@ -177,7 +177,7 @@ def _rows_of(witness: Witness) -> Requirements:
 
 
 def _relation_of(
-    witness: Witness, neighbours: Relation | Sequence[Any] | None, data: Any
+    witness: Witness, neighbours: Relation | Sequence[object] | None, data: object
 ) -> tuple[Relation, Data | None]:
     """The relation and D that a witness is judged by: those given, else its own, else its pair alone.
 
@@ -204,7 +204,7 @@ def _replayed_claim(stated: Claim, claim: Claim | float | None, delta: float | N
     return ApproxDP(epsilon, (own or 0.0) if delta is None else delta)
 
 
-def _require_targets_own(witness: Witness, mechanism: Any, parameters: Mapping[str, Any]) -> None:
+def _require_targets_own(witness: Witness, mechanism: object, parameters: Mapping[str, object]) -> None:
     """Raise `InvalidNeighbours` for a pair that the relation of a target does not call adjacent.
 
     A file must not say by itself which inputs a claim calls adjacent: only the user may.
@@ -221,7 +221,9 @@ def _require_targets_own(witness: Witness, mechanism: Any, parameters: Mapping[s
     )
 
 
-def _check_parameters(witness: Witness, mechanism: Any, own: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _check_parameters(
+    witness: Witness, mechanism: object, own: Mapping[str, object], given: Mapping[str, object]
+) -> None:
     """Raise `InvalidParameter` where a mechanism cannot be the one that a witness is about."""
     if isinstance(mechanism, Mechanism):
         return  # made ready elsewhere, with its parameters

@@ -5,7 +5,7 @@ hold it.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard, TypeVar
 
 from dpwitness.checks import brief
 from dpwitness.claims.claim import Claim, HalfPlane
@@ -31,10 +31,11 @@ __all__ = [
 ]
 
 
+K = TypeVar("K", bound=type)
 _FAMILY: Final = Family(ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)
 
 
-def register_claim(kind: type[Any]) -> type[Any]:
+def register_claim(kind: K) -> K:
     """Let `claim_from_json` read claims of a class; a decorator for that class.
 
     A dataclass needs only a `kind`; other classes also `to_json`, and `from_json` of the object without its kind.
@@ -43,7 +44,7 @@ def register_claim(kind: type[Any]) -> type[Any]:
     return kind
 
 
-def claim_from_json(value: Any) -> Claim:
+def claim_from_json(value: object) -> Claim:
     """Build a claim from unchecked JSON; without a kind it is (ε, δ). Raises `InvalidClaim`."""
     if not isinstance(value, Mapping):
         raise InvalidClaim(f"claim={brief(value)} must be an object")
@@ -62,6 +63,6 @@ def claim_from_json(value: Any) -> Claim:
 register(Claim, Codec(write_object, lambda _, value: claim_from_json(value), _FAMILY.schema))
 
 
-def is_claim(value: Any) -> TypeGuard[Claim]:
+def is_claim(value: object) -> TypeGuard[Claim]:
     """Whether a value implements `Claim`; a number that stands for a claim does not."""
     return not isinstance(value, type) and callable(getattr(value, "half_plane", None))

@@ -4,6 +4,7 @@ Let p = P[M(D) ∈ S] and q = P[M(D′) ∈ S]. A claim confines (p, q) to a con
 half-planes p ≤ slope·q + intercept. A test of one of these half-planes is a test of the claim.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
@@ -55,7 +56,7 @@ class Claim(Protocol):
     def smallest(self, p: float, parameter: float) -> float:
         """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
 
-    def reached(self, p: Numbers, q: Numbers) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Numbers:
         """The least parameter of the family that allows (p, q): 0 where all do, infinite where none. Broadcasts."""
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
@@ -99,7 +100,7 @@ def shown(value: float) -> str:
     return repr(value) if digits == "1" and value != 1 else digits
 
 
-def points_of(name: str, value: Any) -> list[tuple[float, float]]:
+def points_of(name: str, value: Iterable[Iterable[float]]) -> list[tuple[float, float]]:
     """A list of at least one pair of numbers. Raises `InvalidClaim`."""
     try:
         pairs = [tuple(point) for point in value]

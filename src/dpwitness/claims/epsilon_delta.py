@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -70,11 +70,12 @@ class ApproxDP(JsonFields, Claim):
         """(p − δ)·e^−ε, at least 0, for the ε given."""
         return max(p - self.delta, 0.0) * math.exp(-parameter)
 
-    def reached(self, p: Numbers, q: Numbers) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Numbers:
         """log((p − δ)/q), at least 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(np.asarray(p) > self.delta, np.log((np.asarray(p) - self.delta) / np.asarray(q)), 0.0)
-        return np.maximum(np.nan_to_num(ratio, nan=0.0, posinf=np.inf), 0.0)[()]
+        reached: Numbers = np.maximum(np.nan_to_num(ratio, nan=0.0, posinf=np.inf), 0.0)[()]
+        return reached
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
         """Slope e^ε, intercept δ, whatever the estimate: the region is one half-plane."""

@@ -215,7 +215,7 @@ class PolygonClaim(CurvedClaim):
         object.__setattr__(other, "excess", float(parameter))
         return other
 
-    def reached(self, p: Numbers, q: Numbers) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Numbers:
         """The least x for which slope·e^x·q + intercept ≥ p on all sides; 0 where the sides allow (p, q)."""
         p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
         excess = np.zeros(p.shape)

@@ -26,7 +26,7 @@ a_i = 1 + log r_i, b_i = r_i, c = ε, by P_i·log(P_i/Q_i) ≥ (1 + log r_i)·P_
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Final, Protocol, TypeGuard
+from typing import ClassVar, Final, Protocol, TypeGuard
 
 import numpy as np
 
@@ -39,7 +39,7 @@ STEPS: Final = 52
 HIGHEST: Final = 37.0
 
 
-def divergence(order: Numbers, p: Numbers, q: Numbers) -> Any:
+def divergence(order: Numbers, p: Numbers, q: Numbers) -> Floats:
     """D_α(p ‖ q) in nats of two events' probabilities; 0 where p ≤ q. Broadcasts."""
     q = np.clip(np.asarray(q, np.float64), TINY, 1.0)
     p = np.clip(np.asarray(p, np.float64), q, 1.0)
@@ -47,7 +47,7 @@ def divergence(order: Numbers, p: Numbers, q: Numbers) -> Any:
         return _divergence(order, np.log(q), np.log1p(-q), np.log(p), np.log1p(-p))
 
 
-def _divergence(order: Numbers, log_q: Floats, log_not_q: Floats, log_p: Floats, log_not_p: Floats) -> Any:
+def _divergence(order: Numbers, log_q: Floats, log_not_q: Floats, log_p: Floats, log_not_p: Floats) -> Floats:
     """D_α from logarithms of probabilities and of their complements; these may be −∞."""
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         x = log_p - log_q
@@ -166,7 +166,7 @@ class Hyperplane:
         costs = less * np.exp(self.order * logs - less * self.scale)
         return np.where(pays > TINY_WEIGHT, pays * (1 - lost), 0.0), costs * (1 + lost) + TINY_WEIGHT
 
-    def allowed(self, epsilon: Numbers) -> Any:
+    def allowed(self, epsilon: Numbers) -> Numbers:
         """What a divergence of at most ε allows of the mean of `sides`, rounded upwards. Broadcasts."""
         epsilon = np.asarray(epsilon, np.float64)
         lost = 1e-15 * (8 + self.order * (epsilon + self.scale))
@@ -215,7 +215,7 @@ class RenyiDP(CurvedClaim):
         """The claim of another ε at the same α."""
         return replace(self, epsilon=parameter)
 
-    def reached(self, p: Numbers, q: Numbers) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Numbers:
         """D_α(p ‖ q)."""
         return divergence(self.alpha, p, q)
 
@@ -296,7 +296,7 @@ class ZCDP(CurvedClaim):
         """The claim of another ρ."""
         return replace(self, rho=parameter)
 
-    def reached(self, p: Numbers, q: Numbers) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Numbers:
         """The largest D_α(p ‖ q)/α, of many pairs to a few per cent."""
         p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
         if p.size > FEW:

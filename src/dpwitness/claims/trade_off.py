@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class GaussianDP(CurvedClaim):
         """The claim of another μ."""
         return replace(self, mu=parameter)
 
-    def reached(self, p: Numbers, q: Numbers) -> Any:
+    def reached(self, p: Numbers, q: Numbers) -> Numbers:
         """Φ⁻¹(p) − Φ⁻¹(q), at least 0."""
         from scipy.special import ndtri
 

@@ -162,8 +162,8 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
     line, known = ["dpwitness", "check", arguments.target], options_of("check")
     for name in (
-        "epsilon", "claim", "delta", "alpha", "runs", "max_time", "queries", "may_move", "direction", "data", "column",
-        "outcome", "errors", "python", "attack", "records", "adjacency", "form", "size",
+        "epsilon", "claim", "delta", "alpha", "runs", "max_time", "detectable_ratio", "queries", "may_move",
+        "direction", "data", "column", "outcome", "errors", "python", "attack", "records", "adjacency", "form", "size",
     ):  # fmt: skip
         value = getattr(arguments, name)
         if value is not None and not (name in known and value == known[name].default):

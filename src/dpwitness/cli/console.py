@@ -251,7 +251,7 @@ def streams() -> Iterator[None]:
                 stream.reconfigure(encoding=encoding, errors=errors)
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     say(f"warning: {message}")
 
 
@@ -301,7 +301,7 @@ class Interrupts:
         if Interrupts.active is self:
             Interrupts.active = None
 
-    def _handle(self, number: int, frame: Any) -> None:
+    def _handle(self, number: int, frame: object) -> None:
         if self.came and time.monotonic() - self._since > ONE_SIGNAL:
             self._end()
         elif not self.came:
@@ -342,7 +342,7 @@ def explain(error: BaseException, *, trace: bool) -> int:
     return UNEXPECTED
 
 
-def text_of(value: Any, convert: Callable[[Any], str] = str) -> str:
+def text_of(value: object, convert: Callable[[Any], str] = str) -> str:
     """A text for an object of the user's, whose own conversion may fail."""
     try:
         return convert(value)

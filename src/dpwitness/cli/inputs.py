@@ -138,7 +138,7 @@ def _whole(texts: list[str]) -> list[int] | None:
         return None
 
 
-def _in_form(frame: Any, domains: dict[str, Any], form: str, path: str) -> tuple[Any, Any]:
+def _in_form(frame: Any, domains: dict[str, object], form: str, path: str) -> tuple[Any, Any]:
     """The base and the domain as `records` takes them for a form."""
     if form in ("dataframe", "columns"):
         return frame, domains

@@ -15,7 +15,7 @@ from dpwitness.options import REQUIRED, Option, options_of
 #: What the text of an option is turned into, where it does not stay text.
 KINDS: Final[dict[str, Callable[[str], Any]]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
-    "workers": threads, "max_time": seconds,
+    "workers": threads, "max_time": seconds, "detectable_ratio": number,
 }  # fmt: skip
 #: Of --adjacency: a claim that leaves it open is about either.
 ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", "either": None}

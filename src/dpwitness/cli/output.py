@@ -3,7 +3,6 @@
 import argparse
 import json
 from collections.abc import Callable
-from typing import Any
 
 from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, deliver, show
 from dpwitness.files import check_writable, write_atomically
@@ -26,7 +25,7 @@ def check_places(arguments: argparse.Namespace) -> None:
 def hand_over(
     arguments: argparse.Namespace,
     code: int,
-    value: Callable[[], dict[str, Any]],
+    value: Callable[[], dict[str, object]],
     report: Callable[[], str],
     plot: Callable[[str], object] | None = None,
 ) -> int:
@@ -42,7 +41,7 @@ def hand_over(
     return deliver(code, *steps, trace=arguments.traceback)
 
 
-def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, Any]], report: Callable[[], str]) -> None:
+def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, object]], report: Callable[[], str]) -> None:
     if arguments.json:
         show(as_json(value()))
     else:
@@ -60,6 +59,6 @@ def exit_code(result: Verdict | Bound | Curve | Profile) -> int:
     return {"cluster lost": UNEXPECTED, "failed": BAD_INPUT}.get(result.ended, NOT_REFUTED)
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """JSON as people read it; it has no infinities."""
     return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)

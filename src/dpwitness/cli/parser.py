@@ -80,9 +80,9 @@ def span(text: str) -> list[float]:
     return [round(low + k * step, 12) for k in range(steps + 1)]
 
 
-def settings(given: Sequence[str]) -> dict[str, Any]:
+def settings(given: Sequence[str]) -> dict[str, object]:
     """NAME=VALUE pairs; values are JSON where they can be, else text."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for item in given:
         name, equals, value = item.partition("=")
         if not equals or not name:
@@ -99,7 +99,7 @@ def settings(given: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def given_input(text: str) -> Any:
+def given_input(text: str) -> object:
     """An input as JSON: numbers, texts, lists and objects of such. Raises `BadInput`."""
     try:
         return _json(text, parse_int=_machine_integer, objects=True)
@@ -113,7 +113,7 @@ class NotJSON(Exception):
     """A text that is no JSON at all."""
 
 
-def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = False) -> Any:
+def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = False) -> object:
     """A JSON value of finite numbers, flags, texts, null and lists of these; of `objects` too where these may be.
 
     Raises `NotJSON`, and `ValueError` for JSON of other things.
@@ -128,7 +128,7 @@ def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = F
     return value
 
 
-def _check(value: Any, levels: int, *, objects: bool) -> None:
+def _check(value: object, levels: int, *, objects: bool) -> None:
     if isinstance(value, dict):
         if not objects:
             raise ValueError("an object must be a number, a text, true, false, null or a list of such")
@@ -215,7 +215,7 @@ class Parser(argparse.ArgumentParser):
         """The names of its options."""
         return [*self._option_string_actions]
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuse what is no choice, with the one that is near."""
         try:
             super()._check_value(action, value)
@@ -223,7 +223,7 @@ class Parser(argparse.ArgumentParser):
             error.message += near(value, action.choices or ())
             raise
 
-    def _print_message(self, message: str, file: Any = None) -> None:
+    def _print_message(self, message: str, file: object = None) -> None:
         """Print help and version so that a failure shows; argparse keeps it to itself."""
         show(message.rstrip("\n"))
 
@@ -233,7 +233,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def command(
-    subparsers: Any, name: str, *, summary: str, run: Any, examples: Sequence[str], exits: Sequence[int] = (0, 2)
+    subparsers: Any, name: str, *, summary: str, run: object, examples: Sequence[str], exits: Sequence[int] = (0, 2)
 ) -> Parser:
     """A command's parser, with examples and exit codes in its help.
 

@@ -71,7 +71,7 @@ _FROM_JSON: Final = {text: value for value, text in _JSON.items() if isinstance(
 Rows = NDArray[np.float64]
 
 
-def entries(value: Any) -> list[float]:
+def entries(value: object) -> list[float]:
     """The entries of one number, flag, text or None. Raises `TypeError` for anything else."""
     if value is None:
         return [NONE]
@@ -175,7 +175,7 @@ def entry_to_json(entry: float) -> float | bool | str | None:
     return None if math.isnan(entry) else _JSON.get(entry, entry)
 
 
-def entry_from_json(value: Any, name: str = "entry") -> float:
+def entry_from_json(value: object, name: str = "entry") -> float:
     """The reverse of `entry_to_json`, of an unchecked value. Raises `ValueError`."""
     if value is None:
         return math.nan

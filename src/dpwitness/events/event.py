@@ -86,7 +86,7 @@ class Event(Counted, Protocol):
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """The set in plain English; `noun` is what one entry is called, `label` gives the text behind a number."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Everything needed to build it again, with `kind` under the key "kind"; of a dataclass its fields."""
         return write_fields(self)
 
@@ -169,7 +169,7 @@ def number_text(value: float) -> str:
     return (short if float(short) == value else repr(value)).replace("-", "−").replace("inf", "∞")
 
 
-def column(value: Any) -> int:
+def column(value: object) -> int:
     """A column number, from 0. Raises `InvalidParameter`."""
     return value if type(value) is int and 0 <= value < COLUMNS else whole("coordinate", value, 0, COLUMNS - 1)
 
@@ -202,7 +202,7 @@ def _read_number(name: str, value: object) -> float:
     return _INFINITIES[value] if isinstance(value, str) and value in _INFINITIES else real(name, value)
 
 
-def array_of(kind: object) -> Any:
+def array_of(kind: object) -> object:
     """The codec of an array as lists of that type."""
     listed = codec_of(kind)
     return Codec(lambda values: listed.write(values.tolist()), listed.read, listed.schema)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,7 +143,7 @@ def _filled(rows: Sequence[Sequence[float]] | Rows) -> Rows:
     return members
 
 
-def _entry(value: Any) -> float:
+def _entry(value: object) -> float:
     if isinstance(value, bool | np.bool_):
         return TRUE if value else FALSE
     return number("an entry of an outcome set", value)

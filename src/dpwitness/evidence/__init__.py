@@ -6,11 +6,20 @@ They take only `Counts`, which only `confirm` and `epoch` of a `Runner` make. Wh
 
 from dpwitness.candidate import Estimate
 from dpwitness.evidence.bet import Bet, CellsBet, EventBet, bet_on, log_e_value, runs_needed
-from dpwitness.evidence.bounds import detectable_at_best, detectable_parameter, lower_bound, rare_event
+from dpwitness.evidence.bounds import (
+    MOST_RUNS,
+    detectable_at_best,
+    detectable_parameter,
+    lower_bound,
+    rare_event,
+    runs_to_detect,
+    why_enough,
+)
 from dpwitness.evidence.counts import Counts, best_bet, growth_rate
 from dpwitness.evidence.p_value import holm, p_value
 
 __all__ = [
+    "MOST_RUNS",
     "Bet",
     "CellsBet",
     "Counts",
@@ -27,4 +36,6 @@ __all__ = [
     "p_value",
     "rare_event",
     "runs_needed",
+    "runs_to_detect",
+    "why_enough",
 ]

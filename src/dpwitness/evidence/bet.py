@@ -36,7 +36,7 @@ from functools import lru_cache
 from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from dpwitness.candidate import CellsEstimate, Estimate
@@ -156,6 +156,12 @@ class EventBet(Bet):
         cells = (self.counts.n10, self.counts.n11, self.counts.n01, self.counts.n00)
         return np.asarray(sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(planes), strict=True) if n))
 
+    def standard_errors(self, claim: Claim) -> float:
+        """By how many standard errors the mean of X over the runs exceeds 0, the most that the claim allows."""
+        estimate, counts = self.estimate, self.counts
+        plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
+        return _standard_errors((counts.n10, counts.n11, counts.n01, counts.n00), payoffs(plane))
+
     @override
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
         """Of a mechanism that falls into the event under D as often as observed (p), and under D′ at the rate q that
@@ -196,6 +202,14 @@ class EventBet(Bet):
         return f"allowed on D at the rate seen on D′: {allowed:.4g}"
 
 
+def _standard_errors(times: ArrayLike, values: ArrayLike) -> float:
+    """The mean of values that were seen so many times, in its standard errors; at least one was seen."""
+    times, values = np.asarray(times, np.float64), np.asarray(values, np.float64)
+    n = times.sum()
+    mean = times @ values / n
+    return float(mean * math.sqrt(n / max(times @ (values - mean) ** 2 / n, 1e-300)))
+
+
 @lru_cache(maxsize=256)
 def bets_and_weights(claim: Claim, estimate: Estimate | None) -> tuple[Floats, Floats]:
     """Log payoffs of every bet for the four outcomes, shape (4, bets), and the log weights of the bets, (bets,)."""
@@ -224,6 +238,11 @@ class CellsBet(Bet):
         seen = np.flatnonzero(cells)
         factors, log_weights = cell_factors(self.family, self.estimate, claim.parameter, seen)
         return float(np.logaddexp.reduce(factors @ cells[seen] + log_weights)) if len(log_weights) else -math.inf
+
+    def standard_errors(self, claim: Claim) -> float:
+        """As of an event."""
+        plane, values, _, _ = _cell_bets(self.family, self.estimate)
+        return _standard_errors(self.counts.cells, values - self._allowed(plane, claim.parameter))
 
     @override
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:

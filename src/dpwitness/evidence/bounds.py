@@ -2,17 +2,28 @@
 
 import math
 from bisect import bisect_left
+from dataclasses import replace
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
 from dpwitness.candidate import MOST_NATS, Estimate
 from dpwitness.claims import Claim
-from dpwitness.evidence.bet import STEPS, Bet, EventBet
+from dpwitness.evidence.bet import STEPS, Bet, CellsBet, EventBet
 from dpwitness.evidence.counts import Counts
 
 #: By so much at most is the detectable parameter looked for above the claim's.
 FARTHEST: Final = 50.0
+#: More runs than any check makes.
+MOST_RUNS: Final = 10**18
+#: The power at which a parameter is called detectable.
+POWER: Final = 0.95
+#: Twice the runs are worth making where they lower the detectable parameter by at least this share.
+GAIN: Final = 0.01
+#: A pass goes on while its runs exceed the claim by more standard errors. A mechanism that just keeps it, as randomised
+#: response does, is beyond that in one check of six, one that exceeds it by half of what is detectable in 99 of 100.
+STANDARD_ERRORS: Final = 1.0
 #: An event seen under D less often than this share of the runs, or this number of times, is a rare tail.
 RARE_SHARE: Final = 0.01
 RARE_HITS: Final = 100
@@ -66,7 +77,7 @@ def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
     return last
 
 
-def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float, power: float = 0.95) -> float:
+def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float, power: float = POWER) -> float:
     """Return the smallest parameter that this bet, this many runs and this α would have refuted with the given power.
 
     `Bet.excess` says which mechanisms this is about, and why. Infinite if no parameter would be refuted, for example
@@ -84,6 +95,42 @@ def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float, power: float =
     return float(brentq(excess, low, high, xtol=1e-12, rtol=1e-14))
 
 
+def detects(bet: Bet, claim: Claim, parameter: float, *, alpha: float) -> bool:
+    """Whether `detectable_parameter` is at most this one, which is at least the claim's; no root is looked for."""
+    excess = bet.excess(claim, alpha=alpha, margin=NormalDist().inv_cdf(POWER))
+    return excess is not None and excess(parameter) >= 0
+
+
+def why_enough(bet: EventBet | CellsBet, claim: Claim, log_e: float, *, alpha: float, ratio: float | None) -> str:
+    """Why a pass needs no more runs than those of its bet; empty where it needs more.
+
+    "detectable": they would have caught `ratio` times the claim's parameter. "converged", where `ratio` is None: twice
+    as many would lower the detectable parameter by less than 1 %, if they showed the same. `log_e`: the logarithm of
+    the whole e-value. While that has grown, or the runs exceed the claim by more than a standard error, they go on: the
+    next ones may refute it. The answer is a function of the counts, and an e-value is valid at any stopping time, so
+    the level is what it was.
+    """
+    if log_e > 0 or bet.standard_errors(claim) > STANDARD_ERRORS:
+        return ""
+    if ratio is not None:
+        caught = ratio > 1 and detects(bet, claim, ratio * claim.parameter, alpha=alpha)
+        return "detectable" if caught else ""
+    now = detectable_parameter(bet, claim, alpha=alpha)
+    twice = replace(bet, counts=bet.counts + bet.counts)
+    gains = math.isinf(now) or detects(twice, claim, max((1 - GAIN) * now, claim.parameter), alpha=alpha)
+    return "" if gains else "converged"
+
+
+def runs_to_detect(claim: Claim, ratio: float, *, alpha: float) -> int:
+    """How many runs of an event that happens half of the time detect `ratio` times the claim's parameter."""
+    return bisect_left(
+        range(MOST_RUNS),
+        True,
+        1,
+        key=lambda n: detects(_even_bet(n, claim), claim, ratio * claim.parameter, alpha=alpha),
+    )
+
+
 def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
     """`detectable_parameter` of an event that happens half of the time: what so many runs can detect at all.
 
@@ -91,13 +138,18 @@ def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
     against an event that just exceeds twice the claim, or one nat more: a curved claim has another half-plane for each
     event, and no event with p = 1/2 may exceed the default one.
     """
+    return detectable_parameter(_even_bet(runs, claim), claim, alpha=alpha)
+
+
+def _even_bet(runs: int, claim: Claim) -> EventBet:
+    """The bet of `detectable_at_best`."""
     allowed = claim.largest(0.0)
     share = 0.5 if allowed < 0.25 else (1 + allowed) / 2
     hits, estimate = runs - int(runs * (1 - share)), None
     if claim.curved:
         exceeded = max(2 * claim.parameter, claim.parameter + 1)
         estimate = Estimate(p=share, q=min(claim.smallest(share, exceeded), share))
-    return detectable_parameter(EventBet(Counts(n10=hits, n00=runs - hits), estimate), claim, alpha=alpha)
+    return EventBet(Counts(n10=hits, n00=runs - hits), estimate)
 
 
 def rare_event(counts: Counts) -> bool:

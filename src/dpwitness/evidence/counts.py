@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpwitness.claims import HalfPlane
+from dpwitness.claims.claim import Numbers
 
 Floats = NDArray[np.float64]
 
@@ -101,7 +102,7 @@ class CountsTable:
 NO_COUNTS: Final = CountsTable(np.zeros((4, 0), np.int64))
 
 
-def cell_probabilities(p: Any, q: Any, both: Any = None) -> tuple[Any, Any, Any, Any]:
+def cell_probabilities(p: Numbers, q: Numbers, both: Numbers | None = None) -> tuple[Any, Any, Any, Any]:
     """Probabilities of (1,0), (1,1), (0,1), (0,0); of independent sides where `both` is None. Broadcasts."""
     if both is None:
         return p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q)
@@ -114,7 +115,7 @@ def payoffs(plane: HalfPlane) -> tuple[Any, Any, Any, Any]:
     return 1 - t, 1 - s - t, -s - t, -t
 
 
-def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: ArrayLike | None = None) -> Floats:
+def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None = None) -> Floats:
     """Return the λ of largest growth rate E[log(1+λX)] for event probabilities p and q; 0 where nothing grows.
 
     `both`: the probability that a paired run has both sides in the event; None: independent sides.
@@ -152,7 +153,7 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: ArrayLike | Non
     return np.where(drift > 0, bet, 0.0)
 
 
-def growth_rate(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: ArrayLike | None = None) -> Floats:
+def growth_rate(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None = None) -> Floats:
     """Nats of evidence a paired run, at the best bet, for event probabilities p under D and q under D′; 0 if none.
 
     log(1/α) divided by this is the number of runs that an oracle needs to refute p ≤ slope·q + intercept. Broadcasts.

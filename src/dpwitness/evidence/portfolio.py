@@ -176,6 +176,10 @@ class Wealth(Bet):
         """Of the last bet, at the level that the wealth before it leaves to it; None where there was none."""
         if self.last is None:
             return None
-        before = replace(self, last=None).log_e_value(claim)
-        left = min(math.exp(min(math.log(alpha) + before, 0.0)), 0.5)
+        left = level_left(alpha, replace(self, last=None).log_e_value(claim))
         return self.last.excess(claim, alpha=left, margin=margin)
+
+
+def level_left(alpha: float, before: float) -> float:
+    """The level at which one more bet has to refute, where the bets before it made the log e-value `before`."""
+    return min(math.exp(min(math.log(alpha) + before, 0.0)), 0.5)

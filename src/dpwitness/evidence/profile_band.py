@@ -26,9 +26,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim
+from dpwitness.claims.claim import Numbers
 from dpwitness.evidence.counts import Counts, Floats
 
 #: The largest bet, as a share of the largest admissible one.
@@ -115,7 +117,7 @@ class BandLine:
     q_high: float
     swapped: bool = False
 
-    def at(self, slope: Any) -> Any:
+    def at(self, slope: Numbers) -> Floats:
         """A lower bound of p − slope·q. Broadcasts."""
         ahead = self.slope - np.asarray(slope, np.float64)
         return self.difference + ahead * np.where(ahead > 0, self.q_low, self.q_high)
@@ -137,12 +139,12 @@ class ProfileBand:
 
     lines: tuple[BandLine, ...]
 
-    def delta(self, epsilon: Any) -> Any:
+    def delta(self, epsilon: ArrayLike) -> Any:
         """The lower band of δ at ε ≥ 0 (nats): of the pair in its better direction. Broadcasts."""
         slopes = np.exp(np.asarray(epsilon, np.float64))
         return np.maximum(self._of(slopes, False), self._of(slopes, True))[()]
 
-    def power(self, rate: Any) -> Any:
+    def power(self, rate: ArrayLike) -> Any:
         """The lower band of the largest true positive rate of tests with a false positive rate, in [0, 1]. Broadcasts.
 
         Of the pair in its better direction. At rate 0 it is 0.

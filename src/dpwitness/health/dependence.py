@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event, widen
@@ -218,7 +218,7 @@ def log_dispersion(hits: Whole, rows: Whole, factorials: Floats | None = None) -
     return float(logsumexp(ratios) - math.log(len(ratios)))
 
 
-def _choose(n: Any, k: Any) -> Floats:
+def _choose(n: ArrayLike, k: ArrayLike) -> Floats:
     """Log C(n, k), for arrays and numbers."""
     from scipy.special import gammaln  # 0.2 s; compiled mechanisms need none of this
 
@@ -296,7 +296,7 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
 
     `runs`: of each pair the outcomes on D, those on D′, and the turns, of no runs where nothing is kept between them.
     """
-    by_input: dict[Any, list[Series]] = {}
+    by_input: dict[object, list[Series]] = {}
     for pair, x, y, turns in runs:
         for data, rows, places in zip(pair.sides, (x, y), turns[1:], strict=True):
             for process in np.unique(turns[0]):

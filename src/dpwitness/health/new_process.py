@@ -1,37 +1,36 @@
 """Runs of a mechanism in a new process, which loads it again: noise that this process remembers is drawn again there.
 
-`python -m dpwitness.health.new_process` reads one line of JSON (the module search path) and a pickled `Request` from
-stdin, both written by the process that started it, and writes what the mechanism returned as one line of JSON.
+The process is one of those that run remote mechanisms. It calls `answered` once, with a pickled `Request` of this one.
 """
 
-import json
+import builtins
+import importlib
+import importlib.util
 import numbers
 import os
 import pickle
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.errors import DPWitnessError
+from dpwitness.errors import DPWitnessError, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Event, event_from_json
 from dpwitness.health.findings import SECONDS, Outcomes, outcome_keys
-from dpwitness.health.loading import CannotLoad, Place, load, place_of
-from dpwitness.mechanisms.compiled.reach import constants
+from dpwitness.mechanisms.compiled.reach import KNOWN, constants, names, root_of, variables
 from dpwitness.mechanisms.layout import RowLayout
+from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.python import Attributes, PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.remote import RemoteFunction, RemoteMechanism
+from dpwitness.mechanisms.remote import Connection, RemoteFunction, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
-from dpwitness.runs.processes import end_with
 
 #: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
 INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
@@ -41,7 +40,107 @@ PLAIN_RUNS: Final = 1 << 10
 START: Final = 60.0
 CHUNK: Final = 1024
 #: Processes that are asked just now.
-_RUNNING: Final[set["subprocess.Popen[bytes]"]] = set()
+_RUNNING: Final[set[Connection]] = set()
+
+
+class CannotLoad(Exception):
+    """The mechanism cannot be loaded anew; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a function can be loaded from: a module, its file, and the name in it."""
+
+    module: str
+    file: str | None
+    name: str
+
+
+def place_of(function: object) -> Place:
+    """Where a function can be loaded from. Raises `CannotLoad` for what only this process has."""
+    plain = getattr(function, "py_func", function)
+    name = str(getattr(plain, "__qualname__", type(plain).__qualname__))
+    known = getattr(builtins, name, None) is plain
+    if not known and not isinstance(plain, FunctionType):
+        raise CannotLoad(f"{name} is no plain function")
+    if "<" in name:
+        raise CannotLoad(f"{name} is defined inside another function")
+    module = sys.modules.get(plain.__module__)
+    if module is None:
+        raise CannotLoad(f"{name} is of no module that can be imported, as what `exec` made")
+    found: object = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not function and found is not plain:
+        raise CannotLoad(f"{plain.__module__} has no {name} that is this function")
+    file = getattr(module, "__file__", None)
+    if plain.__module__ == "__main__" and not (file and Path(file).is_file()):  # of a pipe it is "<stdin>"
+        raise CannotLoad(f"{name} was written in an interactive session")
+    return Place(module=plain.__module__, file=None if file is None else str(Path(file).resolve()), name=name)
+
+
+def may_remember(value: object) -> bool:
+    """Whether a mechanism, or what it reaches, holds anything in which noise could be kept from run to run.
+
+    Whole numbers, texts, and modules and functions that are installed with Python or NumPy hold none. A real number may
+    be noise that was drawn once; of an object nothing is known, unless its library says what it is.
+    """
+    return _may_remember(value, set())
+
+
+def _may_remember(value: object, seen: set[int]) -> bool:
+    value = getattr(value, "py_func", value)
+    if id(value) in seen or isinstance(value, bool | int | str | bytes | type(None) | np.ufunc):
+        return False
+    if isinstance(value, BuiltinFunctionType):  # a method, as of a list, is of this type too
+        return not isinstance(value.__self__, ModuleType | type(None))
+    if isinstance(value, ModuleType):
+        return value.__name__.partition(".")[0] not in KNOWN
+    if isinstance(value, FunctionType | type) and root_of(value) in KNOWN:
+        return False
+    if not isinstance(value, FunctionType):
+        return library_of(value).may_remember(value)
+    seen.add(id(value))
+    there = variables(value)
+    reached = [there[path[0]] for path in names(value.__code__) if path[0] in there]
+    kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *vars(value).values())
+    return any(_may_remember(found, seen) for found in (*reached, *kept))
+
+
+def load(place: Place) -> Callable[..., object]:
+    """The function at a place, of a module that is imported here for the first time."""
+    if place.module == "builtins":
+        return getattr(builtins, place.name)  # type: ignore[no-any-return]
+    found: Any = sys.modules.get(_name(place)) or _module(place)
+    for part in place.name.split("."):
+        found = getattr(found, part)
+    return found  # type: ignore[no-any-return]
+
+
+def _name(place: Place) -> str:
+    # As in multiprocessing: what stands under `if __name__ == "__main__"` must not run.
+    return "__dpwitness_main__" if place.module == "__main__" else place.module
+
+
+def _module(place: Place) -> ModuleType:
+    """Import a module by its name where that leads to the same file, else from its file under its name."""
+    name = _name(place)
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is not None and (place.file is None or (spec.origin and str(Path(spec.origin).resolve()) == place.file)):
+        return importlib.import_module(name)
+    if place.file is None:
+        raise ImportError(f"there is no module {name}")
+    sys.path.insert(0, str(Path(place.file).parent))
+    spec = importlib.util.spec_from_file_location(name, place.file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{place.file} cannot be loaded as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +154,11 @@ class Request:
     layout: RowLayout | None
     by_position: bool
     conversion: InputConversion
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
     vectorised: bool
     interpreted: bool
     inputs: tuple[Data, Data]
-    events: tuple[dict[str, Any], ...]
+    events: tuple[dict[str, object], ...]
     seed: int
 
 
@@ -102,7 +201,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     )
 
 
-def _check_plain(parameters: Mapping[str, Any]) -> None:
+def _check_plain(parameters: Mapping[str, object]) -> None:
     """Raise `CannotLoad` for a parameter that is not data alone."""
     for name, value in parameters.items():
         if not _is_plain(value):
@@ -111,7 +210,7 @@ def _check_plain(parameters: Mapping[str, Any]) -> None:
             )
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a value is data alone, and the same in any process."""
     if isinstance(value, tuple | list):
         return all(_is_plain(item) for item in value)
@@ -122,19 +221,11 @@ def _is_plain(value: Any) -> bool:
 
 def ask(question: Request) -> tuple[Answer, Answer]:
     """Run the mechanism in a new process. Raises `CannotLoad` where that fails."""
-    left, right = (
-        Answer(
-            runs=one["runs"],
-            hits=tuple(one["hits"]),
-            always=None if one["always"] is None else tuple(one["always"]),
-            outcomes=tuple(map(bytes.fromhex, one["outcomes"])),
-        )
-        for one in _told(question)
-    )
+    left, right = (Answer(**one) for one in _told(question))
     return left, right
 
 
-def same_constants(function: Any) -> bool:
+def same_constants(function: Callable[..., object]) -> bool:
     """Whether the module-level numbers and arrays that a function uses are the same in a new process.
 
     They are compiled into it: noise among them would be the same in every run. True where it uses none. Raises
@@ -144,49 +235,55 @@ def same_constants(function: Any) -> bool:
     return here is None or _told(place_of(function)) == here
 
 
-def _told(question: "Request | Place") -> Any:
-    """What a new process answers. Raises `CannotLoad`."""
-    head = json.dumps([str(Path(entry or ".").resolve()) for entry in sys.path]).encode()
+def _told(question: Request | Place) -> Any:
+    """What a new process answers: data alone. Raises `CannotLoad`."""
+    path = [str(Path(entry or ".").resolve()) for entry in sys.path]
     try:
-        asked = head + b"\n" + pickle.dumps(question)
+        asked = pickle.dumps(question)
     except Exception as error:  # whatever an object of the user's raises when it is written
         raise CannotLoad(f"it cannot be written for a new process ({type(error).__name__}: {error})") from error
+    request: dict[str, object] = {
+        "do": "call",
+        "place": __name__,
+        "name": answered.__name__,
+        "arguments": [path, asked],
+    }
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "dpwitness.health.new_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, INSIDE: "1"},
-        )
-        with process:
-            _RUNNING.add(process)
-            try:
-                answered, _ = process.communicate(asked, timeout=START + 4 * SECONDS)
-            except BaseException:
-                process.kill()
-                raise
-            finally:
-                _RUNNING.discard(process)
-        said: dict[str, Any] = {"error": f"it ended with exit code {process.returncode}"}
-        if answered:
-            said = json.loads(answered)
-    except subprocess.TimeoutExpired as error:
-        raise CannotLoad(f"a new process did not answer within {error.timeout:g} s") from error
-    except (OSError, ValueError) as error:
+        connection = Connection(sys.executable)
+    except OSError as error:
         raise CannotLoad(f"no new process could be asked ({error})") from error
+    _RUNNING.add(connection)
+    try:
+        said = connection.ask(request, START + 4 * SECONDS)
+    except MechanismTimeout as error:
+        raise CannotLoad(f"a new process did not answer within {START + 4 * SECONDS:g} s") from error
+    except MechanismCrashed as error:
+        raise CannotLoad(f"in a new process: {error}") from error
+    except ValueError as error:  # more than one message holds
+        raise CannotLoad(f"no new process could be asked ({error})") from error
+    finally:
+        _RUNNING.discard(connection)
+        connection.end()
     if "error" in said:
-        raise CannotLoad(f"in a new process: {said['error']}")
-    return said["answer"]
+        kind, text, _ = said["error"]
+        raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
+    return said["value"]
 
 
 def end() -> None:
     """End the new processes that are asked just now: whoever waits for one gets `CannotLoad`."""
-    for process in tuple(_RUNNING):
-        process.kill()
+    for connection in tuple(_RUNNING):
+        connection.end()
 
 
-def answer(question: Request | Place) -> Any:
+def answered(path: list[str], question: bytes) -> object:
+    """Answer a pickled question, in the new process."""
+    os.environ[INSIDE] = "1"
+    sys.path[:] = path
+    return answer(pickle.loads(question))
+
+
+def answer(question: Request | Place) -> object:
     """Do what the new process is for: load the function, run it on both inputs and count; or read its constants."""
     if isinstance(question, Place):
         return constants(load(question))
@@ -202,12 +299,12 @@ def answer(question: Request | Place) -> Any:
     return [_counted(mechanism, data, events, question.seed, side) for side, data in enumerate(question.inputs)]
 
 
-def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: int, side: int) -> dict[str, Any]:
-    """Runs on one input, as an `Answer` in JSON."""
+def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: int, side: int) -> dict[str, object]:
+    """Runs on one input: the fields of an `Answer`."""
     most, chunk = (VECTORISED_RUNS, CHUNK) if mechanism.cost.batched else (PLAIN_RUNS, 1)
     width = max(1, *(event.width for event in events))
     hits, runs, outcomes = [0] * len(events), 0, Outcomes()
-    first: list[str] = []
+    first: list[bytes] = []
     rng = generator(seed, Role.HEALTH_NEW_PROCESS, side)
     for event in events:
         event.contains(np.full((1, width), np.nan))  # what it compiles or loads is not the mechanism's time
@@ -215,10 +312,10 @@ def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: in
     while runs < most and (runs == 0 or time.monotonic() < end):
         rows = mechanism.outcomes(data, rng, chunk, start=runs, least=width)
         outcomes.add(rows)
-        first += [key.hex() for key in outcome_keys(rows[: PLAIN_RUNS - len(first)])]
+        first += outcome_keys(rows[: PLAIN_RUNS - len(first)])
         hits = [count + int(event.contains(rows).sum()) for count, event in zip(hits, events, strict=True)]
         runs += chunk
-    return {"runs": runs, "hits": hits, "always": outcomes.always, "outcomes": first}
+    return {"runs": runs, "hits": tuple(hits), "always": outcomes.always, "outcomes": tuple(first)}
 
 
 def refuse_inside() -> None:
@@ -227,24 +324,3 @@ def refuse_inside() -> None:
         raise DPWitnessError(
             "the mechanism's file calls dpwitness when it is imported: put that under if __name__ == '__main__'"
         )
-
-
-def main() -> None:
-    """Answer the question on stdin; stdout belongs to the answer, whatever the mechanism prints."""
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()  # a run may hang
-    out = os.dup(1)
-    os.dup2(2, 1)
-    sys.path[:] = json.loads(sys.stdin.buffer.readline())
-    try:
-        said: dict[str, Any] = {"answer": answer(pickle.load(sys.stdin.buffer))}
-    except BaseException as error:  # whatever the user's code raises is told, SystemExit included
-        said = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
-    with os.fdopen(out, "w") as stream:
-        stream.write(json.dumps(said))
-
-
-if __name__ == "__main__":
-    # The requests are of the module's own class, not of this script's.
-    from dpwitness.health.new_process import main as _main
-
-    _main()

@@ -26,7 +26,7 @@ from dpwitness.health.dependence import (
     refuse_series,
 )
 from dpwitness.health.findings import SECONDS, Outcomes, shown
-from dpwitness.health.loading import CannotLoad, may_remember
+from dpwitness.health.new_process import CannotLoad, may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 

@@ -87,7 +87,7 @@ def load_object(name: str) -> object:
     return value
 
 
-def _callable(value: Any, name: str) -> Callable[..., Any]:
+def _callable(value: Any, name: str) -> Callable[..., object]:
     if not callable(library_of(value).function(value)):
         raise UnknownTarget(f"{name} is no function but {type(value).__name__}")
     return value  # type: ignore[no-any-return]  # callable() narrows Any to nothing better

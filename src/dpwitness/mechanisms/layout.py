@@ -46,7 +46,7 @@ class RowLayout:
                 node.coordinates.append(c)
         self.root = self._nodes[()]
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _rebuilt, (self.entries, self.full)
 
     def __eq__(self, other: object) -> bool:

@@ -255,7 +255,7 @@ class MechanismFactory:
         return {name: value for name, value in vars(self).items() if name != "example"}
 
 
-def mechanism_or_factory(mechanism: Any, make: Callable[[], object] | None) -> Any:
+def mechanism_or_factory(mechanism: object, make: Callable[[], object] | None) -> Any:
     """Return the mechanism, or what makes one for each run. Raises `InvalidParameter` unless exactly one was given."""
     if (mechanism is None) == (make is None):
         raise InvalidParameter("give a mechanism, or make=, a function that returns a new one for each run, not both")

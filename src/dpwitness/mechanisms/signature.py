@@ -104,7 +104,7 @@ class Signature:
             by_position=by_position,
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Written for another process: there the copy for the interpreter is made of the user's own function."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name not in ("function", "original")}
         return _sent, (self.original or self.function, fields, self.original is not None)
@@ -149,7 +149,7 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
     return declared, tuple(name for name, parameter in declared.items() if parameter.kind is only)
 
 
-def _sent(function: Callable[..., Any], fields: dict[str, Any], interpreted: bool) -> Signature:
+def _sent(function: Callable[..., object], fields: dict[str, Any], interpreted: bool) -> Signature:
     """A signature as it was written."""
     signature = Signature(function=function, **fields)
     return signature.interpreted() if interpreted else signature
@@ -183,7 +183,7 @@ def _values(
     return values
 
 
-def own_copy(value: Any) -> Any:
+def own_copy(value: Any) -> object:
     """Return a parameter's value of which the caller's own stays as it is: lists copied, arrays copied, read-only."""
     if type(value) in (list, tuple):
         return type(value)(own_copy(item) for item in value)

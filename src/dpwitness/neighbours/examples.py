@@ -60,7 +60,7 @@ def from_strategy(strategy: Any) -> Examples:
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(strategy)
-    def collect(value: Any) -> None:
+    def collect(value: object) -> None:
         found.append(value)
 
     try:
@@ -103,7 +103,7 @@ def like(examples: Data) -> Like:
         If there are no records, or infinite numbers.
     """
     form = form_of_data(examples)
-    structure: Any
+    structure: object
     if form == "list":
         structure = _structure(examples)
     elif form in ("dataframe", "columns"):
@@ -134,7 +134,7 @@ def _domains_of_rows(array: Array) -> tuple[Domain, ...]:
     return tuple(_domain(column.tolist(), f"column {k + 1}") for k, column in enumerate(array.T))
 
 
-def _structure(records: Sequence[Value]) -> Any:
+def _structure(records: Sequence[Value]) -> object:
     """The domains of records that are values, tuples, lists or dicts."""
     first = records[0] if records else None
     same = all(type(record) is type(first) for record in records)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
 
 from dpwitness.checks import brief
+from dpwitness.codec import Codec
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Categories, Domain, Text, Value, integers, numbers
 
@@ -165,7 +166,7 @@ def fields_from_json(value: object) -> Fields:
     return fields_of(_read(value, DEEPEST))
 
 
-def _read(value: object, levels: int) -> Any:
+def _read(value: object, levels: int) -> object:
     if not levels:
         raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
     if not isinstance(value, Mapping):
@@ -204,3 +205,8 @@ _READERS: Final[dict[str, tuple[tuple[str, ...], Callable[..., Domain]]]] = {
     "categories": (("other", "missing"), _categories),
     "text": (("missing",), lambda max_length, **settings: Text(max_length=max_length, **settings)),
 }
+
+#: A structure with its form in JSON: an object that a domain's name, or "tuple", "list" or "dict", tells apart.
+DescribedFields: TypeAlias = Annotated[
+    Fields, Codec(Fields.to_json, lambda _, value: fields_from_json(value), lambda _: {"type": "object"})
+]

@@ -127,7 +127,7 @@ def _array(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Colu
 
 
 def _fits(
-    dtype: Any,
+    dtype: object,
     domain: Domain,
     build: Callable[[Any, Domain, Sequence[Value]], Column] = _array,
     entries: Callable[[Column], list[Value]] = list,
@@ -499,7 +499,7 @@ def _described(dtype: Any) -> str:
     return f"{dtype!r} {categories.dtype!r} {categories.tolist()!r} {dtype.ordered}"
 
 
-def _series_type(domain: Domain) -> Any:
+def _series_type(domain: Domain) -> object:
     """The type that pandas takes for values of the whole domain; it must not follow from those that are present."""
     import pandas as pd
 

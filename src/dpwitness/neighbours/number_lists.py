@@ -2,9 +2,9 @@
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import Field, asdict, dataclass, field, fields
-from typing import Any, ClassVar, Final, Self
+from collections.abc import Iterator
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,17 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, flag, in_memory
 from dpwitness.checks import kind as check_kind
+from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.inputs import LARGEST, Array, Data, as_finite_numbers
 from dpwitness.neighbours.pair import Pair, alike, holds, make_pair
-from dpwitness.neighbours.relation import Relation, check_keys, register_relation
+from dpwitness.neighbours.relation import Relation, written_by_fields
 
 #: Inputs that are in memory at a time: both of some twenty candidates, and what they are computed from.
 AT_A_TIME: Final = 48
 
 
-class NumberList(Relation):
+class NumberList(JsonFields, Relation):
     """Lists of `length` numbers.
 
     `any_length`: whether the claim holds for lists of any length; by default it is about `length` numbers, or as many
@@ -29,7 +30,6 @@ class NumberList(Relation):
     """
 
     __slots__ = ()
-    kind: ClassVar[str]  # the function that makes the relation, and its kind in JSON
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # all subclasses are dataclasses
 
     length: int
@@ -85,16 +85,6 @@ class NumberList(Relation):
     def take(self, data: object) -> Data:
         return as_finite_numbers(data)
 
-    @override
-    def to_json(self) -> dict[str, object]:
-        return {"kind": self.kind, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
-        check_keys(cls.kind, value, [setting.name for setting in fields(cls)])
-        return cls(**value)
-
 
 #: Relative to the sensitivity: how far answers may lie apart beyond it, by rounding alone.
 TOLERANCE: Final = 1e-9
@@ -103,6 +93,7 @@ TOLERANCE: Final = 1e-9
 COARSE_TOLERANCE: Final = 1e-6
 
 
+@written_by_fields
 @dataclass(frozen=True, slots=True)
 class Queries(NumberList):
     """Answers to `length` queries, each of sensitivity `sensitivity`.
@@ -223,10 +214,6 @@ class Queries(NumberList):
             allowed = allowed + np.minimum(apart, self.sensitivity * COARSE_TOLERANCE)
         return bool(np.all(_distances(pair) <= allowed))
 
-    @override
-    def to_json(self) -> dict[str, object]:
-        return {**NumberList.to_json(self), "sensitivity": float(self.sensitivity)}
-
 
 def queries(
     length: int = 10,
@@ -240,6 +227,7 @@ def queries(
     return Queries(length, sensitivity, may_move, direction, any_length=any_length)
 
 
+@written_by_fields
 @dataclass(frozen=True, slots=True)
 class Histogram(NumberList):
     """Counts of `length` cells; neighbours differ by one person in one cell. `any_length`: as in `NumberList`."""
@@ -295,6 +283,7 @@ def histogram(length: int = 5, *, any_length: bool = False) -> Histogram:
     return Histogram(length, any_length=any_length)
 
 
+@written_by_fields
 @dataclass(frozen=True, slots=True)
 class Bits(NumberList):
     """One bit a person, for `length` people; neighbours differ in one bit. `any_length`: as in `NumberList`."""
@@ -341,10 +330,6 @@ def _are_bits(data: Data) -> bool:
 def bits(length: int = 10, *, any_length: bool = False) -> Bits:
     """`length` bits, one of them flipped; see `Bits`. Raises `InvalidNeighbours`."""
     return Bits(length, any_length=any_length)
-
-
-for _relation in (Queries, Histogram, Bits):
-    register_relation(_relation.kind, _relation.from_json)
 
 
 def _distances(pair: Pair) -> NDArray[np.float64]:

@@ -1,14 +1,15 @@
 """Datasets of records: neighbours differ in one record, which is added, removed or replaced."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief
+from dpwitness.codec import OMITTED, Codec, write_fields
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.dataset_pairs import (
     MOST,
@@ -21,15 +22,20 @@ from dpwitness.neighbours.dataset_pairs import (
 )
 from dpwitness.neighbours.domains import Value, in_turn, key_of
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
-from dpwitness.neighbours.fields import Fields, Record, fields_from_json, fields_of
+from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_of_data, row_labels, usual_form
 from dpwitness.neighbours.inputs import Data, as_input
 from dpwitness.neighbours.pair import Pair
-from dpwitness.neighbours.relation import Relation, check_keys, register_relation
+from dpwitness.neighbours.relation import Relation, written_by_fields
 from dpwitness.values import value_from_json, value_to_json
 
 #: A number of records, the least and the most, or None for any number.
 Size = int | tuple[int, int] | None
+_SIZE: Final[Codec[Size]] = Codec(
+    lambda size: list(size) if isinstance(size, tuple) else size,
+    lambda _, size: tuple(size) if isinstance(size, list) else size,  # type: ignore[arg-type,return-value]  # see `_check_size`
+    lambda _: {"anyOf": [{"type": ["integer", "null"]}, {"type": "array", "items": {"type": "integer"}}]},
+)
 
 #: Records in the larger dataset, the most promising numbers first.
 SIZES: Final = (10, 2, 100, 1000, 3)
@@ -37,7 +43,7 @@ SIZES: Final = (10, 2, 100, 1000, 3)
 MOST_RECORDS: Final = 1_000_000
 
 
-def _check_size(size: Any) -> None:
+def _check_size(size: object) -> None:
     """Raise `InvalidNeighbours` unless it is a `Size` of datasets that may differ in a record."""
     if size is None:
         return
@@ -72,9 +78,9 @@ def _sizes_to_try(size: Size) -> tuple[int, ...]:
 ADD_REMOVE: Final = "add-remove"
 REPLACE_ONE: Final = "replace-one"
 ADJACENCIES: Final = (ADD_REMOVE, REPLACE_ONE)
-_KEYS: Final = ("domain", "adjacency", "size", "form")
 
 
+@written_by_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records(Relation):
     """Datasets of records of one domain; neighbours differ in one record, all others in their order.
@@ -97,9 +103,12 @@ class Records(Relation):
         where one cannot hold all that the domain does.
     """
 
-    fields: Fields
+    kind: ClassVar[str] = "records"
+    json_keys: ClassVar[tuple[str, ...]] = ("kind", "domain: fields", "adjacency", "size", "form", "empty")
+
+    fields: DescribedFields
     adjacency: str | None = ADD_REMOVE
-    size: Size = None
+    size: Annotated[Size, _SIZE] = None
     form: str = "list"
     base: tuple[Record, ...] | None = None
     noun: str = "value"
@@ -242,47 +251,38 @@ class Records(Relation):
         change = change_between(_labelled(first, labels[0]), _labelled(second, labels[1]))
         return change is not None and (change.before is None or change.before[-1] == change.after[-1])
 
+    @property
+    def empty(self) -> Any:
+        """The dataset without records, where it says of a layout what the domain does not."""
+        usual = self.layout == FORMS[self.form].usual(self.fields)
+        return OMITTED if usual else value_to_json(self.layout.build(self.fields, []))
+
     @override
     def to_json(self) -> dict[str, object] | None:
         """As JSON values; None for domains and layouts that have no form in JSON.
 
-        A layout that is not the domain's own is written as the dataset without records. The base is left out: pairs
-        hold the data.
+        The base is left out: pairs hold the data.
         """
-        domain = self.fields.to_json()
-        if domain is None:
+        if self.fields.to_json() is None:
             return None
-        size = list(self.size) if isinstance(self.size, tuple) else self.size
-        written: dict[str, object] = {"kind": "records", "domain": domain, "adjacency": self.adjacency}
-        written |= {"size": size, "form": self.form}
-        if self.layout == FORMS[self.form].usual(self.fields):
-            return written
-        empty = value_to_json(self.layout.build(self.fields, []))
-        return {**written, "empty": empty} if self._layout_from_json(empty) == self.layout else None
+        written = write_fields(self)
+        return written if "empty" not in written or self._layout_from_json(written["empty"]) == self.layout else None
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Records":
-        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
-        check_keys("records", value, (*_KEYS, "empty") if "empty" in value else _KEYS)
-        fields, size, form = fields_from_json(value["domain"]), value["size"], value["form"]
-        check_form(form, fields)
-        relation = cls(
-            fields=fields,
-            adjacency=value["adjacency"],
-            size=tuple(size) if isinstance(size, list) else size,
-            form=form,
-            layout=FORMS[form].usual(fields),
-        )
-        if "empty" not in value:
+    def from_keys(
+        cls, domain: Fields, adjacency: str | None, size: Size, form: str, empty: object = OMITTED
+    ) -> "Records":
+        """Build it from what a file holds. Raises `InvalidNeighbours`."""
+        check_form(form, domain)
+        relation = cls(fields=domain, adjacency=adjacency, size=size, form=form, layout=FORMS[form].usual(domain))
+        if empty is OMITTED:
             return relation
-        layout = relation._layout_from_json(value["empty"])
+        layout = relation._layout_from_json(empty)
         if layout is None:
-            raise InvalidNeighbours(
-                f"empty={brief(value['empty'])} must be a dataset of {relation!s:.200} without records"
-            )
+            raise InvalidNeighbours(f"empty={brief(empty)} must be a dataset of {relation!s:.200} without records")
         return replace(relation, layout=layout)
 
-    def _layout_from_json(self, empty: Any) -> Layout | None:
+    def _layout_from_json(self, empty: object) -> Layout | None:
         """The layout of a dataset without records that a file holds; None for anything else."""
         try:
             data = value_from_json(empty)
@@ -310,16 +310,13 @@ class Records(Relation):
         return as_input(data) if isinstance(data, np.ndarray | int | float) else data
 
 
-register_relation("records", Records.from_json)
-
-
 def _labelled(records: list[Record], labels: list[Value]) -> list[Record]:
     """Records with the labels of their rows behind them."""
     return [(*record, key_of(label)) for record, label in zip(records, labels, strict=True)]
 
 
 def records(
-    domain: Any = None,
+    domain: object = None,
     *,
     adjacency: str | None = ADD_REMOVE,
     size: Size = None,

@@ -8,16 +8,18 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief, items
 from dpwitness.checks import kind as check_kind
+from dpwitness.codec import Codec, Family, JsonFields, keys_of, read_fields, register
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.inputs import Data, as_array, as_input, input_from_json, input_to_json
+from dpwitness.neighbours.inputs import Data, Input, as_array, as_input
 from dpwitness.neighbours.pair import Pair, holds
 
 #: Candidates that are compared with a pair, of a relation without a `contains` of its own.
@@ -32,6 +34,7 @@ class Relation(ABC):
     """
 
     __slots__ = ()
+    kind: ClassVar[str]  # its name in files, where it is written by its fields
 
     @property
     def noun(self) -> str:
@@ -141,8 +144,10 @@ def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterato
 
 
 Reader = Callable[[Mapping[str, Any]], Relation]
+Kind = TypeVar("Kind", bound=type[Relation])
 
 _READERS: Final[dict[str, Reader]] = {}
+_FAMILY: Final = Family()
 
 
 def register_relation(kind: str, reader: Reader) -> None:
@@ -151,6 +156,27 @@ def register_relation(kind: str, reader: Reader) -> None:
     `kind` is what its `to_json` writes under that key, `reader` gets the rest and raises `InvalidNeighbours`.
     """
     _READERS[kind] = reader
+
+
+def written_by_fields(kind: Kind) -> Kind:
+    """Let witness files hold a relation that is written and read by its fields; a class decorator."""
+    _FAMILY.register(kind)
+    register_relation(kind.kind, partial(_read_fields, kind))
+    return kind
+
+
+def _read_fields(kind: type[Relation], value: Mapping[str, object]) -> Relation:
+    names = [key.name for key in keys_of(kind)[1:]]
+    try:
+        if not set(value) <= set(names):  # a key that is not known may narrow the relation
+            raise KeyError
+        relation: Relation = read_fields(kind, kind.kind, {"kind": kind.kind, **value})
+    except KeyError:
+        given = ", ".join(sorted(map(str, value))) or "nothing"
+        raise InvalidNeighbours(f"a relation of kind {kind.kind} holds {', '.join(names)}, not {given:.80}") from None
+    except ValueError as error:
+        raise error if isinstance(error, InvalidNeighbours) else InvalidNeighbours(str(error)) from error
+    return relation
 
 
 def relation_from_json(value: Any) -> Relation:
@@ -169,11 +195,17 @@ def relation_to_json(relation: Relation | None) -> dict[str, object] | None:
     return None if relation is None else relation.to_json()
 
 
-def check_keys(kind: str, value: Mapping[str, object], names: Sequence[str]) -> None:
-    """Raise `InvalidNeighbours` unless a relation in a file has these keys and no others."""
-    if set(value) != set(names):
-        given = ", ".join(sorted(map(str, value))) or "nothing"
-        raise InvalidNeighbours(f"a relation of kind {kind} holds {', '.join(names)}, not {given:.80}")
+def _write(relation: Relation) -> dict[str, object] | None:
+    """A relation as it can be read back; None for one that only another package could build again."""
+    written = relation.to_json()
+    try:
+        relation_from_json(written)
+    except InvalidNeighbours:
+        return None
+    return written
+
+
+register(Relation, Codec(_write, lambda _, value: relation_from_json(value), _FAMILY.schema))
 
 
 def same_relation(first: Relation | None, second: Relation | None) -> bool:
@@ -189,9 +221,13 @@ def same_relation(first: Relation | None, second: Relation | None) -> bool:
 SHOWN: Final = 3
 
 
+@written_by_fields
 @dataclass(frozen=True, slots=True)
-class Pairs(Relation):
+class Pairs(JsonFields, Relation):
     """Exactly the pairs that the user gives, in either direction."""
+
+    kind: ClassVar[str] = "pairs"
+    json_keys: ClassVar[tuple[str, ...]] = ("kind", "given: inputs", "noun")
 
     given: tuple[Pair, ...]
     noun: str = "value"
@@ -226,24 +262,15 @@ class Pairs(Relation):
     def take(self, data: object) -> Data:
         return as_input(data)
 
-    @override
-    def to_json(self) -> dict[str, object]:
-        """Write the pairs without their labels."""
-        given = [[input_to_json(pair.data), input_to_json(pair.neighbour)] for pair in self.given]
-        return {"kind": "pairs", "given": given, "noun": self.noun}
+    @property
+    def inputs(self) -> list[tuple[Input, Input]]:
+        """The inputs of each pair: a file holds no labels."""
+        return [pair.sides for pair in self.given]
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Pairs":
-        """Build it from what `to_json` wrote, its kind left out. Raises `InvalidNeighbours`."""
-        check_keys("pairs", value, ("given", "noun"))
-        given = value["given"]
-        if not isinstance(given, list):
-            raise InvalidNeighbours(f"given={brief(given)} must be a list of pairs")
-        inputs = (list(map(input_from_json, pair)) if isinstance(pair, list) else pair for pair in given)
-        return cls(pairs(*inputs).given, value["noun"])
-
-
-register_relation("pairs", Pairs.from_json)
+    def from_keys(cls, given: list[tuple[Data, Data]], noun: str) -> "Pairs":
+        """Build it from what a file holds. Raises `InvalidNeighbours`."""
+        return cls(pairs(*given).given, noun)
 
 
 def pairs(*given: Sequence[Data]) -> Pairs:

@@ -107,7 +107,11 @@ class Asserter:
     def _all_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of the markers, outermost first, and of the call."""
         session = self._session
-        merged: dict[str, Any] = {"runs": session.runs, "max_time": session.max_time}
+        merged: dict[str, Any] = {
+            "runs": session.runs,
+            "max_time": session.max_time,
+            "detectable_ratio": session.detectable_ratio,
+        }
         for mark in reversed(list(self._item.iter_markers("dp"))):  # one may be put on a test while it runs
             merged.update(mark.kwargs)
         merged.update(settings)

@@ -121,7 +121,7 @@ class Database:
         return f"fixed: the witness in {self.shown(saved.path)} no longer refutes; it is kept and replayed"
 
 
-def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: Any) -> None:
+def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: object) -> None:
     value = {
         "format": FORMAT,
         "test": test,

@@ -101,7 +101,7 @@ def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) 
     return System(name=name, answers=lambda questions: [oracle(form.handed(one)) for one in questions], at_once=1)
 
 
-def _factory_arguments(thing: Any, seed: int) -> dict[str, Any] | None:
+def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
     """What a factory of systems is called with; None for what is no factory."""
     if not callable(thing) or (hasattr(thing, "ask_all") and not inspect.isclass(thing)):
         return None

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import as_json, hand_over
@@ -35,7 +35,7 @@ R = TypeVar("R")
 S = TypeVar("S", bound="DataclassInstance")
 
 
-def settings_of(kind: type[S], options: object, **more: Any) -> S:
+def settings_of(kind: type[S], options: object, **more: object) -> S:
     """Frozen settings from options, such as parsed arguments: each field of the dataclass `kind` is that of its name.
 
     An option that is None or missing leaves the field's default; `more` overrules the options.

@@ -52,8 +52,8 @@ class Result(ABC):
         """Draw it into a file. Raises `InvalidParameter` for an unknown format."""
 
 
-def _object(value: Any) -> dict[str, Any]:
-    written: dict[str, Any] = {}
+def _object(value: Any) -> dict[str, object]:
+    written: dict[str, object] = {}
     for one in fields(value):
         part = getattr(value, one.name)
         if isinstance(part, Asked):
@@ -63,7 +63,7 @@ def _object(value: Any) -> dict[str, Any]:
     return written
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return _object(value) if is_dataclass(value) else value

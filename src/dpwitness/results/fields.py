@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 from dpwitness.checks import brief
-from dpwitness.codec import Codec, codec_of, mapping, or_infinite, read_fields, real, register, whole_below
-from dpwitness.errors import BadInput, InvalidNeighbours, InvalidWitness
+from dpwitness.codec import Codec, codec_of, mapping, or_infinite, read_fields, real, whole_below
+from dpwitness.errors import BadInput, InvalidWitness
 from dpwitness.files import read_text, shown
-from dpwitness.neighbours import Relation, relation_from_json, relation_to_json
 from dpwitness.values import value_from_json, value_to_json
 
 
-def read_result(kind: Any, what: str, value: object) -> Any:
+def read_result(kind: object, what: str, value: object) -> Any:
     """Build a result from unchecked JSON; `what` names it in messages. Raises `InvalidWitness`."""
     try:
         return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)
@@ -25,7 +24,7 @@ def read_result(kind: Any, what: str, value: object) -> Any:
         raise InvalidWitness(f"the {what} is damaged: {str(error) or type(error).__name__}") from error
 
 
-def read_json(path: str | Path) -> Any:
+def read_json(path: str | Path) -> object:
     """The JSON value of a file. Raises `InvalidData` where it cannot be read, `InvalidWitness` where it is no JSON."""
     try:
         return json.loads(read_text(path), parse_constant=_refuse)
@@ -46,7 +45,7 @@ def _read_alpha(name: str, value: object) -> float:
     return alpha
 
 
-def _read_parameters(name: str, value: object) -> dict[str, Any]:
+def _read_parameters(name: str, value: object) -> dict[str, object]:
     parameters = {}
     for parameter, item in mapping(name, value).items():
         try:
@@ -54,16 +53,6 @@ def _read_parameters(name: str, value: object) -> dict[str, Any]:
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"parameter {parameter}={brief(item)} cannot be read: {error}") from error
     return parameters
-
-
-def _write_relation(relation: Relation) -> dict[str, Any] | None:
-    """A relation as it can be read back; None for one that only another package could build again."""
-    written = relation_to_json(relation)
-    try:
-        relation_from_json(written)
-    except InvalidNeighbours:
-        return None
-    return written
 
 
 _TEXTS: Final = codec_of(list[tuple[float, str]])
@@ -99,9 +88,6 @@ Texts: TypeAlias = Annotated[
         _TEXTS.schema,
     ),
 ]
-register(
-    Relation, Codec(_write_relation, lambda _, value: relation_from_json(value), lambda _: {"type": ["object", "null"]})
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpwitness.claims import Claim
 from dpwitness.events import Event
@@ -93,15 +94,15 @@ class Profile(Result):
             return True
         raise TypeError("a Profile of a claim is neither true nor false: ask profile.refuted")
 
-    def delta(self, epsilon: Any) -> Any:
+    def delta(self, epsilon: ArrayLike) -> Any:
         """The lower band of δ at ε ≥ 0 (nats), a number or an array; 0 where nothing was shown."""
         return self.band.delta(epsilon)
 
-    def power(self, false_positive_rate: Any) -> Any:
+    def power(self, false_positive_rate: ArrayLike) -> Any:
         """The lower band of the true positive rate of the best test of D′ against D, at false positive rates."""
         return self.band.power(false_positive_rate)
 
-    def trade_off(self, false_positive_rate: Any) -> Any:
+    def trade_off(self, false_positive_rate: ArrayLike) -> Any:
         """The upper band of the trade-off function: 1 − `power`. Dong, Roth & Su 2022, Definition 1."""
         return 1 - self.power(false_positive_rate)
 

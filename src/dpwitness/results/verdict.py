@@ -26,6 +26,11 @@ EARLY: Final = {
     "cluster lost": "the cluster does not answer any more",
     "failed": "a run failed",
 }
+#: Why the runs of a pass were enough, for people.
+ENOUGH: Final = {
+    "detectable": "that is the multiple of the claim asked for by detectable_ratio",
+    "converged": "twice as many would lower that by less than 1 %",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -59,7 +64,9 @@ class WitnessedResult(Result):
     epsilon_lower_bound: float  # of the parameter of the claim's family; ε in nats
     search_runs: Count
     epoch_runs: Count = 0  # runs that were bets and chose the next ones
-    ended: str  # why the confirm runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"
+    #: Why the confirm runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"; of a check that
+    #: passed also "detectable", it would have caught what was asked for, or "converged", more would show little more.
+    ended: str
 
     @property
     def counts(self) -> Counts:
@@ -234,8 +241,10 @@ class NotRefuted(CheckResult):
         return f"{self.claim.symbol} ≥ {self.detectable:.4g}" if math.isfinite(self.detectable) else "nothing"
 
     def _conclusion(self) -> tuple[str, list[str]]:
+        enough = [f"  these runs were enough: {ENOUGH[self.ended]}"] if self.ended in ENOUGH else []
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
             f"  this event would have caught {self._detectable_text} with 95 % power",
+            *enough,
             f"  {self.claim.symbol} lower bound {self.lower_bound:.4g} at confidence {confidence(self.alpha)}",
         ]
 

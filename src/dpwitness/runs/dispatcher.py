@@ -330,7 +330,7 @@ class Dispatcher:
                 return answer
 
     def _results(
-        self, work: ShardedRuns[Any], portion: Portion, answer: Answer, deadline: Deadline | None
+        self, work: ShardedRuns[object], portion: Portion, answer: Answer, deadline: Deadline | None
     ) -> Iterator[Any]:
         """What a process found, as if it had been found here, None at the deadline; raises what was raised there."""
         mechanism = self._mechanism

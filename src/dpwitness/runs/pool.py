@@ -64,7 +64,7 @@ class Pool:
         """Have a portion done: the shards from `first` to before `end`."""
         return self._submit(execute, mechanism, work, first, end)
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+    def _submit(self, function: Callable[..., object], *arguments: object) -> "Future[Any]":
         assert self._executor is not None
         try:
             return self._executor.submit(function, *arguments)

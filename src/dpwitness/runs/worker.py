@@ -303,7 +303,7 @@ def _started(parcel: Parcel) -> _Ready:
     return _Ready(package.mechanism, package.first_runs(), threading.RLock())
 
 
-def _done(ready: _Ready, work: ShardedRuns[Any], first: int, end: int) -> Answer:
+def _done(ready: _Ready, work: ShardedRuns[object], first: int, end: int) -> Answer:
     results: list[Any] = []
     error = None
     ready.mechanism.forget()

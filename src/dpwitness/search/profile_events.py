@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,21 +80,21 @@ def counted_chains(
 
 
 def _cells(
-    events: Sequence[Event], families: Sequence[tuple[Thresholds[Any], Floats]], x: Rows, y: Rows
+    events: Sequence[Event], families: Sequence[tuple[Thresholds[Event], Floats]], x: Rows, y: Rows
 ) -> list[NDArray[np.int64]]:
     """The four cells of every event, and of every cut of each family, in paired runs."""
     nested = [_nested_cells(family.value(x), family.value(y), cuts) for family, cuts in families]
     return [cells_of(events, x, y), *nested]
 
 
-def _above(family: Thresholds[Any], cuts: Floats, k: int) -> Event:
+def _above(family: Thresholds[Event], cuts: Floats, k: int) -> Event:
     event: Event = family.above(float(cuts[k]))
     return event
 
 
-def _families(events: Sequence[Event], outcomes: Rows) -> list[tuple[Thresholds[Any], Floats]]:
+def _families(events: Sequence[Event], outcomes: Rows) -> list[tuple[Thresholds[Event], Floats]]:
     """The families of nested events that any of the events belongs to, and their cuts."""
-    found: dict[str, tuple[Thresholds[Any], Floats]] = {}
+    found: dict[str, tuple[Thresholds[Event], Floats]] = {}
     for event in events:
         for family in thresholds_of(event):
             key = str(family.above(1.0).to_json())

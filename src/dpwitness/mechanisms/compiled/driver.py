@@ -5,15 +5,17 @@ mechanism gets such a module, in a file named by a fingerprint of the mechanism 
 itself does not notice when a callee changes).
 """
 
+import dis
 import hashlib
 import importlib.util
+import math
 import os
 import sys
 import types as pytypes
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numba
 import numpy as np
@@ -125,11 +127,58 @@ def machine_code(mechanism: Any) -> Any:
     """
 
     def remake(copy: pytypes.FunctionType, options: dict[str, Any]) -> Any:
+        copy.__code__ = without_imports(copy.__code__)
         return numba.jit(**{**options, "boundscheck": True})(copy)
 
     function = getattr(mechanism, "py_func", mechanism)
     given = mechanism.targetoptions if is_numba(mechanism) else {"nopython": True, "nogil": True, "forceinline": True}
     return remake(rebuilt(function, remake), given)
+
+
+#: Modules that numba knows. They are loaded already: their import does nothing but give a variable its value.
+IMPORTED: Final = {"math": math, "numpy": np}
+
+
+def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
+    """The code with constants in the place of its imports of `math` and `numpy`, which numba cannot compile.
+
+    `import math` and `from math import exp` store the same as before in the same variables at the same places. Of
+    imports that stand behind a branch, or are stored anywhere else than in local variables of their own, the code stays
+    as it is; and numba then refuses it.
+    """
+    steps = list(dis.get_instructions(code))
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    written, constants = bytearray(code.co_code), list(code.co_consts)
+
+    def write(step: dis.Instruction, name: str, value: int = 0) -> None:
+        written[step.offset : step.offset + 2] = bytes([dis.opmap[name], value])
+
+    for k, step in enumerate(steps):
+        if step.opcode in (*dis.hasjrel, *dis.hasjabs) or step.is_jump_target:
+            break
+        if step.opname != "IMPORT_NAME":
+            continue
+        level, members = steps[k - 2 : k]
+        module, taken = IMPORTED.get(step.argval), [step]
+        if members.argval:  # from module import members
+            taken += steps[k + 1 : k + 1 + 2 * len(members.argval) : 2]
+        stores = [steps[steps.index(one) + 1] for one in (taken[1:] or taken)]
+        if (
+            module is None
+            or sys.modules.get(step.argval) is not module
+            or level.argval != 0
+            or any(one.opname not in ("LOAD_CONST", "LOAD_SMALL_INT") for one in (level, members))
+            or any(one.opname != "STORE_FAST" or one.argval in parameters for one in stores)
+            or not all(hasattr(module, one.argval) for one in taken[1:])
+            or len(constants) + len(taken) > 256
+        ):
+            return code
+        for one in (level, members):
+            write(one, "NOP")
+        for one in taken:
+            write(one, "LOAD_CONST", len(constants))
+            constants.append(module if one is step else getattr(module, one.argval))
+    return code.replace(co_code=bytes(written), co_consts=tuple(constants))
 
 
 @cache

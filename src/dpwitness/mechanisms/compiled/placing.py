@@ -1,7 +1,7 @@
 """Outcomes as rows, in compiled code: as `dpwitness.events.encoding` writes them, an entry of a row for each number.
 
 Numba chooses by type what `place` is; a type that is listed nowhere below is refused by its typing. Numba wants the
-annotations of `place` and of all that stands for it alike, and knows types of its own: so they are `Any`.
+annotations of `place` and of all that stands for it alike: also those of `_place`, which is given their types.
 """
 
 import math
@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from dpwitness.events import encoding
-from dpwitness.events.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE, WHOLE
+from dpwitness.events.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE, WHOLE, Rows
 from dpwitness.jit import inlined
 
 LOW_MASK: Final = (1 << LOW_BITS) - 1
@@ -59,7 +59,7 @@ nested_length = inlined(encoding.nested)
 
 
 @inlined
-def real(x: Any) -> Any:
+def real(x: float) -> float:
     """Return a float as an entry: NaN and −0 have values of their own."""
     if x < 0 or x > 0:  # one branch for nearly all
         return x
@@ -68,7 +68,7 @@ def real(x: Any) -> Any:
     return NEGATIVE_ZERO if math.copysign(1.0, x) < 0 else 0.0
 
 
-def place(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def place(rows: Rows, i: int, j: int, value: Any) -> int:
     """Write a value into row i from column j on, as far as the row goes; return the column behind it.
 
     Compiled code only.
@@ -76,7 +76,7 @@ def place(rows: Any, i: Any, j: Any, value: Any) -> Any:
     raise NotImplementedError
 
 
-def _whole(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _whole(rows: Rows, i: int, j: int, value: Any) -> int:
     """A whole number of 64 bits: those that a float cannot hold take two entries."""
     if -WHOLE < value < WHOLE:
         if j < rows.shape[1]:
@@ -89,63 +89,63 @@ def _whole(rows: Any, i: Any, j: Any, value: Any) -> Any:
     return j + 2
 
 
-def _small(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _small(rows: Rows, i: int, j: int, value: Any) -> int:
     if j < rows.shape[1]:
         rows[i, j] = value
     return j + 1
 
 
-def _number(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _number(rows: Rows, i: int, j: int, value: Any) -> int:
     if j < rows.shape[1]:
         rows[i, j] = real(value)
     return j + 1
 
 
-def _flag(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _flag(rows: Rows, i: int, j: int, value: Any) -> int:
     if j < rows.shape[1]:
         rows[i, j] = TRUE if value else FALSE
     return j + 1
 
 
-def _nothing(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _nothing(rows: Rows, i: int, j: int, value: Any) -> int:
     if j < rows.shape[1]:
         rows[i, j] = NONE
     return j + 1
 
 
-def _optional(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _optional(rows: Rows, i: int, j: int, value: Any) -> int:
     return place(rows, i, j, None) if value is None else place(rows, i, j, present(value))  # type: ignore[call-arg]  # numba gives the typing context
 
 
-def _floats(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _floats(rows: Rows, i: int, j: int, value: Any) -> int:
     """An array of floats, the common case, by itself: one call an entry would cost 20 ns each."""
     for k in range(min(len(value), rows.shape[1] - j)):
         rows[i, j + k] = real(value[k])
     return j + len(value)
 
 
-def _sequence(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _sequence(rows: Rows, i: int, j: int, value: Any) -> int:
     for k in range(len(value)):
         j = place(rows, i, j, value[k])
     return j
 
 
-def _nested_sequence(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _nested_sequence(rows: Rows, i: int, j: int, value: Any) -> int:
     """A sequence inside one is its length and its entries."""
     for k in range(len(value)):
         j = place(rows, i, place(rows, i, j, nested_length(len(value[k]))), value[k])
     return j
 
 
-def _empty_tuple(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _empty_tuple(rows: Rows, i: int, j: int, value: Any) -> int:
     return j
 
 
-def _tuple(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _tuple(rows: Rows, i: int, j: int, value: Any) -> int:
     return place(rows, i, place(rows, i, j, value[0]), value[1:])
 
 
-def _nested_tuple(rows: Any, i: Any, j: Any, value: Any) -> Any:
+def _nested_tuple(rows: Rows, i: int, j: int, value: Any) -> int:
     return place(rows, i, place(rows, i, place(rows, i, j, nested_length(len(value[0]))), value[0]), value[1:])
 
 
@@ -154,7 +154,7 @@ SEVERAL: Final = types.Array | types.List | types.ListType | types.BaseTuple
 
 
 @overload(place, jit_options={"forceinline": True})
-def _place(rows: Any, i: Any, j: Any, value: Any) -> Callable[..., Any] | None:
+def _place(rows: Rows, i: int, j: int, value: Any) -> Callable[..., Any] | None:
     """What `place` is for a type; None for one that is no outcome."""
     if isinstance(value, types.Integer):
         return _whole if _untyped(value).bitwidth == 64 else _small

@@ -9,7 +9,7 @@ import pkgutil
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import Final
 
 from dpwitness.mechanisms.libraries.library import Library
 
@@ -28,7 +28,7 @@ def registered() -> tuple[Library, ...]:
     return (*theirs, *(module.LIBRARY for module in modules if hasattr(module, "LIBRARY")))
 
 
-def library_of(thing: Any) -> Library:
+def library_of(thing: object) -> Library:
     """Return the library that an object is of; one with the defaults of `Library` for an object of none."""
     if inspect.isroutine(thing):
         return NO_LIBRARY

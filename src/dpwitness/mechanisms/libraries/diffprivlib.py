@@ -20,27 +20,27 @@ class Diffprivlib(Library):
         """Whether it has the method."""
         return hasattr(thing, "randomise")
 
-    def function(self, thing: Any) -> Callable[..., Any]:
+    def function(self, thing: Any) -> Callable[..., object]:
         """Return its `.randomise`; for one that selects by utilities, that of the same mechanism with others."""
         if not inspect.isclass(thing) and hasattr(thing, "utility"):
             return selection(thing)
 
-        def randomise(value: Any) -> Any:
+        def randomise(value: Any) -> object:
             return thing.randomise(number(value))
 
         return randomise
 
-    def neighbours(self, thing: Any) -> Relation | None:
+    def neighbours(self, thing: object) -> Relation | None:
         """Return 0 and its sensitivity; None for one that selects."""
         return None if hasattr(thing, "utility") else of_sensitivity(thing)
 
 
-def selection(thing: Any) -> Callable[..., Any]:
+def selection(thing: Any) -> Callable[..., object]:
     """Return what makes a mechanism like the one given, with the utilities that are its input, and selects."""
     names = inspect.signature(type(thing)).parameters
     settings = {name: getattr(thing, name) for name in names if name not in ("utility", "random_state")}
 
-    def select(utilities: Any) -> Any:
+    def select(utilities: Any) -> object:
         return type(thing)(**settings, utility=np.atleast_1d(utilities).tolist()).randomise()
 
     return select

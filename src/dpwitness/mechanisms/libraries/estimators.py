@@ -20,13 +20,13 @@ class Estimators(Library):
             return False
         return hasattr(thing, "get_params") or not callable(thing)
 
-    def function(self, thing: Any) -> Callable[..., Any]:
+    def function(self, thing: Any) -> Callable[..., object]:
         """Return what fits a copy of it: to one array, or to the two of a tuple (X, y). The copy is returned.
 
         A copy, because a fit may leave behind what the next one starts from, and accountants count every one.
         """
 
-        def fit(data: Any) -> Any:
+        def fit(data: Any) -> object:
             estimator = copy.deepcopy(thing)
             estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
             return estimator

@@ -30,11 +30,11 @@ class Library:
         """Whether an object is of this library."""
         raise NotImplementedError
 
-    def function(self, thing: Any) -> Callable[..., Any]:
+    def function(self, thing: Any) -> Callable[..., object]:
         """Return what runs the object once: a function of the input, a number or an array."""
         return thing  # type: ignore[no-any-return]  # the object itself is callable
 
-    def claim(self, thing: Any, d_in: Any = None) -> Claim | None:
+    def claim(self, thing: object, d_in: object = None) -> Claim | None:
         """Return the object's claim; None where it makes none.
 
         Parameters
@@ -54,7 +54,7 @@ class Library:
             return None
         return ApproxDP(float(epsilon), float(delta) if isinstance(delta, numbers.Real) else 0.0)
 
-    def delta(self, thing: Any, d_in: Any = None) -> float:
+    def delta(self, thing: object, d_in: object = None) -> float:
         """Return the δ that an object claims, for a test whose ε was given; 0.0 where it claims none.
 
         Raises `InvalidClaim` where it is not known: a test at δ = 0 would refute what the object never claimed.
@@ -62,16 +62,16 @@ class Library:
         claim = self.claim(thing, d_in)
         return 0.0 if claim is None else float(getattr(claim, "delta", 0.0))
 
-    def may_remember(self, thing: Any) -> bool:
+    def may_remember(self, thing: object) -> bool:
         """Whether an object may keep something from run to run, as noise that was drawn once."""
         return True
 
-    def neighbours(self, thing: Any) -> Relation | None:
+    def neighbours(self, thing: object) -> Relation | None:
         """Return which inputs the object's claim calls neighbours; None where it does not say."""
         return None
 
 
-def of_sensitivity(thing: Any) -> Relation | None:
+def of_sensitivity(thing: object) -> Relation | None:
     """Return the pair of 0 and an object's sensitivity, for one that randomises a number; None without any."""
     sensitivity = getattr(thing, "sensitivity", None)
     if not isinstance(sensitivity, int | float) or not 0 < sensitivity < math.inf:
@@ -79,6 +79,6 @@ def of_sensitivity(thing: Any) -> Relation | None:
     return pairs((type(sensitivity)(0), sensitivity))  # int stays int: counts want whole numbers
 
 
-def number(value: Any) -> Any:
+def number(value: object) -> object:
     """Return an array of one entry as that entry, and anything else as it is."""
     return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value

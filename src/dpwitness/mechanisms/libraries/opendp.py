@@ -23,16 +23,16 @@ class OpenDP(Library):
         """Whether it is a measurement."""
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_carrier_type")
 
-    def function(self, thing: Any) -> Callable[..., Any]:
+    def function(self, thing: Any) -> Callable[..., object]:
         """Return the measurement, of an input of its carrier type."""
         carrier = str(thing.input_carrier_type)
 
-        def measurement(value: Any) -> Any:
+        def measurement(value: Any) -> object:
             return thing(in_carrier(value, carrier))
 
         return measurement
 
-    def claim(self, thing: Any, d_in: Any = None) -> Claim:
+    def claim(self, thing: Any, d_in: object = None) -> Claim:
         """Return `map(d_in)`. Raises `InvalidClaim` without a distance, and for a loss that is not one claim.
 
         Of a smoothed max-divergence, which is a whole curve δ(ε), pairs are read off.
@@ -62,7 +62,7 @@ class OpenDP(Library):
             "as RenyiDP(alpha, measurement.map(d_in)(alpha)), or epsilon=… and delta=…"
         )
 
-    def delta(self, thing: Any, d_in: Any = None) -> float:
+    def delta(self, thing: Any, d_in: object = None) -> float:
         """Return 0.0 for a measure that has no δ, without asking for a distance."""
         if is_pure(thing):
             return 0.0
@@ -75,7 +75,7 @@ class OpenDP(Library):
             raise InvalidClaim(f"the measurement's loss is {thing.output_measure}, which has no one δ: give delta=…")
         return float(delta)
 
-    def may_remember(self, thing: Any) -> bool:
+    def may_remember(self, thing: object) -> bool:
         """Return False: measurements cannot be changed. Only a function of the user's inside of one may remember."""
         features = getattr(sys.modules.get("opendp.mod"), "GLOBAL_FEATURES", (USERS_OWN,))
         return USERS_OWN in features
@@ -96,13 +96,13 @@ def is_pure(measurement: Any) -> bool:
     return str(measurement.output_measure).startswith("MaxDivergence")
 
 
-def as_distance(measurement: Any, d_in: Any) -> Any:
+def as_distance(measurement: object, d_in: object) -> object:
     """Return a distance as its metric counts: 1.0 records are 1."""
     counted = str(getattr(measurement, "input_distance_type", ""))[:1] in ("i", "u")
     return int(d_in) if counted and isinstance(d_in, float) and d_in.is_integer() else d_in
 
 
-def in_carrier(value: Any, carrier: str) -> Any:
+def in_carrier(value: Any, carrier: str) -> object:
     """Return an input of numbers, flags, texts or bits as OpenDP wants it; any other as it is.
 
     `carrier`: its carrier type, such as f64, bool, Vec<i32>, HashMap<String, i32> or BitVector, which is bits packed

@@ -22,21 +22,21 @@ class PythonDP(Library):
         """Whether it has one of the methods."""
         return not isinstance(thing, type) and (hasattr(thing, "add_noise") or hasattr(thing, "quick_result"))
 
-    def function(self, thing: Any) -> Callable[..., Any]:
+    def function(self, thing: Any) -> Callable[..., object]:
         """Return its `.add_noise`, or its `.quick_result` of a list of numbers."""
         if hasattr(thing, "quick_result"):
 
-            def quick_result(values: Any) -> Any:
+            def quick_result(values: Any) -> object:
                 return thing.quick_result(np.atleast_1d(values).tolist())
 
             return quick_result
 
-        def add_noise(value: Any) -> Any:
+        def add_noise(value: Any) -> object:
             return thing.add_noise(number(value))
 
         return add_noise
 
-    def neighbours(self, thing: Any) -> Relation | None:
+    def neighbours(self, thing: object) -> Relation | None:
         """Return 0 and its sensitivity."""
         return of_sensitivity(thing)
 

@@ -1,5 +1,5 @@
 """Mechanisms that another environment's interpreter runs."""
 
-from dpwitness.mechanisms.remote.client import RemoteFunction, RemoteMechanism, remote
+from dpwitness.mechanisms.remote.client import Connection, RemoteFunction, RemoteMechanism, remote
 
-__all__ = ["RemoteFunction", "RemoteMechanism", "remote"]
+__all__ = ["Connection", "RemoteFunction", "RemoteMechanism", "remote"]

@@ -131,7 +131,7 @@ def unpacked(held: bytes) -> object:
         raise MechanismCrashed(f"the other interpreter answered what cannot be read ({error})") from error
 
 
-def _array_of(dtype: Any, shape: Any, held: Any, order: Any = "C") -> Any:
+def _array_of(dtype: Any, shape: object, held: Any, order: object = "C") -> Any:
     if not ARRAY.fullmatch(dtype):
         raise ValueError(f"{brief(dtype)} is no type of numbers")
     return np.frombuffer(held, dtype).reshape(shape, order="F" if order == "F" else "C")
@@ -308,7 +308,7 @@ class RemoteFunction:
                 raise
             raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer ({error})") from error
 
-    def _read(self, answer: dict[str, Any], call: Call) -> Any:
+    def _read(self, answer: dict[str, Any], call: Call) -> object:
         """What an answer says. Raises `KeyError`, `TypeError` or `ValueError` for what is none."""
         if "floats" in answer or "values" in answer:
             outcomes = np.frombuffer(answer["floats"], "<f8") if "floats" in answer else answer["values"]
@@ -328,7 +328,7 @@ class RemoteFunction:
             "texts, arrays, tables or lists of such, or name attributes, as outcome='coef_,intercept_'"
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Run once, as here. A generator gives the seed of the one that the function gets."""
         bound = self.__signature__.bind(*args, **kwargs).arguments
         generator = next((key for key in bound if key in GENERATOR_NAMES), None)

@@ -19,10 +19,12 @@ import struct
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 
-def _beside(name: str) -> Any:
+def _beside(name: str) -> ModuleType:
     """Load a file of this folder, under a name that no other module has."""
     place = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
     spec = importlib.util.spec_from_file_location("_dpwitness_" + name, place)
@@ -49,7 +51,7 @@ def array_of(dtype: str, shape: list[int], held: bytes, order: str = "C") -> Any
     return (entries.reshape(shape[::-1]).T if order == "F" else entries.reshape(shape)).copy(order="K")
 
 
-def _nested(shape: list[int], entries: Any) -> Any:
+def _nested(shape: list[int], entries: Iterator[float]) -> Any:
     if not shape:
         return next(entries)
     return [_nested(shape[1:], entries) for _ in range(shape[0])]
@@ -80,7 +82,7 @@ def object_of(kind: str, content: Any) -> Any:
     return frame
 
 
-def typed(pd: Any, values: list[Any], name: Any) -> Any:
+def typed(pd: ModuleType, values: list[object], name: Any) -> Any:
     """Return a column of the type that it had on the other side, or of the nearest that pandas has here.
 
     It follows from the type alone, never from the values: neighbours must not differ in it.
@@ -120,13 +122,16 @@ class Service:
         request = unpacked(held)
         if request["do"] == "load":
             return bytes(wire.packed(self.load(request["place"], request["name"])))
+        if request["do"] == "call":  # once, with what is no input of a mechanism
+            self.load(request["place"], request["name"])
+            return bytes(wire.packed({"value": self.function(*request["arguments"])}))
         for number in request["forget"]:
             del self.stored[number]
         for number, value in request["store"]:
             self.stored[number] = value
         return self.run(request)
 
-    def load(self, place: str, name: str) -> dict[str, Any]:
+    def load(self, place: str, name: str) -> dict[str, object]:
         """Import the function; its name, its parameters, and what its interpreter has."""
         if place.endswith(".py"):
             sys.path.insert(0, os.path.dirname(place))
@@ -154,7 +159,7 @@ class Service:
         (content,) = value
         return content.copy(order="K") if hasattr(content, "nbytes") else content
 
-    def begin(self, side: int, words: bytes, *, seed_globals: bool) -> Any:
+    def begin(self, side: int, words: bytes, *, seed_globals: bool) -> object:
         """Return a side's generator, begun from 32 random bytes: NumPy's, or the standard library's without NumPy."""
         if seed_globals:
             random.seed(words)
@@ -185,8 +190,8 @@ class Service:
         summary = operator.attrgetter(*names) if names else None
         name, seeded = request["generator"], request["seed_globals"]
         inputs, order = request["inputs"], request["order"]
-        rngs: list[Any] = [None for _ in inputs]
-        outcomes: list[list[Any]] = [[] for _ in inputs]
+        rngs: list[object] = [None for _ in inputs]
+        outcomes: list[list[object]] = [[] for _ in inputs]
         turns = [side for turned in order for side in ((1, 0) if turned else range(len(inputs)))]
         for side in turns:
             run = len(outcomes[side])
@@ -198,7 +203,7 @@ class Service:
             if name is not None:
                 arguments[name] = rngs[side]
             try:
-                first: list[Any] = []
+                first: list[object] = []
                 for key in self.by_position:
                     if key not in arguments:  # it has its default, which cannot be sent
                         break
@@ -219,7 +224,7 @@ class Service:
         return _encoded([outcome for one in outcomes for outcome in one])
 
 
-def _encoded(outcomes: list[Any]) -> bytes:
+def _encoded(outcomes: list[object]) -> bytes:
     held = wire.floats(outcomes)
     if held is not None:
         return bytes(wire.packed({"floats": held}))
@@ -234,7 +239,7 @@ def _encoded(outcomes: list[Any]) -> bytes:
         raise
 
 
-def _parameter(parameter: inspect.Parameter) -> list[Any]:
+def _parameter(parameter: inspect.Parameter) -> list[object]:
     """A parameter: its name, its kind, whether it has a default, and the default where that can be sent."""
     default, sent = parameter.default, True
     try:

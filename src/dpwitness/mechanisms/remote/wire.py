@@ -209,7 +209,7 @@ _CONSTANTS = {b"N": None, b"T": True, b"F": False}
 _SEQUENCES = {b"l": list, b"t": tuple, b"S": frozenset}
 
 
-def packed(value: Any) -> bytes:
+def packed(value: object) -> bytes:
     """Return the encoding of a value."""
     out = bytearray()
     pack(value, out)
@@ -242,7 +242,7 @@ def receive(stream: IO[bytes]) -> bytes | None:
     return bytes(held)
 
 
-def immutable(value: Any) -> bool:
+def immutable(value: object) -> bool:
     """Whether a function cannot change a value that it is given."""
     if isinstance(value, (tuple, frozenset)):
         return all(immutable(item) for item in value)

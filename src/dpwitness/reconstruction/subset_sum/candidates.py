@@ -45,7 +45,7 @@ def check_position(position: int, size: int) -> None:
         raise InvalidParameter(f"position={position} must be one of the {size} bits, counted from 0")
 
 
-def own_mechanism(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
+def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
     """One bit flipped, the first, the middle or the last: "what it gives for this person is above 1/2".
 
     For a mechanism from bits to what is made of them: one number for each person, as a reconstruction has it, or any

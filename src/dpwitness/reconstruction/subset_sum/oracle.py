@@ -91,7 +91,7 @@ def _compiled(name: str) -> Callable[..., Any]:
     """A function of the targets' module as machine code: an attack asks thousands of queries."""
     from dpwitness.jit import compiled  # numba is slow to import
 
-    function: Callable[..., Any] = compiled(getattr(import_module(TARGETS), name))
+    function: Callable[..., object] = compiled(getattr(import_module(TARGETS), name))
     return function
 
 

@@ -47,7 +47,7 @@ def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
 CELLS, PEOPLE = 7, 100
 
 
-def own_mechanism(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
+def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
     """One person fewer in the fullest cell: "its answer is as large as only one more person makes it".
 
     For a mechanism from counts to noisy counts, the cells' own first; the search finds better events, as of sums of

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -146,7 +146,7 @@ class Options(AttackOptions):
             if getattr(self, name) not in (None, ()):
                 raise InvalidParameter(f"--{name.replace('_', '-')} {reason}: leave one of them out")
 
-    def asks_for(self, values: Values) -> dict[str, Any]:
+    def asks_for(self, values: Values) -> dict[str, object]:
         """What the questions follow from, as a transcript has it."""
         names = ("recover", "column", "where", "value", "partitions", "base", "base_partitions", "sums", "budget")
         given = {name: getattr(self, name) for name in names if getattr(self, name) not in (None, ())}

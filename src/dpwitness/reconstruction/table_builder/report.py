@@ -34,7 +34,7 @@ class Setup:
     seconds: float
     stopped: str | None = None
 
-    def to_json(self, recover: str, found: dict[str, Any]) -> dict[str, Any]:
+    def to_json(self, recover: str, found: dict[str, object]) -> dict[str, Any]:
         """Around what was found."""
         system = self.system
         described = asdict(system) | {"stopped": self.stopped} if isinstance(system, Asked) else system.to_json()

@@ -160,7 +160,7 @@ SPLITS: Final = ((0.5, 0.5), (0.25, 0.75), (1.0, np.inf))
 THRESHOLDS: Final = ("threshold", "theta", "T", "t")
 
 
-def own_mechanism(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
+def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
     """Theorem 4.7 of Chen & Machanavajjhala (2015) for every way to split ε that has been published.
 
     For a mechanism from a list of query answers to one flag each, ⊤ or ⊥. Of its parameters `epsilon1`, `epsilon2`,
