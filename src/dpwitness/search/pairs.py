@@ -512,12 +512,17 @@ def refined(
     compiled = runner.mechanism.cost.compiled
     if planned < (MANY if compiled else MANY_IF_INTERPRETED) * budget or not thresholds_of(event):
         return candidate, 0
-    if value_of(estimate, objective, budget) >= objective.stop_value:
-        return candidate, 0
+    good, checked = value_of(estimate, objective, budget) >= objective.stop_value, 0
     runs, spent = min(planned // SHARE, MOST_RUNS), 0
     try:
-        spent = SEEN if compiled else max(min(SEEN, runs // 4), FEWEST)
-        rows, _ = runner.sample(candidate.pair, spent, Role.REFINEMENT, 0)
+        if good and not compiled:  # its estimate may be of much fewer runs than the budget
+            checked = max(budget // 10, FEWEST)
+            seen = runner.tally(candidate.pair, event, checked, Role.REFINEMENT, 2).estimate
+            good = value_of(seen, objective, checked) >= objective.stop_value
+        if good:
+            return candidate, checked
+        spent = checked + (SEEN if compiled else max(min(SEEN, runs // 4), FEWEST))
+        rows, _ = runner.sample(candidate.pair, spent - checked, Role.REFINEMENT, 0)
         most = MORE_FREQUENT if compiled else max(MORE_FREQUENT, MOST_FREQUENT / max(estimate.p, 1 / budget))
         nested = Nested(tuple(around(event, rows, np.geomspace(RARER, most, TRIED).tolist())))
         if not nested.events:
