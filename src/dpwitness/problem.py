@@ -36,6 +36,7 @@ from dpwitness.neighbours import (
     adjacent_candidates,
     adjacent_variations,
     as_relation,
+    proposed_pairs,
 )
 from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, Errors
 from dpwitness.proposals import Attack, chosen_attack
@@ -202,7 +203,7 @@ class Problem:
     @property
     def first(self) -> Pair:
         """The first pair of the relation that the mechanism accepts."""
-        return self.accepted or next(iter(self.relation.candidates(self.data)))
+        return self.accepted or next(proposed_pairs(self.relation, self.data))
 
     def candidates(self) -> Iterator[Pair]:
         """The relation's pairs, before them those of the attack that the user names.
@@ -283,7 +284,7 @@ def prepare(
         errors=statement.errors, requirements=how or Requirements(),
     )  # fmt: skip
     first, mechanism = in_time(
-        partial(_first_accepted, resolve, islice(relation.candidates(data), TRIED)),
+        partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), TRIED)),
         max(effort.max_time, FIRST_RUNS),
         what=f"{_name(function)} did not finish its first runs",
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 from scipy.special import expit
 from scipy.stats import binom, norm
 
@@ -17,6 +18,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.subset_sum.exponential import exponential_adversary
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     Subsets,
+    least_absolute_adversary,
     least_squares_adversary,
     polynomial_adversary,
     smallest_error,
@@ -110,6 +112,36 @@ def test_least_squares_see_that_answers_are_no_noisy_sums():
     assert np.array_equal(exact.bits, secret)
     with pytest.raises(InvalidParameter, match="16 answers about 32 people do not tell how wrong they are"):
         least_squares_adversary(subsets.part(slice(0, 16)), np.zeros(16))
+
+
+@pytest.mark.parametrize("offset", [False, True])
+def test_a_fifth_of_the_answers_may_be_anything(offset):
+    """Of exact sums with garbage among them all bits come back, and with them the sums (Dwork et al. 2007)."""
+    rng = np.random.default_rng(8)
+    bits = rng.integers(0, 2, 40)
+    subsets = Subsets.drawn(rng, query_count(40), 40)
+    sums = subsets.sums(bits.astype(float)) + 5.0 * offset
+    garbage = rng.random(len(sums)) < 0.2
+    answers = np.where(garbage, rng.integers(0, 400, len(sums)), sums)
+    found = least_absolute_adversary(subsets, answers, offset=offset)
+    assert np.array_equal(found.bits, bits)
+    assert found.offset == pytest.approx(5.0 * offset, abs=0.01)
+    assert np.abs(subsets.sums(found.fractions) + found.offset - sums)[~garbage].max() < 0.01
+    assert np.sum(least_squares_adversary(subsets, answers, offset=offset).bits == bits) < 36
+
+
+def test_the_sum_of_absolute_errors_is_nearly_the_least():
+    """Of values that lie well within [0, 1], where limits of the program do not bind."""
+    rng = np.random.default_rng(9)
+    subsets = Subsets.drawn(rng, 120, 16)
+    answers = subsets.sums(rng.uniform(0.3, 0.7, 16)) + 0.1 * rng.standard_cauchy(120)
+    matrix, one = subsets.rows(slice(None)).astype(float), np.eye(120)
+    least = linprog(
+        np.r_[np.zeros(16), np.ones(120)], np.block([[matrix, -one], [-matrix, -one]]), np.r_[answers, -answers],
+        bounds=[(0, 1)] * 16 + [(0, None)] * 120,
+    )  # fmt: skip
+    found = least_absolute_adversary(subsets, answers)
+    assert np.abs(subsets.sums(found.fractions) - answers).sum() < 1.02 * least.fun
 
 
 def test_few_answers_do_where_their_errors_are_known():

@@ -13,7 +13,7 @@ from scipy.stats import binom
 from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset_sums
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.subset_sum.exponential import exponential_adversary
-from dpwitness.reconstruction.subset_sum.linear_decoding import polynomial_adversary
+from dpwitness.reconstruction.subset_sum.linear_decoding import least_absolute_adversary, polynomial_adversary
 from dpwitness.reconstruction.subset_sum.oracle import ask, query_count, subset_family
 from dpwitness.reconstruction.subset_sum.theory import simulate_confidence, steps, threshold
 
@@ -217,6 +217,8 @@ def test_queries_are_as_many_as_theorem_3_asks():
         (lambda: polynomial_adversary(np.zeros((3, 2), bool), np.zeros(4)), "do not fit"),
         (lambda: polynomial_adversary(np.zeros((0, 2), bool), np.zeros(0)), "do not fit"),
         (lambda: polynomial_adversary(np.ones((3, 2), bool), np.array([0, 1, math.nan])), "finite"),
+        (lambda: least_absolute_adversary(np.zeros((3, 2), bool), np.zeros(4)), "do not fit"),
+        (lambda: least_absolute_adversary(np.ones((3, 2), bool), np.array([0, 1, math.inf])), "finite"),
         (lambda: query_count(0), "size=0 must be"),
         (lambda: subset_family(5000, 3, 0), "at most 4096 people fit"),
         (lambda: threshold(0.5), "delta=0.5 must"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking, system_of
@@ -137,6 +137,30 @@ def test_the_scale_is_that_of_answers_it_was_not_made_of():
     alike = Reconstruction(bits=np.zeros(SIZE, int), fractions=np.zeros(SIZE), largest_residual=0.0)
     assert held_out_scale(subsets, sums, alike) is None  # predicts what a constant does
     assert (claims_of_fit(least_squares_adversary(subsets, sums, offset=True), None) == 0.5).all()
+
+
+def test_a_few_answers_that_are_far_off_hide_no_scale():
+    rng = np.random.default_rng(4)
+    bits = rng.integers(0, 2, SIZE)
+    subsets = Subsets.drawn(rng, 400, SIZE)
+    answers = subsets.sums(bits.astype(float)) + 2 * rng.standard_cauchy(400)
+    found = Reconstruction(bits=bits, fractions=bits.astype(float))
+    measured = held_out_scale(subsets, answers, found)
+    assert measured.significant
+    assert measured.low < 1 < measured.high + measured.error
+    assert not held_out_scale(subsets, 1e6 * rng.standard_cauchy(400), found).significant
+
+
+def test_garbage_among_the_answers_is_outvoted():
+    """Of each bit the fit's standard error is some 7/(2·0.8)·2/√544 = 0.375: answers within ±3 have the density 1/7."""
+    right = 0
+    for seed in range(3):
+        found, bits = attacked(
+            lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.8 else g.integers(0, len(b) + 1), seed
+        )
+        assert found.adversary == "least-absolute"
+        right += int(np.sum(found.reconstruction.bits == bits))
+    assert right >= binom.ppf(1e-6, 3 * SIZE, norm.cdf(0.5 / 0.375))
 
 
 @pytest.mark.campaign

@@ -236,6 +236,26 @@ def test_a_few_different_counts_are_told_by_many_cells_alike(z):
     assert found.queries < 60 * len(counts)
 
 
+def test_a_ratio_that_the_largest_group_leaves_open_another_tells():
+    """100 is 33⅓ times 3, which 95 cells of it hardly tell from other fractions, but 20 times 5."""
+    counts = np.repeat([0, 3, 5, 24, 100], [106, 109, 97, 105, 95])
+    found = adaptive_attack(oracle_at(counts, 2.3), np.random.default_rng(1))
+    assert found.known.all()
+    assert np.array_equal(found.guess, counts)
+    assert found.queries < 30 * len(counts)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("counts", [[0, 6, 10, 48, 199], [0, 30, 50, 240, 1001]])
+def test_a_ratio_that_another_group_seems_to_tell_is_not_claimed_wrongly(counts):
+    """In units of 2 and of 10 people the last count is nearly 100."""
+    truth = np.repeat(counts, [106, 109, 97, 105, 95])
+    for seed in range(2):
+        found = adaptive_attack(oracle_at(truth, -1.2), np.random.default_rng(seed))
+        some = found.known & (found.guess > 0)
+        assert len(np.unique(truth[some] / found.guess[some])) <= 1
+
+
 @pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in range(5))])
 def test_a_ratio_that_so_few_cells_leave_open_is_not_claimed(seed):
     # 17 times 3 for 40 times 7 passed 64 fresh sums of 60 cells; of seed 5 where a unit of nearly all is looked for.

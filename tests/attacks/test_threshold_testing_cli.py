@@ -85,6 +85,18 @@ def test_it_draws_true_against_guessed(capsys, tmp_path, kind):
     assert file.stat().st_size > 1000
 
 
+def test_a_plot_costs_no_result_where_the_attack_was_stopped(capsys, tmp_path):
+    (tmp_path / "mine.py").write_text("def system():\n    return lambda signs: signs[0] >= 0\n")
+    data, saved, plot = (tmp_path / name for name in ("data.csv", "saved.json", "plot.svg"))
+    data.write_text("count\n" + "7\n5\n" * 20)
+    options = ("--oracle", f"{tmp_path / 'mine.py'}:system", "--data", str(data), "--budget", "5")
+    code, printed = run(capsys, *options, "--plot", str(plot), "--save", str(saved), "--json")
+    assert code == 0
+    assert json.loads(printed.out)["stopped"] == json.loads(saved.read_text())["stopped"] is not None
+    assert printed.err == "dpwitness: no plot: the attack stopped before it had guessed the counts\n"
+    assert not plot.exists()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dpwitness as dpw
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import InvalidData, InvalidNeighbours
 from dpwitness.files import read_column, write_atomically
@@ -20,6 +21,8 @@ from dpwitness.neighbours import (
     bits,
     histogram,
     pairs,
+    pairs_of_size,
+    proposed_pairs,
     queries,
     relation_from_json,
     relation_to_json,
@@ -355,6 +358,44 @@ def test_steps_of_a_foreign_relation_that_leave_it_are_not_taken():
     assert not list(smaller(relation, pair, pair.data))
 
 
+PAIR = pair_of([0.0], [1.0])
+CALLS = {
+    "candidates": proposed_pairs,
+    "contains": lambda relation: [adjacent(relation, PAIR)],
+    "variations": lambda relation: adjacent_variations(relation, PAIR),
+    "smaller": lambda relation: smaller(relation, PAIR),
+    "large": lambda relation: pairs_of_size(relation, 100),
+}
+
+
+def with_method(name, function):
+    """A relation of another package of which one method is this one, whatever it is given."""
+    return type("Mine", (Foreign,), {name: lambda self, *given, **settings: function()})()
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_what_a_foreign_relation_raises_is_told_with_its_method(method):
+    relation = with_method(method, lambda: {}["age"])
+    with pytest.raises(InvalidNeighbours, match=rf"^neighbours=<.*Mine object>: its {method} raised KeyError: 'age'$"):
+        list(CALLS[method](relation))
+
+
+@pytest.mark.parametrize("method", [name for name in CALLS if name != "contains"])
+@pytest.mark.parametrize(
+    ("given", "told"), [(([0.0], [1.0]), r"gave \[0.0\], which must be a "), (None, "raised TypeError: 'NoneType'")]
+)
+def test_what_a_foreign_relation_gives_must_be_pairs(method, given, told):
+    with pytest.raises(InvalidNeighbours, match=rf"its {method} {told}"):
+        list(CALLS[method](with_method(method, lambda: given)))
+
+
+@pytest.mark.parametrize("method", ["candidates", "contains"])
+def test_a_check_with_a_relation_that_raises_ends_in_one_line(method):
+    relation = with_method(method, lambda: 1 / 0)
+    with pytest.raises(InvalidNeighbours, match=f"its {method} raised ZeroDivisionError: division by zero"):
+        dpw.check(leak, claim=1.0, neighbours=relation, search_runs=2_000, runs=200, seed=1)
+
+
 def leak(rng, value, size):
     """Whether the numbers are far apart shows at once; one apart shows nothing."""
     return np.trunc(value[0] / 10) + 10 * (rng.random(size) < 0.5)
@@ -373,7 +414,6 @@ def test_candidates_outside_a_relation_are_an_error_and_variations_are_not_tried
 
 
 def test_an_attack_stays_in_the_relation_of_its_target():
-    import dpwitness as dpw
     from dpwitness.claims import ApproxDP
     from dpwitness.neighbours import Queries
     from dpwitness.reconstruction.threshold_testing import candidates as threshold

@@ -13,6 +13,7 @@ import dpwitness as dpw
 import remembered
 from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
 from dpwitness.events import Interval
+from dpwitness.events.encoding import symbol
 from dpwitness.evidence.counts import Counts
 from dpwitness.health import before_search, dependence, findings, new_process
 from dpwitness.health import before_search as first_runs
@@ -486,3 +487,11 @@ def test_dependent_runs_are_an_error_of_the_mechanism():
 
     assert issubclass(DependentRuns, MechanismError)
     assert issubclass(DependentRuns, DPWitnessError)
+
+
+def test_an_outcome_is_named_by_what_it_is():
+    a_dict, order, text = symbol("mapping"), symbol("mapping", "[]"), symbol("enum", "red")
+    names = {a_dict: "a dict", order: "none", text: "red"}.get
+    assert findings.shown((a_dict, order), names) == "[a dict, none]"
+    assert findings.shown((text, 0.5), names) == "[red, 0.5]"
+    assert findings.shown((text,), {}.get) == "[another kind of value]"

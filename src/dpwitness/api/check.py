@@ -49,7 +49,7 @@ from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Series, Shards, series_of
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Cost
-from dpwitness.neighbours import Pair, Relation, adjacent
+from dpwitness.neighbours import Pair, Relation, adjacent, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
@@ -185,7 +185,7 @@ def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:
     Also those for which the user's attack proposes no pair, if it proposes pairs for another.
     """
     all_of_them = problem.relation.alternatives()
-    each = [relation for relation in all_of_them if next(iter(relation.candidates(problem.data)), None) is not None]
+    each = [relation for relation in all_of_them if next(proposed_pairs(relation, problem.data), None) is not None]
     if len(each) < 2 or problem.attack is None:
         return each, []
     tested: list[Relation] = []

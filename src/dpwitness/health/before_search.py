@@ -23,7 +23,7 @@ from dpwitness.machine import Deadline
 from dpwitness.mechanisms.failures import described_on_both_inputs
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.neighbours import Data, Pair, shown
+from dpwitness.neighbours import Data, Pair, proposed_pairs, shown
 from dpwitness.neighbours.pair import unlike
 from dpwitness.problem import Problem
 from dpwitness.runs import Role, Runner, Threads, generator
@@ -221,7 +221,7 @@ def _equal(a: Rows, b: Rows) -> NDArray[np.bool_]:
 def identical_inputs(problem: Problem) -> Finding | None:
     """Return `identical_inputs` if the relation proposes the same input twice, so that nothing can be found."""
     both = None
-    for pair in islice(problem.relation.candidates(problem.data), PAIRS):
+    for pair in islice(proposed_pairs(problem.relation, problem.data), PAIRS):
         if len(pair.key) != 1:
             return None
         both = shown(pair.data) if both is None else both
@@ -232,7 +232,7 @@ def identical_inputs(problem: Problem) -> Finding | None:
 
 def unlike_inputs(problem: Problem) -> Finding | None:
     """Return `unlike_inputs` if D and D′ of a pair differ in more than their values, as an explicit pair may."""
-    for pair in islice(problem.relation.candidates(problem.data), PAIRS):
+    for pair in islice(proposed_pairs(problem.relation, problem.data), PAIRS):
         if difference := unlike(pair):
             text = f"D and D′ differ in {difference}, not only in their records: the verdict may be due to that"
             return Finding(name="unlike_inputs", text=text)

@@ -107,9 +107,8 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
         outcomes = Outcomes()
         outcomes.add(runner.mechanism.outcomes(data, generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side), RUNS))
         if outcomes.always is not None:
-            notes.append(
-                f"on {NAMES[side]} every one of {RUNS} runs returned {shown(outcomes.always)}: it may add no noise"
-            )
+            always = shown(outcomes.always, runner.mechanism.label)
+            notes.append(f"on {NAMES[side]} every one of {RUNS} runs returned {always}: it may add no noise")
     return tuple(notes)
 
 
@@ -139,7 +138,7 @@ def _compared(runner: Runner, answers: Answers | str, calls: Sequence[FurtherCal
     """Compare with a new process: remembered noise is another there."""
     if isinstance(answers, str):
         return _not_compared(runner, answers, calls, shards)
-    name, notes = runner.mechanism.name, []
+    name, label, notes = runner.mechanism.name, runner.mechanism.label, list[str]()
     for side, there in enumerate(answers):
         _refuse_other_shares(name, side, shards, there)
     for side, (here, there) in enumerate(zip(calls, answers, strict=False)):  # there are none where calls failed
@@ -148,16 +147,18 @@ def _compared(runner: Runner, answers: Answers | str, calls: Sequence[FurtherCal
             continue
         if there.always is None:
             notes.append(
-                f"on {NAMES[side]} {here.runs} runs all returned {shown(here.always)}: other outcomes are rare"
+                f"on {NAMES[side]} {here.runs} runs all returned {shown(here.always, label)}: other outcomes are rare"
             )
         elif here.always == there.always:
             notes.append(
-                f"on {NAMES[side]} every run returned {shown(here.always)}, in a new process too: it adds no noise, or "
-                "seeds its generator itself"
+                f"on {NAMES[side]} every run returned {shown(here.always, label)}, in a new process too: it adds no "
+                "noise, or seeds its generator itself"
             )
         elif _same_by_chance(here.runs, there.runs) < LEVEL / 4:
-            other = f"{shown(there.always)} in a new process"
-            raise _remembers(name, f"on {NAMES[side]} it returned {shown(here.always)} on every run, and {other}")
+            other = f"{shown(there.always, label)} in a new process"
+            raise _remembers(
+                name, f"on {NAMES[side]} it returned {shown(here.always, label)} on every run, and {other}"
+            )
     return tuple(notes)
 
 
@@ -170,17 +171,21 @@ def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shard
 
     Raises `DependentRuns` if no outcome ever varied on either input, and the noise may have been drawn once.
     """
-    never = {NAMES[side]: here.always for side, here in enumerate(calls) if _never_varies(here, side, shards)}
+    never = {
+        NAMES[side]: shown(here.always, runner.mechanism.label)
+        for side, here in enumerate(calls)
+        if _never_varies(here, side, shards)
+    }
     signature = runner.mechanism.signature
     if len(never) == len(NAMES) and may_remember(signature.original or signature.function):
         raise DependentRuns(
-            f"{runner.mechanism.name} returned {shown(never['D'])} in every run on D and {shown(never['D′'])} on D′: "
+            f"{runner.mechanism.name} returned {never['D']} in every run on D and {never['D′']} on D′: "
             "whether it adds no noise or remembers it can be told only in a new process, and there it cannot be "
             f"loaded ({why}): put the function at the top level of a file"
         )
     return (
         f"not compared with a new process, where noise that is remembered would be another: {why}",
-        *(f"on {side} every run returned {shown(always)}: it may add no noise there" for side, always in never.items()),
+        *(f"on {side} every run returned {always}: it may add no noise there" for side, always in never.items()),
     )
 
 

@@ -7,6 +7,7 @@ functions here hold any relation to what it says itself: a pair that it does not
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from itertools import islice
@@ -18,7 +19,7 @@ from typing_extensions import override
 from dpwitness.checks import brief, items
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import Codec, Family, JsonFields, keys_of, read_fields, register
-from dpwitness.errors import InvalidNeighbours
+from dpwitness.errors import DPWitnessError, InvalidNeighbours
 from dpwitness.neighbours.inputs import Data, Input, as_array, as_input
 from dpwitness.neighbours.pair import Pair, holds
 
@@ -103,12 +104,39 @@ class Relation(ABC):
         return None
 
 
+@contextmanager
+def _named(relation: Relation, method: str) -> Iterator[None]:
+    """What a relation of another package raises, as `InvalidNeighbours`; a fault of ours stays what it is."""
+    try:
+        yield
+    except DPWitnessError:
+        raise
+    except Exception as error:
+        if type(relation).__module__.startswith("dpwitness."):
+            raise
+        text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise InvalidNeighbours(f"neighbours={brief(relation)}: its {method} raised {text}") from error
+
+
+def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:
+    """The pairs of one of a relation's methods. Raises `InvalidNeighbours` where it raises, or gives anything else."""
+    with _named(relation, method):
+        for pair in getattr(relation, method)(*given, **settings):
+            if not isinstance(pair, Pair):
+                raise InvalidNeighbours(
+                    f"neighbours={brief(relation)}: its {method} gave {brief(pair)}, which must be a "
+                    "dpwitness.neighbours.Pair"
+                )
+            yield pair
+
+
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
     """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given."""
-    try:
-        return bool(relation.contains(pair, data))
-    except RecursionError as error:
-        raise InvalidNeighbours("an input holds itself, or is nested too deep") from error
+    with _named(relation, "contains"):
+        try:
+            return bool(relation.contains(pair, data))
+        except RecursionError as error:
+            raise InvalidNeighbours("an input holds itself, or is nested too deep") from error
 
 
 def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *, what: str = "the pair") -> None:
@@ -121,11 +149,23 @@ def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *
         )
 
 
+def proposed_pairs(
+    relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
+) -> Iterator[Pair]:
+    """The candidates of a relation, not yet judged. Raises `InvalidNeighbours` where the relation raises."""
+    return _proposed(relation, "candidates", data, centre=centre, scale=scale)
+
+
+def pairs_of_size(relation: Relation, size: int, data: Data | None = None) -> Iterator[Pair]:
+    """Its few pairs of so many records, not yet judged. Raises `InvalidNeighbours` where the relation raises."""
+    return _proposed(relation, "large", size, data)
+
+
 def adjacent_candidates(
     relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
 ) -> Iterator[Pair]:
     """The candidates of a relation. Raises `InvalidNeighbours` at the first that the relation does not contain."""
-    for pair in relation.candidates(data, centre=centre, scale=scale):
+    for pair in proposed_pairs(relation, data, centre=centre, scale=scale):
         require_adjacent(relation, pair, data, what="the candidate")
         yield pair
 
@@ -134,12 +174,13 @@ def adjacent_variations(
     relation: Relation, pair: Pair, data: Data | None = None, *, scale: float = 1.0
 ) -> Iterator[Pair]:
     """Those variations of a pair that stay in the relation and, where data are given, keep the data."""
-    return (varied for varied in relation.variations(pair, scale=scale) if adjacent(relation, varied, data))
+    varied = _proposed(relation, "variations", pair, scale=scale)
+    return (like for like in varied if adjacent(relation, like, data))
 
 
 def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterator[Pair]:
     """Shrinking steps of a pair, each within the relation; none where data are given, since these stay as they are."""
-    steps = relation.smaller(pair) if data is None else ()
+    steps = _proposed(relation, "smaller", pair) if data is None else ()
     return (step for step in steps if adjacent(relation, step))
 
 

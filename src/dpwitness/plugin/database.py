@@ -13,7 +13,7 @@ from dpwitness.api.replay import replay
 from dpwitness.errors import InvalidWitness, MechanismError
 from dpwitness.evidence import runs_needed
 from dpwitness.files import read_text, write_atomically
-from dpwitness.neighbours import Data, Relation, adjacent, input_to_json, relation_to_json
+from dpwitness.neighbours import Data, Relation, adjacent, input_to_json, proposed_pairs, relation_to_json
 from dpwitness.problem import Effort, Problem
 from dpwitness.results.verdict import Verdict
 from dpwitness.results.witness import Witness
@@ -137,7 +137,7 @@ def _fingerprint(relation: Relation, data: Data | None) -> str:
     """What the relation is, and D: of a relation that does not write itself down, as far as its pairs show it."""
     written = relation_to_json(relation)
     if written is None:
-        candidates = islice(relation.candidates(data), SHOWN)
+        candidates = islice(proposed_pairs(relation, data), SHOWN)
         written = {
             type(relation).__name__: [[input_to_json(pair.data), input_to_json(pair.neighbour)] for pair in candidates]
         }

@@ -25,7 +25,7 @@ from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, Me
 from dpwitness.events import Nested, around, thresholds_of
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
-from dpwitness.neighbours import Pair, adjacent, require_adjacent
+from dpwitness.neighbours import Pair, adjacent, pairs_of_size, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
 from dpwitness.runs import Role, Runner, Threads, generator, stack
@@ -437,7 +437,7 @@ def among_many_records(problem: Problem, runner: Runner, objective: Objective) -
             pair = None
             # The first is to time a run on; and to make 100,000 records takes longer than to run most mechanisms.
             most = 1 if size in (SIZES[0], SIZES[-1]) else None
-            for number, pair in enumerate(islice(problem.relation.large(size, problem.data), most)):
+            for number, pair in enumerate(islice(pairs_of_size(problem.relation, size, problem.data), most)):
                 if level == 0:
                     break
                 key = level * 10 + number

@@ -6,6 +6,7 @@ reconstructions from two halves of the others are compared.
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -31,6 +32,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     Floats,
     Reconstruction,
     Subsets,
+    least_absolute_adversary,
     least_squares_adversary,
     polynomial_adversary,
     suited,
@@ -49,6 +51,10 @@ LEAST_CHECKED: Final = 10
 SPARE: Final = 2
 #: The halves of the questions: every second one.
 HALVES: Final = (slice(0, None, 2), slice(1, None, 2))
+#: The kurtosis of errors with a heavy tail: of normal ones it is 3.
+HEAVY: Final = 4.0
+#: For more people a fit that weights answers anew dozens of times takes minutes.
+MOST_WEIGHTED: Final = 512
 #: The correlation of what one half shows of the other one with what that shows of it, where answers are mere noise: of
 #: Σ sign(a)·b and Σ sign(b)·a, for independent normal a and b.
 CROSSWISE: Final = 2 / math.pi
@@ -73,6 +79,8 @@ def decode(
     """What the adversary of that name makes of answers about random subsets."""
     if adversary == "least-squares":
         return least_squares_adversary(*sample, variance=variance, offset=offset, deadline=deadline)
+    if adversary == "least-absolute":
+        return least_absolute_adversary(*sample, offset=offset, deadline=deadline)
     return polynomial_adversary(*sample, offset=offset, deadline=deadline)
 
 
@@ -280,7 +288,7 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
     def recover(name: str, some: Sample) -> Reconstruction:
         return decode(name, some, deadline, variance=plan.variance, offset=True)
 
-    names = ("least-squares", "polynomial") if plan.adversary is None else (plan.adversary,)
+    names = (plan.adversary,) if plan.adversary is not None else _promising(used, recover)
     halves: dict[str, list[Reconstruction]] = {name: [] for name in names}  # empty where they are too small
     agree: dict[str, int | None] = dict.fromkeys(names)
     if len(used.answers) >= 2 * (plan.size + SPARE):
@@ -289,8 +297,9 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
             agree[name] = int(np.sum(one.bits == other.bits))
     # Right bits agree, behind errors of any law: the adversary that agrees more with itself, the first unless clear.
     name = names[0]
-    if len(names) > 1 and (agree[names[1]] or 0) > (agree[name] or 0) + math.sqrt(plan.size) / 2:
-        name = names[1]
+    for other_name in names[1:]:
+        if (agree[other_name] or 0) > (agree[name] or 0) + math.sqrt(plan.size) / 2:
+            name = other_name
     reconstruction = recover(name, used)
     # Either half predicts the answers of the other one.
     crosswise = [held_out_scale(*used.part(HALVES[1 - i]), one) for i, one in enumerate(halves[name])]
@@ -317,6 +326,17 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
         scale_error=None if scale is None else scale.error,
     )
     return Outcome(reconstruction=reconstruction, adversary=name, confidence=confidence, stopped=stopped)
+
+
+def _promising(used: Sample, recover: Callable[[str, Sample], Reconstruction]) -> tuple[str, ...]:
+    """The adversaries that may recover most; the last only where errors of a first fit have a heavy tail."""
+    names = ("least-squares", "polynomial")
+    if used.subsets.people > MOST_WEIGHTED:
+        return names
+    fit = recover("least-squares", used)
+    errors = used.subsets.sums(fit.fractions) + fit.offset - used.answers
+    square = np.maximum(np.mean(errors**2), 1e-12)
+    return (*names, "least-absolute") if np.mean(errors**4) > HEAVY * square**2 else names
 
 
 def _stopped(asking: Asking[Flags], answers: int, planned: int) -> str | None:

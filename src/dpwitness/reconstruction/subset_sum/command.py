@@ -62,8 +62,8 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     parser.add_argument(
         "--adversary",
         choices=ADVERSARIES,
-        help="a linear program over random subsets, a least-squares fit to them (default: as suits the law; with "
-        "--oracle whichever agrees better with itself), or all subsets and all candidates",
+        help="a linear program over random subsets, a least-squares fit to them (default: as suits the law), a fit of "
+        "least absolute errors (with --oracle whichever agrees better with itself), or all subsets and all candidates",
     )
     parser.add_argument("--queries", type=whole, help="how many random subsets (default n·ln²n)")
     oracle_options(parser, "a bool array, True for the people of a subset,", "the sum of their secret bits")

@@ -19,6 +19,8 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import Floats, Reconstr
 ERRORS: Final = 2.0
 #: Standard errors by which it must differ from 0, for anything to be claimed: one system of noise in 700 shows as much.
 SHOWN: Final = 3.0
+#: Median deviations from their median within which answers count in full: of normal ones all but one in a million.
+CLIPPED: Final = 7.3
 #: Nats by which a likelihood may be below the largest one: a standard error.
 LIKELY: Final = 0.5
 #: Scales that are tried between the limits.
@@ -105,6 +107,10 @@ def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruc
     spare = len(answers) - columns.shape[1]
     if spare < 2 or expected < LEAST or np.linalg.matrix_rank(columns) < columns.shape[1]:
         return None
+    # By the answers alone: what has nothing to do with the bits shows none when it is clipped.
+    middle = float(np.median(answers))
+    if (far := CLIPPED * float(np.median(np.abs(answers - middle)))) > 0:
+        answers = np.clip(answers, middle - far, middle + far)
     gram = columns.T @ columns
     values = np.linalg.solve(gram, columns.T @ answers)
     errors = np.sqrt(np.sum((columns @ values - answers) ** 2) / spare * np.maximum(np.diag(np.linalg.inv(gram)), 0.0))

@@ -8,6 +8,9 @@ of n × n, whatever the number of constraints.
 Behind normal errors a least-squares fit has normal errors of known size about each bit. That a bit is 0 or 1 and
 nothing in between turns the fit into a probability, and these probabilities sharpen the fit: expectation propagation
 (Minka, UAI 2001).
+
+Where some answers are far off, the fit with the least sum of absolute errors gives them little weight (Dwork, McSherry
+& Talwar, The price of privacy and the limits of LP decoding, STOC 2007).
 """
 
 import math
@@ -28,7 +31,7 @@ Rows: TypeAlias = slice | NDArray[np.int64] | Flags
 K = TypeVar("K", np.float32, np.float64)
 
 #: By the names that the command line has for them.
-ADVERSARIES: Final = ("polynomial", "least-squares", "exponential")
+ADVERSARIES: Final = ("polynomial", "least-squares", "least-absolute", "exponential")
 #: Laws of the errors whose likelihood is that of least squares, or nearly.
 NORMAL: Final = ("binomial", "gaussian")
 #: Laws behind which a least-squares fit recovers more than the program. Adversarial errors are not normal, but pull
@@ -141,6 +144,16 @@ class Subsets:
         for _, block in self._blocks(np.float32):  # exact: a block has fewer than 2²⁴ rows
             total += block.T @ block
         return total
+
+    def weighted(self, weights: Floats, answers: Floats) -> tuple[Floats, Floats]:
+        """Matrix and right side of a weighted fit by people and, last, a constant; (people + 1, people + 1) and one."""
+        gram, moments = np.zeros((self.people + 1, self.people + 1)), np.zeros(self.people + 1)
+        for rows, block in self._blocks(np.float64):
+            columns = np.column_stack([block, np.ones(len(block))])
+            weighed = columns.T * weights[rows]
+            gram += weighed @ columns
+            moments += weighed @ answers[rows]
+        return gram, moments
 
     def _blocks(self, kind: type[K]) -> Iterator[tuple[slice, NDArray[K]]]:
         step = max(BLOCK // self.people, 1)
@@ -447,6 +460,57 @@ def polynomial_adversary(
         bits=(fractions > 0.5).astype(np.int64),
         fractions=fractions,
         largest_residual=float(residual.max()),
+        offset=common,
+    )
+
+
+#: Reweighted fits at most, and values that move by less are final.
+FITS: Final = 40
+FINAL: Final = 1e-3
+#: Errors below this part of their median have equal weights: the limit keeps weights finite.
+NEARLY_RIGHT: Final = 0.25
+
+
+def least_absolute_adversary(
+    subsets: Subsets | Flags, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
+) -> Reconstruction:
+    """Round the values with the least sum of absolute errors: a share of answers may have any error.
+
+    By least squares, each answer weighted by one over its last error (Schlossmacher, JASA 68, 1973).
+
+    Parameters
+    ----------
+    subsets
+        Who is in which query, shape (t, n).
+    answers
+        In counts, shape (t,).
+    offset
+        Whether all answers may have an unknown count in common.
+
+    Raises `InvalidParameter` for shapes that do not fit and answers that are not finite, `AttackStopped` at the
+    deadline.
+    """
+    asked = _checked(subsets, answers)
+    people, common = asked.people, 0.0
+    weights, fractions = np.ones(len(asked)), np.full(people, 0.5)
+    for _ in range(FITS):
+        if deadline is not None and not deadline.left:
+            raise AttackStopped("--max-time is over before the fit is: allow more, or a smaller --queries or --size")
+        gram, moments = asked.weighted(weights, answers)
+        if not offset:
+            gram, moments = gram[:-1, :-1], moments[:-1]
+        gram[np.diag_indices(len(gram))] += RIDGE * gram.max()
+        values = np.linalg.lstsq(gram, moments, rcond=1e-12)[0].astype(np.float64)
+        before, fractions = fractions, values[:people]
+        common = float(values[people:].sum())
+        missed = np.abs(asked.sums(fractions) + common - answers)
+        if np.abs(fractions - before).max() < FINAL:
+            break
+        weights = 1 / np.maximum(missed, NEARLY_RIGHT * float(np.median(missed)) + TOLERANCE)
+    return Reconstruction(
+        bits=(fractions > 0.5).astype(np.int64),
+        fractions=np.clip(fractions, 0.0, 1.0),
+        largest_residual=float(missed.max()),
         offset=common,
     )
 

@@ -72,9 +72,14 @@ def recover_perturbation(
         How many sums are wanted, and questions at most; None: no limit.
     progress
         Called between the steps; it may raise.
+
+    Raises `InvalidParameter` where the budget does not do for one sum, or no sum could be had.
     """
     asked = oracle.asked
     attribute = attribute or min(oracle.attributes, key=lambda name: len(oracle.values(name)))
+    least = len(oracle.values(attribute)) + 3
+    if budget is not None and budget < least:
+        raise InvalidParameter(f"--budget {budget} is too small: one sum of {attribute!r} takes {least} questions")
     found = _by_all_ways(oracle, rng, attribute, sums, budget, progress)
     return replace(found, queries=oracle.asked - asked, attribute=attribute)
 
@@ -96,9 +101,14 @@ def _by_all_ways(
         raise InvalidParameter(f"attribute {attribute!r} has {len(base)} answers above 0: at least 2 are needed")
     values = {name: oracle.values(name) for name in oracle.attributes}
     within = islice(sub_populations(values, attribute, rng), None if budget is None else sums)
-    _, answers = in_sub_populations(oracle, attribute, (int(base[0]), int(base[1])), within, sums)
+    pair = int(base[0]), int(base[1])
+    # A budget must last for the other way, too, where these sums turn out to be 0 by themselves.
+    first_few = None if budget is None or len(values) < 3 else FEW
+    _, answers = in_sub_populations(oracle, attribute, pair, within, sums, first_few)
     for name in sorted(values, key=lambda name: -len(values[name])):
         progress()
+        if first_few is not None and len(answers) >= first_few and not largest_sum(answers).guess:
+            break
         # Sub-populations may be few: sets of values are as good, so that more attributes never tell less.
         missing = sums - len(answers)
         if budget is not None:
@@ -110,8 +120,13 @@ def _by_all_ways(
         return found
     # Totals without noise of their own (section 7.1): two attributes with few values, within the others'.
     first, second = sorted(values, key=lambda name: len(values[name]))[:2]
+    if budget is not None:
+        sums = min(sums, (budget - oracle.asked) // (len(values[first]) + len(values[second])))
+        if sums < 1:
+            return found
     del values[second]
-    return find_perturbation_without_totals(oracle, first, second, sub_populations(values, first, rng), sums)
+    within = islice(sub_populations(values, first, rng), None if budget is None else sums)
+    return find_perturbation_without_totals(oracle, first, second, within, sums)
 
 
 def sub_populations(values: Mapping[str, Sequence[Value]], attribute: str, rng: np.random.Generator) -> Iterator[Where]:
@@ -129,13 +144,18 @@ def sub_populations(values: Mapping[str, Sequence[Value]], attribute: str, rng: 
 
 
 def in_sub_populations(
-    oracle: System, attribute: str, pair: tuple[int, int], conditions: Iterable[Where], m: int
+    oracle: System,
+    attribute: str,
+    pair: tuple[int, int],
+    conditions: Iterable[Where],
+    m: int,
+    first_few: int | None = None,
 ) -> tuple[list[Where], IntArray]:
     """Algorithm 3's questions with Remarks 1 and 2: two values, apart and together, in `m` suitable sub-populations.
 
     Returns the first conditions that suit, and their answers (n₁, n₂, n₁ + n₂), shape (conditions, 3). In these no
     answer is 0, and no two share their contributors: two conditions surely differ where they exclude each other, and
-    where their totals have unequal answers (Lemma 2).
+    where their totals have unequal answers (Lemma 2). `first_few`: where so many show no noise, these are all.
     """
     selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
     selections[[0, 2], pair[0]] = True
@@ -144,7 +164,14 @@ def in_sub_populations(
     rows: list[IntArray] = []
     totals: dict[int, list[Where]] = {}
     left = iter(conditions)
-    while len(found) < m and (some := list(islice(left, m - len(found)))):
+    while len(found) < m:
+        if first_few is not None and len(found) >= first_few:
+            if not largest_sum(np.array(rows, np.int64)).guess:
+                break
+            first_few = None
+        some = list(islice(left, min(m, first_few or m) - len(found)))
+        if not some:
+            break
         blocks = [Block(attribute=attribute, selections=selections, where=where) for where in some]
         for condition, answers in zip(some, oracle.ask_all(blocks), strict=True):
             rivals = totals.setdefault(int(answers[2]), [])

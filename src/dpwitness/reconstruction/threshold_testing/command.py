@@ -190,8 +190,6 @@ def attack_own_system(options: Options) -> OwnSystemResult | None:
         seed=ended.seed, seconds=ended.seconds, truth=truth,
     )  # fmt: skip
     if found is None:
-        if options.plot is not None:
-            raise InvalidParameter(NO_TRUTH)
         return result
     return replace(
         result,

@@ -31,24 +31,34 @@ MOST_UNITS: Final = 2_000
 
 
 class _Groups:
-    """Cells outside the base sum by their counts, none unless the counts are a few; ratios are to the largest group."""
+    """Cells outside the base sum by their counts, none unless the counts are a few; `first` is the largest group."""
 
     def __init__(self, bisection: Bisection, cells: Cells) -> None:
-        self._comparison, self._base = bisection.comparison, bisection.base
+        self._comparison, self._base, self._gap = bisection.comparison, bisection.base, bisection.gap
         free = cells[(bisection.base.signs[cells] == 0) & (bisection.low[cells] > 0)]
         counts = np.unique(bisection.low[free])
         self.counts = counts if 2 <= len(counts) <= MOST_GROUPS else counts[:0]
         self.cells = [free[bisection.low[free] == count] for count in self.counts]
         if len(self.counts):
             self.first = int(np.argmax([len(group) for group in self.cells]))
-            self.ratios = self.counts / self.counts[self.first]
-            one = self.counts[self.first]
-            self.gap = bisection.gap / one - np.array([1 / one, 0.0])  # limits, in units of the first count
 
-    def ratio_limits(self, k: int) -> Floats:
+    def gap(self, k: int) -> Floats:
+        """The limits of the gap in units of the count of group `k`, shape (2,)."""
+        return np.array([self._gap - 1, self._gap]) / float(self.counts[k])
+
+    def ratio_limits(self, k: int, one: int) -> Floats:
+        """The limits of how many times the count of group `one` that of group `k` is, shape (2,)."""
         return ratio_limits(
-            self._comparison, self._base, self.cells[self.first], self.cells[k], self.ratios[k], self.gap
+            self._comparison, self._base, self.cells[one], self.cells[k], self.counts[k] / self.counts[one],
+            self.gap(one),
         )  # fmt: skip
+
+    def compare(self, k: int, one: int) -> tuple[bool, bool]:
+        """Whether the ratio of two groups lies in its limits; and whether few wrong fractions lie there, too."""
+        low, high = self.ratio_limits(k, one)
+        first, other = self.counts[one], self.counts[k]
+        holds = low + ROUNDING < other / first < high - ROUNDING
+        return bool(holds), bool((high - low) * (first // np.gcd(first, other)) ** 2 <= CLOSE)
 
 
 def counts_by_ratios(bisection: Bisection, cells: Cells, rng: np.random.Generator) -> bool:
@@ -60,7 +70,7 @@ def counts_by_ratios(bisection: Bisection, cells: Cells, rng: np.random.Generato
     if not len(groups.counts) or min(len(group) for group in groups.cells) < FEWEST_CELLS:
         return False
     number, first = len(groups.counts), groups.first
-    limits = np.array([np.ones(2) if k == first else groups.ratio_limits(k) for k in range(number)])
+    limits = np.array([np.ones(2) if k == first else groups.ratio_limits(k, first) for k in range(number)])
     units = np.arange(1, MOST_UNITS + 1)
     # Strictly inside: on the border of the polygon lie counts that an answer rules out.
     low = np.ceil(units[:, None] * limits[:, 0] + ROUNDING)
@@ -71,7 +81,8 @@ def counts_by_ratios(bisection: Bisection, cells: Cells, rng: np.random.Generato
         return False
     unit, counts = int(units[whole[0]]), low[whole[0]].astype(np.int64)
     bisection.restart(np.concatenate(groups.cells), np.repeat(counts, [len(group) for group in groups.cells]))
-    lowest, highest = int(np.floor(unit * groups.gap[0])) - unit, int(np.ceil(unit * groups.gap[1])) + unit
+    gap = unit * groups.gap(first)
+    lowest, highest = int(np.floor(gap[0])) - unit, int(np.ceil(gap[1])) + unit
     if not _find_gap(bisection, lowest, highest, rng):
         return False
     bisection.refine(cells, rng)
@@ -81,17 +92,28 @@ def counts_by_ratios(bisection: Bisection, cells: Cells, rng: np.random.Generato
 def ratios_hold(bisection: Bisection, cells: Cells, *, reopen: bool = True) -> bool:
     """Whether sums of many cells alike bear the ratios of the known counts out; True also where there are many counts.
 
-    With `reopen` groups whose ratio a wrong fraction would meet as well, as likely as not, are known no longer.
+    With `reopen` groups whose ratio a wrong fraction would meet as well, as likely as not, are known no longer. What
+    the largest group does not tell of a count another may: 100 is 33⅓ times 3, but 20 times 5.
     """
     groups = _Groups(bisection, cells[bisection.known[cells]])
-    for k, (count, group) in enumerate(zip(groups.counts.tolist(), groups.cells, strict=True)):
-        if k == groups.first or (len(group) < FEWEST_CELLS and len(groups.counts) > FEW_GROUPS):
-            continue
-        low, high = groups.ratio_limits(k)
-        if not low + ROUNDING < groups.ratios[k] < high - ROUNDING:
-            return False
-        one = groups.counts[groups.first]
-        if reopen and (high - low) * (one // np.gcd(count, one)) ** 2 > CLOSE:
+    told, left_open = list[int](), list[int]()
+    for k, group in enumerate(groups.cells):
+        if k == groups.first:
+            told.append(k)
+        elif len(group) >= FEWEST_CELLS or len(groups.counts) <= FEW_GROUPS:
+            holds, tells = groups.compare(k, groups.first)
+            if not holds:
+                return False
+            (told if tells else left_open).append(k)
+    for k in left_open if reopen else ():
+        for holds, tells in (groups.compare(k, one) for one in told if one != groups.first):
+            if not holds:
+                return False
+            if tells:
+                told.append(k)
+                break
+        else:
+            count = groups.counts[k]
             bisection.reopen(np.flatnonzero((bisection.low == count) & (bisection.high == count)))
     return True
 

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from typing_extensions import override
 
+from dpwitness.cli.console import say
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Asked, Result, new_figure, write_figure
 from dpwitness.reconstruction.threshold_testing.oracle import Counts, Flags
@@ -162,8 +163,11 @@ class OwnSystemResult(Result):
 
     @override
     def plot(self, path: str) -> None:
-        if self.truth is None or self.recovered is None:
+        if self.truth is None:
             raise InvalidParameter(NO_TRUTH)
+        if self.recovered is None:
+            say("no plot: the attack stopped before it had guessed the counts")
+            return
         _plot(self.truth, self.recovered, path)
 
 
