@@ -32,7 +32,9 @@ def noisy_length(rng: np.random.Generator, data: list[Any], epsilon: float, tag:
 
 
 def python_sum(rng: np.random.Generator, data: list[float], epsilon: float, tag: object = ("plain",)) -> float:
-    return sum(map(float, str(tag) and data)) + rng.laplace(0, 1 / epsilon)  # text in a tuple: numba does not compile it
+    return sum(map(float, str(tag) and data)) + rng.laplace(
+        0, 1 / epsilon
+    )  # text in a tuple: numba does not compile it
 
 
 def column_sum(rng: np.random.Generator, data: pd.DataFrame, epsilon: float) -> float:
@@ -85,7 +87,13 @@ def cases() -> Iterator[Case]:
     yield Case("count of 10 dicts, generator given", noisy_length, rows(10), 300_000)
     for n, aim in ((10, 2.0), (1_000, 1.2)):
         values = [0.5] * n
-        yield Case(f"sum over a list of {n}", python_sum, (values, [*values[:-1], 1.0]), 200_000 if n < 100 else 30_000, aim=aim)
+        yield Case(
+            f"sum over a list of {n}",
+            python_sum,
+            (values, [*values[:-1], 1.0]),
+            200_000 if n < 100 else 30_000,
+            aim=aim,
+        )
     for n in (10, 1_000, 30_000):
         yield Case(f"sum of a column of {n}", column_sum, frames(n), 20_000, aim=1.3)
     yield Case("texts out", text_out, rows(10), 300_000, lambda out: out == "few")
@@ -101,7 +109,9 @@ def by_hand(case: Case, runs: int) -> float:
     first = (rng,) if "rng" in code.co_varnames[: code.co_argcount] else ()
     started, hits = time.process_time(), 0
     for _ in range(runs):
-        hits += case.below(case.function(*first, case.pair[0], 1.0)) + 2 * case.below(case.function(*first, case.pair[1], 1.0))
+        hits += case.below(case.function(*first, case.pair[0], 1.0)) + 2 * case.below(
+            case.function(*first, case.pair[1], 1.0)
+        )
     return (time.process_time() - started) / runs
 
 

@@ -107,6 +107,11 @@ class Candidate:
     event: Event
     estimate: Estimate | None = None
 
+    @property
+    def coupled(self) -> bool:
+        """Whether the sides of its runs share their random draws: unless its estimate is of independent sides."""
+        return self.estimate is None or self.estimate.both is not None
+
     def seen(self, tally: Tally) -> "Candidate":
         """The same with the estimate of new search runs."""
         return replace(self, estimate=tally.estimate)

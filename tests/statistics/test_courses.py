@@ -54,6 +54,13 @@ def test_short_runs_are_charged_as_runs_however_long_they_took():
     assert next_pair([slow, quick]) is slow  # a busy machine must not change what a seed gives
 
 
+def test_runs_on_many_records_are_charged_by_their_measured_price():
+    dear, quick = course(0, 10), course(1, 40)
+    assert next_pair([dear, quick]) is dear
+    dear.cost = 8.0
+    assert next_pair([dear, quick]) is quick
+
+
 def test_slow_growth_is_stayed_with_where_no_pair_grows_faster():
     growing, idle = course(0, 200, wealth=1.8, promise=3.0), course(1, 100)
     assert next_pair([growing, idle]) is growing

@@ -9,6 +9,8 @@ from typing_extensions import Unpack
 from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import confirm_events, result_fields, uninterrupted, work_on
+from dpwitness.candidate import Candidate
+from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
 from dpwitness.evidence import bet_on, lower_bound
 from dpwitness.health import before_search, findings
@@ -17,6 +19,7 @@ from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.bound import Bound
 from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better
+from dpwitness.search.costs import with_sides_that_pay
 from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
 from dpwitness.search.pairs import find, search_budget
 
@@ -55,7 +58,8 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
         aim = Aim(claim=problem.claim, planned=planned, log_threshold=threshold, of_bound=True)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
-    done = confirm_events(runner, candidate.pair, (candidate.event,), runs)
+    candidate = _with_sides_that_pay(runner, candidate, problem.claim)
+    done = confirm_events(runner, candidate.pair, (candidate.event,), runs, coupled=candidate.coupled)
     (counts,) = done.totals
     lower = lower_bound(bet_on(counts, problem.claim, candidate.estimate), problem.claim, alpha=alpha)
     done = done.examine(against=lower > 0)
@@ -70,3 +74,11 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
             notes=(*notes, *done.notes, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
         )
     )
+
+
+def _with_sides_that_pay(runner: Runner, candidate: Candidate, claim: Claim) -> Candidate:
+    """As `with_sides_that_pay`, against the parameter that the candidate's estimate shows."""
+    estimate = candidate.estimate
+    assert estimate is not None  # of a search
+    shown = float(claim.reached(estimate.p, estimate.q))
+    return with_sides_that_pay(runner, candidate, claim.at(shown)) if 0 < shown < math.inf else candidate

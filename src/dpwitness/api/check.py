@@ -55,9 +55,18 @@ from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better, better_by_rows
+from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.pairs import find, proposed, refined, refuse_constant, search_budget, usual_runs
+from dpwitness.search.pairs import (
+    cheaper_candidate,
+    find,
+    proposed,
+    refined,
+    refuse_constant,
+    search_budget,
+    usual_runs,
+)
 
 #: From so many seconds a run on every run is evidence, since 10⁵ search runs would take minutes.
 EXPENSIVE: Final = 50e-6
@@ -69,6 +78,12 @@ VERY_SLOW: Final = 0.5
 #: So many of these are variations of the best pair, tried once all others have had so many runs.
 VARIATIONS: Final = 4
 RUNS_BEFORE_VARIATIONS: Final = 4
+#: The share of the time that is left for the confirm runs of plain Python, once a better cut has been looked for; and
+#: the part of the planned runs that a cheaper pair is looked for in.
+LEFT: Final = 0.4
+PART: Final = 10
+#: Where epochs won so many nats the candidate stays: what wins goes on.
+WON: Final = 1.0
 #: Whether a pass has enough runs is asked whenever they have grown by this factor, from so many on; where runs are
 #: nearly free, from a million: they take a tenth of a second.
 FIRST_ASKED: Final = 64
@@ -233,12 +248,17 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     )
     candidate, spent = find(problem, runner, objective, planned=effort.runs, budget=budget)
     if effort.search_runs is None:  # else the user has said how many
-        candidate, more = refined(runner.searching(), candidate, objective, planned=effort.runs, budget=budget)
+        planned = int(min(effort.runs, affordable_runs(problem, runner)))
+        fitting = replace(objective, planned=planned)
+        # Plain Python may have had no time for more than a first look at each pair.
+        left = 0.5 if problem.mechanism.cost.compiled else LEFT
+        candidate, more = refined(runner.searching(left), candidate, fitting, planned=planned, budget=budget)
         spent += more
     if bounds_divergences(claim):
         aim = Aim(claim=claim, planned=effort.runs, log_threshold=log_threshold, of_bound=False)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
+    candidate = with_sides_that_pay(runner, candidate, claim)
     return confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
 
 
@@ -257,7 +277,7 @@ def confirm_candidate(
     """
     claim, estimate = problem.claim, candidate.estimate
     look = _until_settled(problem, estimate, effort)
-    done = confirm_events(runner, candidate.pair, (candidate.event,), effort.runs, look=look)
+    done = confirm_events(runner, candidate.pair, (candidate.event,), effort.runs, coupled=candidate.coupled, look=look)
     (counts,) = done.totals
     evidence = Evidence(
         candidate=candidate,
@@ -327,10 +347,13 @@ def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[st
     pairs = list(islice(_different(chain((found.pair for found in attacked), problem.candidates())), most))
     if not pairs:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
+    # Of slow mechanisms what each run took is known from the epochs: none is made to be timed alone.
+    costs = Costs(runner.searching(), affordable_runs(problem, runner), timing=not cost.slow)
     courses = [
-        PairWealth(pair=pair, index=k, proposals=tuple(events.get(pair.key, ()))) for k, pair in enumerate(pairs)
+        PairWealth(pair=pair, index=k, proposals=tuple(events.get(pair.key, ())), cost=costs.of(pair))
+        for k, pair in enumerate(pairs)
     ]
-    return _Epochs(problem, runner, effort, notes, courses, len(pairs) + (VARIATIONS if len(pairs) > 1 else 0))
+    return _Epochs(problem, runner, effort, notes, costs, courses, len(pairs) + (VARIATIONS if len(pairs) > 1 else 0))
 
 
 def _different(pairs: Iterable[Pair], courses: Sequence[PairWealth] = ()) -> Iterator[Pair]:
@@ -350,6 +373,7 @@ class _Epochs:
     runner: Runner
     effort: Effort
     notes: tuple[str, ...]
+    costs: Costs
     courses: list[PairWealth]
     places: int  # pairs that have a share of the wealth, used or not
     runs: int = 0
@@ -372,10 +396,35 @@ class _Epochs:
     def candidate(self) -> Candidate | None:
         """What to test in the runs that are left; of the best pair, unless its runs were all the same."""
         best = self.best
-        candidate = best.candidate(self.problem.claim, max(self.effort.runs - self.runs, 1))
+        candidate = best.candidate(self.problem.claim, self._planned(best.cost))
         if candidate is not None and best.tells(candidate.event):
             return candidate
         return next(filter(None, (course.ordinary() for course in self.courses)), candidate)
+
+    def _planned(self, cost: float) -> int:
+        """How many more runs there are, and is time for, at such a cost of a run."""
+        return int(max(min(self.effort.runs - self.runs, self.costs.affordable / cost), 1))
+
+    def _that_pays(self, candidate: Candidate) -> tuple[Candidate, int]:
+        """Where little was won, the pair and the cut by which a pass says most in the time; and the runs spent.
+
+        None is spent for slow mechanisms, nor where the claim's best bet is on cells.
+        """
+        problem = self.problem
+        if problem.mechanism.cost.slow or candidate.estimate is None or bounds_divergences(problem.claim):
+            return candidate, 0
+        if self._log_wealth() > WON:
+            return candidate, 0
+        planned = self._planned(self._course_of(candidate).cost)
+        threshold = math.log(1 / self.effort.alpha)
+        objective = GrowthAt(claim=problem.claim, planned=planned, log_threshold=threshold)
+        runner = self.runner.searching(LEFT)
+        candidate, spent = cheaper_candidate(problem, runner, candidate, objective, self.costs, planned // PART)
+        planned = int(min(planned, affordable_runs(problem, runner)))
+        candidate, more = refined(
+            runner, candidate, replace(objective, planned=planned), planned=planned, budget=self.runs
+        )
+        return candidate, spent + more
 
     def _course_of(self, candidate: Candidate) -> PairWealth:
         return next(course for course in self.courses if course.pair.key == candidate.pair.key)
@@ -417,7 +466,9 @@ class _Epochs:
                 room = min(self.places - len(self.courses), VARIATIONS)
                 pairs = islice(_different(self.problem.variations(self.best.pair), self.courses), room)
                 first = self.places - VARIATIONS  # no index is used twice, also not one of a pair that was left out
-                self.courses += [PairWealth(pair=pair, index=first + k) for k, pair in enumerate(pairs)]
+                self.courses += [
+                    PairWealth(pair=pair, index=first + k, cost=self.costs.of(pair)) for k, pair in enumerate(pairs)
+                ]
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
         """Go on without a pair that cannot be run, of which nothing was bet: its place keeps its wealth.
@@ -432,16 +483,18 @@ class _Epochs:
     def bet_all_on(self, candidate: Candidate) -> Verdict:
         """Bet all of the wealth on one candidate, in the runs and the time that are left."""
         claim, wealth, runs = self.problem.claim, self.wealth, max(self.effort.runs - self.runs, 1)
-        fixed = self._on_cells(candidate, runs)
+        paying, spent = self._that_pays(candidate)
+        fixed = self._on_cells(candidate, runs) if paying is candidate else paying
+        fixed = with_sides_that_pay(self.runner, fixed, claim)
         look = _until_settled(self.problem, fixed.estimate, self.effort, before=wealth.log_e_value(claim))
         try:
-            done = confirm_events(self.runner, fixed.pair, (fixed.event,), runs, look=look)
+            done = confirm_events(self.runner, fixed.pair, (fixed.event,), runs, coupled=fixed.coupled, look=look)
         except MechanismTimeout:  # not one run more: what was bet until then is the evidence
             self.ended = "time"
             return self.end(candidate)
         done.shards.series = self.series
         wealth = replace(wealth, last=bet_on(done.totals[0], claim, fixed.estimate))
-        return self._verdict(fixed, done, wealth)
+        return self._verdict(fixed, done, wealth, search_runs=spent)
 
     def end(self, candidate: Candidate | None) -> Verdict:
         """The verdict without further runs: the claim is refuted, or the check was interrupted."""
@@ -465,7 +518,15 @@ class _Epochs:
         objective = GrowthAt(claim=claim, planned=runs, log_threshold=threshold)
         return better_by_rows(*self._course_of(candidate).outcomes_of(candidate), candidate, aim, objective)
 
-    def _verdict(self, candidate: Candidate, done: Confirmation, wealth: Wealth, *, of_epochs: bool = False) -> Verdict:
+    def _verdict(
+        self,
+        candidate: Candidate,
+        done: Confirmation,
+        wealth: Wealth,
+        *,
+        of_epochs: bool = False,
+        search_runs: int = 0,
+    ) -> Verdict:
         """The verdict by the evidence of all bets."""
         mechanism = self.problem.mechanism
         ignored: tuple[str, ...] = ()
@@ -475,6 +536,7 @@ class _Epochs:
             candidate=candidate,
             confirmation=done,
             bet=wealth,
+            search_runs=search_runs,
             epoch_runs=self.runs,
             of_epochs=of_epochs,
             pass_notes=ignored,

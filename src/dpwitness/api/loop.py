@@ -73,7 +73,7 @@ class Confirmation:
 
     `ended`: what stopped them ("refuted", "detectable" or "converged"), else "runs", "time", "interrupted", "cluster
     lost" or "failed"; `lost`: what was raised where the cluster was lost, or where a run failed behind those that were
-    counted; `notes` are for people.
+    counted; `coupled`: whether the sides of a run shared their draws; `notes` are for people.
     """
 
     runner: Runner
@@ -82,6 +82,7 @@ class Confirmation:
     totals: Totals
     shards: Shards
     ended: str
+    coupled: bool = True
     lost: ClusterLost | MechanismError | None = None
     notes: tuple[str, ...] = ()
 
@@ -114,7 +115,7 @@ class Confirmation:
 
     def _examine_refutation(self, compared: Iterable[Event]) -> tuple[str, ...]:
         for event in compared:
-            require_agreement(self.runner, self.pair, event)
+            require_agreement(self.runner, self.pair, event, coupled=self.coupled)
         return check_refutation(self.runner, self.pair, self.events, self.shards)
 
     def _examine_pass(self) -> tuple[str, ...]:
@@ -166,7 +167,9 @@ def confirm_events(
         if not totals[0].runs or isinstance(error, MADE_AGAIN):
             raise
         ended, lost = "failed", error
-    return Confirmation(runner=runner, pair=pair, events=events, totals=totals, shards=shards, ended=ended, lost=lost)
+    return Confirmation(
+        runner=runner, pair=pair, events=events, totals=totals, shards=shards, ended=ended, coupled=coupled, lost=lost
+    )
 
 
 def require_agreement(runner: Runner, pair: Pair, event: Event | None = None, *, coupled: bool = True) -> None:

@@ -275,13 +275,19 @@ class Mechanism(ABC):
         self.conversion = InputConversion()
 
     def measure(self, pair: Pair) -> None:
-        """Run both inputs of a pair and set the cost, and what follows from it. Raises as `fill` does.
+        """Run both inputs of a pair and set the cost, and what follows from it. Raises as `fill` does."""
+        seconds, widest = self.timed(pair)
+        self.cost = replace(self.cost, width=max(widest, 1), seconds_per_run=seconds)
+        self.shard, self.width = self.cost.shard, max(self.width, self.cost.width)
+
+    def timed(self, pair: Pair, *, coupled: bool = False) -> tuple[float, int]:
+        """Seconds of one run of one input of a pair, the least of several calls, and the length of the longest outcome.
 
         It takes a few milliseconds, or a few runs of a slow mechanism. The first run is not timed: it may import,
-        compile and build what the others use.
+        compile and build what the others use. Raises as `fill` does.
         """
         rng = np.random.Generator(np.random.SFC64(0))
-        first = PairedRuns.d_first(pair, 1, coupled=False, layout=self.layout)
+        first = PairedRuns.d_first(pair, 1, coupled=coupled, layout=self.layout)
         widest = self.fill_pair(first, rng, np.empty((2, 1, max(self.width, 8))))
         worth = TIMED_BATCHED if self.cost.batched else TIMED
         n = 1
@@ -291,8 +297,9 @@ class Mechanism(ABC):
             return time.perf_counter() - self.seconds_aside
 
         began = clock()
-        while not times or (len(times) < CALLS and clock() - began < SECONDS):
-            runs = PairedRuns.d_first(pair, n, coupled=False, layout=self.layout)
+        # Calls of several runs are short, but for one that the machine was busy in: that must not be the only one.
+        while not times or (len(times) < CALLS and (clock() - began < SECONDS or (n > 1 and not self.cost.batched))):
+            runs = PairedRuns.d_first(pair, n, coupled=coupled, layout=self.layout)
             rows = np.empty((2, n, max(widest, 1)))
             started = clock()
             try:
@@ -304,8 +311,7 @@ class Mechanism(ABC):
                 n *= 4
             else:
                 times.append(seconds / (2 * n))
-        self.cost = replace(self.cost, width=max(widest, 1), seconds_per_run=min(times, default=0.0))
-        self.shard, self.width = self.cost.shard, max(self.width, self.cost.width)
+        return min(times, default=0.0), widest
 
     @property
     def name(self) -> str:

@@ -542,6 +542,10 @@ class VectorisedMechanism(PythonMechanism):
         return np.stack([np.full(runs, os.getpid()), *((second, first) if order[0] else (first, second))])
 
     @override
+    def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
+        return super()._draws(rng, 1, shared=shared)  # a state for each run costs a third of a cheap one
+
+    @override
     def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
         """One call makes all runs of a side, which come in the order of the first run."""
         return max(self._run_all(sides[k], start) for k in (BACKWARDS if order[0] else range(len(sides))))

@@ -41,7 +41,9 @@ class Pair:
     def key(self) -> frozenset[Hashable]:
         """What two pairs of the same inputs have in common, in either direction: 128 bits of each input."""
         if not self._key:
-            digests = (blake2b(repr(input_key(side)).encode("utf-8", "surrogatepass"), digest_size=16) for side in self.sides)
+            digests = (
+                blake2b(repr(input_key(side)).encode("utf-8", "surrogatepass"), digest_size=16) for side in self.sides
+            )
             object.__setattr__(self, "_key", frozenset(digest.digest() for digest in digests))
         return self._key
 

@@ -86,9 +86,13 @@ class Runner:
         now = time.monotonic()
         return replace(self, began=now, deadline=Deadline(now + self.max_time))
 
-    def searching(self) -> "Runner":
-        """The same with half of its time: the other half belongs to the confirm runs."""
-        return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(self.max_time / 2))
+    def searching(self, left: float = 0.5) -> "Runner":
+        """The same with half of its time: the other half, or the share `left`, belongs to the confirm runs."""
+        return self.until(self.max_time * left)
+
+    def until(self, seconds: float) -> "Runner":
+        """The same with a deadline so many seconds before."""
+        return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(seconds))
 
     def alone(self) -> "Runner":
         """The same as one task of several: on one thread without a deadline, or in the processes that all use."""

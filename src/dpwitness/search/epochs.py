@@ -352,7 +352,8 @@ SHARE: Final = 16
 CHARGE: Final = 0.02
 PART_OF_BEST: Final = 4
 #: Runs are charged by their seconds if a paired run takes at least so many, and so many times those of the fastest
-#: pair. Below that, timing must not decide: the same seed gives the same counts.
+#: pair. Below that, timing of single runs must not decide; what inputs of other sizes cost is measured apart, in
+#: classes, see `search.costs`.
 LONG: Final = 0.1
 SLOWER: Final = 8.0
 #: Learners are asked from so many runs on, and thoroughly from so many; they and the cuts of columns are renewed
@@ -390,6 +391,7 @@ class PairWealth:
     numbers: dict[Event, int] = field(default_factory=dict)  # of the events of the last epoch, in `seen`
     seen: CountsTable = NO_COUNTS  # in the epochs for which an event was chosen without a break
     coming: list[Portfolio] = field(default_factory=list)  # what will be bet in the next epoch
+    cost: float = 1.0  # of a run, in those of the first pair; see `search.costs`
     seconds_per_run: float = math.inf  # of a paired run, in the fastest epoch
     renewed_at: int = 0
     _ranges: Ranges = field(default_factory=lambda: Ranges({}))
@@ -416,10 +418,13 @@ class PairWealth:
         return max((0.0, *(chosen.promise for chosen in self.coming)))
 
     def charged(self, fastest: float) -> float:
-        """Its runs; of a pair that takes much longer than `fastest`, in seconds a run, as many as fit in its time."""
+        """Its runs, as many times as one of them costs.
+
+        Of a pair that takes long, and much longer than `fastest`, in seconds a run, as many as fit in its time.
+        """
         # In one epoch code may have been compiled, or processes started: two tell what the runs take.
         seconds = self.seconds_per_run if self.runs and len(self.epochs[0]) > 1 else 0.0
-        return self.runs * (seconds / fastest if seconds >= max(LONG, SLOWER * fastest) else 1.0)
+        return self.runs * (seconds / fastest if seconds >= max(LONG, SLOWER * fastest) else self.cost)
 
     def advance(
         self, runner: Runner, claim: Claim, n: int, label: Callable[[float], str | None], *, coupled: bool = True

@@ -42,6 +42,13 @@ class Objective(Protocol):
         """The objective to use where outcomes repeat, so that few events compete to be the luckiest."""
         return self
 
+    def priced(self, cost: float, affordable: float) -> "Objective":
+        """The objective for a pair of which a run costs `cost` times as much as one of the pairs it competes with.
+
+        Of those `affordable` runs fit in the time. Values of all pairs, each by its own, tell what a second gives.
+        """
+        return self
+
 
 def value_of(estimate: Estimate, objective: Objective, runs: int, standard_errors: float = 1.0) -> float:
     """What one event promises; `runs` and `standard_errors` as in `Objective`."""
@@ -59,12 +66,19 @@ class GrowthAt(Objective):
     a rare one may seem to show ε, but detects little: neither is preferred to one that shows nearly ε and would detect
     little more. An event at whose rate under D′ the claim allows any rate under D cannot show a violation: it is worth
     less by log G(q), where G(q) is as much as would be allowed if there were rates above 1.
+
+    `cost`: of a run, by which the nats are divided.
     """
 
     claim: Claim
     planned: int = 4_000_000
     log_threshold: float = math.log(1e6)  # log(1/α)
     stop_value: float = np.inf
+    cost: float = 1.0
+
+    @override
+    def priced(self, cost: float, affordable: float) -> "GrowthAt":
+        return replace(self, cost=cost, planned=_planned(self.planned, cost, affordable))
 
     @override
     def __call__(
@@ -87,7 +101,7 @@ class GrowthAt(Objective):
             - self._undetected(p, HalfPlane(s, t))
         )
         joint = np.minimum(joint, lower)
-        values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s[grows], t[grows]), joint[grows])
+        values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s[grows], t[grows]), joint[grows]) / self.cost
         return np.asarray(values)
 
     def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float) -> Floats:
@@ -119,6 +133,11 @@ class GrowthAt(Objective):
         return np.asarray(np.minimum(-np.log1p(-np.minimum(share, 0.99)) + np.maximum(share - 0.99, 0.0), 50.0))
 
 
+def _planned(planned: int, cost: float, affordable: float) -> int:
+    """Of so many planned runs those that fit in the time, at such a cost of a run; at least 1."""
+    return int(max(min(planned, affordable / cost), 1.0))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LowerBound(Objective):
     """A lower bound to expect from `planned` runs at level α, with `log_threshold` = log(1/α)."""
@@ -131,6 +150,10 @@ class _LowerBound(Objective):
     def for_repeating_outcomes(self) -> Objective:
         """Errors count a quarter: what is rare but clear would lose to what is frequent else."""
         return replace(self, error_factor=0.25)
+
+    @override
+    def priced(self, cost: float, affordable: float) -> Objective:
+        return replace(self, planned=_planned(self.planned, cost, affordable))
 
     def _errors(self, threshold: float, runs: int, standard_errors: float) -> float:
         """By how many standard deviations of one run a mean is lowered."""

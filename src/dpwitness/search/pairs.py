@@ -29,6 +29,7 @@ from dpwitness.neighbours import Pair, adjacent, pairs_of_size, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
 from dpwitness.runs import Role, Runner, Threads, generator, stack
+from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
 from dpwitness.search.learners import RatedEvent, learn, learn_events, tolerance
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import Sample, counted, sample_of
@@ -61,6 +62,8 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
 #: By how many standard errors a value is lowered where entries are compared: the largest of some 24 noisy values is
 #: partly noise.
 STANDARD_ERRORS: Final = 1.0
+#: How many times more runs of an entry are counted at most where they cost less.
+MOST_MORE: Final = 64.0
 #: How often an entry that may owe its place to luck is counted again.
 MOST_COUNTED_AGAIN: Final = 2
 
@@ -79,7 +82,7 @@ class _Comparison:
     """The entries with their latest estimates, what was counted of each, and the runs spent."""
 
     runner: Runner
-    objective: Objective
+    objectives: Sequence[Objective]  # of each entry
     latest: list[Entry]
     tallies: list[Tally]
     role: Role
@@ -92,7 +95,7 @@ class _Comparison:
             entry.found.directed(entry.pair), entry.found.event, n, self.role, number, turn
         )
         self.spent += n
-        found = revalued(entry.found, self.tallies[number], self.objective)
+        found = revalued(entry.found, self.tallies[number], self.objectives[number])
         self.latest[number] = replace(entry, found=found)
 
     def value(self, number: int) -> float:
@@ -101,22 +104,31 @@ class _Comparison:
 
 
 def best_entry(
-    runner: Runner, entries: Sequence[Entry], objective: Objective, budget: int, role: Role = Role.COMPARISON
+    runner: Runner,
+    entries: Sequence[Entry],
+    objective: Objective,
+    budget: int,
+    role: Role = Role.COMPARISON,
+    costs: Costs | None = None,
 ) -> tuple[Entry, int]:
     """The best of several pairs with events, each counted on search runs of its own; halving again.
 
     Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
     estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good. A winner that
     promises something, but not three standard errors lower, is counted once more; if that was luck, another one wins.
-    `role`: of streams that none of the entries was chosen by.
+    `role`: of streams that none of the entries was chosen by; `costs`: by which entries compete for seconds, not runs,
+    and each gets an even share of the time that so many runs of all take.
     """
     rounds = max(len(entries) - 1, 0).bit_length()
-    state = _Comparison(runner, objective, list(entries), [Tally() for _ in entries], role)
+    objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
+    prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
+    state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role)
     remaining = list(range(len(entries)))
     for turn in range(rounds):
         n = max(budget // (rounds * len(remaining)), 8)
+        mean = sum(prices[number] for number in remaining) / len(remaining)
         for number in remaining:
-            state.count(number, turn, n)
+            state.count(number, turn, max(int(n * min(mean / prices[number], MOST_MORE)), 8))
         remaining.sort(key=lambda number: -state.value(number))
         if turn < rounds - 1:
             remaining = remaining[: (len(remaining) + 1) // 2]
@@ -149,6 +161,8 @@ ROOM: Final = 1 << 22
 PART: Final = 1 << 17
 #: Of how many pairs the events are compared; twice as many in a thorough search: a bound has the runs for it.
 PROMISING: Final = 4
+#: How many times fewer runs of a pair are drawn at most, however much they cost: fewer would not show what it does.
+MOST_FEWER: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +222,7 @@ class Search:
     runner: Runner
     objective: Objective
     budget: int
+    costs: Costs | None = None
     spent: int = 0
     late: bool = False
 
@@ -215,6 +230,10 @@ class Search:
     def thorough(self) -> bool:
         """Whether nothing ends it early, and runs are cheap."""
         return bool(np.isinf(self.objective.stop_value)) and self.runner.mechanism.threads
+
+    def priced(self, pair: Pair) -> Objective:
+        """The objective for a pair, by what its runs cost where pairs compete for seconds."""
+        return self.objective if self.costs is None else self.costs.priced(self.objective, pair)
 
     def halve(self, searched: list[SearchedPair], budget: int, keep: int) -> list[SearchedPair]:
         """Few runs for all, twice the runs for the better half, and so on; the same total in every round.
@@ -237,6 +256,11 @@ class Search:
                 return searched[:1]
         return searched[:keep]
 
+    def _share(self, pair: Pair, share: int) -> int:
+        """Its share of the runs of a round: what it shows in few of them counts less, if they cost more."""
+        cost = 1.0 if self.costs is None else self.costs.of(pair)
+        return max(int(share / min(max(cost, 1.0), MOST_FEWER)), min(share, 8))
+
     def _taken(self, searched: list[SearchedPair]) -> list[SearchedPair]:
         """The pairs whose inputs the mechanism takes. Raises what it raised where there are none."""
         refused = [one.refused for one in searched if one.refused is not None]
@@ -247,12 +271,16 @@ class Search:
         return [one for one in searched if one.refused is None]
 
     def _grow(self, searched: Sequence[SearchedPair], share: int) -> None:
-        """Draw `share` more runs for each pair: pairs beside each other, or the shards of one pair."""
+        """Draw `share` more runs for each pair, fewer where they cost more: pairs beside each other, or its shards."""
         runner = self.runner
         spread = len(searched) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
         spread &= runner.mechanism.layout is None  # which grows by what is drawn, in the order of the pairs
         drawing = runner.alone() if spread else runner
-        tasks = [partial(_grown, self, drawing, one, share, len(searched) > 1) for one in searched]
+        shares = [self._share(one.pair, share) for one in searched]  # before there are threads: it may time runs
+        tasks = [
+            partial(_grown, self, drawing, one, own, len(searched) > 1)
+            for one, own in zip(searched, shares, strict=True)
+        ]
         results: Iterable[MoreRuns | None] = (
             runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
         )
@@ -287,7 +315,7 @@ class Search:
             self.late = True
             return
         self.spent += n
-        one.found = revalued(one.found, tally, self.objective)
+        one.found = revalued(one.found, tally, self.priced(one.pair))
         one.certain = one.found.lower_value >= self.objective.stop_value
 
     def more(self, one: SearchedPair, n: int) -> Sample:
@@ -306,15 +334,18 @@ class Search:
         return table or rows
 
 
-def search(problem: Problem, runner: Runner, objective: Objective, budget: int) -> tuple[list[PromisingPair], int]:
+def search(
+    problem: Problem, runner: Runner, objective: Objective, budget: int, costs: Costs | None = None
+) -> tuple[list[PromisingPair], int]:
     """Find the pairs that promise most: successive halving over the relation's pairs, then over variations of the best.
 
     Returns the promising pairs, best first, and the paired runs spent, in total about `budget`. A pair whose value
     reaches the objective's stop value on fresh runs ends the search at once; where there is none and outcomes repeat,
     as many runs again are spent on the promising pairs. At the deadline it ends with what was drawn until then. Raises
     `InvalidOutcome` if every run of every pair returned the same, and `MechanismTimeout` if no run was done in time.
+    `costs`: by which pairs compete for seconds, not runs.
     """
-    state = Search(runner=runner, objective=objective, budget=budget)
+    state = Search(runner=runner, objective=objective, budget=budget, costs=costs)
     keep = 2 * PROMISING if state.thorough else PROMISING
     numbers = count()
     searched = [SearchedPair(pair, next(numbers)) for pair in _in_time(problem.candidates(), runner)]
@@ -358,7 +389,7 @@ def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked:
                 raise
             return MoreRuns(0, 0, x, y, None, refused=error)
         x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
-    found = learn_events(x, y, state.objective, thorough=False, most=1)[0] if ranked else one.found
+    found = learn_events(x, y, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
     return MoreRuns(n, drawn, x, y, found)
 
 
@@ -443,14 +474,29 @@ def _fast(runner: Runner, pair: Pair) -> bool:
     return len(times) == 2 and min(times) < FAST
 
 
+#: Pairs with fewer records are not tried where so many times the planned confirm runs fit in the time: then few
+#: seconds are to be saved, and a seed should give the same pair however long its runs took.
+ENOUGH_TIME: Final = 10
+#: Else the search leaves them such a share of the time.
+TO_CHEAPEN: Final = 0.1
+#: The number of samples of pairs with fewer records among the streams of their role: of no entry.
+LEARNED_FROM: Final = 1 << 20
+
 #: Confirm runs for each search run from which on the cut is placed anew, what part of them it takes, and at most.
 MANY: Final = 20
+#: The same for what is not compiled: few search runs fit in its time, and luck decides between cuts.
+MANY_IF_INTERPRETED: Final = 1
+#: And there so many standard errors count: rare events are luckiest.
+ERRORS_IF_INTERPRETED: Final = 2.0
 SHARE: Final = 10
 MOST_RUNS: Final = 20_000_000
 #: Runs whose outcomes are held to find the places of cuts.
 SEEN: Final = 1_000_000
-#: How much rarer and more frequent events are tried.
-FACTORS: Final = tuple(float(factor) for factor in np.geomspace(1 / 24, 6, 24))
+#: How much rarer and more frequent events are tried; where luck has chosen, up to such a share of the runs.
+RARER: Final = 1 / 24
+MORE_FREQUENT: Final = 6.0
+TRIED: Final = 24
+MOST_FREQUENT: Final = 0.8
 
 
 def refined(
@@ -458,31 +504,40 @@ def refined(
 ) -> tuple[Candidate, int]:
     """The candidate with the best cut, of rarer and more frequent ones, and the paired runs spent.
 
-    `planned`: confirm runs; `budget`: search runs so far. Nothing is tried if these are not many fewer, if runs are not
-    cheap, or if the candidate is good enough.
+    `planned`: confirm runs, those that there is time for; `budget`: search runs so far. Nothing is tried if these are
+    not many fewer, or if the candidate is good enough.
     """
     estimate, event = candidate.estimate, candidate.event
     assert estimate is not None  # of a search
-    if planned < MANY * budget or not runner.mechanism.cost.compiled or not thresholds_of(event):
+    compiled = runner.mechanism.cost.compiled
+    if planned < (MANY if compiled else MANY_IF_INTERPRETED) * budget or not thresholds_of(event):
         return candidate, 0
-    if value_of(estimate, objective, budget) >= objective.stop_value:
-        return candidate, 0
+    good, checked = value_of(estimate, objective, budget) >= objective.stop_value, 0
     runs, spent = min(planned // SHARE, MOST_RUNS), 0
     try:
-        rows, _ = runner.sample(candidate.pair, SEEN, Role.REFINEMENT, 0)
-        spent = SEEN
-        nested = Nested(tuple(around(event, rows, FACTORS)))
+        if good and not compiled:  # its estimate may be of much fewer runs than the budget
+            checked = max(budget // 10, FEWEST)
+            seen = runner.tally(candidate.pair, event, checked, Role.REFINEMENT, 2).estimate
+            good = value_of(seen, objective, checked) >= objective.stop_value
+        if good:
+            return candidate, checked
+        spent = checked + (SEEN if compiled else max(min(SEEN, runs // 4), FEWEST))
+        rows, _ = runner.sample(candidate.pair, spent - checked, Role.REFINEMENT, 0)
+        most = MORE_FREQUENT if compiled else max(MORE_FREQUENT, MOST_FREQUENT / max(estimate.p, 1 / budget))
+        nested = Nested(tuple(around(event, rows, np.geomspace(RARER, most, TRIED).tolist())))
         if not nested.events:
             return candidate, spent
         tally = runner.tally(candidate.pair, nested, runs, Role.REFINEMENT, 1)
     except MechanismTimeout:
         return candidate, spent
     estimates = _estimates(tally, len(nested.events))
-    values = [value_of(found, objective, runs) for found in estimates]
+    errors = STANDARD_ERRORS if compiled else ERRORS_IF_INTERPRETED
+    values = [value_of(found, objective, runs, errors) for found in estimates]
     best = int(np.argmax(values))
-    if values[best] <= value_of(estimate, objective, budget):
-        return candidate, SEEN + runs
-    return replace(candidate, event=nested.events[best], estimate=estimates[best]), SEEN + runs
+    # What is not compiled was chosen by few runs: its value is that of the luckiest. One of the cuts is nearly its own.
+    if compiled and values[best] <= value_of(estimate, objective, budget):
+        return candidate, spent + runs
+    return replace(candidate, event=nested.events[best], estimate=estimates[best]), spent + runs
 
 
 def _estimates(tally: Tally, events: int) -> list[Estimate]:
@@ -503,6 +558,10 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     `planned`: the paired confirm runs that will follow; `budget`: paired search runs. Raises as `search`.
     """
     runner = runner.searching()
+    costs = Costs(runner, affordable=affordable_runs(problem, runner))
+    short = costs.affordable < ENOUGH_TIME * planned
+    # Where time is short, some of it belongs to finding a cheaper pair.
+    searching = runner.until(runner.max_time * TO_CHEAPEN) if short else runner
     entries, spent = [], 0
     for candidate in proposed(problem, planned):
         found = RatedEvent(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
@@ -513,7 +572,7 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
             return _candidate(best), spent
         entries = [best]
     try:
-        promising, more = search(problem, runner, objective, budget)
+        promising, more = search(problem, searching, objective, budget, costs)
     except MechanismTimeout:
         if not entries:
             raise
@@ -521,16 +580,22 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     spent += more
     thorough = math.isinf(objective.stop_value)
     certain = [Entry(one.pair, one.certain, place) for place, one in enumerate(promising) if one.certain]
-    entries += certain + learned(runner, promising, objective, 6 if thorough else 2)  # a bound tells many apart
+    most = 6 if thorough else 2  # a bound tells many apart
+    entries += certain + learned(searching, promising, objective, most, costs)
     best = certain[0] if certain else max(entries, key=_rank)
     if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
         cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
         share = budget // 5 if certain else max(budget, planned // 2 if cheap else 0)
         try:
-            best, more = best_entry(runner, entries, objective, share)
+            best, more = best_entry(searching, entries, objective, share, costs=costs)
         except MechanismTimeout:
             more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
         spent += more
+    if short and not certain and best.found.lower_value < objective.stop_value:
+        best, more = cheaper(problem, runner, best, objective, costs, budget)
+        spent += more
+    if costs.of(best.pair) != 1:  # its runs take longer, or less long, than those that the cost was measured on
+        problem.mechanism.measure(best.pair)
     if not thorough and best.found.lower_value <= 0:
         large, more = among_many_records(problem, runner, objective)
         spent += more
@@ -540,9 +605,63 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     return _candidate(best), spent
 
 
-def learned(runner: Runner, promising: Sequence[PromisingPair], objective: Objective, most: int) -> list[Entry]:
-    """The events that the outcomes of promising pairs show, at most so many of each; each pair on a thread."""
-    tasks = (partial(learn, one.sample, objective, most=most) for one in promising)
+def cheaper(
+    problem: Problem, runner: Runner, best: Entry, objective: Objective, costs: Costs, budget: int
+) -> tuple[Entry, int]:
+    """The entry, or one of a pair with fewer records where that gives more evidence a second; and the runs spent.
+
+    About half of `budget` paired runs, which take an eighth of the time for the confirm runs at most. Where runs on
+    fewer records cost the same, nothing is run. Raises `MechanismRaised` where one of two neighbours alone does.
+    """
+    spent, found = 0, [best]
+    pairs = list(cheaper_pairs(problem, best.pair, costs))
+    if not pairs:
+        return best, 0
+    price = costs.of(best.pair)
+    # Pairs that cost less get more runs of the same time: all of them together no more than those of the docstring.
+    most = min(budget / 4 / min(price / costs.of(pairs[0]), MOST_MORE), costs.affordable / 16 / price)
+    try:
+        for number, pair in enumerate(pairs):
+            n = max(int(most / len(pairs) * min(price / costs.of(pair), MOST_MORE)), 8)
+            n = min(n, ROOM // (2 * max(runner.mechanism.cost.width, 1)))
+            x, y = runner.sample(pair, n, Role.CHEAPER, LEARNED_FROM, number)
+            spent += n
+            found += [Entry(pair, one) for one in learn_events(x, y, costs.priced(objective, pair), most=2)]
+        winner, more = best_entry(runner, found, objective, int(most), Role.CHEAPER, costs)
+        spent += more
+        # Few runs of the pair that there was were made here: what it promised before gives way to a promise only.
+        if winner.found.value > 0 or best.found.value <= 0:
+            best = winner
+    except MechanismRaised as error:  # so few records are refused: the pair stays as it was
+        runner.leave_out(error)
+    except (InvalidOutcome, MechanismTimeout):
+        pass
+    return best, spent
+
+
+def cheaper_candidate(
+    problem: Problem, runner: Runner, candidate: Candidate, objective: Objective, costs: Costs, budget: int
+) -> tuple[Candidate, int]:
+    """As `cheaper`, of a candidate."""
+    assert candidate.estimate is not None  # of earlier runs
+    found = RatedEvent(event=candidate.event, swapped=False, estimate=candidate.estimate, value=0.0)
+    before = Entry(candidate.pair, found)
+    best, spent = cheaper(problem, runner, before, objective, costs, budget)
+    if best is before or best.pair is candidate.pair:
+        return candidate, spent
+    problem.mechanism.measure(best.pair)
+    return _candidate(best), spent
+
+
+def learned(
+    runner: Runner, promising: Sequence[PromisingPair], objective: Objective, most: int, costs: Costs | None = None
+) -> list[Entry]:
+    """The events that the outcomes of promising pairs show, at most so many of each; each pair on a thread.
+
+    `costs`: as in `search`.
+    """
+    objectives = [objective if costs is None else costs.priced(objective, one.pair) for one in promising]
+    tasks = (partial(learn, one.sample, own, most=most) for one, own in zip(promising, objectives, strict=True))
     results = replace(runner, deadline=None).each(tasks)
     return [
         Entry(one.pair, found, place)

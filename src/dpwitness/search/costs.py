@@ -1,0 +1,222 @@
+"""What runs cost on each pair: pairs and events compete by the evidence of a second, not by that of a run.
+
+A seed should give the same choices each time, and measured seconds vary. So inputs of about the same size are taken to
+cost the same and are not timed. For others the least seconds of several timed calls decide, in classes: a pair costs
+1, 2, 4, 8, … times as much as the first one, or a half, a quarter, …, and what is less than twice the price is the same
+price. Where all inputs are of one size, no measured time decides which pair is chosen.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.candidate import Candidate, Estimate
+from dpwitness.claims import Claim
+from dpwitness.errors import MechanismError
+from dpwitness.evidence import growth_rate
+from dpwitness.evidence.counts import cell_probabilities, payoffs
+from dpwitness.neighbours import Pair, smaller
+from dpwitness.problem import Problem
+from dpwitness.runs import Runner, Threads
+from dpwitness.search.objectives import Objective
+
+#: Inputs whose numbers of entries differ by less than this factor are of about the same size.
+SIZES_ALIKE: Final = 4
+#: How deep entries within entries are counted.
+DEPTH: Final = 3
+#: What a pair costs whose runs do not end in time.
+MOST: Final = 2.0**20
+
+
+def entries(data: Any, depth: int = DEPTH) -> int:
+    """How many entries an input has: numbers of an array, cells of a table, fields of all records, letters; at least 1.
+
+    Of records the first stands for all: long lists need not be read.
+    """
+    size = getattr(data, "size", None)  # arrays, DataFrames, Series
+    if isinstance(size, int):
+        return max(size, 1)
+    if isinstance(data, str | bytes):
+        return max(len(data), 1)
+    if not isinstance(data, dict | list | tuple) or not data or depth == 0:
+        return 1
+    if isinstance(data, list):
+        return len(data) * entries(data[0], depth - 1)
+    return sum(entries(part, depth - 1) for part in (data.values() if isinstance(data, dict) else data))
+
+
+def size_class(pair: Pair) -> int:
+    """The class of the larger input's size, in powers of `SIZES_ALIKE`."""
+    return int(math.log(max(map(entries, pair.sides)), SIZES_ALIKE) + 1e-9)
+
+
+@dataclass(slots=True)
+class Costs:
+    """What a paired run costs, of the pairs of one search.
+
+    `affordable`: how many paired runs of the first pair the confirm runs have time for. `timing`: whether runs may be
+    made to be timed; else all pairs cost the same.
+    """
+
+    runner: Runner
+    affordable: float = math.inf
+    timing: bool = True
+    _first: Pair | None = None
+    _classes: dict[int, float] = field(default_factory=dict)
+    _seconds: float | None = None  # of the first pair, once another one is compared with it
+
+    def of(self, pair: Pair) -> float:
+        """How many paired runs of the first pair cost as much as one of this pair: a power of two.
+
+        The first pair is the first one that was asked about.
+        """
+        if not self.timing:
+            return 1.0
+        place = size_class(pair)
+        if self._first is None:
+            self._first = pair
+            self._classes[place] = 1.0
+        if place not in self._classes:
+            if self._seconds is None:
+                self._seconds = self._timed(self._first)
+            self._classes[place] = self._class_of(self._timed(pair))
+        return self._classes[place]
+
+    def priced(self, objective: Objective, pair: Pair) -> Objective:
+        """The objective by which events of a pair compete with those of pairs that cost more or less."""
+        return objective.priced(self.of(pair), self.affordable)
+
+    def _class_of(self, seconds: float) -> float:
+        if math.isinf(seconds):
+            return MOST
+        first = self._seconds
+        if not first or not seconds or math.isinf(first):  # nothing was measured
+            return 1.0
+        return 2.0 ** int(math.log2(seconds / first))  # towards 0: less than twice as much is the same
+
+    def _timed(self, pair: Pair) -> float:
+        """Seconds of a run on this pair; infinite where it did not end in time, 0 where the mechanism rejects it."""
+
+        def seconds() -> tuple[float]:
+            try:
+                return (self.runner.mechanism.timed(pair)[0],)
+            except MechanismError:  # it is raised where the pair is run
+                return (0.0,)
+
+        # On a thread, which can be left behind at the deadline.
+        (found,) = Threads(1).ordered([seconds], self.runner.deadline)
+        return math.inf if found is None else found[0]
+
+
+def affordable_runs(problem: Problem, runner: Runner) -> float:
+    """Paired confirm runs that there is time for, by the measured cost of a run; infinite where it was not measured.
+
+    A power of ten, so that a small change of speed changes nothing, and for one worker, since what is chosen must not
+    depend on their number.
+    """
+    seconds = 2 * problem.mechanism.cost.seconds_per_run
+    if not seconds:
+        return math.inf
+    return float(10.0 ** math.floor(math.log10(max(runner.max_time / 2 / seconds, 1.0))))
+
+
+def cheaper_pairs(problem: Problem, pair: Pair, costs: Costs) -> Iterator[Pair]:
+    """Pairs like this one of fewer records that cost less, the smallest first: each a quarter of the next at most.
+
+    They follow by the relation's shrinking steps. None where the smallest of them costs as much.
+    """
+    found, last = [], entries_of(pair)
+    for step in _halved(problem, pair):
+        if SIZES_ALIKE * entries_of(step) <= last:
+            found.append(step)
+            last = entries_of(step)
+    found.reverse()
+    cost = costs.of(pair)
+    for step in found:
+        if costs.of(step) >= cost:
+            return
+        yield step
+
+
+def entries_of(pair: Pair) -> int:
+    """Entries of the larger input."""
+    return max(map(entries, pair.sides))
+
+
+#: Shrinking steps that are looked at for one of about half of the records.
+LOOKED_AT: Final = 3
+
+
+def _halved(problem: Problem, pair: Pair) -> Iterator[Pair]:
+    """The pair with about half of its records, a quarter, and so on."""
+    while True:
+        most = 0.75 * entries_of(pair)
+        steps = islice(smaller(problem.relation, pair, problem.data), LOOKED_AT)
+        pair_ = max((step for step in steps if entries_of(step) <= most), key=entries_of, default=None)
+        if pair_ is None:
+            return
+        pair = pair_
+        yield pair
+
+
+#: Seconds of a run from which on sharing draws, about 2 µs a run of plain Python, is no price worth measuring.
+NO_PRICE: Final = 50e-6
+#: Prices of sharing draws are told apart in steps of this factor: what costs less decides nothing, so that a seed gives
+#: the same runs.
+PRICE_STEP: Final = 2.0
+#: Sharing draws is given up where it saves less than its price by this factor: what it saves is an estimate.
+CLEARLY: Final = 1.1
+
+
+def with_sides_that_pay(runner: Runner, candidate: Candidate, claim: Claim) -> Candidate:
+    """The candidate, with independent sides where sharing the draws of a run costs more than the runs that it saves.
+
+    Its estimate then has no `both`. For cells the sides share their draws: their table is of such runs.
+    """
+    estimate, mechanism = candidate.estimate, runner.mechanism
+    if estimate is None or estimate.both is None or estimate.cells is not None or not mechanism.reproducible:
+        return candidate
+    price = 1.0
+    if mechanism.cost.seconds_per_run < NO_PRICE:
+        price = _price_of_sharing(runner, candidate.pair)
+    if CLEARLY * runs_saved(estimate, claim) >= price:
+        return candidate
+    return replace(candidate, estimate=replace(estimate, both=None))
+
+
+def runs_saved(estimate: Estimate, claim: Claim) -> float:
+    """How many runs of independent sides tell as much as one whose sides share their draws, by an estimate of that.
+
+    By the growth of the best bet; where nothing grows, by the second moment of what a run pays, which decides how many
+    runs a small excess takes.
+    """
+    p, q, both = (np.array([value]) for value in (estimate.p, estimate.q, estimate.both))
+    plane = claim.half_plane(p, q)
+    shared, independent = (float(growth_rate(p, q, plane, joint)[0]) for joint in (both, None))
+    if shared > 0 and independent > 0:
+        return shared / independent
+    pays = np.reshape(payoffs(plane), (4, -1))
+    moments = [
+        float(sum(cell[0] * pay[0] ** 2 for cell, pay in zip(cell_probabilities(p, q, joint), pays, strict=True)))
+        for joint in (both, None)
+    ]
+    return moments[1] / moments[0] if min(moments) > 0 else 1.0
+
+
+def _price_of_sharing(runner: Runner, pair: Pair) -> float:
+    """How many times as long a run takes whose sides share their draws, in steps; at least 1."""
+
+    def ratio() -> tuple[float]:
+        try:
+            shared, independent = (runner.mechanism.timed(pair, coupled=coupled)[0] for coupled in (True, False))
+        except MechanismError:  # it is raised where it counts
+            return (1.0,)
+        return (shared / independent if shared and independent else 1.0,)
+
+    (found,) = Threads(1).ordered([ratio], runner.deadline)
+    steps = 0 if found is None else math.log(max(found[0], 1.0), PRICE_STEP)
+    return float(PRICE_STEP ** int(steps + 1e-9))
