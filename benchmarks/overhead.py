@@ -63,6 +63,8 @@ def vectorised(rng: np.random.Generator, data: np.ndarray, epsilon: float, size:
 
 @dataclass(frozen=True)
 class Case:
+    """A mechanism, two inputs, how many runs, and what the ratio is to be at most."""
+
     name: str
     function: Callable[..., Any]
     pair: tuple[Any, Any]
@@ -149,9 +151,13 @@ def main() -> int:
             hand_times.append(hand)
             our_times.append(ours)
         line = {
-            "case": case.name, "by hand, µs": round(1e6 * min(hand_times), 2), "ours, µs": round(1e6 * min(our_times), 2),
-            "ratio, least": round(min(ratios), 2), "ratio, median": round(statistics.median(ratios), 2), "aim": case.aim,
-        }  # fmt: skip
+            "case": case.name,
+            "by hand, µs": round(1e6 * min(hand_times), 2),
+            "ours, µs": round(1e6 * min(our_times), 2),
+            "ratio, least": round(min(ratios), 2),
+            "ratio, median": round(statistics.median(ratios), 2),
+            "aim": case.aim,
+        }
         table.append(line)
         print(line, flush=True)
     if given.json:

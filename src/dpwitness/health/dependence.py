@@ -229,6 +229,8 @@ def _choose(n: ArrayLike, k: ArrayLike) -> Floats:
 #: confirm runs, which are calls too, that are looked at beside them.
 CALLS: Final = 32
 CALLS_ONE_BY_ONE: Final = 8
+#: Runs of such a call.
+ONE_BY_ONE: Final = 32
 SHARDS: Final = 64
 #: Runs one by one that these calls make in all, since a pool of noise is found once it comes again: at most so many,
 #: and after so many seconds no more than the lesser number.
@@ -405,9 +407,10 @@ def further_calls(
 
 
 def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], seconds: float) -> FurtherCalls:
-    """Calls of as many rows as a shard of confirm runs has, or as fit in the time."""
+    """Calls of as many rows as a shard of confirm runs has, where one call makes them, or as fit in the time."""
     mechanism = runner.mechanism
-    calls, size = (CALLS if mechanism.cost.batched else CALLS_ONE_BY_ONE), mechanism.shard
+    calls = CALLS if mechanism.cost.batched else CALLS_ONE_BY_ONE
+    size = mechanism.shard if mechanism.cost.in_numbers else min(mechanism.shard, ONE_BY_ONE)
     rows = min(size, ROWS)
     hits: list[list[Flags]] = [[] for _ in events]
     outcomes = Outcomes()

@@ -194,7 +194,7 @@ def input_key(data: Data) -> Hashable:
     if kind is dict:
         return "dict", tuple((input_key(name), input_key(item)) for name, item in data.items())
     if isinstance(data, np.generic):
-        return kind.__name__, str(data + 0)
+        return kind.__name__, str(data + 0)  # type: ignore[operator]  # a number
     written = value_to_json(data)
     if isinstance(written, dict) and "object" in written:
         return kind.__name__, id(data)
