@@ -128,19 +128,19 @@ def outlined(function: F) -> F:
 
 
 class NumbasOwn:
-    """A function of numba's that compiled code calls, imported when it is compiled."""
+    """A function of numba's that compiled code calls, imported when it is compiled; in Python `python` stands for it."""
 
-    def __init__(self, module: str, name: str) -> None:
-        self._module, self._name = module, name
+    def __init__(self, module: str, name: str, python: Callable[..., Any]) -> None:
+        self.module, self.name, self._python = module, name, python
 
     @property
     def _numba_type_(self) -> Any:
         with_numba()
         from numba.core.registry import cpu_target
 
-        function = getattr(import_module(self._module), self._name)
+        function = getattr(import_module(self.module), self.name)
         return cpu_target.typing_context.resolve_value_type(function)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it in Python."""
-        return getattr(import_module(self._module), self._name)(*arguments)
+        return self._python(*arguments)

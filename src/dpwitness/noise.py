@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from dpwitness.jit import NumbasOwn, inlined, outlined
 
 #: A word, and its upper 53 bits as a number below 1, from a bit generator.
-next_uint64: Final[Any] = NumbasOwn("numba.np.random.generator_core", "next_uint64")
-next_double: Final[Any] = NumbasOwn("numba.np.random.generator_core", "next_double")
+next_uint64: Final[Any] = NumbasOwn(
+    "numba.np.random.generator_core", "next_uint64", lambda bits: bits.ctypes.next_uint64(bits.ctypes.state)
+)
+next_double: Final[Any] = NumbasOwn(
+    "numba.np.random.generator_core", "next_double", lambda bits: bits.ctypes.next_double(bits.ctypes.state)
+)
 
 LAYERS: Final = 1024
 #: Where the tail begins: the one value with which the uppermost layer ends at height 1.

@@ -297,7 +297,7 @@ def test_very_slow_mechanisms_are_looked_at_after_every_second_run():
 
     mechanism = as_mechanism(slow, as_finite_numbers([0.0]), outcome=float)
     assert mechanism.shard == 2
-    assert as_mechanism(lambda data: data[0], as_finite_numbers([0.0]), outcome=float).shard == 32
+    assert as_mechanism(lambda data: data[0], as_finite_numbers([0.0]), outcome=float).shard > 2
 
 
 def loops(rng, data):

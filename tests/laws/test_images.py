@@ -180,3 +180,10 @@ def test_a_second_process_needs_neither_numba_nor_scipy():
     dpw.check("isvt3", epsilon=0.7, seed=1, workers=1)
     loaded = "; assert not {'numba', 'scipy'} & set(sys.modules), 'loaded'"
     subprocess.run([sys.executable, "-c", CHECK + loaded], check=True)
+
+
+def test_a_version_of_numba_that_is_not_known_has_no_images(monkeypatch, tmp_path):
+    function = Compiled(lambda callable: numba.njit(lists), lambda: "key", lambda: tmp_path, read_only=False)
+    monkeypatch.setattr(images, "_known", lambda: False)
+    assert function(np.arange(4.0)) == 2
+    assert not list(tmp_path.iterdir())

@@ -39,7 +39,9 @@ def with_missing_distribution(rng, data):
 )
 def test_what_numba_says_today_is_understood(function, mend):
     with pytest.raises(Refused) as raised:
-        CompiledMechanism(Signature.of(function, {})).fill(np.ones(2), np.random.default_rng(0), np.empty((1, 8)), 0)
+        CompiledMechanism(Signature.of(function, {})).fill(
+            np.ones(2), np.random.Generator(np.random.SFC64(0)), np.empty((1, 8)), 0
+        )
     told = refusal(str(raised.value))
     assert mend in told
     assert "\n" not in told

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwitness.jit import Inlined
+from dpwitness.jit import Inlined, NumbasOwn
 
 #: Packages whose functions are known by name and version.
 KNOWN = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator", "scipy"})
@@ -152,6 +152,8 @@ def _value(value: object, seen: set[int]) -> Iterator[bytes | None]:
         value, "numba.core.types", "Type"
     ):
         yield f"{getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)}".encode()
+    elif isinstance(value, NumbasOwn):
+        yield f"{value.module}.{value.name}".encode()
     elif isinstance(value, pytypes.FunctionType):
         known = root_of(value) in KNOWN or value.__module__ in OWN
         yield f"{value.__module__}.{value.__qualname__}".encode() if known else None
