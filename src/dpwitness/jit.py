@@ -128,7 +128,7 @@ def outlined(function: F) -> F:
 
 
 class NumbasOwn:
-    """A function of numba's that compiled code calls, imported when it is compiled; in Python `python` stands for it."""
+    """A function of numba's that compiled code calls, imported when that is compiled; in Python it is `python`."""
 
     def __init__(self, module: str, name: str, python: Callable[..., Any]) -> None:
         self.module, self.name, self._python = module, name, python
