@@ -8,6 +8,7 @@ import subprocess
 import sys
 import venv
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -298,7 +299,9 @@ def test_each_run_has_an_input_of_its_own(at):
         data=(wire.packed([5]),), parameters=wire.packed({}), names=("data", None), order=bytes(3), words=(bytes(32),)
     )
     with function.connection() as connection:
-        assert function.asked(connection, call) == [[5, 1]] * 3
+        # All share one input until one of them changes it; then they are made again.
+        assert function.asked(connection, call) == ([[5, 1]] * 3, True)
+        assert function.asked(connection, replace(call, copies=True)) == ([[5, 1]] * 3, False)
 
 
 def test_what_is_printed_is_no_outcome(at):

@@ -27,7 +27,7 @@ SHARDS: Final = ((2e-6, 65_536), (32e-6, 4_096), (500e-6, 256))
 #: As `SLOW` for 16,384 paired runs, which take 8 s from here on.
 SLOW_IN_NUMBERS: Final = 250e-6
 
-#: A timed call takes at least so many seconds: a faster one makes more runs, up to so many.
+#: Seconds that a timed call takes at least: a faster one makes more runs, up to so many.
 TIMED: Final = 250e-6
 MOST_RUNS: Final = 1024
 #: The same where one call makes many runs: it may take long for whatever number of them.
@@ -260,6 +260,8 @@ class Mechanism(ABC):
     by_position = False
     #: Whether each run gets a copy of its input, since a run has changed it.
     copies = False
+    #: A timed call takes at least so many seconds.
+    timed_seconds = TIMED
     #: Seconds so far that went into seeing whether runs changed their input, once for each batch of runs.
     seconds_aside = 0.0
     #: Whether an outcome by position held more than single values.
@@ -289,7 +291,7 @@ class Mechanism(ABC):
         rng = np.random.Generator(np.random.SFC64(0))
         first = PairedRuns.d_first(pair, 1, coupled=coupled, layout=self.layout)
         widest = self.fill_pair(first, rng, np.empty((2, 1, max(self.width, 8))))
-        worth = TIMED_BATCHED if self.cost.batched else TIMED
+        worth = TIMED_BATCHED if self.cost.batched else self.timed_seconds
         n = 1
         times: list[float] = []
 

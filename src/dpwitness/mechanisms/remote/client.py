@@ -203,6 +203,7 @@ class Call:
     outcome: tuple[str, ...] = ()
     errors: bool = False
     seed_globals: bool = False
+    copies: bool = False  # whether each run gets a copy of what is sent
 
 
 class Default:
@@ -277,8 +278,10 @@ class RemoteFunction:
             raise
         self._idle.append(connection)
 
-    def asked(self, connection: Connection, call: Call) -> Any:
+    def asked(self, connection: Connection, call: Call) -> tuple[Any, bool]:
         """Run as a call says; what was returned on the first input run by run, then on the second, or an array of it.
+
+        And whether these runs were made again, since one of them changed what it had been given.
 
         Raises what `raised_there` makes of an exception, with the number of the run in `run` and that of the input in
         `side`.
@@ -299,10 +302,11 @@ class RemoteFunction:
             "outcome": call.outcome,
             "errors": call.errors,
             "seed_globals": call.seed_globals,
+            "copies": call.copies,
         }
         answer = connection.ask(request, self.max_time * len(call.order) * len(call.data))
         try:
-            return self._read(answer, call)
+            return self._read(answer, call), answer.get("again") is True
         except (KeyError, TypeError, ValueError) as error:  # the other process is not ours: its answer is unchecked
             if isinstance(error, DPWitnessError):
                 raise
@@ -342,7 +346,7 @@ class RemoteFunction:
             order=bytes(1), words=(words,),
         )  # fmt: skip
         with self.connection() as connection:
-            return self.asked(connection, call)[0]
+            return self.asked(connection, call)[0][0]
 
 
 def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> RemoteFunction:
@@ -428,6 +432,8 @@ class RemoteMechanism(PythonMechanism):
     Parameters as in `PythonMechanism`. Attributes of an output are read over there: only they are sent.
     """
 
+    timed_seconds = 0.01  # a message takes half a millisecond, which many runs share
+
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
         assert isinstance(signature.function, RemoteFunction)
@@ -461,11 +467,13 @@ class RemoteMechanism(PythonMechanism):
             outcome=self._attributes,
             errors=self.errors == "outcome",
             seed_globals=self.draws_globally,
+            copies=self.copies,
         )
         releases = self._releases
         try:
             with self._remote.connection() as connection:
-                outputs = self._asked(connection, call, releases)
+                outputs, again = self._asked(connection, call, releases)
+            self.copies |= again
         except RemoteException as error:
             raise raised(self.name, error, start + error.run, sides[error.side].data) from error
         except (MechanismCrashed, MechanismTimeout) as error:
@@ -474,8 +482,8 @@ class RemoteMechanism(PythonMechanism):
             outputs = outputs.tolist()
         return max(self._written(side, outputs[k * runs : (k + 1) * runs], start) for k, side in enumerate(sides))
 
-    def _asked(self, connection: Connection, call: Call, releases: int) -> Any:
-        """What the other interpreter returns; meanwhile it can be ended by `release`."""
+    def _asked(self, connection: Connection, call: Call, releases: int) -> tuple[Any, bool]:
+        """As `RemoteFunction.asked`; meanwhile the other interpreter can be ended by `release`."""
         self._busy.add(connection)
         try:
             if self._releases != releases:  # released while the interpreter started: these runs are no longer needed

@@ -7,6 +7,7 @@ that are theirs. Messages go over the standard input and output that it was star
 
 from __future__ import annotations
 
+import copy
 import importlib
 import importlib.util
 import inspect
@@ -19,7 +20,7 @@ import struct
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -115,6 +116,7 @@ class Service:
         self.function: Any = None
         self.by_position: list[str] = []
         self.stored: dict[int, Any] = {}
+        self.shared: dict[int, tuple[Any, bytes]] = {}
         self.generators: dict[int, Any] = {}
 
     def answer(self, held: bytes) -> bytes:
@@ -127,6 +129,7 @@ class Service:
             return bytes(wire.packed({"value": self.function(*request["arguments"])}))
         for number in request["forget"]:
             del self.stored[number]
+            self.shared.pop(number, None)
         for number, value in request["store"]:
             self.stored[number] = value
         return self.run(request)
@@ -149,15 +152,28 @@ class Service:
         return {"parameters": [_parameter(p) for p in parameters.values()]}
 
     def held(self, number: int) -> Any:
-        """Return a value that was sent: the same one where a function cannot change it, else a new copy."""
+        """Return a value that was sent: the same one as long as no run changes it, else a new copy."""
         value = self.stored[number]
-        if isinstance(value, bytes):
-            content = unpacked(value)
-            if not (wire.immutable(content) or hasattr(content, "nbytes")):
-                return content
-            value = self.stored[number] = (content,)
-        (content,) = value
-        return content.copy(order="K") if hasattr(content, "nbytes") else content
+        if not isinstance(value, bytes):
+            return value[0]
+        content = unpacked(value)
+        if wire.immutable(content):
+            self.stored[number] = (content,)
+        return content
+
+    def share(self, number: int) -> Any:
+        """Return a value that was sent, for many runs: one object, and how it is written before any run."""
+        if number not in self.shared:
+            content = self.held(number)
+            self.shared[number] = content, wire.packed(content)
+        return self.shared[number][0]
+
+    def unchanged(self) -> bool:
+        """Whether no run has changed what runs share; else they share nothing of it any more."""
+        if all(wire.packed(content) == before for content, before in self.shared.values()):
+            return True
+        self.shared.clear()
+        return False
 
     def begin(self, side: int, words: bytes, *, seed_globals: bool) -> object:
         """Return a side's generator, begun from 32 random bytes: NumPy's, or the standard library's without NumPy."""
@@ -184,19 +200,32 @@ class Service:
     def run(self, request: dict[str, Any]) -> bytes:
         """Run the function so many times on each input; what it returned, input by input, up to the run that raised.
 
-        Run by run the inputs come in the order that is asked for: 1 where the second comes first.
+        Run by run the inputs come in the order that is asked for: 1 where the second comes first. All runs get the same
+        objects; if one changes them, all are made again with copies, and `again` is in the answer. Where `copies` are
+        asked for, each run gets some at once.
         """
+        answer = None if request["copies"] else self._made(request, self.share)
+        again = answer is None and not request["copies"]
+        return _encoded({**(answer or self._made(request, self.held) or {}), "again": again})
+
+    def _made(self, request: dict[str, Any], get: Callable[[int], Any]) -> dict[str, Any] | None:
+        """The answer of `run`, where `get` returns values that were sent; None where a run changed what runs share."""
         names = request["outcome"]
         summary = operator.attrgetter(*names) if names else None
         name, seeded = request["generator"], request["seed_globals"]
-        inputs, order = request["inputs"], request["order"]
+        inputs, parameters = request["inputs"], request["parameters"]
         rngs: list[object] = [None for _ in inputs]
         outcomes: list[list[object]] = [[] for _ in inputs]
-        turns = [side for turned in order for side in ((1, 0) if turned else range(len(inputs)))]
-        for side in turns:
+        turns = [side for turned in request["order"] for side in ((1, 0) if turned else range(len(inputs)))]
+        look = 1
+        for made, side in enumerate(turns):
+            if made == look:  # what is turned round twice is as it was: so not in the end alone
+                if not self.unchanged():
+                    return None
+                look *= 2
             run = len(outcomes[side])
-            arguments = self.held(request["parameters"])
-            arguments[request["data"]] = self.held(inputs[side])
+            arguments = dict(get(parameters))
+            arguments[request["data"]] = get(inputs[side])
             own = request["words"][side][32 * run : 32 * run + 32]
             if own and (name is not None or seeded):
                 rngs[side] = self.begin(side, own, seed_globals=seeded)
@@ -210,28 +239,45 @@ class Service:
                     first.append(arguments.pop(key))
                 outcome = self.function(*first, **arguments)
             except Exception as error:
+                if not self.unchanged():
+                    return None
                 trace = [type(error).__qualname__, str(error), traceback.format_exc()]
                 if not request["errors"]:
-                    return bytes(wire.packed({"raised": [run, side, *trace]}))
+                    return {"raised": [run, side, *trace]}
                 outcome = wire.Tagged(wire.RAISES, trace[0])
             else:
                 if summary is not None:
                     try:
                         outcome = summary(outcome)
                     except AttributeError as error:
-                        return bytes(wire.packed({"summary": [run, str(error)]}))
-            outcomes[side].append(outcome)
-        return _encoded([outcome for one in outcomes for outcome in one])
+                        return {"summary": [run, str(error)]}
+            outcomes[side].append(outcome if type(outcome) in SINGLE_VALUES else _kept(outcome))
+        if not self.unchanged():
+            return None
+        held = [outcome for one in outcomes for outcome in one]
+        floats = wire.floats(held)
+        return {"values": held} if floats is None else {"floats": floats}
 
 
-def _encoded(outcomes: list[object]) -> bytes:
-    held = wire.floats(outcomes)
-    if held is not None:
-        return bytes(wire.packed({"floats": held}))
+#: Types of outcomes that nothing changes any more.
+SINGLE_VALUES = frozenset([float, int, bool, str, type(None)])
+
+
+def _kept(outcome: object) -> object:
+    """A copy of an outcome that the function may change later."""
+    if wire.immutable(outcome):
+        return outcome
     try:
-        return bytes(wire.packed({"values": outcomes}))
+        return copy.deepcopy(outcome)
+    except Exception:  # what cannot be copied is most likely what cannot be sent: that says what is wrong with it
+        return outcome
+
+
+def _encoded(answer: dict[str, Any]) -> bytes:
+    try:
+        return bytes(wire.packed(answer))
     except TypeError:
-        for number, outcome in enumerate(outcomes):
+        for number, outcome in enumerate(answer["values"]):
             try:
                 wire.packed(outcome)
             except TypeError as error:
