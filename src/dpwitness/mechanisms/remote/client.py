@@ -428,6 +428,8 @@ class RemoteMechanism(PythonMechanism):
     Parameters as in `PythonMechanism`. Attributes of an output are read over there: only they are sent.
     """
 
+    shares = False  # each run gets a copy over there
+
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
         assert isinstance(signature.function, RemoteFunction)

@@ -7,6 +7,7 @@ that are theirs. Messages go over the standard input and output that it was star
 
 from __future__ import annotations
 
+import copy
 import importlib
 import importlib.util
 import inspect
@@ -220,8 +221,18 @@ class Service:
                         outcome = summary(outcome)
                     except AttributeError as error:
                         return bytes(wire.packed({"summary": [run, str(error)]}))
-            outcomes[side].append(outcome)
+            outcomes[side].append(_as_it_is(outcome))
         return _encoded([outcome for one in outcomes for outcome in one])
+
+
+def _as_it_is(outcome: object) -> object:
+    """An outcome that stays as it is now: a function may return one list or array run after run, and change it."""
+    if wire.immutable(outcome):
+        return outcome
+    try:
+        return copy.deepcopy(outcome)
+    except Exception:  # plain data can be copied; for anything else `_encoded` says that it cannot be sent
+        return outcome
 
 
 def _encoded(outcomes: list[object]) -> bytes:
