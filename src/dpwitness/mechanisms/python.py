@@ -134,6 +134,8 @@ ITEMS: Final = 50_000
 MOST_SHARDS: Final = 16
 #: Paired runs at least from one look at their inputs to the next: such a look takes about a twentieth of their time.
 LOOKS: Final = 128
+#: The runs after the first one are this part of all from one look to the next; from there on they are doubled.
+GROWTH: Final = 64
 #: Inputs whose shared objects are kept.
 KEPT_INPUTS: Final = 4
 
@@ -346,29 +348,30 @@ class PythonMechanism(Mechanism):
         """What the runs of each side return; None where a run changed what it shares with others."""
         outputs: list[list[object]] = [[] for _ in sides]
         turns = order.tolist()
-        # What is turned round twice is as it was: the first run is looked at by itself, and all others a few at a time.
-        several, first = len(turns), 0
+        several, done = len(turns), 0
         if shared is not None:
             several = max(2 * self.shard * max(one.items for one in shared) // ITEMS, LOOKS)
-            first = 0 if all(one.tried for one in shared) else 1
-        parts = [turns[:first], *(turns[i : i + several] for i in range(first, len(turns), several))]
-        for part in filter(None, parts):
+        while done < len(turns):
+            # What is turned round twice is as it was: the first run is looked at by itself, then twice as many a time.
+            seen = several if shared is None else min(one.runs for one in shared)
+            part = turns[done : done + (min(max(seen, several // GROWTH), several) if seen else 1)]
+            done += len(part)
             try:
                 self._make(sides, part, start, shared, outputs)
             except MechanismError:
-                if shared is not None and self._changed(shared):
+                if shared is not None and self._changed(shared, len(part)):
                     return None
                 raise
-            if shared is not None and self._changed(shared):
+            if shared is not None and self._changed(shared, len(part)):
                 return None
         return outputs
 
-    def _changed(self, shared: Sequence[SharedInput]) -> bool:
-        """Whether a run changed one of the inputs that many share."""
+    def _changed(self, shared: Sequence[SharedInput], runs: int) -> bool:
+        """Whether one of so many runs changed one of the inputs that they share."""
         started = time.perf_counter()
         changed = any(one.changed for one in shared)
         for one in shared:
-            one.tried = not changed
+            one.runs += runs
         self.seconds_aside += time.perf_counter() - started
         return changed
 

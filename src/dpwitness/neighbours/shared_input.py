@@ -112,14 +112,14 @@ class SharedInput:
         Its `parts` before the first run.
     items
         About how many it holds; see `items_of`.
-    tried
-        Whether a run has left it as it was.
+    runs
+        How many runs have left it as it was.
     """
 
     value: Data
     before: list[list[Any]]
     items: int
-    tried: bool = False
+    runs: int = 0
 
     @property
     def changed(self) -> bool:
