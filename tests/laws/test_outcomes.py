@@ -519,6 +519,11 @@ def test_rows_of_many_outcomes_are_those_of_each(outcomes):
     assert labels == {code: text for row in one_by_one for code, text in row.labels.items()}
 
 
+def test_what_takes_two_entries_is_written_one_by_one():
+    for outcome in (2**53, (1.5, 2**53), np.ones(2, np.longdouble) / 3, np.full(2, 2**53), (1.0, np.longdouble(1) / 3)):
+        assert uniform_rows([outcome] * 2, Row()) is None
+
+
 @pytest.mark.parametrize(
     "batch",
     [[1.5, -0.0, math.nan], [1, 2, 3.0], [True, np.bool_(False)], ["a", "b", "a"], [(1, 2.0), (3, 4)],
