@@ -2,16 +2,20 @@
 
 import collections
 import copy
+import math
 import pickle
 import threading
 import zlib
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
+from dpwitness import Violation, check, pairs
 from dpwitness.errors import DependentRuns
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.python import LOOKS, PythonMechanism, VectorisedMechanism
@@ -368,3 +372,53 @@ def test_what_cannot_be_seen_is_not_shared():
     holds_itself.append(holds_itself)
     assert not same_parts(parts(holds_itself), before)
     assert parts(copy.deepcopy([{"a": (1, "b")}])) is not None
+
+
+def answered(bit, noise):
+    """Randomised response of ε = 1."""
+    return bit ^ (noise < 1 / (1 + math.e))
+
+
+OWN = np.random.Generator(np.random.SFC64(99))
+
+
+def write_once(data, rng):
+    bit = data[0]
+    data[0] = 1 - bit
+    return answered(bit, rng.random())
+
+
+def write_seldom(data, rng):
+    bit = data[0]
+    if rng.random() < 5e-4:
+        data.reverse()
+    return answered(bit, rng.random())
+
+
+LISTS = ([0, 1], [1, 1])
+AT_THE_BOUNDARY = {
+    "list": (lambda data, rng: answered(data[0], rng.random()), LISTS),
+    "list, its own draws": (lambda data: answered(data[0], OWN.random()), LISTS),
+    "dict": (lambda data, rng: f"{answered(data['a'], rng.random())}", ({"a": 0}, {"a": 1})),
+    "frame": (
+        lambda data, rng: (answered(int(data["a"].iloc[0]), rng.random()), 1),
+        (pd.DataFrame({"a": [0]}), pd.DataFrame({"a": [1]})),
+    ),
+    "writes in place": (write_once, LISTS),
+    "seldom reversed": (write_seldom, LISTS),
+    "seldom reversed, its own draws": (lambda data: write_seldom(data, OWN), LISTS),
+}
+
+
+@pytest.mark.campaign
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+@pytest.mark.parametrize("kind", AT_THE_BOUNDARY)
+def test_levels(kind):
+    """Of claims that just hold at most a twentieth is refuted: by chance more than the limit once in 1,000 tests."""
+    mechanism, sides = AT_THE_BOUNDARY[kind]
+    refuted = 0
+    for seed in range(200):
+        with suppress(DependentRuns):  # refused, which is no conviction
+            verdict = check(mechanism, epsilon=1.0, neighbours=pairs(sides), seed=seed, runs=400, search_runs=100)
+            refuted += isinstance(verdict, Violation)
+    assert refuted <= binom.ppf(0.999, 200, 0.05)
