@@ -41,6 +41,14 @@ def draws_more_on_one_side(rng, data):
     return rng.random()
 
 
+def test_children_of_the_generator_are_others_in_every_batch():
+    """A batch of slow runs has few: one that drew what those before it did would show nothing new."""
+    mechanism = PythonMechanism(Signature.of(lambda rng, data: rng.spawn(1)[0].random(), {}))
+    runs, rng = PairedRuns.d_first(PAIR, 50, coupled=True), stream()
+    drawn = np.concatenate([mechanism.pair_outcomes(runs, rng).ravel() for _ in range(4)])
+    assert len(set(drawn.tolist())) == 400
+
+
 def test_both_sides_of_a_run_draw_the_same_and_no_two_runs_do():
     x, y = both_sides(lambda rng, data: rng.random())
     assert np.array_equal(x, y)

@@ -21,7 +21,7 @@ from scipy import sparse
 from dpwitness import InvalidOutcome, InvalidParameter, MechanismRaised, NotRefuted, Violation, check, pairs
 from dpwitness.errors import MixedKinds, SlowMechanism
 from dpwitness.events.encoding import EXCEPTION, NESTED, NONE, SYMBOL, TEXT, exception_code, nested, symbol, text_code
-from dpwitness.mechanisms.outcomes import Row, row_of
+from dpwitness.mechanisms.outcomes import Row, row_of, uniform_rows
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
 
@@ -466,3 +466,124 @@ def both_sided(rng, data):
 def test_an_exception_on_both_sides_is_not():
     with pytest.raises(MechanismRaised, match=r"\[0\]; errors='outcome' counts exceptions as outcomes"):
         checked(both_sided, 1.0, outcome=same)
+
+
+PLAIN = (
+    st.floats() | st.sampled_from([-0.0, math.inf, math.nan, 1e308]),
+    st.integers(-(2**70), 2**70) | st.sampled_from([2**53 - 1, 2**53, -(2**53), 2**63, 2**64, 10**309, -(10**400)]),
+    st.integers(-5, 5),
+    st.booleans(),
+    st.text(max_size=3),
+    st.none(),
+    st.floats().map(np.float64),
+    st.integers(-(2**63), 2**63 - 1).map(np.int64),
+    st.booleans().map(np.bool_),
+)
+DTYPES = ("?", "i1", "u1", "i8", "u8", "f2", "f4", "f8", ">f8", ">i4", "g")
+
+
+@st.composite
+def batches(draw):
+    """Outcomes as they come out of runs: of one kind or of several, bare, as sequences or as arrays."""
+    kinds = draw(st.lists(st.sampled_from(PLAIN), min_size=1, max_size=2))
+    value = st.one_of(kinds)
+    shape = draw(st.sampled_from(("bare", "sequence", "any length", "array")))
+    if shape == "bare":
+        return draw(st.lists(value, min_size=1, max_size=6))
+    if shape == "array":
+        length = draw(st.integers(0, 3))
+        dtypes = draw(st.lists(st.sampled_from(DTYPES), min_size=1, max_size=2))
+        item = st.builds(
+            lambda numbers, dtype: np.array(numbers, dtype) / (np.array(3, dtype) if dtype == "g" else 1),
+            st.lists(st.integers(0, 1), min_size=length, max_size=length), st.sampled_from(dtypes),
+        ) | st.builds(lambda n: np.full(length, n, np.uint64), st.integers(2**53 - 1, 2**64 - 1))  # fmt: skip
+        return draw(st.lists(item, min_size=1, max_size=5))
+    least, most = (0, 3) if shape == "any length" else (draw(st.integers(0, 3)),) * 2
+    item = st.lists(value, min_size=least, max_size=most).map(tuple)
+    return draw(st.lists(item, min_size=1, max_size=5))
+
+
+@settings(max_examples=200, deadline=None)
+@given(batches())
+def test_rows_of_many_outcomes_are_those_of_each(outcomes):
+    """One array operation, or none: never rows, or texts behind them, that are not those of outcome by outcome."""
+    labels = {}
+    rows = uniform_rows(outcomes, Row(labels=labels))
+    if rows is None:
+        return
+    one_by_one = [Row() for _ in outcomes]
+    for outcome, row in zip(outcomes, one_by_one, strict=True):
+        row_of(outcome, row)
+    assert rows.tolist() == [row.entries for row in one_by_one]
+    assert np.array_equal(np.signbit(rows), np.signbit([row.entries for row in one_by_one]))
+    assert labels == {code: text for row in one_by_one for code, text in row.labels.items()}
+
+
+def test_what_takes_two_entries_is_written_one_by_one():
+    for outcome in (2**53, (1.5, 2**53), np.ones(2, np.longdouble) / 3, np.full(2, 2**53), (1.0, np.longdouble(1) / 3)):
+        assert uniform_rows([outcome] * 2, Row()) is None
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [[1.5, -0.0, math.nan], [1, 2, 3.0], [True, np.bool_(False)], ["a", "b", "a"], [(1, 2.0), (3, 4)],
+     [("a", "b")], [(True, False)], [np.zeros(2), np.ones(2)], [np.arange(3)]],
+    ids=repr,
+)  # fmt: skip
+def test_plain_batches_become_rows_at_once(batch):
+    assert uniform_rows(batch, Row()) is not None
+
+
+def rows_of_runs(function, runs, **settings):
+    mechanism = PythonMechanism(Signature.of(function, {}), **settings)
+    return mechanism.outcomes([1.0], np.random.Generator(np.random.SFC64(0)), runs), mechanism
+
+
+HANDED_OUT = {
+    "list": ([], lambda out, n: out.__setitem__(slice(None), [float(n), 2.0])),
+    "list in a list": ([[0.0]], lambda out, n: out[0].__setitem__(0, float(n))),
+    "array": (np.zeros(2), lambda out, n: out.fill(n)),
+    "array of two axes": (np.zeros((2, 2)), lambda out, n: out.fill(n)),
+    "dict": ({}, lambda out, n: out.update(a=float(n), b=2)),
+    "set": (set(), lambda out, n: (out.clear(), out.update({n, 1000}))),
+    "dataclass": (Released(0, 1), lambda out, n: setattr(out, "total", float(n))),
+}
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+@pytest.mark.parametrize("kind", HANDED_OUT)
+def test_one_object_handed_out_again_and_again(kind, seeded):
+    """An outcome is what it was when its run ended, in wider rows, too, than the first ones."""
+    out, change = HANDED_OUT[kind]
+    calls = []
+
+    def unseeded(data):
+        calls.append(1)
+        change(out, len(calls))
+        return out
+
+    def with_seed(data, rng):
+        return unseeded(data)
+
+    rows, _ = rows_of_runs(with_seed if seeded else unseeded, 40)
+    assert len(np.unique(rows, axis=0)) == 40
+
+
+@pytest.mark.parametrize(
+    "late", ["late", None, (1.0, 2.0, 3.0), 2**60 + 1, np.float32(0.1), -0.0, Decimal("0.1")], ids=repr
+)
+def test_another_kind_in_the_middle_of_a_batch(late):
+    """The outcomes before and after it stay what they are."""
+
+    def mechanism(data, rng):
+        noise = rng.random()
+        return late if noise < 0.05 else noise
+
+    rows, mechanism_ = rows_of_runs(mechanism, 200)
+    one = Row()
+    row_of(late, one)
+    noises = np.random.Generator(np.random.SFC64(0)).random(200)
+    for row, noise in zip(rows, noises, strict=True):
+        expected = one.entries if noise < 0.05 else [noise]
+        assert row[~np.isnan(row)].tolist() == expected
+    assert not mechanism_.traits.keyed

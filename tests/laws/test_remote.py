@@ -120,6 +120,12 @@ class Model:
 def fit(data):
     return Model()
 
+HANDED_OUT = [0.0, [1.0]]
+
+def handed_out(data):
+    HANDED_OUT[1][0] = random.random()
+    return HANDED_OUT
+
 def frame(data):
     return data.assign(b=1)
 '''
@@ -172,6 +178,12 @@ def test_without_numpy_the_generator_is_the_standard_librarys(at):
     rows = rows_of(at("kind"))
     assert rows[0].tolist() == row(["Random", "list"])
     assert rows_of(at("kind", sys.executable))[0].tolist() == row(["Generator", "ndarray"])
+
+
+def test_one_object_handed_out_again_and_again(at):
+    """An outcome is what it was when its run ended."""
+    rows = rows_of(at("handed_out"), n=8)
+    assert len(np.unique(rows, axis=0)) == 8
 
 
 @pytest.mark.parametrize("bare", [False, True])

@@ -48,7 +48,8 @@ class Draws:
             return
         self._words = np.zeros((runs, WORDS), np.uint64)
         self._words[:, :4] = rng.integers(0, 1 << 64, (runs, 4), np.uint64)
-        self.generator = np.random.Generator(np.random.SFC64(0))
+        # Seeded, for mechanisms that call `spawn`: children of one seed would draw the same in every batch.
+        self.generator = np.random.Generator(np.random.SFC64(self._words[:1, :4].ravel()))
         self._state, self._start = state_address(self.generator), self._words.ctypes.data
         self._global_too = global_too
 

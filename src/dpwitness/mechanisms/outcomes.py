@@ -306,7 +306,8 @@ def uniform_rows(outcomes: Sequence[Any], row: Row) -> NDArray[np.float64] | Non
         if kinds == {tuple}:
             flat = uniform_rows([*chain.from_iterable(outcomes)], row)
             return None if flat is None else flat.reshape(len(outcomes), -1)
-        if len({outcome.dtype for outcome in outcomes}) == 1:
+        dtypes = {outcome.dtype for outcome in outcomes}
+        if len(dtypes) == 1 and dtypes.pop().itemsize <= 8:  # a long double takes two entries
             return array_rows(np.stack(outcomes))
     return None
 

@@ -75,10 +75,9 @@ class ExceptionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Stands for an output that is in its row already; `length`: of the outcome."""
+    """Stands for an output that the mechanism may change later: the entries of its outcome."""
 
-    output: object
-    length: int
+    entries: list[float]
 
 
 @dataclass(slots=True)
@@ -110,7 +109,7 @@ class RecentOutputs:
         if self.requested:
             for input_, first, outputs in self._last:
                 if input_ is data and first == start and len(outputs) == runs:
-                    return [output.output if type(output) is Written else output for output in outputs]
+                    return outputs
         return None
 
 
@@ -133,8 +132,20 @@ BACKWARDS: Final = (1, 0)
 #: Items of an input that are compared in a tenth of the time that a shard takes, and shards at most that become one.
 ITEMS: Final = 50_000
 MOST_SHARDS: Final = 16
+#: Paired runs at least from one look at their inputs to the next: such a look takes about a twentieth of their time.
+LOOKS: Final = 128
+#: The runs after the first one are this part of all from one look to the next; from there on they are doubled.
+GROWTH: Final = 64
 #: Inputs whose shared objects are kept.
 KEPT_INPUTS: Final = 4
+
+
+def _put(entries: list[float], row: Rows) -> int:
+    """Write the entries of an outcome as a row, cut off at its width; return how many there are."""
+    length = min(len(entries), len(row))
+    row[:length] = entries[:length]
+    row[length:] = np.nan
+    return len(entries)
 
 
 class PythonMechanism(Mechanism):
@@ -159,6 +170,8 @@ class PythonMechanism(Mechanism):
 
     shard = 32
     threads = False  # its own state, if it has any, may not be safe under threads
+    #: Whether many runs share one object as their input.
+    shares = True
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
@@ -277,11 +290,15 @@ class PythonMechanism(Mechanism):
         """Make run after run, each on all sides in its order; all get one object, as long as none changes it."""
         for side in sides:
             side.draws.remember()
-        outputs = self._made(sides, order, start, self._shared_inputs(sides))
+        traits = self.traits
+        before = {*traits.bare}, {*traits.single}, traits.keyed, traits.positional, self.flat
+        with self._shared_inputs(sides) as shared:
+            outputs = self._made(sides, order, start, shared)
         if outputs is None:
             # From now on each run gets a copy. These runs are made again, of the same draws: where a seed repeats them
             # they are what they would have been with copies from the first one on.
-            self.copies = True
+            self.copies, self._inputs = True, []
+            traits.bare, traits.single, traits.keyed, traits.positional, self.flat = before
             for side in sides:
                 side.draws.rewind()
             self.run_count += sum(len(side.rows) for side in sides)
@@ -293,27 +310,37 @@ class PythonMechanism(Mechanism):
         longest = max(self._place(own, side, start) for side, own in zip(sides, outputs, strict=True))
         return self.check_length(longest, start)
 
-    def _shared_inputs(self, sides: Sequence[Side]) -> list[SharedInput] | None:
-        """What all runs of each side get; None where each run gets a copy."""
-        found: list[SharedInput] = []
+    @contextmanager
+    def _shared_inputs(self, sides: Sequence[Side]) -> Iterator[list[SharedInput] | None]:
+        """What all runs of each side get; None where each run gets a copy.
+
+        Nothing else gets it meanwhile: a run that a deadline left behind goes on beside the next ones.
+        """
+        if self.copies:
+            yield None
+            return
+        conversion = self.conversion
+        taken: list[tuple[Data, InputConversion, SharedInput | None]] = []
         for side in sides:
-            conversion = self.conversion
-            known = [shared for data, how, shared in self._inputs if data is side.data and how == conversion]
-            if not known and not self.copies:
+            known = [one for one in (*taken, *self._inputs) if one[0] is side.data and one[1] == conversion]
+            if not known:
                 started = time.perf_counter()
-                known = [shared_input(conversion.source(side.data)())]
-                self._inputs = [*self._inputs[1 - KEPT_INPUTS :], (side.data, conversion, known[0])]
+                known = [(side.data, conversion, shared_input(conversion.source(side.data)()))]
                 self.seconds_aside += time.perf_counter() - started
-            if self.copies or known[0] is None:
-                return None
-            found.append(known[0])
-        return found
+            taken.append(known[0])
+        ids = set(map(id, taken))
+        self._inputs = [one for one in self._inputs if id(one) not in ids]
+        found = [shared for _, _, shared in taken if shared is not None]
+        yield found if len(found) == len(taken) else None
+        # Not where a run raised something: it may have ended anywhere.
+        self._inputs = [*self._inputs, *{id(one): one for one in taken}.values()][-KEPT_INPUTS:]
 
     @override
     def shard_of(self, pair: Pair) -> int:
         # So many that comparing inputs of many items takes no more than a part of the time.
-        items = 0 if self.copies or self.cost.slow else max(map(items_of, pair.sides))
-        return self.shard * min(-(-max(items, 1) // ITEMS), MOST_SHARDS)
+        if not self.shares or self.copies or self.cost.slow:
+            return self.shard
+        return self.shard * min(-(-max(map(items_of, pair.sides)) // ITEMS), MOST_SHARDS)
 
     def _made(
         self, sides: Sequence[Side], order: Order, start: int, shared: Sequence[SharedInput] | None
@@ -321,25 +348,30 @@ class PythonMechanism(Mechanism):
         """What the runs of each side return; None where a run changed what it shares with others."""
         outputs: list[list[object]] = [[] for _ in sides]
         turns = order.tolist()
-        # The first run is looked at by itself: what is turned round twice is as it was.
-        parts = [turns] if shared is None or all(one.tried for one in shared) else [turns[:1], turns[1:]]
-        for part in parts:
+        several, done = len(turns), 0
+        if shared is not None:
+            several = max(2 * self.shard * max(one.items for one in shared) // ITEMS, LOOKS)
+        while done < len(turns):
+            # What is turned round twice is as it was: the first run is looked at by itself, then twice as many a time.
+            seen = several if shared is None else min(one.runs for one in shared)
+            part = turns[done : done + (min(max(seen, several // GROWTH), several) if seen else 1)]
+            done += len(part)
             try:
                 self._make(sides, part, start, shared, outputs)
             except MechanismError:
-                if shared is not None and self._changed(shared):
+                if shared is not None and self._changed(shared, len(part)):
                     return None
                 raise
-            if shared is not None and self._changed(shared):
+            if shared is not None and self._changed(shared, len(part)):
                 return None
         return outputs
 
-    def _changed(self, shared: Sequence[SharedInput]) -> bool:
-        """Whether a run changed one of the inputs that many share."""
+    def _changed(self, shared: Sequence[SharedInput], runs: int) -> bool:
+        """Whether one of so many runs changed one of the inputs that they share."""
         started = time.perf_counter()
         changed = any(one.changed for one in shared)
         for one in shared:
-            one.tried = not changed
+            one.runs += runs
         self.seconds_aside += time.perf_counter() - started
         return changed
 
@@ -370,7 +402,7 @@ class PythonMechanism(Mechanism):
                     output = function(*first, **rest)
                 except Exception as error:
                     output = self._exception(error, sides, outputs, k, start + i)
-                append[k](output if type(output) in single else self._held(output, sides[k], i, start + i))
+                append[k](output if type(output) in single else self._held(output, sides[k], start + i))
         self._note_ran_well(sides, outputs)
 
     def _exception(
@@ -388,7 +420,7 @@ class PythonMechanism(Mechanism):
             if own and type(own[-1]) is not ExceptionOutcome:
                 self._ran_well = (side.data,)
 
-    def _held(self, output: object, side: Side, i: int, run: int) -> object:
+    def _held(self, output: object, side: Side, run: int) -> object:
         """What stands for an output until the runs are done: nothing that the mechanism could still change."""
         if type(output) is ExceptionOutcome:
             return output
@@ -397,7 +429,7 @@ class PythonMechanism(Mechanism):
                 return tuple(output)  # type: ignore[arg-type]  # as above
             if type(output) is np.ndarray and output.ndim == 1 and output.dtype.kind in "biuf":
                 return output.copy()
-        return Written(output, self._placed(output, side, i, run))
+        return Written(self._entries(output, run, side.layout))
 
     def _place(self, outputs: Sequence[object], side: Side, start: int) -> int:
         """Write the outputs of a side as rows; return the length of the longest outcome."""
@@ -438,7 +470,7 @@ class PythonMechanism(Mechanism):
     def _placed(self, output: object, side: Side, i: int, run: int) -> int:
         """Write one output, or what a run raised, as row i of a side; return its length."""
         if type(output) is Written:
-            return output.length
+            return _put(output.entries, side.rows[i])
         if type(output) is ExceptionOutcome:
             return self._write_exception(output.name, side.rows[i])
         return self._write(output, side.rows[i], run, side.layout)
@@ -451,12 +483,16 @@ class PythonMechanism(Mechanism):
         return 1
 
     def _write(self, output: Any, row: Rows, run: int, layout: RowLayout) -> int:
+        return _put(self._entries(output, run, layout), row)
+
+    def _entries(self, output: Any, run: int, layout: RowLayout) -> list[float]:
+        """The entries of the outcome that an output is."""
         value: Any = output if self._summarise is None else self._summarised(self._summarise, output, run)
         if is_sequence(value):
             self.check_length(len(value), run)
         try:
             keyed = self.traits.keyed
-            written = self._keyed(value, run, layout) if keyed else self._by_position(value, output, run, layout)
+            return self._keyed(value, run, layout) if keyed else self._by_position(value, output, run, layout)
         except TypeError as error:
             raise InvalidOutcome(
                 f"{self.name} returned {brief(output)} on run {run}: {_advice(value)}, or pass outcome= to turn "
@@ -467,10 +503,6 @@ class PythonMechanism(Mechanism):
                 f"{self.name} returned a {type(output).__name__} on run {run} that holds itself, or is nested too "
                 "deep: return numbers, flags, texts or lists of such"
             ) from error
-        length = min(len(written), len(row))
-        row[:length] = written[:length]
-        row[length:] = np.nan
-        return len(written)
 
     def _summarised(self, summarise: Callable[[Any], Any], output: object, run: int) -> Any:
         try:
@@ -532,6 +564,7 @@ class VectorisedMechanism(PythonMechanism):
     """A function that makes many runs a call: it takes their number and returns them along axis 0."""
 
     shard = 16_384
+    shares = False
 
     @override
     def turns(self, order: Order) -> Turns:

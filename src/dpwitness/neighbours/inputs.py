@@ -170,7 +170,7 @@ def _is_flat(item: Data) -> bool:
 def _immutable(value: Data) -> bool:
     if type(value) in (tuple, frozenset):
         return all(map(_immutable, value))
-    return type(value) in ATOMS or isinstance(value, np.generic)
+    return type(value) in ATOMS or (isinstance(value, np.generic) and not isinstance(value, np.void))
 
 
 def input_key(data: Data) -> Hashable:

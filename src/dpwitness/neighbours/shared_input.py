@@ -16,6 +16,9 @@ import numpy as np
 from dpwitness.neighbours.inputs import ATOMS, Data
 
 CONTAINERS: Final = (list, dict, tuple, set, frozenset)
+#: Bytes of an array or a table that are compared as fast as an item of a list, and items that a table takes besides.
+BYTES_AN_ITEM: Final = 256
+TABLE: Final = 1_000
 #: Levels of nesting, and things at one of them, up to which it is seen whether an input was changed.
 DEEPEST: Final = 32
 MOST_ITEMS: Final = 1 << 22
@@ -35,7 +38,7 @@ def parts(data: Data) -> list[list[Any]] | None:
         content: list[Any] = []
         inner: list[Any] = []
         for kind in dict.fromkeys(map(type, level)):
-            if kind in ATOMS or issubclass(kind, np.generic):
+            if kind in ATOMS or (issubclass(kind, np.generic) and kind is not np.void):
                 continue
             own: list[Any] = [item for item in level if type(item) is kind]
             if kind in CONTAINERS:
@@ -75,15 +78,26 @@ def _written(item: Data) -> tuple[Any, ...] | None:
     columns = [item] if type(item) is pandas.Series else [column for _, column in item.items()]
     if not all(set(map(type, column)) <= ATOMS for column in columns if column.dtype.kind == "O"):
         return None
-    # Attributes that a function added would not be written.
-    return pickle.dumps(item, 5), *vars(item)
+    try:
+        # Attributes that a function added would not be written.
+        return pickle.dumps(item, 5), *vars(item)
+    except Exception:  # pickle lets through whatever it meets: `attrs` may hold anything, such as a function
+        return None
 
 
 def items_of(data: Data) -> int:
-    """About how many items an input holds, those of the containers in it included; arrays and tables count as one."""
-    if type(data) not in CONTAINERS or not data:
-        return 1
-    return len(data) * (2 * items_of(next(iter(data))) if type(data) is not dict else 2)
+    """About how many items an input holds, those of the containers in it included: what comparing it costs.
+
+    Of lists in a list all count as much as the first. An item of an array or a table is `BYTES_AN_ITEM`.
+    """
+    if type(data) in CONTAINERS and data:
+        return len(data) * (2 * items_of(next(iter(data))) if type(data) is not dict else 2)
+    if type(data) is np.ndarray:
+        return 1 + int(data.nbytes) // BYTES_AN_ITEM
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and type(data) in (pandas.DataFrame, pandas.Series):
+        return TABLE + int(data.size) * 8 // BYTES_AN_ITEM
+    return 1
 
 
 @dataclass(slots=True)
@@ -96,13 +110,16 @@ class SharedInput:
         The object, which nothing else uses.
     before
         Its `parts` before the first run.
-    tried
-        Whether a run has left it as it was.
+    items
+        About how many it holds; see `items_of`.
+    runs
+        How many runs have left it as it was.
     """
 
     value: Data
     before: list[list[Any]]
-    tried: bool = False
+    items: int
+    runs: int = 0
 
     @property
     def changed(self) -> bool:
@@ -113,4 +130,4 @@ class SharedInput:
 def shared_input(value: Data) -> SharedInput | None:
     """An object of its own as one that many runs get; None where a change could go unseen."""
     before = parts(value)
-    return None if before is None else SharedInput(value, before)
+    return None if before is None else SharedInput(value, before, items_of(value))

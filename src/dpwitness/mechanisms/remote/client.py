@@ -433,6 +433,7 @@ class RemoteMechanism(PythonMechanism):
     """
 
     timed_seconds = 0.01  # a message takes half a millisecond, which many runs share
+    shares = False  # what runs share there is seen to there
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)

@@ -188,7 +188,7 @@ class Service:
                 from numpy.random import SFC64, Generator
             except ImportError:
                 return random.Random(words)
-            self.generators[side] = Generator(SFC64(0))
+            self.generators[side] = Generator(SFC64(int.from_bytes(words, "little")))  # for its children by `spawn`
         import numpy as np
 
         state = {"state": np.frombuffer(words, "<u8").astype("u8")}
