@@ -14,7 +14,7 @@ import pytest
 
 import dpwitness
 from dpwitness import NotRefuted, Violation, Witness, check, queries, replay
-from dpwitness.errors import InvalidWitness
+from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events import Event, Interval, event_from_json, register_event
 from dpwitness.search.learners import Proposal, learning, register_learner
 
@@ -166,3 +166,31 @@ def test_nobody_else_asks_of_which_kind_an_event_is():
             elif isinstance(node, ast.MatchClass) and isinstance(node.cls, ast.Name):
                 asked = [node.cls.id]
             assert not kinds & set(asked), f"{path}:{node.lineno}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalAbove(AllBelow):
+    """Outcomes whose total is high; it says that it looks at the first entry, and looks at all."""
+
+    kind: ClassVar[str] = "total above"
+
+    def contains(self, rows):
+        return np.nansum(rows, axis=1) > 50
+
+
+class Totals:
+    def propose(self, sample, objective, *, thorough):
+        yield Proposal(event=TotalAbove(limits=(1.5,)), swapped=False)
+
+
+def three_answers(rng, data):
+    """20 and more each."""
+    return data[0] + rng.random(), data[1] + rng.random(), data[2] + rng.random()
+
+
+def test_an_event_that_looks_further_than_its_width_is_refused(monkeypatch):
+    """Compiled runs that are counted write no more: it would be another event there."""
+    monkeypatch.setattr(learning, "LEARNERS", [Totals()])
+    settings = {**SETTINGS, "neighbours": queries(3), "search_runs": 2_000, "runs": 2_000}
+    with pytest.raises(InvalidParameter, match="width=1 of an event of kind 'total above' is too small"):
+        check(three_answers, **settings)
