@@ -169,28 +169,22 @@ def test_nobody_else_asks_of_which_kind_an_event_is():
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TotalAbove(AllBelow):
-    """Outcomes whose total is high; it says that it looks at the first entry, and looks at all."""
+class TotalsFraction(AllBelow):
+    """Outcomes by the fraction of their total; it says that it looks at the first entry, and looks at all."""
 
-    kind: ClassVar[str] = "total above"
+    kind: ClassVar[str] = "fraction of the total"
 
     def contains(self, rows):
-        return np.nansum(rows, axis=1) > 50
+        return np.nansum(rows, axis=1) % 1 > 0.5
 
 
 class Totals:
     def propose(self, sample, objective, *, thorough):
-        yield Proposal(event=TotalAbove(limits=(1.5,)), swapped=False)
-
-
-def three_answers(rng, data):
-    """20 and more each."""
-    return data[0] + rng.random(), data[1] + rng.random(), data[2] + rng.random()
+        yield Proposal(event=TotalsFraction(limits=(1.5,)), swapped=False)
 
 
 def test_an_event_that_looks_further_than_its_width_is_refused(monkeypatch):
     """Compiled runs that are counted write no more: it would be another event there."""
     monkeypatch.setattr(learning, "LEARNERS", [Totals()])
-    settings = {**SETTINGS, "neighbours": queries(3), "search_runs": 2_000, "runs": 2_000}
-    with pytest.raises(InvalidParameter, match="width=1 of an event of kind 'total above' is too small"):
-        check(three_answers, **settings)
+    with pytest.raises(InvalidParameter, match="width=1 of an event of kind 'fraction of the total' is too small"):
+        check("histogram", epsilon=0.5, search_runs=2_000, runs=2_000, seed=1)
