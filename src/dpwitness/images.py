@@ -29,8 +29,8 @@ from dpwitness.machine import COMPILING
 KNOWN: Final = ("0.68.",)
 #: What an image exports.
 ENTRY: Final = "dpwitness_entry"
-#: Codes that numba's functions return: a result, None.
-RESULT, NOTHING = 0, -2
+#: What numba's functions return where they raise nothing.
+RESULT: Final = 0
 #: Entries of arrays, and numbers: the C type of one, and LLVM's.
 NUMBERS: Final[dict[str, tuple[Any, str]]] = {
     "|b1": (ctypes.c_uint8, "i8"),
@@ -83,6 +83,10 @@ LIBRARY: Final = frozenset((
     "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "tgamma", "lgamma", "floor", "ceil", "trunc",
     "round", "rint", "fmod", "ldexp", "frexp", "copysign", "fabs", "fmin", "fmax", "nearbyint",
 ))  # fmt: skip
+
+
+#: One thread at a time writes or links an image: of two linkers made at once one would be dropped, with its code.
+_linking = threading.RLock()
 
 
 class NoImage(Exception):
@@ -174,7 +178,10 @@ class Compiled:
         self._made: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run it. Raises what the function raises, and what numba's compiler does."""
+        """Run it; return its whole number. Of a function without one, what is returned means nothing.
+
+        Raises what the function raises, and what numba's compiler does.
+        """
         if self._key is None or not _known():
             return self.dispatcher(*arguments)
         words: list[Any] = []
@@ -195,8 +202,6 @@ class Compiled:
         code = image(ctypes.byref(result), ctypes.byref(error), *words)
         if code == RESULT:
             return result.value
-        if code == NOTHING:
-            return None
         for generator, state in states:  # numba has the exception: it runs the same once more
             generator.state = state
         return self.dispatcher(*arguments)
@@ -218,16 +223,16 @@ class Compiled:
         settings = sorted(x for x in os.environ.items() if x[0].startswith("NUMBA_") and x[0] != "NUMBA_CACHE_DIR")
         text = repr((self._key and self._key(), name, settings, _versions(), _host()))
         path = self._folder() / f"_dpwitness_image_{hashlib.sha256(text.encode()).hexdigest()[:24]}.o"
+        code = _read(path, text)
+        if code is None:
+            code = self._written(path, text, arguments, types)
         try:
-            code = path.read_bytes()
-        except OSError:
-            code = self._written(path, arguments, types)
-        try:
-            return _linked(code, [c for c, _ in types]) if code else None
-        except RuntimeError:  # what it calls is not there, or the file is damaged
+            with _linking:
+                return _linked(code, [c for c, _ in types]) if code else None
+        except RuntimeError:  # what it calls is not there
             return None
 
-    def _written(self, path: Path, arguments: Sequence[Any], types: list[tuple[Any, str]]) -> bytes:
+    def _written(self, path: Path, text: str, arguments: Sequence[Any], types: list[tuple[Any, str]]) -> bytes:
         """Make an image and write it; an empty one where none can be made."""
         import numba
 
@@ -241,18 +246,36 @@ class Compiled:
         dispatcher.compile(signature)
         COMPILING.start()
         try:
-            code = _object_file(dispatcher, signature, types)
+            with _linking:
+                code = _object_file(dispatcher, signature, types)
         except NoImage:
             code = b""
+        except RuntimeError:  # LLVM refuses what it wrote itself: the next process may have more luck
+            return b""
         finally:
             COMPILING.stop()
         try:
             partial = path.with_suffix(f".{os.getpid()}.tmp")
-            partial.write_bytes(code)
+            partial.write_bytes(_digest(text, code) + code)
             partial.replace(path)
         except OSError:  # a full disk: the next process makes it again
             pass
         return code
+
+
+def _digest(text: str, code: bytes) -> bytes:
+    """What stands before an image in its file, so that no other image and no part of one is run in its place."""
+    return hashlib.sha256(text.encode() + code).digest()
+
+
+def _read(path: Path, text: str) -> bytes | None:
+    """An image that a process has written under that name; None where there is none, or the file is damaged."""
+    try:
+        found = path.read_bytes()
+    except OSError:
+        return None
+    size = hashlib.sha256().digest_size
+    return found[size:] if found[:size] == _digest(text, found[size:]) else None
 
 
 def _object_file(dispatcher: Any, signature: tuple[Any, ...], types: list[tuple[Any, str]]) -> bytes:

@@ -14,7 +14,7 @@ import pytest
 
 import dpwitness
 from dpwitness import NotRefuted, Violation, Witness, check, queries, replay
-from dpwitness.errors import InvalidWitness
+from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events import Event, Interval, event_from_json, register_event
 from dpwitness.search.learners import Proposal, learning, register_learner
 
@@ -166,3 +166,25 @@ def test_nobody_else_asks_of_which_kind_an_event_is():
             elif isinstance(node, ast.MatchClass) and isinstance(node.cls, ast.Name):
                 asked = [node.cls.id]
             assert not kinds & set(asked), f"{path}:{node.lineno}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalsFraction(AllBelow):
+    """Outcomes by the fraction of their total; it says that it looks at the first entry, and looks at all."""
+
+    kind: ClassVar[str] = "fraction of the total"
+
+    def contains(self, rows):
+        return np.nansum(rows, axis=1) % 1 > 0.5
+
+
+class Totals:
+    def propose(self, sample, objective, *, thorough):
+        yield Proposal(event=TotalsFraction(limits=(1.5,)), swapped=False)
+
+
+def test_an_event_that_looks_further_than_its_width_is_refused(monkeypatch):
+    """Compiled runs that are counted write no more: it would be another event there."""
+    monkeypatch.setattr(learning, "LEARNERS", [Totals()])
+    with pytest.raises(InvalidParameter, match="width=1 of an event of kind 'fraction of the total' is too small"):
+        check("histogram", epsilon=0.5, search_runs=2_000, runs=2_000, seed=1)

@@ -110,7 +110,7 @@ def test_reports_and_plots(ages, tmp_path, capsys):
         (["--sums", "5"], "--sums says nothing of --recover histogram"),
         (["--recover", "perturbation", "--base-partitions", "5"], "--base-partitions says nothing of --recover pert"),
         (["--recover", "perturbation", "--sums", "0"], "--sums 0 must lie between"),
-        (["--max-time", "1ms"], "--max-time 0.001: the attack takes longer than 0.001 s; allow more time"),
+        (["--max-time", "0.001ms"], "--max-time 1e-06: the attack takes longer than 1e-06 s; allow more time"),
         (["--noise", "normal", "--scale", "0"], "scale=0.0"),
         (["--noise", "maximum-entropy", "--scale", "1e308"], "variance=inf"),
         (["--seed", "-1"], "--seed -1"),

@@ -58,6 +58,10 @@ def nothing(data):
     data[0] += 1.0
 
 
+def doubles(data):
+    data[0] *= 2.0
+
+
 def makes_many(data):
     total = 0.0
     for i in range(100_000):
@@ -112,19 +116,69 @@ def test_what_raises_is_run_by_numba_from_the_same_state():
 def test_what_has_no_image_runs_by_numba(function, values):
     first, _ = made(function, "none")
     assert first(*values) == function(*values)
-    assert not any(path.stat().st_size for path in made.folder.iterdir())
+    assert {path.stat().st_size for path in made.folder.iterdir()} <= {32}  # a digest of nothing
 
 
-def test_a_damaged_image_is_left_aside(capfd):
+@pytest.mark.parametrize("damage", ["empty", "cut short", "zeros", "of another function"])
+def test_a_damaged_image_is_made_anew(damage, capfd):
     first, second = made(nothing, "nothing")
     first(np.zeros(1))
     (path,) = made.folder.glob("*.o")
-    path.write_bytes(path.read_bytes()[:200])
-    second._make = lambda callable: first.dispatcher
+    whole = path.read_bytes()
+    other, _ = made(doubles, "doubles")
+    other(np.zeros(1))
+    (foreign,) = set(made.folder.glob("*.o")) - {path}
+    path.write_bytes(
+        {"empty": b"", "cut short": whole[:200], "zeros": bytes(len(whole))}.get(damage, foreign.read_bytes())
+    )
+    make, second._make = second._make, first._make
     data = np.zeros(1)
-    assert second(data) is None
+    second(data)
     assert data[0] == 1.0
+    third = Compiled(make, second._key, second._folder, read_only=True)
+    third(data)  # numba is not asked for again
+    assert data[0] == 2.0
     assert capfd.readouterr() == ("", "")
+
+
+THREADS = """
+import sys, threading, time
+from pathlib import Path
+import numpy as np
+from dpwitness import images
+
+binding, count = images._llvm(), 8
+build = binding.create_lljit_compiler
+binding.create_lljit_compiler = lambda *given, **named: (time.sleep(0.05), build(*given, **named))[1]
+functions = [images.Compiled(None, lambda k=k: f"thread {k}", lambda: Path(sys.argv[1]), read_only=True)
+             for k in range(count)]
+threads = [threading.Thread(target=function, args=(np.zeros(1),)) for function in functions]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(images._jit()[2]) == count, "the code of some images is held by nothing"
+"""
+
+
+def test_threads_that_link_their_first_images_at_once_share_one_linker():
+    for k in range(8):
+        Compiled(lambda _: numba.njit(nothing), lambda k=k: f"thread {k}", lambda: made.folder, read_only=True)(
+            np.zeros(1)
+        )
+    subprocess.run([sys.executable, "-c", THREADS, str(made.folder)], check=True)
+
+
+def test_what_llvm_refuses_numba_runs_and_nothing_is_kept(monkeypatch):
+    def refuse(*given):
+        raise RuntimeError("LLVM")
+
+    monkeypatch.setattr(images, "_object_file", refuse)
+    first, _ = made(nothing, "refused")
+    data = np.zeros(1)
+    first(data)
+    assert data[0] == 1.0
+    assert not list(made.folder.iterdir())
 
 
 def test_another_layout_of_arguments_than_numbas_makes_no_image():

@@ -12,7 +12,18 @@ from scipy import stats
 import dpwitness
 from dpwitness.candidate import Tally
 from dpwitness.errors import MechanismRaised, MechanismTimeout
-from dpwitness.events import Interval, OutcomeSet, Outside
+from dpwitness.events import (
+    FEATURES,
+    Box,
+    Cells,
+    Feature,
+    FeatureEvent,
+    Interval,
+    OutcomeSet,
+    Outside,
+    ScoreThreshold,
+    is_partition,
+)
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
@@ -82,6 +93,39 @@ def test_rows_as_narrow_as_the_event_allows_give_the_counts_of_whole_rows(event)
     assert width == event.width + 1
     assert EventCells(**common, width=width, events=(event,))(0)[0].tolist() == expected
     assert last(confirm(mechanism, pair, [event], seed=3, runs=2_000))[0].n10 == expected[0]
+
+
+def events_of_every_kind(rng):
+    def interval(coordinate):
+        return Interval(coordinate=int(coordinate), low=float(rng.integers(0, 3)))
+
+    def chosen(n):
+        return tuple(map(int, rng.choice(5, n, replace=False)))
+
+    for name, kind in FEATURES.items():
+        number = {"": math.nan, "value": 1.0, "positive": 2.0, "power": 3.0}[kind.number]
+        feature = Feature(name=name, columns=chosen(kind.entries or 1), number=number)
+        yield FeatureEvent(feature=feature, within=interval(0))
+    score = ScoreThreshold(
+        coordinates=tuple(sorted(chosen(2))),
+        edges=([0.5], [0.5, 1.5]),
+        weights=([0, 1, -1], [0, 1, 2, 5]),
+        threshold=1.0,
+    )
+    yield from (score, Cells(score=score, cuts=[1.0, 1.5]), interval(2), Outside(interval=interval(3)))
+    yield from (Box(sides=(interval(0), interval(3))), OutcomeSet([[1, 1, 1]]), OutcomeSet([[], [2], [0, 1]]))
+
+
+def test_every_kind_of_event_needs_no_more_than_its_width_and_an_entry_behind_it():
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 3, (400, 6)).astype(float)
+    rows[np.arange(6) >= rng.integers(0, 7, (400, 1))] = math.nan
+    for _ in range(5):
+        for event in events_of_every_kind(rng):
+            narrow = np.ascontiguousarray(rows[:, : event.width + 1])
+            assert np.array_equal(event.contains(rows), event.contains(narrow)), event
+            if is_partition(event):
+                assert np.array_equal(event.cell_of(rows), event.cell_of(narrow)), event
 
 
 def test_compiled_runs_refuse_a_generator_that_is_no_sfc64():

@@ -1,6 +1,8 @@
 """The samplers of `dpwitness.noise` draw from the laws that they name, tails included, and the same in Python."""
 
 import math
+import subprocess
+import sys
 
 import numba
 import numpy as np
@@ -132,6 +134,35 @@ def test_python_draws_the_same_numbers_by_the_same_words():
     assert np.array_equal(out[[0, 1, 4, 5]], again.T[[0, 1, 4, 5]])
     assert np.allclose(out, again.T, rtol=1e-12, atol=0)  # the logarithm may differ in the last place
     assert sfc64_state(rng).tolist() == sfc64_state(own).tolist()
+
+
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64])
+@pytest.mark.parametrize("scale", [1e-300, 1.7, 1e300])
+def test_plain_calls_draw_the_same_numbers_from_any_generator(kind, scale):
+    """MT19937 makes a word of two halves."""
+    rng, own = np.random.Generator(kind(7)), np.random.Generator(kind(7))
+    out = np.empty((3, 300))
+    draw_scaled(rng, scale, out)
+    samplers = (noise.laplace, noise.exponential, noise.gumbel)
+    again = np.array([[sampler(own, scale) for sampler in samplers] for _ in range(out.shape[1])]).T
+    assert np.allclose(out, again, rtol=1e-12, atol=0)
+    assert np.isfinite(out).all()
+    assert rng.random() == own.random()
+
+
+@numba.njit
+def draw_scaled(rng, scale, out):
+    for i in range(out.shape[1]):
+        out[0, i] = noise.laplace(rng, scale)
+        out[1, i] = noise.exponential(rng, scale)
+        out[2, i] = noise.gumbel(rng, scale)
+
+
+def test_plain_calls_need_no_numba():
+    """Numba's calls of machine code take 9 µs with a generator, and its import half a second."""
+    draws = "; ".join(f"noise.{name}(rng, 1.0)" for name in NAMES)
+    code = f"import sys, numpy; from dpwitness import noise; rng = numpy.random.default_rng(1); {draws}"
+    subprocess.run([sys.executable, "-c", f"{code}; assert 'numba' not in sys.modules"], check=True)
 
 
 @numba.njit

@@ -15,6 +15,7 @@ from dpwitness.errors import (
     CompiledDiffers,
     CompiledDisagrees,
     DependentRuns,
+    InvalidParameter,
     MechanismError,
     MixedKinds,
 )
@@ -23,7 +24,7 @@ from dpwitness.evidence import Counts
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation
-from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference
+from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, looks_beyond
 from dpwitness.mechanisms.resolve import Requirements
 from dpwitness.neighbours import Pair, Pairs, adjacent
 from dpwitness.problem import Effort, Problem, Statement, prepare
@@ -141,9 +142,10 @@ def confirm_events(
     `look` gets the counts so far and returns why to stop, empty to go on, and a note for the progress. Ctrl-C, a
     cluster that is lost and a run that fails end the runs: what was counted before is evidence, since it may be looked
     at after any number of runs. Raises `CompiledDisagrees` where compiled code gives other outcomes than Python on this
-    pair.
+    pair, `InvalidParameter` where an event of another package looks at more entries than its width says.
     """
     require_agreement(runner, pair)
+    _require_widths(runner, pair, events)
     totals: Totals = tuple(Counts() for _ in events)
     lost: ClusterLost | MechanismError | None = None
     shards, ended = Shards(), "time"
@@ -187,6 +189,17 @@ def require_agreement(runner: Runner, pair: Pair, event: Event | None = None, *,
         keys = ((runner.seed, Role.CONFIRM, shard) for shard in range(COMPARED_SHARDS))
         streams = ((generator(*key), order(*key, runs=compiled.shard)) for key in keys)
         _refuse(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
+
+
+def _require_widths(runner: Runner, pair: Pair, events: Sequence[Event]) -> None:
+    """Check events of other packages: compiled runs that are counted have no more entries than they say to look at."""
+    for event in events if runner.mechanism.compiled else ():
+        own = type(event).__module__.partition(".")[0] == "dpwitness"
+        if not own and looks_beyond(runner.mechanism, pair, event.contains, event.width):
+            raise InvalidParameter(
+                f"width={event.width!r} of an event of kind {event.kind!r} is too small: it looks at entries behind "
+                "those; let `width` say how many columns `contains` reads"
+            )
 
 
 def _refuse(difference: str | None) -> None:

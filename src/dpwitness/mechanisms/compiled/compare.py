@@ -21,6 +21,8 @@ RUNS: Final = 16
 SECONDS: Final = 0.25
 #: Runs with the event on D alone, and on D′, that are compared before a verdict.
 EACH: Final = 8
+#: Runs in which an event is asked whether its width is what it says.
+WIDTH_RUNS: Final = 64
 #: Numbers that the outcomes of one input may hold, where such runs are looked for.
 ROOM: Final = 1 << 20
 
@@ -82,6 +84,18 @@ def difference_in_event(
         if chosen or time.perf_counter() - began > SECONDS:
             break
     return None
+
+
+def looks_beyond(compiled: Mechanism, pair: Pair, contains: Callable[[Rows], NDArray[np.bool_]], width: int) -> bool:
+    """Whether an event that says that it looks at so many entries is another one where no more of them is written.
+
+    Compiled code writes one entry more than the events say, where runs are counted.
+    """
+    runs = PairedRuns.d_first(pair, WIDTH_RUNS, coupled=False)
+    for rows in compiled.pair_outcomes(runs, np.random.Generator(np.random.SFC64(0))):
+        if not np.array_equal(contains(rows), contains(np.ascontiguousarray(rows[:, : width + 1]))):
+            return True
+    return False
 
 
 def _difference_in_runs(
