@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dpwitness as dpw
 from dpwitness.candidate import Candidate, Estimate
@@ -207,11 +208,11 @@ class Late(Threads):
             yield None
 
 
-def settled_cut(mechanism, event, estimate, *, seed, planned, claim=1.0):
+def settled_cut(mechanism, event, estimate, *, seed, planned, budget=10_000):
     """What becomes of a candidate on 10 records before so many confirm runs, and the search runs that it took."""
     candidate = Candidate(pair=of_records(10), event=event, estimate=estimate)
-    objective = GrowthAt(claim=PureDP(claim), planned=planned)
-    return refined(runner(mechanism, seed), candidate, objective, planned=planned, budget=10_000)
+    objective = GrowthAt(claim=PureDP(1.0), planned=planned)
+    return refined(runner(mechanism, seed), candidate, objective, planned=planned, budget=budget)
 
 
 #: What luck showed of rare events, and what a few runs of a busy machine leave of them.
@@ -226,10 +227,11 @@ def test_a_rare_cut_is_left_though_the_time_was_too_short_for_all_runs(monkeypat
     assert 0 < spent < 10_000
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_of_many_cuts_none_is_taken_for_its_luck(counting, seed):
-    found, _ = settled_cut(counting, Interval(coordinate=0, low=12.1), LUCKY, seed=seed, planned=300_000)
-    assert 0.25 < found.estimate.p < 0.8  # p of the best one is 1/2, and detects 1.05 times as little as these
+def test_of_many_cuts_none_is_taken_for_its_luck(counting):
+    """Three standard errors are exceeded by some of the nested cuts in one check of a hundred, two in one of eight."""
+    event, seeds = Interval(coordinate=0, low=12.1), range(40)
+    cuts = [settled_cut(counting, event, LUCKY, seed=seed, planned=40_000, budget=1000)[0] for seed in seeds]
+    assert sum(found.estimate.p < 0.25 for found in cuts) <= stats.binom.isf(1e-3, len(seeds), 0.01)
 
 
 @pytest.mark.parametrize(
