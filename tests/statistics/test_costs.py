@@ -234,6 +234,11 @@ def test_of_many_cuts_none_is_taken_for_its_luck(counting):
     assert sum(found.estimate.p < 0.25 for found in cuts) <= stats.binom.isf(1e-3, len(seeds), 0.01)
 
 
+def test_a_few_runs_do_not_choose_among_cuts(counting):
+    found, spent = settled_cut(counting, Interval(coordinate=0, low=12.1), LUCKY, seed=1, planned=630, budget=30)
+    assert (found.event, spent) == (Interval(coordinate=0, low=12.1), 0)
+
+
 @pytest.mark.parametrize(
     "event",
     [Interval(coordinate=0, low=11.0, high=11.2), Outside(interval=Interval(coordinate=0, low=6.0, high=12.5))],

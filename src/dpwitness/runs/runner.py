@@ -32,6 +32,8 @@ Progress = Callable[[str, int, int, str], None]
 
 #: Parts of an epoch of plain Python, which may be made beside each other.
 PARTS: Final = 32
+#: Such a part of the time is lost with the shard that is being made at the deadline, and passes before the first look.
+PART_OF_TIME: Final = 1 / 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +183,16 @@ class Runner:
         """What all work of this runner has."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
-            "size": size or self.mechanism.shard_of(pair), "coupled": coupled, "layout": self.mechanism.layout,
+            "size": size or self._shard_of(pair), "coupled": coupled, "layout": self.mechanism.layout,
         }  # fmt: skip
+
+    def _shard_of(self, pair: Pair) -> int:
+        """The shards of the mechanism; where large inputs make them larger, up to a small part of the time."""
+        mechanism = self.mechanism
+        size, most = mechanism.shard_of(pair), self.max_time * PART_OF_TIME
+        while size > mechanism.shard and 2 * size * mechanism.cost.seconds_per_run > most:
+            size = max(size // 2, mechanism.shard)
+        return size
 
     def tally(
         self,

@@ -525,8 +525,10 @@ def refined(
     rare = not compiled and estimate.p < FREQUENT
     if not rare and not thresholds_of(event):
         return candidate, 0
-    good = value_of(estimate, objective, budget) >= objective.stop_value
     runs, spent = min(planned // SHARE, MOST_RUNS), 0
+    if runs < FEWEST:  # the best of these would be the luckiest
+        return candidate, 0
+    good = value_of(estimate, objective, budget) >= objective.stop_value
     try:
         if good and not compiled:  # its estimate may be of much fewer runs than the budget
             n = max(budget // 10, FEWEST)
