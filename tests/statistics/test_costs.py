@@ -89,6 +89,13 @@ def test_costs_are_powers_of_two_of_the_first_pairs(monkeypatch, counting):
     assert asked == [10, 1, 100, 1000]
 
 
+def test_where_timing_takes_too_long_other_pairs_cost_the_same(monkeypatch, counting):
+    asked = timed_as(monkeypatch, counting, lambda n: 1e-6 * n)
+    costs = Costs(replace(runner(counting), max_time=1e-9))
+    assert [costs.of(of_records(n)) for n in (10, 1000, 100_000)] == [1.0, 1.0, 1.0]
+    assert asked == [10]
+
+
 def test_a_pair_that_is_refused_costs_as_the_first_one_and_one_that_hangs_most(monkeypatch, counting):
     def seconds(n):
         if n == 1000:
