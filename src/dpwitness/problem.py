@@ -44,6 +44,8 @@ from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_tim
 from dpwitness.targets import target_of
 
 MOST_WORKERS: Final = 1024
+#: The options by which a user says how many runs are made.
+LIMITS: Final = ("runs", "max_time")
 LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
 #: The largest multiple of the claim to be content with: a pass that would not have caught twice the claim says nothing.
 MOST_RATIO: Final = 2.0
@@ -73,6 +75,7 @@ class Effort:
     cluster: Any = None
     executor: Executor | None = None
     progress: Progress | None = None
+    given: frozenset[str] = frozenset()  # the options that the caller named, where that is known
 
     @classmethod
     def of(cls, options: Mapping[str, object]) -> Self:
@@ -82,7 +85,7 @@ class Effort:
     @property
     def limits_by_default(self) -> bool:
         """Whether runs and time are limited as they are where nobody says how."""
-        return (self.runs, self.max_time) == (CHECK_RUNS, MAX_TIME)
+        return self.given.isdisjoint(LIMITS) and (self.runs, self.max_time) == (CHECK_RUNS, MAX_TIME)
 
     def __post_init__(self) -> None:
         if self.progress is not None and not callable(self.progress):

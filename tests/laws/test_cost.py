@@ -75,5 +75,5 @@ def test_shards_follow_from_the_cost():
     assert Cost(**FAST).shard == Cost(batched=True).shard == 16_384
     assert Cost(**FAST, seconds_per_run=1e-3).shard == Cost(batched=True, seconds_per_run=1e-3).shard == 64
     # Plain Python: tens of milliseconds, where a run takes less than one.
-    assert [Cost(seconds_per_run=s).shard for s in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)] == [65_536, 4_096, 256, 32, 32]
+    assert [Cost(seconds_per_run=s).shard for s in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)] == [65_536, 4_096, 256, 32, 8]
     assert Cost(seconds_per_run=0.1).shard == Cost(**FAST, seconds_per_run=0.1).shard == 2

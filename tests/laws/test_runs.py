@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.draws import sfc64_state
-from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
+from dpwitness.mechanisms.mechanism import SHARDS, SLOW, Cost, Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
@@ -523,3 +524,19 @@ def test_counts_of_a_stopped_check_are_a_prefix():
     first = next(confirm(svt(), PAIR, EVENTS[:1], seed=5, runs=10**9, workers=3))
     assert first == next(confirm(svt(), PAIR, EVENTS[:1], seed=5, runs=16_384, workers=1))
     assert isinstance(first[0], Counts)
+
+
+@pytest.mark.parametrize(("max_time", "seconds", "shards"), [(60.0, 1e-6, 8), (60.0, 2e-6, 4), (1.0, 2e-6, 1)])
+def test_large_inputs_make_a_shard_no_longer_than_a_small_part_of_the_time(monkeypatch, max_time, seconds, shards):
+    """16 times 65,536 runs where 60 s / 32 are enough for them: for 8 times as many at 1 µs a run."""
+    mechanism = as_mechanism(lambda data: float(len(data)), [0.5, 0.5], outcome=float)
+    mechanism.cost = Cost(seconds_per_run=seconds)
+    mechanism.shard = mechanism.cost.shard
+    monkeypatch.setattr(mechanism, "shard_of", lambda pair: 16 * mechanism.shard)
+    running = replace(runner(mechanism), max_time=max_time)
+    assert running._shard_of(Pair([0.5], [])) == shards * 65_536
+
+
+def test_a_run_that_is_not_slow_has_shards_of_a_third_of_a_second_at_most():
+    for seconds in (*(edge for edge, _ in SHARDS), 1e-3, 3.9e-3, 1e-2, SLOW):
+        assert 2 * seconds * Cost(seconds_per_run=seconds).shard < 0.33

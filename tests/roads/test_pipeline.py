@@ -373,6 +373,21 @@ def test_a_multiple_of_the_claim_lies_between_1_and_2(ratio):
         dpw.check(responds, claim=1.0, neighbours=BITS, detectable_ratio=ratio)
 
 
+@pytest.mark.parametrize(
+    ("limits", "by_default"),
+    [
+        ({}, True),
+        ({"seed": 3}, True),
+        ({"max_time": 60}, False),
+        ({"max_time": "60s"}, False),
+        ({"runs": 4_000_000}, False),
+    ],
+)
+def test_a_limit_that_is_given_counts_as_one_whatever_its_value(monkeypatch, limits, by_default):
+    monkeypatch.setattr("dpwitness.api.check.work_on", lambda statement, effort, work: effort)
+    assert dpw.check(responds, claim=1.0, neighbours=BITS, **limits).limits_by_default is by_default
+
+
 def test_more_runs_of_plain_python_than_say_more_are_made_for_those_who_ask_for_them():
     """What ends 400,000 confirm runs of a mechanism that just keeps its claim: from 300,000 on a doubling gains 1 %."""
     p, n = STAYS, 400_000
@@ -388,6 +403,8 @@ def test_more_runs_of_plain_python_than_say_more_are_made_for_those_who_ask_for_
     assert why(plain) == "converged"
     assert not why(plain, runs=5_000_000)
     assert not why(plain, max_time=61)
+    assert not why(plain, given=frozenset({"max_time"}))
+    assert why(plain, given=frozenset({"claim", "seed"})) == "converged"
     assert why(plain, runs=5_000_000, detectable_ratio=1.1) == "detectable"
     assert not why(plain, detectable_ratio=1.01)
     assert not why(plain, detectable_ratio=1)

@@ -351,11 +351,17 @@ class Late:
 
     mechanism = SimpleNamespace(width=1, cost=SimpleNamespace(compiled=True))
 
-    def sample(self, pair, n, *stream):
+    def for_half(self):
+        return self
+
+    def part_of(self, n):
+        return None
+
+    def sample(self, pair, n, *stream, **how):
         rng = np.random.default_rng(1)
         return tuple(rng.normal(side, size=(min(n, 20_000), 1)) for side in (1, 0))
 
-    def tally(self, *asked):
+    def tally(self, *asked, **how):
         raise MechanismTimeout("late")
 
 
@@ -367,6 +373,6 @@ def test_search_runs_are_told_though_the_time_was_over():
         estimate=Estimate(p=0.69, q=0.31),
     )
     objective = GrowthAt(claim=claim, planned=20_000_000)
-    assert refined(Late(), candidate, objective, planned=20_000_000, budget=30_000) == (candidate, 1_000_000)
+    assert refined(Late(), candidate, objective, planned=20_000_000, budget=30_000) == (candidate, 20_000)
     aim = Aim(claim=claim, planned=20_000_000, log_threshold=7.0, of_bound=False)
     assert better(Late(), candidate, aim, objective, 30_000) == (candidate, 10_000)

@@ -5,18 +5,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dpwitness as dpw
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import PureDP
 from dpwitness.errors import InvalidOutcome
-from dpwitness.events import Interval
+from dpwitness.events import Interval, Outside
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
+from dpwitness.runs import Runner, Threads
 from dpwitness.search.costs import MOST, Costs, entries, runs_saved, with_sides_that_pay
 from dpwitness.search.learners import RatedEvent
 from dpwitness.search.objectives import BoundAt, GrowthAt
-from dpwitness.search.pairs import Entry, best_entry, cheaper
+from dpwitness.search.pairs import Entry, best_entry, cheaper, refined
 from running import problem, runner
 
 RECORDS = dpw.records(dpw.numbers(0, 1), form="list")
@@ -85,6 +87,13 @@ def test_costs_are_powers_of_two_of_the_first_pairs(monkeypatch, counting):
     # Less than twice as much is the same price; 17.5 times is sixteen times.
     assert [costs.of(of_records(n)) for n in (10, 1, 100, 1000, 900)] == [1.0, 0.5, 1.0, 16.0, 16.0]
     assert asked == [10, 1, 100, 1000]
+
+
+def test_where_timing_takes_too_long_other_pairs_cost_the_same(monkeypatch, counting):
+    asked = timed_as(monkeypatch, counting, lambda n: 1e-6 * n)
+    costs = Costs(replace(runner(counting), max_time=1e-9))
+    assert [costs.of(of_records(n)) for n in (10, 1000, 100_000)] == [1.0, 1.0, 1.0]
+    assert asked == [10]
 
 
 def test_a_pair_that_is_refused_costs_as_the_first_one_and_one_that_hangs_most(monkeypatch, counting):
@@ -195,6 +204,69 @@ def test_independent_sides_are_confirmed_and_replayed_as_such():
     assert verdict.counts.n11 > 0  # with shared draws there are none
     again = dpw.replay(verdict.witness, one_or_the_other, **(options | {"claim": None}), runs=600, seed=4)
     assert again.counts.n11 > 0
+
+
+class Late(Threads):
+    """Threads that make one shard of each work in time."""
+
+    def map(self, work, deadline=None):
+        yield work(0)
+        if work.count > 1:
+            yield None
+
+
+def settled_cut(mechanism, event, estimate, *, seed, planned, budget=10_000):
+    """What becomes of a candidate on 10 records before so many confirm runs, and the search runs that it took."""
+    candidate = Candidate(pair=of_records(10), event=event, estimate=estimate)
+    objective = GrowthAt(claim=PureDP(1.0), planned=planned)
+    return refined(runner(mechanism, seed), candidate, objective, planned=planned, budget=budget)
+
+
+#: What luck showed of rare events, and what a few runs of a busy machine leave of them.
+LUCKY = Estimate(p=0.06, q=0.016, both=0.001)
+
+
+def test_a_rare_cut_is_left_though_the_time_was_too_short_for_all_runs(monkeypatch, counting):
+    monkeypatch.setattr(Runner, "executor", property(lambda self: Late()))
+    # Of 140,000 runs of all cuts a 32nd part is made.
+    found, spent = settled_cut(counting, Interval(coordinate=0, low=12.1), LUCKY, seed=1, planned=1_400_000)
+    assert 0.25 < found.estimate.p < 0.8
+    assert 0 < spent < 10_000
+
+
+def test_of_many_cuts_none_is_taken_for_its_luck(counting):
+    """Three standard errors are exceeded by some of the nested cuts in one check of a hundred, two in one of eight."""
+    event, seeds = Interval(coordinate=0, low=12.1), range(40)
+    cuts = [settled_cut(counting, event, LUCKY, seed=seed, planned=40_000, budget=1000)[0] for seed in seeds]
+    assert sum(found.estimate.p < 0.25 for found in cuts) <= stats.binom.isf(1e-3, len(seeds), 0.01)
+
+
+def test_a_few_runs_do_not_choose_among_cuts(counting):
+    found, spent = settled_cut(counting, Interval(coordinate=0, low=12.1), LUCKY, seed=1, planned=630, budget=30)
+    assert (found.event, spent) == (Interval(coordinate=0, low=12.1), 0)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [Interval(coordinate=0, low=11.0, high=11.2), Outside(interval=Interval(coordinate=0, low=6.0, high=12.5))],
+)
+def test_a_rare_event_of_two_ends_gives_way_to_a_cut(counting, event):
+    found, _ = settled_cut(counting, event, LUCKY, seed=1, planned=300_000)
+    assert 0.25 < found.estimate.p < 0.8
+
+
+def test_an_event_of_two_ends_stays_where_no_cut_shows_what_it_does():
+    def between(rng, data):
+        noise = rng.random()
+        return 0.5 + noise / 50 if len(data) == 10 and noise < 0.05 else noise
+
+    event = Interval(coordinate=0, low=0.5, high=0.52)
+    estimate = Estimate(p=0.06, q=0.02, both=0.01)
+    found, spent = settled_cut(
+        as_mechanism(between, [0.5, 0.5], outcome=plain), event, estimate, seed=1, planned=300_000
+    )
+    assert found.event == event
+    assert spent > 30_000
 
 
 @pytest.mark.parametrize("seed", range(2))

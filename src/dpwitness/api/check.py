@@ -408,9 +408,11 @@ class _Epochs:
     def _that_pays(self, candidate: Candidate) -> tuple[Candidate, int]:
         """Where little was won, the pair and the cut by which a pass says most in the time; and the runs spent.
 
-        None is spent for slow mechanisms, nor where the claim's best bet is on cells.
+        None is spent for slow mechanisms, nor where the claim's best bet is on cells, nor where the user wants none.
         """
         problem = self.problem
+        if self.effort.search_runs is not None:
+            return candidate, 0
         if problem.mechanism.cost.slow or candidate.estimate is None or bounds_divergences(problem.claim):
             return candidate, 0
         if self._log_wealth() > WON:

@@ -34,7 +34,8 @@ EARLIER: Final = {
 def public(function: Callable[P, T]) -> Callable[P, T]:
     """Give a function that takes `**options` the options listed under its name: defaults, signature and docstring.
 
-    An unknown parameter raises `InvalidParameter`, which suggests the right name.
+    It gets the names of those that the caller gave, too, as `given`. An unknown parameter raises `InvalidParameter`,
+    which suggests the right name.
     """
     declared = inspect.signature(function)
     own = [one for one in declared.parameters.values() if one.kind is not one.VAR_KEYWORD]
@@ -63,7 +64,8 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
             signature.bind(*given, **named)
         except TypeError as error:  # a required parameter is missing, or one is given twice
             raise TypeError(f"{function.__name__}() {error}") from None
-        named.update({name: default for name, default in defaults.items() if name not in named})
+        said = frozenset(named)
+        named.update({name: default for name, default in defaults.items() if name not in named}, given=said)
         return function(*given, **named)
 
     called.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` and Sphinx look at first

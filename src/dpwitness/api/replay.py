@@ -95,7 +95,7 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
     `InvalidWitness` if fresh runs do not refute the claim.
     """
     if not isinstance(violation, Violation):
-        replayed: dict[str, Any] = {name: value for name, value in options.items() if name != "runs"}
+        replayed: dict[str, Any] = {name: value for name, value in options.items() if name not in ("runs", "given")}
         seen_again = replay(_as_witness(violation), mechanism, **replayed)
         if not isinstance(seen_again, Violation):
             raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({seen_again!r})")

@@ -166,7 +166,8 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
         "direction", "data", "column", "outcome", "errors", "python", "attack", "records", "adjacency", "form", "size",
     ):  # fmt: skip
         value = getattr(arguments, name)
-        if value is not None and not (name in known and value == known[name].default):
+        limit = name in ("runs", "max_time")  # that of a limit is meant as one where it was given
+        if value is not None and (limit or not (name in known and value == known[name].default)):
             line += [f"--{name.replace('_', '-')}", str(value)]  # of a float all digits: it reads back the same
     for pair in arguments.pair or []:
         line += ["--pair", *pair]

@@ -22,8 +22,9 @@ from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
 #: From so many seconds a run on, 32 paired runs take noticeable time: then the e-value is computed after every 2.
 SLOW: Final = 0.02
-#: Of plain Python that takes up to so many seconds a run, paired runs of a shard: tens of milliseconds.
-SHARDS: Final = ((2e-6, 65_536), (32e-6, 4_096), (500e-6, 256))
+#: Of plain Python that takes up to so many seconds a run, paired runs of a shard: tens of milliseconds, a quarter of a
+#: second at most. What is made of a shard at the deadline is lost.
+SHARDS: Final = ((2e-6, 65_536), (32e-6, 4_096), (500e-6, 256), (4e-3, 32), (SLOW, 8))
 #: As `SLOW` for 16,384 paired runs, which take 8 s from here on.
 SLOW_IN_NUMBERS: Final = 250e-6
 
@@ -81,7 +82,7 @@ class Cost:
         if self.slow:
             return 2
         if not self.in_numbers:
-            return next((runs for seconds, runs in SHARDS if self.seconds_per_run <= seconds), 32)
+            return next(runs for seconds, runs in SHARDS if self.seconds_per_run <= seconds)
         return 64 if self.seconds_per_run > SLOW_IN_NUMBERS else 16_384
 
 

@@ -31,7 +31,9 @@ T = TypeVar("T")
 Progress = Callable[[str, int, int, str], None]
 
 #: Parts of an epoch of plain Python, which may be made beside each other.
-EPOCH_PARTS: Final = 32
+PARTS: Final = 32
+#: Such a part of the time is lost with the shard that is being made at the deadline, and passes before the first look.
+PART_OF_TIME: Final = 1 / 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,10 @@ class Runner:
     def until(self, seconds: float) -> "Runner":
         """The same with a deadline so many seconds before."""
         return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(seconds))
+
+    def for_half(self) -> "Runner":
+        """The same with half of the time that is left to its deadline."""
+        return self if self.deadline is None else self.until(self.deadline.left / 2)
 
     def alone(self) -> "Runner":
         """The same as one task of several: on one thread without a deadline, or in the processes that all use."""
@@ -177,17 +183,39 @@ class Runner:
         """What all work of this runner has."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
-            "size": size or self.mechanism.shard_of(pair), "coupled": coupled, "layout": self.mechanism.layout,
+            "size": size or self._shard_of(pair), "coupled": coupled, "layout": self.mechanism.layout,
         }  # fmt: skip
 
-    def tally(self, pair: Pair, event: Counted, n: int, role: Role, *key: int) -> Tally:
-        """The four cells of an event in n paired search runs. Raises `MechanismTimeout` at the deadline."""
+    def _shard_of(self, pair: Pair) -> int:
+        """The shards of the mechanism; where large inputs make them larger, up to a small part of the time."""
+        mechanism = self.mechanism
+        size, most = mechanism.shard_of(pair), self.max_time * PART_OF_TIME
+        while size > mechanism.shard and 2 * size * mechanism.cost.seconds_per_run > most:
+            size = max(size // 2, mechanism.shard)
+        return size
+
+    def tally(
+        self,
+        pair: Pair,
+        event: Counted,
+        n: int,
+        role: Role,
+        *key: int,
+        partial_too: bool = False,
+        size: int | None = None,
+    ) -> Tally:
+        """The four cells of an event in n paired search runs; `size` and `partial_too` as in `sample`.
+
+        Raises `MechanismTimeout` at the deadline.
+        """
         mechanism = self.mechanism
         width = EventCells.width_for(mechanism, (event,))
-        work = EventCells(**self._shards(pair, role, key, n, True), width=width, events=(event,))
+        work = EventCells(**self._shards(pair, role, key, n, True, size), width=width, events=(event,))
         total: Cells = np.zeros(1, np.int64)
         for cells in self.executor.map(work, self.deadline):
             if cells is None:
+                if partial_too and len(total) > 1:
+                    break
                 raise MechanismTimeout(
                     f"{mechanism.name} did not finish the search in time: give more time, or fewer runs"
                 )
@@ -204,9 +232,7 @@ class Runner:
         `coupled`: as in `confirm`. Fewer runs, perhaps none, where the deadline passes first.
         """
         try:
-            # In so many parts that few runs, too, are made beside each other.
-            size = None if self.mechanism.cost.in_numbers else max(n // EPOCH_PARTS, 1)
-            layout = self.mechanism.layout
+            layout, size = self.mechanism.layout, self.part_of(n)
             rows, turns = self._drawn(pair, n, Role.EPOCH, key, coupled=coupled, partial_too=True, size=size)
         except MechanismTimeout:
             none = np.empty((0, 1))
@@ -214,6 +240,13 @@ class Runner:
         # Evidence is of rows as they were laid out before the runs; what new keys showed is for the next epoch.
         counts = CountsTable(cells_of(events, *rows))
         return counts, *self._settled(rows, layout), turns
+
+    def part_of(self, n: int) -> int | None:
+        """The size of shards by which few runs of plain Python, too, are made beside each other, and in part if late.
+
+        None, as the cost says, where one call makes many runs.
+        """
+        return None if self.mechanism.cost.in_numbers else max(n // PARTS, 1)
 
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True

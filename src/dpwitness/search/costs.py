@@ -7,6 +7,7 @@ price. Where all inputs are of one size, no measured time decides which pair is 
 """
 
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -28,6 +29,8 @@ from dpwitness.search.objectives import Objective
 SIZES_ALIKE: Final = 4
 #: How deep entries within entries are counted.
 DEPTH: Final = 3
+#: The share of the time after which no more pairs are timed.
+TIMING: Final = 0.05
 #: What a pair costs whose runs do not end in time.
 MOST: Final = 2.0**20
 
@@ -68,6 +71,7 @@ class Costs:
     _first: Pair | None = None
     _classes: dict[int, float] = field(default_factory=dict)
     _seconds: float | None = None  # of the first pair, once another one is compared with it
+    _spent: float = 0.0  # seconds on timing
 
     def of(self, pair: Pair) -> float:
         """How many paired runs of the first pair cost as much as one of this pair: a power of two.
@@ -99,7 +103,13 @@ class Costs:
         return 2.0 ** int(math.log2(seconds / first))  # towards 0: less than twice as much is the same
 
     def _timed(self, pair: Pair) -> float:
-        """Seconds of a run on this pair; infinite where it did not end in time, 0 where the mechanism rejects it."""
+        """Seconds of a run on this pair; infinite where it did not end in time, 0 where the mechanism rejects it.
+
+        0, too, once timing took too long: on a busy machine it may take all of the time that there is to search.
+        """
+        if self._spent > self.runner.max_time * TIMING:
+            return 0.0
+        began = time.monotonic()
 
         def seconds() -> tuple[float]:
             try:
@@ -109,6 +119,7 @@ class Costs:
 
         # On a thread, which can be left behind at the deadline.
         (found,) = Threads(1).ordered([seconds], self.runner.deadline)
+        self._spent += time.monotonic() - began
         return math.inf if found is None else found[0]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from dpwitness.candidate import Candidate, Estimate, Tally
 from dpwitness.claims import Claim
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
-from dpwitness.events import Nested, around, thresholds_of
+from dpwitness.events import Event, Interval, Nested, around, thresholds_of
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.neighbours import Pair, adjacent, pairs_of_size, require_adjacent
@@ -30,6 +30,7 @@ from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
 from dpwitness.runs import Role, Runner, Threads, generator, stack
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
+from dpwitness.search.epochs import cuts_of
 from dpwitness.search.learners import RatedEvent, learn, learn_events, tolerance
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import Sample, counted, sample_of
@@ -486,8 +487,11 @@ LEARNED_FROM: Final = 1 << 20
 MANY: Final = 20
 #: The same for what is not compiled: few search runs fit in its time, and luck decides between cuts.
 MANY_IF_INTERPRETED: Final = 1
-#: And there so many standard errors count: rare events are luckiest.
-ERRORS_IF_INTERPRETED: Final = 2.0
+#: And there so many standard errors count: rare events are luckiest, and the luckiest of `TRIED` cuts is beyond two in
+#: one check of eight.
+ERRORS_IF_INTERPRETED: Final = 3.0
+#: Of one event alone so many.
+ERRORS_OF_ONE: Final = 2.0
 SHARE: Final = 10
 MOST_RUNS: Final = 20_000_000
 #: Runs whose outcomes are held to find the places of cuts.
@@ -496,7 +500,11 @@ SEEN: Final = 1_000_000
 RARER: Final = 1 / 24
 MORE_FREQUENT: Final = 6.0
 TRIED: Final = 24
+#: Of the cuts of an entry at quantiles one of so many, where any of them will do to begin with.
+CUTS_APART: Final = 3
 MOST_FREQUENT: Final = 0.8
+#: Of an event that holds so many of the runs a better cut would lower what a pass detects by little.
+FREQUENT: Final = 0.25
 
 
 def refined(
@@ -505,39 +513,76 @@ def refined(
     """The candidate with the best cut, of rarer and more frequent ones, and the paired runs spent.
 
     `planned`: confirm runs, those that there is time for; `budget`: search runs so far. Nothing is tried if these are
-    not many fewer, or if the candidate is good enough.
+    not many fewer, or if the candidate is good enough. In plain Python a rare event that has no such cut, as one of two
+    ends, must promise more than the best cut of any entry. Where the time is short the cuts are compared by fewer runs:
+    on a busy machine runs take longer than was measured, and what few runs liked best may be a rare tail.
     """
     estimate, event = candidate.estimate, candidate.event
     assert estimate is not None  # of a search
     compiled = runner.mechanism.cost.compiled
-    if planned < (MANY if compiled else MANY_IF_INTERPRETED) * budget or not thresholds_of(event):
+    if planned < (MANY if compiled else MANY_IF_INTERPRETED) * budget:
         return candidate, 0
-    good, checked = value_of(estimate, objective, budget) >= objective.stop_value, 0
+    rare = not compiled and estimate.p < FREQUENT
+    if not rare and not thresholds_of(event):
+        return candidate, 0
     runs, spent = min(planned // SHARE, MOST_RUNS), 0
+    if runs < FEWEST:  # the best of these would be the luckiest
+        return candidate, 0
+    good = value_of(estimate, objective, budget) >= objective.stop_value
     try:
         if good and not compiled:  # its estimate may be of much fewer runs than the budget
-            checked = max(budget // 10, FEWEST)
-            seen = runner.tally(candidate.pair, event, checked, Role.REFINEMENT, 2).estimate
-            good = value_of(seen, objective, checked) >= objective.stop_value
+            n = max(budget // 10, FEWEST)
+            seen = runner.tally(
+                candidate.pair, event, n, Role.REFINEMENT, 2, partial_too=True, size=runner.part_of(n)
+            )  # fmt: skip
+            spent = seen.runs
+            good = value_of(seen.estimate, objective, spent) >= objective.stop_value
         if good:
-            return candidate, checked
-        spent = checked + (SEEN if compiled else max(min(SEEN, runs // 4), FEWEST))
-        rows, _ = runner.sample(candidate.pair, spent - checked, Role.REFINEMENT, 0)
+            return candidate, spent
+        n = SEEN if compiled else max(min(SEEN, runs // 4), FEWEST)
+        # For half of the time at most: else none is left to count in.
+        rows, others = runner.for_half().sample(
+            candidate.pair, n, Role.REFINEMENT, 0, partial_too=True, size=runner.part_of(n)
+        )  # fmt: skip
+        spent += len(rows)
+        kept = -math.inf
+        if rare and not around(event, rows, (1.0,)):  # of two ends, or of a feature
+            n = runs // 2
+            seen = runner.for_half().tally(
+                candidate.pair, event, n, Role.REFINEMENT, 3, partial_too=True, size=runner.part_of(n)
+            )  # fmt: skip
+            spent += seen.runs
+            kept = value_of(seen.estimate, objective, seen.runs, ERRORS_OF_ONE)
+            event, estimate = _best_cut(rows, others, objective) or (event, estimate)
         most = MORE_FREQUENT if compiled else max(MORE_FREQUENT, MOST_FREQUENT / max(estimate.p, 1 / budget))
         nested = Nested(tuple(around(event, rows, np.geomspace(RARER, most, TRIED).tolist())))
         if not nested.events:
             return candidate, spent
-        tally = runner.tally(candidate.pair, nested, runs, Role.REFINEMENT, 1)
+        tally = runner.tally(
+            candidate.pair, nested, runs, Role.REFINEMENT, 1, partial_too=True, size=runner.part_of(runs)
+        )  # fmt: skip
     except MechanismTimeout:
         return candidate, spent
     estimates = _estimates(tally, len(nested.events))
     errors = STANDARD_ERRORS if compiled else ERRORS_IF_INTERPRETED
-    values = [value_of(found, objective, runs, errors) for found in estimates]
+    values = [value_of(found, objective, tally.runs, errors) for found in estimates]
     best = int(np.argmax(values))
     # What is not compiled was chosen by few runs: its value is that of the luckiest. One of the cuts is nearly its own.
-    if compiled and values[best] <= value_of(estimate, objective, budget):
-        return candidate, spent + runs
-    return replace(candidate, event=nested.events[best], estimate=estimates[best]), spent + runs
+    before = value_of(estimate, objective, budget) if compiled else kept
+    if values[best] <= before:
+        return candidate, spent + tally.runs
+    return replace(candidate, event=nested.events[best], estimate=estimates[best]), spent + tally.runs
+
+
+def _best_cut(x: Rows, y: Rows, objective: Objective) -> tuple[Event, Estimate] | None:
+    """The half-line of one entry that promises most, of a few, and its rates; None where no entry varies."""
+    found = []
+    for column, cuts in cuts_of(x, y).items():
+        for cut in map(float, cuts[len(cuts) % CUTS_APART // 2 :: CUTS_APART]):
+            for event in (Interval(coordinate=column, low=cut), Interval(coordinate=column, high=cut)):
+                a, b = event.contains(x), event.contains(y)
+                found.append((event, Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))))
+    return max(found, key=lambda one: value_of(one[1], objective, len(x), ERRORS_OF_ONE), default=None)
 
 
 def _estimates(tally: Tally, events: int) -> list[Estimate]:
