@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dpwitness.cli import main
+from dpwitness.cli.commands import parse, repeating
 
 MINE = '''
 import numpy as np
@@ -82,6 +83,13 @@ def test_the_printed_command_reproduces_the_counts(capsys):
     _, second, _ = run(capsys, *command)
     pattern = r"on D′? +(.*)"
     assert re.findall(pattern, first) == re.findall(pattern, second)
+
+
+@pytest.mark.parametrize("limit", [["--max-time", "60"], ["--runs", "4000000"]])
+def test_the_command_that_repeats_a_check_names_a_limit_that_was_given(limit):
+    line = repeating(parse(["check", "svt", "--epsilon", "1", "--alpha", "1e-6", *limit]))
+    assert limit[0] in line
+    assert "--alpha" not in line  # its default, which means the same
 
 
 def test_check_json_has_every_documented_key(capsys):
