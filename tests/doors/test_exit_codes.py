@@ -581,7 +581,8 @@ def test_the_printed_command_has_all_digits_and_limits(give, capsys):
     ):
         assert part in command
     _, out, _ = run(capsys, *give("passed"), "--max-time", "60s")
-    assert "--max-time" not in out
+    assert "--max-time 60.0" in out  # a limit that is given counts as one, though it is the usual one
+    assert "--max-time" not in run(capsys, *give("passed"))[1]
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_a_parameter_is_said_once_and_known_everywhere(name):
 
 def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
     stated = {field.name for field in dataclasses.fields(Statement)} - {"mechanism"}
-    effort = {field.name for field in dataclasses.fields(Effort)}
+    effort = {field.name for field in dataclasses.fields(Effort)} - {"given"}
     assert stated | effort == set(options_of("check"))
     assert not stated & effort
     settings = set(options_of("assert_private")) - {"suppress"}
