@@ -175,7 +175,7 @@ def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
     assert settings < set(options_of("check"))
     given = inspect.signature(dpw.check).parameters
     for field in dataclasses.fields(Effort):  # what nobody gave is what `check` takes
-        assert field.default == given[field.name].default
+        assert field.name == "given" or field.default == given[field.name].default
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "shrink"])
