@@ -169,7 +169,7 @@ def test_curve_by_the_score_test_agrees_roughly():
     settings = {"epsilon": [0.7], "claims": (0.5, 0.9), "runs": 100_000, "seed": 3}
     score = dpw.curve(load("histogram"), method="score", **settings).lines[0].p_values
     assert score[0] < 1e-6
-    assert score[1] > 0.5
+    assert score[1] > 1e-3  # the claim holds: so small by chance once in a thousand at most
 
 
 def test_a_mechanism_with_its_own_randomness_is_checked_and_marked():
