@@ -2,7 +2,6 @@
 
 import math
 
-import numba
 import numpy as np
 import pytest
 
@@ -11,32 +10,15 @@ from dpwitness.events import OutcomeSet
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.runs import Runner, default_workers
+from throughput import numpy_laplace, svt_by_hand
 
 SEVEN = ("histogram", "histogram_wrong_scale", "svt", "isvt1", "isvt2", "isvt3", "isvt4")
 RUNS = 1_000_000
 PAIR = dpw.pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]
 
 
-@numba.njit(nogil=True)
-def hand_written(rng, data, neighbour, epsilon, runs):
-    """SVT on both inputs, the event ⊥⊥⊤ counted, and nothing else."""
-    counts = np.zeros(4, np.int64)
-    for _ in range(runs):
-        inside = 0
-        for side in range(2):
-            queries = data if side == 0 else neighbour
-            threshold = 0.5 + 2 / epsilon * (rng.standard_exponential() - rng.standard_exponential())
-            length = 0
-            stopped = False
-            for i in range(len(queries)):
-                length += 1
-                if queries[i] + 4 / epsilon * (rng.standard_exponential() - rng.standard_exponential()) >= threshold:
-                    stopped = True
-                    break
-            if stopped and length == 3:
-                inside += 1 + side
-        counts[inside] += 1
-    return counts
+#: SVT on both inputs, the event ⊥⊥⊤ counted, and nothing else.
+hand_written = svt_by_hand(numpy_laplace)
 
 
 @pytest.mark.benchmark(group="raw runs of svt, event counted")

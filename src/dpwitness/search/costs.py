@@ -167,10 +167,10 @@ def _halved(problem: Problem, pair: Pair) -> Iterator[Pair]:
     while True:
         most = 0.75 * entries_of(pair)
         steps = islice(smaller(problem.relation, pair, problem.data), LOOKED_AT)
-        pair_ = max((step for step in steps if entries_of(step) <= most), key=entries_of, default=None)
-        if pair_ is None:
+        half = max((step for step in steps if entries_of(step) <= most), key=entries_of, default=None)
+        if half is None:
             return
-        pair = pair_
+        pair = half
         yield pair
 
 

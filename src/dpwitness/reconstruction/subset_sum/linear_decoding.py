@@ -476,19 +476,8 @@ def least_absolute_adversary(
 ) -> Reconstruction:
     """Round the values with the least sum of absolute errors: a share of answers may have any error.
 
-    By least squares, each answer weighted by one over its last error (Schlossmacher, JASA 68, 1973).
-
-    Parameters
-    ----------
-    subsets
-        Who is in which query, shape (t, n).
-    answers
-        In counts, shape (t,).
-    offset
-        Whether all answers may have an unknown count in common.
-
-    Raises `InvalidParameter` for shapes that do not fit and answers that are not finite, `AttackStopped` at the
-    deadline.
+    By least squares, each answer weighted by one over its last error (Schlossmacher, JASA 68, 1973). Parameters and
+    errors are those of `polynomial_adversary`.
     """
     asked = _checked(subsets, answers)
     people, common = asked.people, 0.0
