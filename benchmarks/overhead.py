@@ -191,7 +191,9 @@ def plot(table: list[dict[str, Any]], path: Path) -> None:
     names = [line["case"] for line in table]
     axes.barh(names, [line["ratio, median"] for line in table], color="tab:blue")
     aims = [(line["aim"], line["case"]) for line in table if line["aim"]]
-    axes.plot(*zip(*aims, strict=True), "k|", markersize=14, label="at most") if aims else None
+    if aims:
+        axes.plot(*zip(*aims, strict=True), "k|", markersize=14, label="to be at most")
+        axes.legend()
     axes.axvline(1, color="grey", lw=0.8)
     axes.set_xlabel("a paired run of ours / a pair of calls by hand")
     axes.invert_yaxis()
