@@ -12,6 +12,7 @@ from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import PureDP
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events import Interval, Outside
+from dpwitness.mechanisms.mechanism import own_seconds
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner, Threads
@@ -267,6 +268,28 @@ def test_an_event_of_two_ends_stays_where_no_cut_shows_what_it_does():
     )
     assert found.event == event
     assert spent > 30_000
+
+
+def test_a_price_of_sharing_draws_that_was_measured_once_decides_nothing(monkeypatch, counting):
+    """On a busy machine one of the two measurements may be several times too long."""
+    busy = iter([5.0, 3.0, 1.0])  # of the runs that share their draws
+
+    def timed(pair, *, coupled=False):
+        return (next(busy) if coupled else 1.0), 1
+
+    monkeypatch.setattr(counting, "timed", timed)
+    event = Interval(coordinate=0, low=10.0)
+    candidate = Candidate(pair=of_records(10), event=event, estimate=Estimate(p=0.4, q=0.2, both=0.2))
+    assert with_sides_that_pay(runner(counting), candidate, CLAIM) is candidate
+
+
+def test_waiting_for_a_core_is_not_counted(monkeypatch, tmp_path):
+    waited = tmp_path / "schedstat"
+    monkeypatch.setattr("builtins.open", lambda *_path, **_form: waited.open(encoding="ascii"))
+    monkeypatch.setattr("dpwitness.mechanisms.mechanism.time.perf_counter", lambda: 10.0)
+    assert own_seconds() == 10.0  # nothing says how long
+    waited.write_text("5000000000 4000000000 17\n", encoding="ascii")
+    assert own_seconds() == 6.0
 
 
 @pytest.mark.parametrize("seed", range(2))

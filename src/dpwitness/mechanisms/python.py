@@ -1,7 +1,6 @@
 """A function that the interpreter runs, one run a call or many runs a call, and what it returns as rows of numbers."""
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +16,16 @@ from dpwitness.events.encoding import array_rows, exception_code
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
 from dpwitness.mechanisms.layout import ROOT, KeyedRow, RowLayout, flat_names, keyed_row, settled
-from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, Order, OutputTraits, PairedRuns, Rows, Turns
+from dpwitness.mechanisms.mechanism import (
+    InputConversion,
+    Mechanism,
+    Order,
+    OutputTraits,
+    PairedRuns,
+    Rows,
+    Turns,
+    own_seconds,
+)
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, SINGLE_VALUES, Row, is_sequence, row_of, uniform_rows
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
@@ -324,9 +332,9 @@ class PythonMechanism(Mechanism):
         for side in sides:
             known = [one for one in (*taken, *self._inputs) if one[0] is side.data and one[1] == conversion]
             if not known:
-                started = time.perf_counter()
+                started = own_seconds()
                 known = [(side.data, conversion, shared_input(conversion.source(side.data)()))]
-                self.seconds_aside += time.perf_counter() - started
+                self.seconds_aside += own_seconds() - started
             taken.append(known[0])
         ids = set(map(id, taken))
         self._inputs = [one for one in self._inputs if id(one) not in ids]
@@ -368,11 +376,11 @@ class PythonMechanism(Mechanism):
 
     def _changed(self, shared: Sequence[SharedInput], runs: int) -> bool:
         """Whether one of so many runs changed one of the inputs that they share."""
-        started = time.perf_counter()
+        started = own_seconds()
         changed = any(one.changed for one in shared)
         for one in shared:
             one.runs += runs
-        self.seconds_aside += time.perf_counter() - started
+        self.seconds_aside += own_seconds() - started
         return changed
 
     def _make(
