@@ -118,7 +118,7 @@ def _put_column(
     codes = [key_codes(label, row) for label in labels or ()]
     form = symbol("series", repr((key_codes(name, row), str(kind), codes)))
     put_series(values, labels, row, node)
-    row.put(form, row.at(node, "order of", "labels"), listed(range(len(values)) if labels is None else labels))
+    row.put(form, row.at(node, "order of", "labels"), "0, 1, …" if labels is None else listed(labels))
 
 
 @dataclass(frozen=True, slots=True)

@@ -662,7 +662,13 @@ class VectorisedMechanism(PythonMechanism):
                 rows[:, width:] = np.nan
                 return self.check_length(values.shape[1], start)
         self._require_each(output, n, start)
-        return self.check_length(max(self._write(output[i], rows[i], start + i, side.layout) for i in range(n)), start)
+        outputs: list[Any] = [output[i] for i in range(n)]
+        if self.traits.keyed:
+            outputs = [self._held(one, side, start + i) for i, one in enumerate(outputs)]
+        elif self._summarise is not None or not SINGLE_VALUES.issuperset(map(type, outputs)):
+            own = [self._write(one, rows[i], start + i, side.layout) for i, one in enumerate(outputs)]
+            return self.check_length(max(own), start)
+        return self.check_length(self._place(outputs, side, start), start)
 
     def _run_singly(self, side: Side, start: int) -> int:
         """One run a call, where exceptions are outcomes: one of several runs would end the others."""

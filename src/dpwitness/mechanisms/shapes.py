@@ -5,7 +5,7 @@ those of all others are one array. The rows are those of `layout.keyed_row`, whi
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from operator import attrgetter
@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 from dpwitness.events.encoding import NONE, WHOLE
 from dpwitness.mechanisms.layout import KeyedRow, RowLayout, keyed_row
 from dpwitness.mechanisms.mechanism import LONGEST_ROW, OutputTraits
-from dpwitness.mechanisms.outcomes import LABELS, NUMBERS, SINGLE_VALUES, WHOLE_NUMBERS, Entry, Node, Row, append, uniform_rows
+from dpwitness.mechanisms.outcomes import (
+    LABELS,
+    NUMBERS,
+    SINGLE_VALUES,
+    WHOLE_NUMBERS,
+    Entry,
+    Node,
+    Row,
+    append,
+    uniform_rows,
+)
 
 Rows = NDArray[np.float64]
 
@@ -179,26 +189,27 @@ class Held:
 TEMPLATE: Final = attrgetter("template")
 VALUES: Final = attrgetter("values")
 
-#: Types of outcomes that are laid out together.
-ALIKE: Final = ({Held}, {dict})
+#: Types of outcomes whose keys are found at once; the key of single values.
+KEYS: Final[Mapping[type, Callable[[Any], Any]]] = {Held: TEMPLATE, dict: tuple}
+SINGLE: Final = "value"
 
 
-def _key_of(outcome: Any) -> Template | tuple[str | int, ...] | None:
+def _key_of(outcome: Any) -> Template | tuple[str | int, ...] | str | None:
     """What outcomes of one shape have in common; None for what is laid out alone."""
     if type(outcome) is Held:
         return outcome.template
-    return tuple(outcome) if type(outcome) is dict else None
+    if type(outcome) is dict:
+        return tuple(outcome)
+    return SINGLE if type(outcome) in SINGLE_VALUES else None
+
+
+def _held_by(key: object) -> Callable[[Any], Iterable[Any]]:
+    """What returns the single values of an outcome with this key."""
+    return VALUES if type(key) is Template else dict.values if type(key) is tuple else lambda value: (value,)
 
 
 #: Which rows of a batch are laid out by a template, and the values of their outcomes, one behind the other.
 Group: TypeAlias = tuple[Template, Sequence[int], list[Any]]
-
-
-def _key_of(outcome: Any) -> Template | tuple[str | int, ...] | None:
-    """What is the same for outcomes of one shape; None of what is laid out alone."""
-    if type(outcome) is dict and NAMES.issuperset(map(type, outcome)):
-        return tuple(outcome)
-    return outcome.template if type(outcome) is Held else None
 
 
 class Shapes:
@@ -228,11 +239,11 @@ class Shapes:
     def grouped(self, outcomes: Sequence[object]) -> tuple[list[Group], list[int]]:
         """The outcomes of a batch by template, and which of them are to be laid out alone.
 
-        Each is `Held`, or a dict of `NAMES` and single values, or anything else, which is laid out alone.
+        Each is `Held`, or a single value, or a dict of `NAMES` and such; anything else is laid out alone.
         """
         several: Any = outcomes
         kinds = set(map(type, outcomes))
-        keys: list[Any] = [*map({Held: TEMPLATE, dict: tuple}[kinds.pop()] if kinds in ALIKE else _key_of, several)]
+        keys: list[Any] = [*map(_key_of if len(kinds) > 1 else KEYS.get(kinds.pop(), _key_of), several)]
         groups: dict[Any, Sequence[int]]
         if keys.count(keys[0]) == len(keys):
             groups = {keys[0]: range(len(keys))}
@@ -243,13 +254,15 @@ class Shapes:
         alone = [*groups.pop(None, ())]
         found: list[Group] = []
         for key, runs in groups.items():
-            template = key if type(key) is Template else self._template_of((dict, key, ()), len(key))
-            if len(runs) < FEW or not isinstance(template, Template):
+            template: Template | bool = False
+            if len(runs) >= FEW:
+                shape, count = (VALUE, 1) if key is SINGLE else ((dict, key, ()), len(key))
+                template = key if type(key) is Template else self._template_of(shape, count)
+            if not isinstance(template, Template):
                 alone += runs
                 continue
             own = several if len(runs) == len(keys) else [several[i] for i in runs]
-            values = chain.from_iterable(map(VALUES if type(key) is Template else dict.values, own))
-            found.append((template, runs, [*values]))
+            found.append((template, runs, [*chain.from_iterable(map(_held_by(key), own))]))
         return found, alone
 
     def _template_of(self, shape: Shape, count: int) -> Template | bool:
