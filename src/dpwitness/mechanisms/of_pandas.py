@@ -152,7 +152,7 @@ def _frame_shape(frame: Any, values: list[Any], level: int) -> Shape:
     names, index = _names_of(frame.columns), frame.index
     labels = None if _counts(index) else _names_of(index)
     kinds = []
-    for _, series in frame.items():
+    for _, series in frame.items():  # noqa: PERF102  # it has no `values()`
         kinds.append(series.dtype)
         _put_values(series, values)
     return pd.DataFrame, (names, tuple(kinds), labels, index.dtype, len(index)), ()
@@ -179,8 +179,8 @@ def _rebuilt_series(content: tuple[Any, ...], values: Iterator[Any], _: Sequence
     return Laid(lambda row, node: _put_column(name, kind, labels, own, row, node))
 
 
-SHAPED |= {pd.DataFrame: _frame_shape, pd.Series: _series_shape}
-REBUILT |= {pd.DataFrame: _rebuilt_frame, pd.Series: _rebuilt_series}
+SHAPED.update({pd.DataFrame: _frame_shape, pd.Series: _series_shape})
+REBUILT.update({pd.DataFrame: _rebuilt_frame, pd.Series: _rebuilt_series})
 
 
 def _counts(index: object) -> bool:

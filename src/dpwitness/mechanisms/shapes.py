@@ -95,6 +95,10 @@ def _dict_shape(value: dict[Any, Any], values: list[Any], level: int) -> Shape:
     return dict, tuple(value), _items_of(value.values(), values, level)
 
 
+def _rebuilt_dict(keys: Sequence[Any], values: Iterator[Any], within: Sequence[Shape]) -> dict[Any, Any]:
+    return dict(zip(keys, _rebuilt_items(len(keys), values, within), strict=True))
+
+
 def _list_shape(value: Sequence[Any], values: list[Any], level: int) -> Shape:
     return list, len(value), _items_of(value, values, level)
 
@@ -113,12 +117,8 @@ def _rebuilt_array(content: tuple[int, ...], values: Iterator[Any], _: Sequence[
     return array
 
 
-SHAPED |= {dict: _dict_shape, list: _list_shape, tuple: _list_shape, np.ndarray: _array_shape}
-REBUILT |= {
-    dict: lambda keys, values, within: dict(zip(keys, _rebuilt_items(len(keys), values, within), strict=True)),
-    list: _rebuilt_items,
-    np.ndarray: _rebuilt_array,
-}
+SHAPED.update({dict: _dict_shape, list: _list_shape, tuple: _list_shape, np.ndarray: _array_shape})
+REBUILT.update({dict: _rebuilt_dict, list: _rebuilt_items, np.ndarray: _rebuilt_array})
 
 
 class Mark(float):
@@ -158,19 +158,22 @@ class Template:
 
         Those are to be laid out one by one.
         """
-        for kept, own in ((traits.labels, self.labels), (traits.entries, self.unplaced)):
-            for code, what in own.items():
-                if code in kept or len(kept) < LABELS:
-                    kept[code] = what  # type: ignore[index]  # a text or an entry, as the others there
+        row = Row(labels=traits.labels)
+        for code, text in self.labels.items():
+            row.label(code, text)
+        for code, entry in self.unplaced.items():
+            if len(traits.entries) < LABELS:
+                traits.entries.setdefault(code, entry)
         width = min(len(self.row), rows.shape[1])
-        encoded = value_rows(values, len(runs), len(self.numbers), Row(labels=traits.labels))
+        encoded = value_rows(values, len(runs), len(self.numbers), row)
         written = np.repeat(self.row[None, :width], len(runs), axis=0)
         seen = self.coordinates < width
         written[:, self.coordinates[seen]] = encoded[:, self.numbers[seen]]
         at = slice(None) if len(runs) == len(rows) else runs
         rows[at, :width] = written
         rows[at, width:] = np.nan
-        return np.isnan(encoded).any(axis=1)
+        odd: NDArray[np.bool_] = np.isnan(encoded).any(axis=1)
+        return odd
 
 
 @dataclass(slots=True)
@@ -254,16 +257,19 @@ class Shapes:
         alone = [*groups.pop(None, ())]
         found: list[Group] = []
         for key, runs in groups.items():
-            template: Template | bool = False
-            if len(runs) >= FEW:
-                shape, count = (VALUE, 1) if key is SINGLE else ((dict, key, ()), len(key))
-                template = key if type(key) is Template else self._template_of(shape, count)
+            template = self._template_by(key) if len(runs) >= FEW else None
             if not isinstance(template, Template):
                 alone += runs
                 continue
             own = several if len(runs) == len(keys) else [several[i] for i in runs]
             found.append((template, runs, [*chain.from_iterable(map(_held_by(key), own))]))
         return found, alone
+
+    def _template_by(self, key: Any) -> Template | bool:
+        """The template of outcomes with this key; see `_key_of`."""
+        if type(key) is Template:
+            return key
+        return self._template_of(VALUE, 1) if key is SINGLE else self._template_of((dict, key, ()), len(key))
 
     def _template_of(self, shape: Shape, count: int) -> Template | bool:
         """The template of a shape of so many values, as it is kept."""
