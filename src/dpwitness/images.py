@@ -165,7 +165,8 @@ class Compiled:
     `make(True)` returns the dispatcher, `make(False)` one that only compiles, and sooner. `key()` names all that the
     function depends on besides the types of its arguments; None where nothing may be kept. Images lie in `folder()`.
     Where not `read_only`, one image does for arrays that can be written to and for those that cannot: the function must
-    know. `plain`: the same in NumPy, which runs as long as there is no image and it has taken little time: it returns nothing.
+    know. `plain`: the same in NumPy, for a function without a result; it runs as long as there is no image and it has
+    taken little time.
     """
 
     def __init__(

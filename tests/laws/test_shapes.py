@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwitness.errors import MechanismError
@@ -197,7 +197,7 @@ def batches(draw):
 ERRORS = st.sampled_from(["raise", "outcome"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(batches(), ERRORS, st.booleans())
 def test_rows_are_those_of_outcome_by_outcome(outcomes, errors, vectorised):
     require_same(outcomes, VectorisedMechanism if vectorised and errors == "raise" else PythonMechanism, errors=errors)

@@ -43,7 +43,7 @@ LEVELS: Final = 8
 SHAPES: Final = 256
 #: Outcomes of one shape in a batch that are laid out at once: of fewer, one after the other is as fast.
 FEW: Final = 4
-#: Entries of a dict that `is_flat`.
+#: Entries at most of a dict that is held as it is: of more the row may be too long, which is told at once.
 FLAT: Final = 1_000
 
 
@@ -172,7 +172,7 @@ class Template:
         at = slice(None) if len(runs) == len(rows) else runs
         rows[at, :width] = written
         rows[at, width:] = np.nan
-        odd: NDArray[np.bool_] = np.isnan(encoded).any(axis=1)
+        odd: NDArray[np.bool_] = np.isnan(encoded).any(axis=1)  # type: ignore[assignment]  # with an axis it is an array
         return odd
 
 
