@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwitness import Violation, check
-from dpwitness.mechanisms.mechanism import Cost
+from dpwitness.mechanisms.mechanism import QUICK, Cost
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.noise import laplace
@@ -77,3 +77,11 @@ def test_shards_follow_from_the_cost():
     # Plain Python: tens of milliseconds, where a run takes less than one.
     assert [Cost(seconds_per_run=s).shard for s in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)] == [65_536, 4_096, 256, 32, 8]
     assert Cost(seconds_per_run=0.1).shard == Cost(**FAST, seconds_per_run=0.1).shard == 2
+
+
+def test_many_confirm_runs_of_quick_machine_code_have_larger_shards():
+    quick, many = Cost(**FAST, seconds_per_run=QUICK), 1 << 21
+    assert quick.shards_larger(16_384, many) == 8
+    assert quick.shards_larger(16_384, many - 1) == 1
+    assert Cost(**FAST, seconds_per_run=2e-6).shards_larger(16_384, 10**10) == 1  # 65 ms a shard as it is
+    assert Cost(batched=True).shards_larger(16_384, 10**10) == Cost().shards_larger(65_536, 10**10) == 1
