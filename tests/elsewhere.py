@@ -76,7 +76,7 @@ def noisy(rng, data):
 
 
 def writing(rng, data):
-    if rng.random() < 0.1:
+    if rng.random() < 0.002:
         data.append(0.0)
     return data[0] + rng.laplace()
 

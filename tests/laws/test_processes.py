@@ -93,7 +93,7 @@ def test_that_a_run_changed_its_input_elsewhere_is_known_here():
     mechanism.copies = False  # whether the first runs changed theirs is luck
     mechanism.shard = 32
     large = mechanism.shard_of(pair)
-    away(mechanism).sample(PAIR_OF_LISTS, 200, Role.SEARCH)
+    away(mechanism).sample(PAIR_OF_LISTS, 4_000, Role.SEARCH)
     assert mechanism.copies
     assert mechanism.shard_of(pair) == 32 < large
 
