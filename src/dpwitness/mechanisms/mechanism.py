@@ -44,12 +44,20 @@ def own_seconds() -> float:
     On a busy machine seconds by the clock would make a fast mechanism look several times slower, and a seed would
     choose other shards and sides than on an idle one.
     """
+    waited = _seconds_waited()
+    while True:
+        now, before = time.perf_counter(), waited
+        waited = _seconds_waited()
+        if waited == before:  # else it waited between the two readings, and the next reading would be an earlier one
+            return now - waited
+
+
+def _seconds_waited() -> float:
     try:
         with open("/proc/thread-self/schedstat", encoding="ascii") as numbers:
-            waited = int(numbers.read().split()[1]) * 1e-9
+            return int(numbers.read().split()[1]) * 1e-9
     except (OSError, ValueError, IndexError):
-        waited = 0.0
-    return time.perf_counter() - waited
+        return 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -381,7 +381,7 @@ BORDERS: Final = (99, 999, 2**7, 2**8, 2**15, 2**16, 2**24, 2**31, 2**32, 2**53,
 #: Magnitudes in scales of the noise that the claim asks for: a mechanism's own scale is not known.
 LADDER: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 7.0, 10.0, 30.0, 100.0)
 #: Numbers that stand for a missing one, the last ones of some numbers of digits and bits, and large counts.
-SPECIAL: Final = (-1, 99, 999, 500, -99, -999, 9999, 127, 255, 65_535, 1_000_000)
+SPECIAL: Final = (-1, 99, 999, 500, -99, -999, 9999, 64, 127, 255, 65_535, 1_000_000)
 
 #: Places of a range that are tried, as shares of it from its low end on.
 SHARES: Final = (0.01, 0.99, 0.25, 0.75, 0.1, 0.9, 0.001, 0.999, 0.4, 0.6)

@@ -166,8 +166,9 @@ PROMISING: Final = 4
 #: 1/`SCREENING` of all search runs at most; then so many times as many of one in so many.
 SCREENED: Final = 2
 FIRST_LOOK: Final = 256
-LEAST_LOOK: Final = 16
-SCREENING: Final = 16
+FIRST_LOOK_IF_INTERPRETED: Final = 32
+LEAST_LOOK: Final = 12
+SCREENING: Final = 4
 SECOND_LOOK: Final = 8
 #: How many times fewer runs of a pair are drawn at most, however much they cost: fewer would not show what it does.
 MOST_FEWER: Final = 8.0
@@ -264,13 +265,13 @@ class Search:
                 return searched[:1]
         return searched[:keep]
 
-    def screened(self, unusual: list[SearchedPair]) -> list[SearchedPair]:
-        """The `SCREENED` pairs that promise most, of many of which most show nothing.
+    def screened(self, unusual: list[SearchedPair], runs: int) -> list[SearchedPair]:
+        """The `SCREENED` pairs that promise most, of many of which most show nothing; so many `runs` of each at first.
 
         A first look at few runs of each compares intervals of single entries alone: a leak at a single value is a large
         one as a rule. What all learners find in more runs decides between those that are left.
         """
-        n = min(self.budget // (SCREENING * max(len(unusual), 1)), FIRST_LOOK)
+        n = min(self.budget // (SCREENING * max(len(unusual), 1)), runs)
         if n < LEAST_LOOK:
             unusual, n = unusual[: self.budget // (SCREENING * LEAST_LOOK)], LEAST_LOOK
         self._grow(unusual, n, ranked=False)
@@ -374,16 +375,27 @@ def search(
     numbers = count()
     searched = [SearchedPair(pair, next(numbers)) for pair in _in_time(problem.candidates(), runner)]
     first = list(searched)
+
+    def unusual(runs: int) -> list[SearchedPair]:
+        tried = {one.pair.key for one in (*first, *searched)}
+        return state.screened(
+            [SearchedPair(pair, next(numbers)) for pair in problem.unusual() if pair.key not in tried], runs
+        )
+
+    # Where runs are not nearly free time may be over before more than the usual pairs were seen.
+    early = not problem.mechanism.cost.in_numbers
+    if early:
+        state.priced(searched[0].pair)  # that of an ordinary pair is what others cost more or less than
+        searched += unusual(FIRST_LOOK_IF_INTERPRETED)
     if len(searched) > 1:
         searched = state.halve(searched, budget // 2, keep)
         refuse_constant(problem.mechanism, first, state.late)
         if not searched[0].certain and not state.late:
             varied = [pair for one in searched[:2] for pair in problem.variations(one.pair)]
             searched += [SearchedPair(pair, next(numbers)) for pair in varied]
-            if state.thorough or searched[0].found is None or searched[0].found.lower_value <= 0:
-                tried = {one.pair.key for one in searched} | {one.pair.key for one in first}
-                unusual = (pair for pair in problem.unusual() if pair.key not in tried)
-                searched += state.screened([SearchedPair(pair, next(numbers)) for pair in unusual])
+            found = searched[0].found
+            if not early and (state.thorough or found is None or found.lower_value <= 0):
+                searched += unusual(FIRST_LOOK)
             searched = state.halve(searched, budget - state.spent, keep)
     else:
         searched = state.halve(searched, budget, 1)
