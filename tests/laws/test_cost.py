@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dpwitness import Violation, check
-from dpwitness.mechanisms import mechanism as cost_of
 from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
@@ -78,13 +77,3 @@ def test_shards_follow_from_the_cost():
     # Plain Python: tens of milliseconds, where a run takes less than one.
     assert [Cost(seconds_per_run=s).shard for s in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)] == [65_536, 4_096, 256, 32, 8]
     assert Cost(seconds_per_run=0.1).shard == Cost(**FAST, seconds_per_run=0.1).shard == 2
-
-
-def test_the_clock_of_costs_is_not_read_across_a_wait(monkeypatch):
-    """A thread that waits for a core between the two readings would see time run backwards afterwards."""
-    waits, times = iter([0.0, 0.5, 0.5]), iter([10.0, 10.75])
-    monkeypatch.setattr(cost_of, "_seconds_waited", lambda: next(waits))
-    with monkeypatch.context() as patched:
-        patched.setattr(cost_of.time, "perf_counter", lambda: next(times))
-        seconds = cost_of.own_seconds()
-    assert seconds == 10.25

@@ -44,15 +44,15 @@ def own_seconds() -> float:
     On a busy machine seconds by the clock would make a fast mechanism look several times slower, and a seed would
     choose other shards and sides than on an idle one.
     """
-    waited = _seconds_waited()
-    while True:
-        now, before = time.perf_counter(), waited
-        waited = _seconds_waited()
-        if waited == before:  # else it waited between the two readings, and the next reading would be an earlier one
-            return now - waited
+    before, waited = -1.0, 0.0
+    while waited != before:  # a wait between reading the one and the other would be taken off what follows
+        before, now = waited, time.perf_counter()
+        waited = _waited()
+    return now - waited
 
 
-def _seconds_waited() -> float:
+def _waited() -> float:
+    """Seconds that this thread has waited for a core; 0 where nothing says so."""
     try:
         with open("/proc/thread-self/schedstat", encoding="ascii") as numbers:
             return int(numbers.read().split()[1]) * 1e-9
