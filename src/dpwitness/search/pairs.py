@@ -275,6 +275,9 @@ class Search:
         if n < LEAST_LOOK:
             unusual, n = unusual[: self.budget // (SCREENING * LEAST_LOOK)], LEAST_LOOK
         self._grow(unusual, n, ranked=False)
+        for one in unusual:
+            if one.refused is not None:
+                self.runner.leave_out(one.refused)
         seen = [one for one in unusual if len(one.x)]
         seen = sorted(seen, key=lambda one: -contrast(one.x, one.y))[: max(len(unusual) // SECOND_LOOK, 2 * SCREENED)]
         if not self.late:
