@@ -396,8 +396,8 @@ def search(
         if not searched[0].certain and not state.late:
             varied = [pair for one in searched[:2] for pair in problem.variations(one.pair)]
             searched += [SearchedPair(pair, next(numbers)) for pair in varied]
-            found = searched[0].found
-            if not early and (state.thorough or found is None or found.lower_value <= 0):
+            best = searched[0].found
+            if not early and (state.thorough or best is None or best.lower_value <= 0):
                 searched += unusual(FIRST_LOOK)
             searched = state.halve(searched, budget - state.spent, keep)
     else:
