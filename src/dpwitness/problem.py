@@ -34,6 +34,7 @@ from dpwitness.neighbours import (
     Relation,
     adjacent,
     adjacent_candidates,
+    adjacent_unusual,
     adjacent_variations,
     as_relation,
     proposed_pairs,
@@ -245,6 +246,12 @@ class Problem:
     def variations(self, pair: Pair) -> Iterator[Pair]:
         """Pairs of the relation like this one."""
         return adjacent_variations(self.relation, pair, self.data, scale=self.scale)
+
+    def unusual(self) -> Iterator[Pair]:
+        """Pairs of the relation of unusual values; none where data are given, since these stay as they are."""
+        if self.data is not None:
+            return iter(())
+        return adjacent_unusual(self.relation, centre=self.centre, scale=self.scale)
 
     def described(self, event: Event) -> str:
         """An event in plain English, with the texts behind numbers and the names of entries that have any."""

@@ -22,7 +22,7 @@ import numpy as np
 from dpwitness.candidate import Candidate, Estimate, Tally
 from dpwitness.claims import Claim
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
-from dpwitness.events import Event, Interval, Nested, around, thresholds_of
+from dpwitness.events import Event, Interval, Nested, around, thresholds_of, widen
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.neighbours import Pair, adjacent, pairs_of_size, require_adjacent
@@ -186,6 +186,14 @@ ROOM: Final = 1 << 22
 PART: Final = 1 << 17
 #: Of how many pairs the events are compared; twice as many in a thorough search: a bound has the runs for it.
 PROMISING: Final = 4
+#: How many unusual pairs are searched like others. Of all of them so many runs are made at first, at least so many, and
+#: 1/`SCREENING` of all search runs at most; then so many times as many of one in so many.
+SCREENED: Final = 2
+FIRST_LOOK: Final = 256
+FIRST_LOOK_IF_INTERPRETED: Final = 32
+LEAST_LOOK: Final = 12
+SCREENING: Final = 4
+SECOND_LOOK: Final = 8
 #: How many times fewer runs of a pair are drawn at most, however much they cost: fewer would not show what it does.
 MOST_FEWER: Final = 8.0
 
@@ -267,7 +275,7 @@ class Search:
         """
         rounds = max((len(searched) - 1) // keep, 0).bit_length() + 1
         for _ in range(rounds):
-            self._grow(searched, max(budget // (rounds * len(searched)), 8))
+            self._grow(searched, max(budget // (rounds * len(searched)), 8), ranked=len(searched) > 1)
             searched = self._taken(searched)
             if self.late:
                 seen = sorted((one for one in searched if len(one.x)), key=lambda one: -one.value)
@@ -280,6 +288,25 @@ class Search:
             if searched[0].certain:
                 return searched[:1]
         return searched[:keep]
+
+    def screened(self, unusual: list[SearchedPair], runs: int) -> list[SearchedPair]:
+        """The `SCREENED` pairs that promise most, of many of which most show nothing; so many `runs` of each at first.
+
+        A first look at few runs of each compares intervals of single entries alone: a leak at a single value is a large
+        one as a rule. What all learners find in more runs decides between those that are left.
+        """
+        n = min(self.budget // (SCREENING * max(len(unusual), 1)), runs)
+        if n < LEAST_LOOK:
+            unusual, n = unusual[: self.budget // (SCREENING * LEAST_LOOK)], LEAST_LOOK
+        self._grow(unusual, n, ranked=False)
+        for one in unusual:
+            if one.refused is not None:
+                self.runner.leave_out(one.refused)
+        seen = [one for one in unusual if len(one.x)]
+        seen = sorted(seen, key=lambda one: -contrast(one.x, one.y))[: max(len(unusual) // SECOND_LOOK, 2 * SCREENED)]
+        if not self.late:
+            self._grow(seen, n * SECOND_LOOK, ranked=True)
+        return sorted(seen, key=lambda one: -one.value)[:SCREENED]
 
     def _share(self, pair: Pair, share: int) -> int:
         """Its share of the runs of a round: what it shows in few of them counts less, if they cost more."""
@@ -295,17 +322,17 @@ class Search:
             self.runner.leave_out(error)
         return [one for one in searched if one.refused is None]
 
-    def _grow(self, searched: Sequence[SearchedPair], share: int) -> None:
-        """Draw `share` more runs for each pair, fewer where they cost more: pairs beside each other, or its shards."""
+    def _grow(self, searched: Sequence[SearchedPair], share: int, *, ranked: bool) -> None:
+        """Draw `share` more runs for each pair, fewer where they cost more: pairs beside each other, or its shards.
+
+        The best event of each is looked for where they are `ranked` by it.
+        """
         runner = self.runner
         spread = len(searched) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
         spread &= runner.mechanism.layout is None  # which grows by what is drawn, in the order of the pairs
         drawing = runner.alone() if spread else runner
         shares = [self._share(one.pair, share) for one in searched]  # before there are threads: it may time runs
-        tasks = [
-            partial(_grown, self, drawing, one, own, len(searched) > 1)
-            for one, own in zip(searched, shares, strict=True)
-        ]
+        tasks = [partial(_grown, self, drawing, one, own, ranked) for one, own in zip(searched, shares, strict=True)]
         results: Iterable[MoreRuns | None] = (
             runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
         )
@@ -375,12 +402,27 @@ def search(
     numbers = count()
     searched = [SearchedPair(pair, next(numbers)) for pair in _in_time(problem.candidates(), runner)]
     first = list(searched)
+
+    def unusual(runs: int) -> list[SearchedPair]:
+        tried = {one.pair.key for one in (*first, *searched)}
+        return state.screened(
+            [SearchedPair(pair, next(numbers)) for pair in problem.unusual() if pair.key not in tried], runs
+        )
+
+    # Where runs are not nearly free time may be over before more than the usual pairs were seen.
+    early = not problem.mechanism.cost.in_numbers
+    if early:
+        state.priced(searched[0].pair)  # that of an ordinary pair is what others cost more or less than
+        searched += unusual(FIRST_LOOK_IF_INTERPRETED)
     if len(searched) > 1:
         searched = state.halve(searched, budget // 2, keep)
         refuse_constant(problem.mechanism, first, state.late)
         if not searched[0].certain and not state.late:
             varied = [pair for one in searched[:2] for pair in problem.variations(one.pair)]
             searched += [SearchedPair(pair, next(numbers)) for pair in varied]
+            best = searched[0].found
+            if not early and (state.thorough or best is None or best.lower_value <= 0):
+                searched += unusual(FIRST_LOOK)
             searched = state.halve(searched, budget - state.spent, keep)
     else:
         searched = state.halve(searched, budget, 1)
@@ -416,6 +458,27 @@ def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked:
         x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
     found = learn_events(x, y, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
     return MoreRuns(n, drawn, x, y, found)
+
+
+#: Entries that a first look compares, and its cuts, as shares of the runs of both sides.
+ENTRIES: Final = 64
+CUTS: Final = np.concatenate([[0.01], np.arange(1, 16) / 16, [0.99]])
+
+
+def contrast(x: Rows, y: Rows) -> float:
+    """The largest log ratio of the rates of an interval of an entry, two standard errors lower: a quick look.
+
+    Below, above and exactly at a few quantiles of the runs of both sides. A small part of the time of `learn`.
+    """
+    width, n = min(max(x.shape[1], y.shape[1]), ENTRIES), len(x)
+    x, y = widen(x, width)[:, :width], widen(y, width)[:, :width]
+    cuts = np.sort(np.concatenate([x, y]), axis=0)[(CUTS * 2 * n).astype(np.int64)]
+    counts = np.array([
+        [(side[:, None] < cuts).sum(axis=0), (side[:, None] >= cuts).sum(axis=0), (side[:, None] == cuts).sum(axis=0)]
+        for side in (x, y)
+    ]) + 0.5  # fmt: skip
+    ratios = np.abs(np.log(counts[0] / counts[1])) - 2 * np.sqrt((1 / counts).sum(axis=0))
+    return float(ratios.max())
 
 
 def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool) -> None:
