@@ -18,6 +18,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from dpwitness.api.door import public
+from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits, with_leak
 from dpwitness.api.loop import Confirmation, Totals, confirm_events, result_fields, uninterrupted, work_on
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
@@ -57,7 +58,7 @@ from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
-from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.search.pairs import (
     cheaper_candidate,
     find,
@@ -91,6 +92,8 @@ FIRST_ASKED_IN_NUMBERS: Final = 1 << 20
 ASKED_AGAIN: Final = 1.1
 #: Where runs are expensive, the search gets a fourth of those that the detectable parameter asked for takes.
 SEARCH_PART: Final = 4
+#: Runs of a pair from which on its last bits are looked at.
+FEWEST_OF_BITS: Final = 64
 #: Runs that are all the same by more than chance: what happens in 1 % of them is missed by 300 in one check of twenty.
 MANY: Final = 1_000
 
@@ -233,7 +236,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     """Search, then confirm, in one relation."""
     if in_epochs(problem.mechanism.cost, effort):
         return _check_in_epochs(problem, runner, effort, notes)
-    claim, log_threshold = problem.claim, math.log(1 / effort.alpha)
+    claim, log_threshold = problem.claim, math.log(1 / effort.level)
     usual = min(usual_runs(claim), effort.runs)
     if not problem.mechanism.cost.in_numbers:
         usual = min(usual, _enough_search(claim, effort))
@@ -259,7 +262,17 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
     candidate = with_sides_that_pay(runner, candidate, claim)
-    return confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
+    leak = None
+    if not _promises_most(candidate, objective, budget):
+        outcomes = drawn_for_bits(problem, runner.searching(LEFT))
+        leak = leak_of_bits(problem, runner.searching(LEFT), effort, outcomes, planned=effort.runs)
+    return with_leak(confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes), leak, effort)
+
+
+def _promises_most(candidate: Candidate, objective: GrowthAt, runs: int) -> bool:
+    """Whether the search runs show a violation so clearly that nothing else needs to be looked at."""
+    assert candidate.estimate is not None  # of a search
+    return value_of(candidate.estimate, objective, runs, 3.0) >= objective.stop_value
 
 
 def confirm_candidate(
@@ -300,7 +313,7 @@ def _enough_search(claim: Claim, effort: Effort) -> int:
     ratio = effort.detectable_ratio
     if ratio is None or ratio * claim.parameter <= claim.parameter:
         return MOST_RUNS
-    return -(-runs_to_detect(claim, ratio, alpha=effort.alpha) // SEARCH_PART)
+    return -(-runs_to_detect(claim, ratio, alpha=effort.level) // SEARCH_PART)
 
 
 def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
@@ -312,11 +325,14 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
     throughout: all of it is one e-value.
     """
     epochs = _epochs_of(problem, runner, effort, notes)
-    runner.expect(2 * runs_needed(problem.claim, effort.alpha) * problem.mechanism.cost.seconds_per_run)
+    runner.expect(2 * runs_needed(problem.claim, effort.level) * problem.mechanism.cost.seconds_per_run)
+    leak = None
     try:
         epochs.bet(max(effort.runs // 2, 1))
         if epochs.ended == "runs" and epochs.candidate is None:  # too few on each pair to choose by: nothing to test
             epochs.bet(effort.runs)
+        if epochs.ended == "runs":
+            leak = epochs.leak_of_bits()
     except KeyboardInterrupt:
         epochs.ended = "interrupted"
     except ClusterLost as error:
@@ -330,8 +346,8 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
     if candidate is None and epochs.late and epochs.ended == "runs":
         epochs.ended = "time"  # not two runs of any pair
     if epochs.ended != "runs" or candidate is None:
-        return epochs.end(candidate)
-    return epochs.bet_all_on(candidate)
+        return with_leak(epochs.end(candidate), leak, effort)
+    return with_leak(epochs.bet_all_on(candidate), leak, effort)
 
 
 def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "_Epochs":
@@ -418,7 +434,7 @@ class _Epochs:
         if self._log_wealth() > WON:
             return candidate, 0
         planned = self._planned(self._course_of(candidate).cost)
-        threshold = math.log(1 / self.effort.alpha)
+        threshold = math.log(1 / self.effort.level)
         objective = GrowthAt(claim=problem.claim, planned=planned, log_threshold=threshold)
         runner = self.runner.searching(LEFT)
         candidate, spent = cheaper_candidate(problem, runner, candidate, objective, self.costs, planned // PART)
@@ -441,7 +457,7 @@ class _Epochs:
 
         Or until all pairs have enough for what the user wants to detect, unless there is evidence against the claim.
         """
-        claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.alpha), False
+        claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.level), False
         enough = _enough_search(claim, self.effort)
         runner, slow = self.runner.searching(), self.problem.mechanism.cost.slow
         while self.runs < most:
@@ -482,6 +498,12 @@ class _Epochs:
         self.runner.leave_out(error)
         self.courses = [other for other in self.courses if other is not course]
 
+    def leak_of_bits(self) -> Violation | None:
+        """What the last bits of the outcomes so far show, on fresh runs."""
+        seen = ((course.pair, course.x, course.y) for course in self.courses if course.runs >= FEWEST_OF_BITS)
+        runner, cost = self.runner.searching(LEFT), min(course.cost for course in self.courses)
+        return leak_of_bits(self.problem, runner, self.effort, seen, planned=self._planned(cost))
+
     def bet_all_on(self, candidate: Candidate) -> Verdict:
         """Bet all of the wealth on one candidate, in the runs and the time that are left."""
         claim, wealth, runs = self.problem.claim, self.wealth, max(self.effort.runs - self.runs, 1)
@@ -513,7 +535,7 @@ class _Epochs:
 
     def _on_cells(self, candidate: Candidate, runs: int) -> Candidate:
         """The candidate, or a bet on cells of the outcomes so far if that looks better."""
-        claim, threshold = self.problem.claim, math.log(1 / self.effort.alpha)
+        claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
         if not bounds_divergences(claim):
             return candidate
         aim = Aim(claim=claim, planned=runs, log_threshold=threshold, of_bound=False)
@@ -575,7 +597,7 @@ def _until_settled(
 
     `before`: the log e-value of earlier bets.
     """
-    claim, alpha, ratio = problem.claim, effort.alpha, effort.detectable_ratio
+    claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio
     threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_ASKED
     if problem.mechanism.cost.in_numbers:
         asked_next = FIRST_ASKED_IN_NUMBERS
@@ -601,9 +623,9 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
 
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """
-    claim, alpha, bet = problem.claim, effort.alpha, evidence.bet
+    claim, alpha, level, bet = problem.claim, effort.alpha, effort.level, evidence.bet
     log_e = bet.log_e_value(claim)
-    refuted = log_e >= math.log(1 / alpha)
+    refuted = log_e >= math.log(1 / level)
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
 
@@ -613,7 +635,7 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
             "claim": claim,
             "alpha": alpha,
             "log_e_value": log_e,
-            "epsilon_lower_bound": lower_bound(bet, claim, alpha=alpha),
+            "epsilon_lower_bound": lower_bound(bet, claim, alpha=level),
             "search_runs": evidence.search_runs,
             "epoch_runs": evidence.epoch_runs,
             "runs_made": evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs),
@@ -621,7 +643,7 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
         }
         if refuted:
             return Violation(**common, seconds=done.runner.seconds)
-        detectable = detectable_parameter(bet, claim, alpha=alpha)
+        detectable = detectable_parameter(bet, claim, alpha=level)
         passed = NotRefuted(**common, detectable_epsilon=detectable, seconds=done.runner.seconds)
         return _with_notes(passed, *evidence.pass_notes, *findings.of_pass(passed))
 
@@ -630,7 +652,7 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
 
 def require_budget(claim: Claim, effort: Effort) -> None:
     """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
-    needed = runs_needed(claim, effort.alpha)
+    needed = runs_needed(claim, effort.level)
     if needed >= MOST_RUNS:
         raise BudgetTooSmall(
             f"claim={claim}: no test can refute it: even the clearest violation at alpha={effort.alpha:g} would need "

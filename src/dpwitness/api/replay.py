@@ -139,7 +139,8 @@ def _as_witness(given: AnyWitness) -> Witness:
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:
             raise InvalidWitness(f"witness={brief(given)} holds no witness: nothing was refuted")
-        return given.witness
+        by_bits = getattr(given, "floating_point", None)  # of a pass the one thing that was refuted
+        return given.witness if by_bits is None else by_bits.witness
     if isinstance(given, str | os.PathLike):
         return Witness.load(given)
     if isinstance(given, Mapping):

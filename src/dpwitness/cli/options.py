@@ -31,6 +31,9 @@ def of_function(parser: argparse.ArgumentParser, function: str) -> None:
             _add(parser, name, option, metavar=option.metavar, type=KINDS.get(name), **several)
         elif option.choices:
             _add(parser, name, option, choices=option.choices)
+        if name == "bits":
+            text = "leave out the last bits of floating-point outcomes"
+            parser.add_argument("--no-bits", dest="bits", action="store_const", const=False, help=text)
 
 
 def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | None = None) -> None:
@@ -47,7 +50,11 @@ def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | N
 
 
 def _add(parser: argparse.ArgumentParser, name: str, option: Option, **settings: Any) -> None:
-    default = "" if option.default in (None, REQUIRED) else f" (default {_as_written(option.default)})"
+    default = (
+        ""
+        if option.default in (None, REQUIRED) or option.default is True
+        else f" (default {_as_written(option.default)})"
+    )
     if name == "max_time":
         default = default.replace(")", "s)")
     parser.add_argument(
