@@ -78,7 +78,7 @@ class Effort:
     cluster: Any = None
     executor: Executor | None = None
     progress: Progress | None = None
-    bits: Bits = False
+    bits: Bits = True
     given: frozenset[str] = frozenset()  # the options that the caller named, where that is known
 
     @classmethod

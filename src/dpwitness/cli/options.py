@@ -26,14 +26,14 @@ FORMS: Final = ("dataframe", "array", "list", "columns", "xy")
 def of_function(parser: argparse.ArgumentParser, function: str) -> None:
     """The options of a public function that a command line can give; one that is not given is None."""
     for name, option in options_of(function).items():
+        if name == "bits":
+            text = "leave out the last bits of floating-point outcomes"
+            parser.add_argument("--no-bits", dest="bits", action="store_const", const=False, help=text)
         if option.metavar is not None:
             several = {"nargs": "+"} if (function, name) == ("curve", "epsilon") else {}
             _add(parser, name, option, metavar=option.metavar, type=KINDS.get(name), **several)
         elif option.choices:
             _add(parser, name, option, choices=option.choices)
-        if name == "bits":
-            text = "leave out the last bits of floating-point outcomes"
-            parser.add_argument("--no-bits", dest="bits", action="store_const", const=False, help=text)
 
 
 def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | None = None) -> None:
