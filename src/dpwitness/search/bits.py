@@ -32,6 +32,8 @@ TRIED: Final = 4
 #: would be seen in real arithmetic too, and is for all other learners.
 SIGNIFICANT: Final = 20
 MANTISSA: Final = 53
+#: An entry of which such a share is on a coarser grid, on either side, is left to them.
+COARSE: Final = 0.25
 #: What an event has to show in the runs that chose it, in nats: less is luck; and what is as good as any.
 LEAST: Final = 12.0
 ENOUGH: Final = 40.0
@@ -80,7 +82,8 @@ def _of_pair(pair: Pair, x: Rows, y: Rows, claim: Claim) -> Iterator[FoundBits]:
     for name in ("power of two", "trailing zeros"):
         values = Feature(name=name, columns=(0,)).values(entries.reshape(-1, 1)).reshape(entries.shape)
         most = finest if name == "power of two" else np.full(len(columns), MANTISSA - 1.0 - SIGNIFICANT)
-        for place in _promising(values, most):
+        coarse = (values > most).mean(axis=1).max(axis=0) > COARSE
+        for place in _promising(np.where(coarse, np.nan, values), most):
             feature = Feature(name=name, columns=(int(columns[place]),))
             one = _best_cut(pair, feature, values[:, :, place], most[place], claim)
             if one is not None:
