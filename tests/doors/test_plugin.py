@@ -472,6 +472,24 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
     assert 0 < entries[1]["runs"]["confirm"] < 200_000
 
 
+def test_what_last_bits_show_is_reported_or_a_failure_or_left_out(project):
+    """A correct mechanism stays green, and a reviewer reads it; a witness of a strict session fails no other one."""
+    run = project(PASSES)
+    said = "    floating point: refuted by the last bits, ε ≥ *"
+    result = run()
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([said])
+    strict = run("--dp-bits=strict")
+    strict.assert_outcomes(failed=1)
+    strict.stdout.fnmatch_lines(["*the event is of last bits: this speaks of the implementation in floating point"])
+    strict.stdout.fnmatch_lines(["*--dp-bits=strict*"])  # in the line that repeats it
+    run().assert_outcomes(passed=1)
+    result = run("--dp-bits=off")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line(said)
+    run("--dp-bits=all").stderr.fnmatch_lines(["*dp_bits='all' must be one of report, strict, off*"])
+
+
 def test_a_marked_test_that_asks_for_the_fixture_late_has_its_share_of_alpha(project, tmp_path):
     run = project(
         PASSES,
