@@ -18,7 +18,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from dpwitness.api.door import public
-from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits, with_leak
+from dpwitness.api.floating_point import FEWEST, drawn_for_bits, leak_of_bits, with_leak
 from dpwitness.api.loop import Confirmation, Totals, confirm_events, result_fields, uninterrupted, work_on
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
@@ -92,8 +92,6 @@ FIRST_ASKED_IN_NUMBERS: Final = 1 << 20
 ASKED_AGAIN: Final = 1.1
 #: Where runs are expensive, the search gets a fourth of those that the detectable parameter asked for takes.
 SEARCH_PART: Final = 4
-#: Runs of a pair from which on its last bits are looked at.
-FEWEST_OF_BITS: Final = 64
 #: Runs that are all the same by more than chance: what happens in 1 % of them is missed by 300 in one check of twenty.
 MANY: Final = 1_000
 
@@ -265,7 +263,8 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     leak = None
     if not _promises_most(candidate, objective, budget):
         outcomes = drawn_for_bits(problem, runner.searching(LEFT))
-        leak = leak_of_bits(problem, runner.searching(LEFT), effort, outcomes, planned=effort.runs)
+        most = min(effort.runs, affordable_runs(problem, runner))
+        leak = leak_of_bits(problem, runner.searching(LEFT), effort, outcomes, most)
     return with_leak(confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes), leak, effort)
 
 
@@ -500,9 +499,9 @@ class _Epochs:
 
     def leak_of_bits(self) -> Violation | None:
         """What the last bits of the outcomes so far show, on fresh runs."""
-        seen = ((course.pair, course.x, course.y) for course in self.courses if course.runs >= FEWEST_OF_BITS)
+        seen = ((course.pair, course.x, course.y) for course in self.courses if course.runs >= FEWEST)
         runner, cost = self.runner.searching(LEFT), min(course.cost for course in self.courses)
-        return leak_of_bits(self.problem, runner, self.effort, seen, planned=self._planned(cost))
+        return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
 
     def bet_all_on(self, candidate: Candidate) -> Verdict:
         """Bet all of the wealth on one candidate, in the runs and the time that are left."""

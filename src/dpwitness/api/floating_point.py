@@ -29,14 +29,17 @@ from dpwitness.problem import Effort, Problem
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Role, Runner
 from dpwitness.search.bits import PAIRS, RUNS, best_bits, is_rounded
+from dpwitness.search.costs import affordable_runs
 
 Rows = NDArray[np.float64]
 
 #: Fresh runs: so many times those that the bet should take, and so many of cheap ones, for a large lower bound.
 MARGIN: Final = 3.0
 CHEAP_RUNS: Final = 1 << 15
-#: The share of the planned runs that may be spent on this, and of the time where compiled code is run as Python.
+#: The share of the planned runs that may be spent on this, how many of a pair at least, and the share of the time where
+#: compiled code is run as Python.
 SHARE: Final = 0.05
+FEWEST: Final = 64
 #: The level at which plain Python must show what compiled code does: no evidence, so that few runs do.
 SAME: Final = 1e-3
 SHARE_OF_TIME: Final = 0.01
@@ -44,9 +47,11 @@ SHARE_OF_TIME: Final = 0.01
 
 def drawn_for_bits(problem: Problem, runner: Runner) -> Iterator[tuple[Pair, Rows, Rows]]:
     """Few runs of the relation's first pairs; of the first pair alone where outcomes are not of floating point."""
-    for number, pair in enumerate(islice(problem.candidates(), PAIRS)):
+    affordable = SHARE * affordable_runs(problem, runner)
+    n = int(max(min(RUNS, affordable / PAIRS), FEWEST))
+    for number, pair in enumerate(islice(problem.candidates(), int(min(PAIRS, affordable / n)))):
         try:
-            x, y = runner.sample(pair, RUNS, Role.BITS, number, partial_too=True, size=runner.part_of(RUNS))
+            x, y = runner.sample(pair, n, Role.BITS, number, partial_too=True, size=runner.part_of(n))
         except MechanismRaised:  # the search has said so
             continue
         except MechanismTimeout:
@@ -74,9 +79,10 @@ def leak_of_bits(
             spent += len(x)
             yield pair, x, y
 
-    claim, candidate, cheap = problem.claim, best_bits(counted(), problem.claim), problem.mechanism.cost.in_numbers
+    claim, candidate = problem.claim, best_bits(counted(), problem.claim)
     if candidate is None:
         return None
+    cheap = problem.mechanism.cost.in_numbers and SHARE * affordable_runs(problem, runner) >= CHEAP_RUNS
     try:
         if cheap:  # the best of many events was the luckiest
             candidate = candidate.seen(runner.tally(candidate.pair, candidate.event, CHEAP_RUNS // 8, Role.BITS, PAIRS))
