@@ -134,11 +134,10 @@ def test_a_violation_needs_no_bits():
     def twice(rng, data, size):
         return data[0] + rng.laplace(0, 0.5, size)
 
-    for bits in (True, "strict"):
-        verdict = dpw.check(twice, claim=1.0, neighbours=ONE, seed=1, bits=bits, **FEW)
-        assert isinstance(verdict, dpw.Violation)
-        assert not verdict.by_bits
-        assert verdict.floating_point is None
+    verdict = dpw.check(twice, claim=1.0, neighbours=ONE, seed=1, bits="strict", **FEW)
+    assert isinstance(verdict, dpw.Violation)
+    assert not verdict.by_bits
+    assert verdict.floating_point is None
 
 
 def test_it_reads_back_and_its_witness_is_the_one_that_is_replayed(tmp_path):
@@ -147,7 +146,7 @@ def test_it_reads_back_and_its_witness_is_the_one_that_is_replayed(tmp_path):
     assert verdict_from_json(written).to_json() == written
     place = tmp_path / "result.json"
     place.write_text(json.dumps(written))
-    for given in (verdict, written, place):
+    for given in (verdict, place):
         again = dpw.replay(given, laplace, seed=2, workers=1, runs=5_000)
         assert isinstance(again, dpw.Violation)
         assert again.by_bits
@@ -157,19 +156,19 @@ def test_it_reads_back_and_its_witness_is_the_one_that_is_replayed(tmp_path):
 
 def test_in_epochs_the_outcomes_that_there_are_show_it():
     def one(rng, data):
-        return data[0] + rng.laplace(0, 1)
+        return data[0] + float(np.float32(rng.laplace(0, 1)))
 
-    verdict = dpw.check(one, claim=1.0, neighbours=ONE, seed=1, workers=1, runs=16_000, search_runs=0, errors="outcome")
+    verdict = dpw.check(one, claim=1.0, neighbours=ONE, seed=1, workers=1, runs=8_000, search_runs=0, errors="outcome")
     assert verdict.epoch_runs
     assert verdict.floating_point is not None
-    assert verdict.floating_point.counts.runs <= 0.05 * 16_000  # a few percent of the runs
+    assert verdict.floating_point.counts.runs <= 0.05 * 8_000  # a few percent of the runs
 
 
 def test_under_each_adjacency_the_levels_are_shares_of_that_adjacency():
     def count(rng, records, size):
         return len(records) + rng.laplace(0, 1, size)
 
-    relation = dpw.records(dpw.numbers(0, 1), adjacency=None, size=(0, 2))
+    relation = dpw.records(dpw.numbers(0, 1), adjacency=None, size=(0, 1))
     verdict = dpw.check(count, claim=1.0, neighbours=relation, seed=1, **FEW)
     found = [one.floating_point for one in (verdict, *verdict.others)]
     assert [one.alpha for one in found if one is not None] == pytest.approx([5e-10])
