@@ -260,16 +260,21 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
     candidate = with_sides_that_pay(runner, candidate, claim)
-    leak = None
-    if not _promises_most(candidate, objective, budget):
-        outcomes = drawn_for_bits(problem, runner.searching(LEFT))
+
+    def leak(runner: Runner) -> Violation | None:
         most = min(effort.runs, affordable_runs(problem, runner))
-        leak = leak_of_bits(problem, runner.searching(LEFT), effort, outcomes, most)
-    return with_leak(confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes), leak, effort)
+        return leak_of_bits(problem, runner, effort, drawn_for_bits(problem, runner), most)
+
+    clear = _promises_most(candidate, objective, budget)
+    found = None if clear else leak(runner.searching(LEFT))
+    verdict = confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
+    if clear and not verdict.refuted:  # it promised more than it kept
+        found = leak(runner)
+    return with_leak(verdict, found, effort)
 
 
 def _promises_most(candidate: Candidate, objective: GrowthAt, runs: int) -> bool:
-    """Whether the search runs show a violation so clearly that nothing else needs to be looked at."""
+    """Whether the search runs show a violation so clearly that the last bits need not be looked at before it."""
     assert candidate.estimate is not None  # of a search
     return value_of(candidate.estimate, objective, runs, 3.0) >= objective.stop_value
 
