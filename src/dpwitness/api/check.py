@@ -83,6 +83,8 @@ RUNS_BEFORE_VARIATIONS: Final = 4
 #: the part of the planned runs that a cheaper pair is looked for in.
 LEFT: Final = 0.4
 PART: Final = 10
+#: What is left once the last bits were looked at, which need a few percent of the time behind any search.
+LEFT_BY_BITS: Final = 0.36
 #: Where epochs won so many nats the candidate stays: what wins goes on.
 WON: Final = 1.0
 #: Whether a pass has enough runs is asked whenever they have grown by this factor, from so many on; where runs are
@@ -266,7 +268,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         return leak_of_bits(problem, runner, effort, drawn_for_bits(problem, runner), most)
 
     clear = _promises_most(candidate, objective, budget)
-    found = None if clear else leak(runner.searching(LEFT))
+    found = None if clear else leak(runner.searching(LEFT_BY_BITS))
     verdict = confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
     if clear and not verdict.refuted:  # it promised more than it kept
         found = leak(runner)
@@ -505,7 +507,7 @@ class _Epochs:
     def leak_of_bits(self) -> Violation | None:
         """What the last bits of the outcomes so far show, on fresh runs."""
         seen = ((course.pair, course.x, course.y) for course in self.courses if course.runs >= FEWEST)
-        runner, cost = self.runner.searching(LEFT), min(course.cost for course in self.courses)
+        runner, cost = self.runner.searching(LEFT_BY_BITS), min(course.cost for course in self.courses)
         return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
 
     def bet_all_on(self, candidate: Candidate) -> Verdict:
