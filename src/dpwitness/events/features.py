@@ -26,6 +26,7 @@ from dpwitness.events.event import (
     Column,
     Event,
     Label,
+    Scale,
     Thresholds,
     as_noun,
     column,
@@ -365,6 +366,19 @@ class FeatureEvent(Event):
     def of_bits(self) -> bool:
         """Whether it is a set of floating-point numbers by their last bits, which real numbers do not have."""
         return self.feature.name in OF_BITS
+
+    def scale(self) -> "Scale[FeatureEvent] | None":
+        """The values of the feature; None for a list of values."""
+        within = self.within.scale() if isinstance(self.within, Interval) else None
+        if within is None:
+            return None
+        return Scale(
+            key=self.feature,
+            value=self.feature.values,
+            low=within.low,
+            high=within.high,
+            between=lambda low, high: FeatureEvent(feature=self.feature, within=within.between(low, high)),
+        )
 
     def simpler(self) -> Sequence[Event]:
         """With one of two bounds each, or with one of several values each."""
