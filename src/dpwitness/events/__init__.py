@@ -17,7 +17,7 @@ from dpwitness.events.event import (
     thresholds_of,
     widen,
 )
-from dpwitness.events.features import FEATURES, Feature, FeatureEvent
+from dpwitness.events.features import FEATURES, Feature, FeatureEvent, is_of_bits
 from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.scores import Cells, ScoreThreshold
@@ -44,6 +44,7 @@ __all__ = [
     "cells_of",
     "codes_in",
     "event_from_json",
+    "is_of_bits",
     "is_partition",
     "members_of",
     "register_event",
