@@ -28,12 +28,12 @@ from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.neighbours import Pair, adjacent, pairs_of_size, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
-from dpwitness.runs import Role, Runner, Threads, generator, stack
+from dpwitness.runs import Role, Runner, Threads, generator
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
 from dpwitness.search.epochs import cuts_of
 from dpwitness.search.learners import RatedEvent, learn, learn_events, tolerance
 from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import Sample, counted, sample_of
+from dpwitness.search.samples import Sample, SeenOutcomes, counted
 from dpwitness.targets import target_of
 
 SEARCH_RUNS: Final = 600_000
@@ -181,8 +181,7 @@ class SearchedPair:
 
     pair: Pair
     index: int
-    x: Rows = field(default_factory=lambda: np.empty((0, 1)))
-    y: Rows = field(default_factory=lambda: np.empty((0, 1)))
+    seen: SeenOutcomes = field(default_factory=SeenOutcomes)
     found: RatedEvent | None = None
     certain: bool = False
     turns: int = 0
@@ -194,24 +193,39 @@ class SearchedPair:
         return -np.inf if self.found is None else self.found.value
 
 
+    @property
+    def x(self) -> Rows:
+        """The outcomes of D."""
+        return self.seen.rows[0]
+
+    @property
+    def y(self) -> Rows:
+        """The outcomes of D′."""
+        return self.seen.rows[1]
+
+
 class Drawn(Protocol):
     """Something that holds outcomes of D and of D′."""
 
-    x: Rows
-    y: Rows
+    @property
+    def x(self) -> Rows:
+        """Those of D."""
+
+    @property
+    def y(self) -> Rows:
+        """Those of D′."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoreRuns:
-    """What one more share of runs gave a pair: runs asked for, runs drawn, all rows, the best event in them.
+    """What one more share of runs gave a pair: runs asked for, runs drawn, all outcomes, the best event in them.
 
     `refused`: what a mechanism raised that takes neither input.
     """
 
     asked: int
     drawn: int
-    x: Rows
-    y: Rows
+    seen: SeenOutcomes
     found: RatedEvent | None
     refused: MechanismRaised | None = None
 
@@ -246,7 +260,7 @@ class Search:
             self._grow(searched, max(budget // (rounds * len(searched)), 8))
             searched = self._taken(searched)
             if self.late:
-                seen = sorted((one for one in searched if len(one.x)), key=lambda one: -one.value)
+                seen = sorted((one for one in searched if one.seen.runs), key=lambda one: -one.value)
                 if not seen:
                     name = self.runner.mechanism.name
                     raise MechanismTimeout(f"{name} did not finish one run of the search in time: give more time")
@@ -291,7 +305,7 @@ class Search:
                     self.late = True
                     break
                 # Nothing is written to a pair by a task: one left behind at the deadline must change nothing.
-                one.x, one.y, one.found, one.refused = growth.x, growth.y, growth.found, growth.refused
+                one.seen, one.found, one.refused = growth.seen, growth.found, growth.refused
                 if one.refused is not None:
                     continue
                 one.turns += growth.asked > 0
@@ -321,8 +335,8 @@ class Search:
 
     def more(self, one: SearchedPair, n: int) -> Sample:
         """What was seen of a pair; n fresh runs, which need no room in memory, where outcomes repeat."""
-        rows = sample_of(one.x, one.y)
-        if self.late or not rows.repeats or n <= len(one.x):
+        rows = one.seen.sample
+        if self.late or not rows.repeats or n <= one.seen.runs:
             return rows
         parts = 2 * -(-n // (2 * PART))
         each = -(-n // parts)
@@ -379,19 +393,19 @@ def _in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
 
 def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked: bool) -> MoreRuns:
     """More runs for one pair, as many as memory has room for; the best event where pairs are `ranked`."""
-    width = max(one.x.shape[1], one.y.shape[1], runner.mechanism.cost.width)  # of the outcomes, not of the input
-    n = max(min(share, ROOM // (2 * width) - len(one.x)), 0)
-    x, y, drawn = one.x, one.y, 0
+    width = max(one.seen.width, runner.mechanism.cost.width)  # of the outcomes, not of the input
+    n = max(min(share, ROOM // (2 * width) - one.seen.runs), 0)
+    seen, drawn = one.seen, 0
     if n:
         try:
             new = runner.sample(one.pair, n, Role.SEARCH, one.index, one.turns, partial_too=True)
         except MechanismRaised as error:
             if not error.on_both_inputs:
                 raise
-            return MoreRuns(0, 0, x, y, None, refused=error)
-        x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
-    found = learn_events(x, y, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
-    return MoreRuns(n, drawn, x, y, found)
+            return MoreRuns(0, 0, seen, None, refused=error)
+        seen, drawn = seen.plus(*new), len(new[0])
+    found = learn(seen.sample, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
+    return MoreRuns(n, drawn, seen, found)
 
 
 def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool) -> None:
