@@ -39,8 +39,9 @@ class OutcomeCounter:
         self._hashes, self._numbers = np.zeros(places, np.uint64), np.full(places, -1, np.int64)
         self._first, self._distinct = np.zeros(self.most, np.int64), 0
         self._parts: list[Rows] = [np.empty((0, width))]
-        #: Once there were too many: whether all outcomes up to there differed.
-        self.all_differ = False
+        #: Once there were too many: in how many runs at least there may be few enough.
+        self.worth_counting_from = 0
+        self._rows = 0
 
     @property
     def outcomes(self) -> Rows:
@@ -52,9 +53,11 @@ class OutcomeCounter:
         codes, before = np.empty(len(rows), np.int64), self._distinct
         distinct = outcome_codes(rows, self._hashes, self._numbers, codes, self._first, before)
         if distinct < 0:
-            self.all_differ = before == 0 and bool(self._first[-1] == self.most - 1)
+            # Of m rows r were no new outcome: as if there were m²/2r equally likely ones, or half as many.
+            rows = self._rows + int(self._first[-1]) + 1
+            self.worth_counting_from = REPEAT * rows**2 // (2 * max(rows - self.most, 1))
             return None
-        self._distinct = distinct
+        self._distinct, self._rows = distinct, self._rows + len(rows)
         self._parts.append(rows[self._first[before:distinct]])
         return codes
 
@@ -365,8 +368,7 @@ class SeenOutcomes:
         a = counter.codes(sides[0])
         b = None if a is None else counter.codes(sides[1])
         if a is None or b is None:
-            # Where so many differ, it takes about the square of them until each comes several times.
-            self._numbered_from = counter.most**2 if counter.all_differ else 0
+            self._numbered_from = counter.worth_counting_from
             return False
         self._outcomes, self._numbers = counter.outcomes, [*numbers, (a, b)]
         return True
