@@ -413,13 +413,15 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 
     Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance.
     """
-    parts = [part for one in searched for part in (one.x, one.y) if len(part)]
-    total = sum(map(len, parts))
-    first = parts[0][:1]
+    first = next(part[:1] for one in searched for part in (one.x, one.y) if len(part))
     if late or not all(
-        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
+        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first))
+        for one in searched
+        for part in (one.x, one.y)
+        if len(part)
     ):
         return
+    total = sum(len(part) for one in searched for part in (one.x, one.y))
     if np.all(np.isnan(first) | (first == NOT_A_NUMBER) | (first == NONE)):
         raise InvalidOutcome(
             f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"

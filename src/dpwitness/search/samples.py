@@ -121,6 +121,9 @@ class Sample(ABC):
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
         """Every column of D and of D′ in the training runs; only of the runs in the event, where one is given."""
 
+    def forget_columns(self) -> None:  # noqa: B027  # where they take no room there is nothing to do
+        """Give back the memory that sorted columns take."""
+
     @abstractmethod
     def some(self, most: int) -> tuple[Rows, Whole]:
         """Outcomes of at most so many training runs of each input, and how often each came, like `times`.
@@ -161,6 +164,7 @@ class RowSample(Sample):
 
     def _hold(self, parts: Sequence[tuple[Rows, Rows]]) -> None:
         super().__init__()
+        self._columns: tuple[list[SortedColumn], list[SortedColumn]] | None = None
         runs = sum(len(x) for x, _ in parts)
         self.training_runs = runs // 2
         self.test_runs = runs - self.training_runs
@@ -185,10 +189,27 @@ class RowSample(Sample):
 
     @override
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
-        x, y = (
-            np.concatenate([_inside(event, part[side]).T for part in self._training], axis=1) for side in (0, 1)
-        )
-        return _sorted(x), _sorted(y)
+        if event is None:
+            if self._columns is None:
+                x, y = (np.concatenate([part[side].T for part in self._training], axis=1) for side in (0, 1))
+                self._columns = _sorted(x), _sorted(y)
+            return self._columns
+        x, y = (self._within(event, side) for side in (0, 1))
+        return x, y
+
+    def _within(self, event: Event, side: int) -> list[SortedColumn]:
+        """The columns of one side among the runs in an event; of very many the first ones stand for all."""
+        parts, runs = [], 0
+        for part in self._training:
+            inside, rows = event.contains(part[side]), part[side].T
+            if runs < MOST_WITHIN:
+                parts.append(rows.compress(inside, axis=1)[:, : MOST_WITHIN - runs])
+            runs += int(np.count_nonzero(inside))
+        return _sorted(np.concatenate(parts, axis=1), runs)
+
+    @override
+    def forget_columns(self) -> None:
+        self._columns = None
 
     @override
     def some(self, most: int) -> tuple[Rows, Whole]:
@@ -216,6 +237,8 @@ def _rates(event: Event, parts: Sequence[tuple[Rows, Rows]], runs: int) -> tuple
     return p, q, both
 
 
+#: Among the runs in an event cuts are looked for in so many of each input at most.
+MOST_WITHIN = 1 << 14
 #: Rows that are turned into columns at a time: they stay in the processor's cache.
 TURNED = 1 << 10
 
@@ -234,20 +257,17 @@ def _by_column(rows: Rows) -> Rows:
     return columns.T
 
 
-def _inside(event: Event | None, rows: Rows) -> Rows:
-    """The rows in an event, where one is given; as `_by_column`."""
-    return rows if event is None else rows.T.compress(event.contains(rows), axis=1).T
-
-
-def _sorted(columns: Rows) -> list[SortedColumn]:
-    """Columns of a shape (width, n), which are sorted in place."""
+def _sorted(columns: Rows, runs: int | None = None) -> list[SortedColumn]:
+    """Columns of a shape (width, n), which are sorted in place; they stand for so many runs, by default for n."""
     columns.sort(axis=1)  # NaN goes last
     n = columns.shape[1]
     cumulative = np.arange(n + 1)
-    missing = np.flatnonzero(np.isnan(columns[:, -1:]).any(axis=1))
-    present = dict(zip(missing.tolist(), (n - np.isnan(columns[missing]).sum(axis=1)).tolist(), strict=True))
-    return [SortedColumn(column[: present.get(j, n)], cumulative[: present.get(j, n) + 1])
-            for j, column in enumerate(columns)]  # fmt: skip
+    if runs is not None and n < runs:
+        cumulative = np.round(cumulative * (runs / n)).astype(np.int64)
+    present = np.full(len(columns), n)
+    some = np.isnan(columns[:, -1:]).any(axis=1)
+    present[some] -= np.isnan(columns[some]).sum(axis=1)
+    return [SortedColumn(column[:k], cumulative[: k + 1]) for column, k in zip(columns, present.tolist(), strict=True)]
 
 
 class Table(Sample):
@@ -445,16 +465,37 @@ def informative_bins(
     `sides`: its values on D and on D′ in so many runs each, sorted. Bins end at `shares` of them; where there are fewer
     than `few` different ones each has a bin. Entries that tell nothing only add noise, and time: a bin must stand out.
     """
-    values = np.sort(np.concatenate(sides), kind="stable")  # a merge
-    if not len(values):
+    count = sum(map(len, sides))
+    if not count:
         return None
-    starts = np.append(True, values[1:] != values[:-1])
-    single = np.count_nonzero(starts[1:]) < few
-    edges = np.unique(values[starts] if single else values[(shares * len(values)).astype(np.int64)])
-    edges = edges[edges > values[0]]
+    if few:
+        values = np.sort(np.concatenate(sides), kind="stable")  # a merge
+        different = values[np.append(True, values[1:] != values[:-1])]
+    least = min(side[0] for side in sides if len(side))
+    if few and len(different) <= few:
+        edges = different
+    else:
+        edges = np.unique(merged_at(sides, (shares * count).astype(np.int64)))
+    edges = edges[edges > least]
     # The bins between the edges, and one more for the runs without this entry.
     places = [np.concatenate([[0], np.searchsorted(side, edges), [len(side), runs]]) for side in sides]
     hits, others = (np.diff(place) for place in places)
     if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < STANDARD_ERRORS:
         return None
     return edges, shrunken_log_ratio(hits, others)
+
+
+def merged_at(sides: Sequence[Floats], places: Whole) -> Floats:
+    """What stands at some places of the values of two sorted columns together, sorted; nothing is merged."""
+    first, second = sides
+    low, high = np.maximum(places - len(second), 0), np.minimum(places, len(first))
+    while np.any(low < high):  # how many of those before a place are of the first column
+        middle = (low + high) // 2
+        more = first[np.minimum(middle, len(first) - 1)] < second[places - middle - 1]
+        undecided = low < high
+        low, high = np.where(undecided & more, middle + 1, low), np.where(undecided & ~more, middle, high)
+    a, b = (
+        np.where(k < len(side), side[np.minimum(k, len(side) - 1)] if len(side) else np.inf, np.inf)
+        for k, side in ((low, first), (places - low, second))
+    )
+    return np.minimum(a, b)
