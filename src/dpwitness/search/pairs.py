@@ -192,7 +192,6 @@ class SearchedPair:
         """What its best event promises."""
         return -np.inf if self.found is None else self.found.value
 
-
     @property
     def x(self) -> Rows:
         """The outcomes of D."""

@@ -299,7 +299,7 @@ class Table(Sample):
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
         inside = slice(None) if event is None else event.contains(self.outcomes)
         columns = np.ascontiguousarray(self.outcomes[inside].T)
-        order = np.argsort(columns, axis=1, kind="stable")
+        order = np.argsort(columns, axis=1)  # of equal values the order does not count
         columns = np.take_along_axis(columns, order, axis=1)
         present = columns.shape[1] - np.isnan(columns).sum(axis=1)
         before = np.zeros((len(columns), 1), np.int64)

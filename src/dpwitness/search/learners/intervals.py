@@ -104,25 +104,32 @@ def _intervals(
     # How many values of each side lie below every cut, and up to it. All counts follow from these.
     below, upto = ([column.values.searchsorted(cuts, side) for column in both] for side in ("left", "right"))
     single = np.flatnonzero(_frequent(both, below, upto)) if values is None else np.arange(len(cuts))
-    following = _following(both, upto, cuts, single)
-    # An atom with nothing above it is the interval above its cut.
-    infinite = any(column.values[-1] == np.inf for column in present)
-    proper = (cuts[single] < LARGEST) if infinite else (following < np.inf)
-    single, following = single[proper], np.minimum(following[proper], LARGEST)
-    ordered = np.flatnonzero((cuts >= LEAST_NUMBER) | (cuts < -LARGEST))  # codes of texts have no order
-    starts, atoms = cuts[ordered], cuts[single]
-    ends = np.clip(starts, -LARGEST, LARGEST)
-    lows = np.concatenate([np.full(len(ends), -np.inf), starts, atoms])
-    highs = np.concatenate([ends, np.full(len(starts), np.inf), following])
+    following = np.empty(0)
+    if len(single):
+        following = _following(both, upto, cuts, single)
+        # An atom with nothing above it is the interval above its cut.
+        infinite = any(column.values[-1] == np.inf for column in present)
+        proper = (cuts[single] < LARGEST) if infinite else (following < np.inf)
+        single, following = single[proper], np.minimum(following[proper], LARGEST)
+    starts, ends, under = cuts, cuts, below
+    special = not (cuts[0] >= LEAST_NUMBER and cuts[-1] <= LARGEST)
+    if special:
+        ordered = (cuts >= LEAST_NUMBER) | (cuts < -LARGEST)  # codes of texts have no order
+        starts, under = cuts[ordered], [places[ordered] for places in below]
+        ends = np.clip(starts, -LARGEST, LARGEST)
+    n = len(starts)
+    lows, highs = np.full((2, 2 * n + len(single)), np.inf)
+    lows[:n], highs[:n] = -np.inf, ends
+    lows[n : 2 * n] = starts
+    lows[2 * n :], highs[2 * n :] = cuts[single], following
     if not len(lows):
         return None
-    clipped = not np.array_equal(ends, starts)
     rates = []
-    for column, less, more in zip(both, below, upto, strict=True):
+    for column, less, least, most in zip(both, under, below, upto, strict=True):
         before = column.cumulative[less]
-        inside = column.cumulative[column.values.searchsorted(ends)] if clipped else before[ordered]
-        alone = column.cumulative[more[single]] - before[single]
-        rates.append(np.concatenate([inside, column.cumulative[-1] - before[ordered], alone]) / runs)
+        inside = column.cumulative[column.values.searchsorted(ends)] if special else before
+        atoms = column.cumulative[most[single]] - column.cumulative[least[single]]
+        rates.append(np.concatenate([inside, column.cumulative[-1] - before, atoms]) / runs)
     return ColumnIntervals(coordinate, lows, highs, *rates)
 
 
@@ -150,12 +157,13 @@ def _different(values: Floats) -> Floats:
 
 def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
     """The quantiles of a column of many values, rising."""
-    spots = [
-        column.values[column.cumulative.searchsorted(shares * (column.cumulative[-1] - 1), "right") - 1]
-        for column in columns
-    ]
     # The least too: it may be an atom that no share meets.
-    cuts = _different(np.sort(np.concatenate([*spots, *(column.values[:1] for column in columns)])))
+    spots = [column.values[:1] for column in columns]
+    for values, cumulative in columns:
+        spots.append(values[cumulative.searchsorted(shares * (cumulative[-1] - 1), "right") - 1])
+    cuts = np.concatenate(spots)
+    cuts.sort()
+    cuts = _different(cuts)
     if min(column.values[0] for column in columns) < LEAST_NUMBER:
         ends = [column.values.searchsorted([-LARGEST, LEAST_NUMBER]) for column in columns]
         if any(first < last for first, last in ends):
