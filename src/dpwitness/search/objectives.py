@@ -85,7 +85,7 @@ class GrowthAt(Objective):
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
         plane = self.claim.half_plane(p, q)
-        s, t = np.float64(plane.slope), np.float64(plane.intercept)  # numbers, or arrays with one for each event
+        s, t = np.asarray(plane.slope, np.float64), np.asarray(plane.intercept, np.float64)  # or one for each event
         joint = p * q if both is None else both
         # One imagined run more in each cell that decides: what was not seen in a few runs is not impossible.
         spread = p - joint + s**2 * (q - joint) + (s - 1) ** 2 * joint + (1 + s**2) / runs

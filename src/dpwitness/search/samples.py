@@ -54,8 +54,8 @@ class OutcomeCounter:
         distinct = outcome_codes(rows, self._hashes, self._numbers, codes, self._first, before)
         if distinct < 0:
             # Of m rows r were no new outcome: as if there were m²/2r equally likely ones, or half as many.
-            rows = self._rows + int(self._first[-1]) + 1
-            self.worth_counting_from = REPEAT * rows**2 // (2 * max(rows - self.most, 1))
+            runs = self._rows + int(self._first[-1]) + 1
+            self.worth_counting_from = REPEAT * runs**2 // (2 * max(runs - self.most, 1))
             return None
         self._distinct, self._rows = distinct, self._rows + len(rows)
         self._parts.append(rows[self._first[before:distinct]])
@@ -194,8 +194,7 @@ class RowSample(Sample):
                 x, y = (np.concatenate([part[side].T for part in self._training], axis=1) for side in (0, 1))
                 self._columns = _sorted(x), _sorted(y)
             return self._columns
-        x, y = (self._within(event, side) for side in (0, 1))
-        return x, y
+        return self._within(event, 0), self._within(event, 1)
 
     def _within(self, event: Event, side: int) -> list[SortedColumn]:
         """The columns of one side among the runs in an event; of very many the first ones stand for all."""
