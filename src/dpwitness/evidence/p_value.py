@@ -99,7 +99,7 @@ def _score(counts: Counts, plane: HalfPlane, seed: int) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values of several claims tested in one run: Holm's step-down method, any dependence.
 
-    Holm (1979), Scand. J. Stat. 6(2). As statsmodels has it, which takes 0.6 s to import and collects garbage each time.
+    Holm (1979), Scand. J. Stat. 6(2). statsmodels has it too, takes 0.6 s to import and collects garbage in each call.
     """
     values = np.asarray(p_values, np.float64)
     order = np.argsort(values)
