@@ -11,7 +11,6 @@ from dpwitness.search.learners.additive_score import _quantiles
 from dpwitness.search.learners.intervals import FEW, _all_intervals, best_intervals
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from dpwitness.search.samples import (
-    MOST_WITHIN,
     OutcomeCounter,
     RowSample,
     SeenOutcomes,
@@ -263,16 +262,3 @@ def test_two_sorted_columns_are_looked_up_as_if_they_were_merged(sizes, ties):
     np.testing.assert_array_equal(merged_at(sides, np.arange(len(merged))), merged)
     shares = np.linspace(0, 1, 37)
     np.testing.assert_allclose(_quantiles(sides, shares), np.quantile(merged, shares), rtol=1e-15)
-
-
-def test_of_very_many_runs_in_an_event_the_first_ones_stand_for_all():
-    rng = np.random.default_rng(4)
-    x, y = rng.normal(size=(8 * MOST_WITHIN, 1)), rng.normal(size=(8 * MOST_WITHIN, 1))
-    upper, lower = (RowSample(x, y).columns(Interval(coordinate=0, low=low))[0][0] for low in (0.0, 2.0))
-    inside = np.count_nonzero(x[: len(x) // 2] >= 0)
-    assert len(upper.values) == MOST_WITHIN
-    assert upper.cumulative[-1] == inside > MOST_WITHIN
-    at_median = upper.cumulative[np.searchsorted(upper.values, np.median(x[x >= 0]))]
-    # Five standard errors of a share of so many runs.
-    assert at_median / inside == pytest.approx(0.5, abs=2.5 / MOST_WITHIN**0.5)
-    assert lower.cumulative[-1] == len(lower.values) == np.count_nonzero(x[: len(x) // 2] >= 2)

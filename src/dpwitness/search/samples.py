@@ -197,14 +197,9 @@ class RowSample(Sample):
         return self._within(event, 0), self._within(event, 1)
 
     def _within(self, event: Event, side: int) -> list[SortedColumn]:
-        """The columns of one side among the runs in an event; of very many the first ones stand for all."""
-        parts, runs = [], 0
-        for part in self._training:
-            inside, rows = event.contains(part[side]), part[side].T
-            if runs < MOST_WITHIN:
-                parts.append(rows.compress(inside, axis=1)[:, : MOST_WITHIN - runs])
-            runs += int(np.count_nonzero(inside))
-        return _sorted(np.concatenate(parts, axis=1), runs)
+        """The columns of one side among the runs in an event."""
+        rows = [part[side] for part in self._training]
+        return _sorted(np.concatenate([part.T.compress(event.contains(part), axis=1) for part in rows], axis=1))
 
     @override
     def forget_columns(self) -> None:
@@ -236,8 +231,6 @@ def _rates(event: Event, parts: Sequence[tuple[Rows, Rows]], runs: int) -> tuple
     return p, q, both
 
 
-#: Among the runs in an event cuts are looked for in so many of each input at most.
-MOST_WITHIN = 1 << 14
 #: Rows that are turned into columns at a time: they stay in the processor's cache.
 TURNED = 1 << 10
 
@@ -256,13 +249,11 @@ def _by_column(rows: Rows) -> Rows:
     return columns.T
 
 
-def _sorted(columns: Rows, runs: int | None = None) -> list[SortedColumn]:
-    """Columns of a shape (width, n), which are sorted in place; they stand for so many runs, by default for n."""
+def _sorted(columns: Rows) -> list[SortedColumn]:
+    """Columns of a shape (width, n), which are sorted in place."""
     columns.sort(axis=1)  # NaN goes last
     n = columns.shape[1]
     cumulative = np.arange(n + 1)
-    if runs is not None and n < runs:
-        cumulative = np.round(cumulative * (runs / n)).astype(np.int64)
     present = np.full(len(columns), n)
     some = np.isnan(columns[:, -1:]).any(axis=1)
     present[some] -= np.isnan(columns[some]).sum(axis=1)
