@@ -189,12 +189,13 @@ class RowSample(Sample):
 
     @override
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
-        if event is None:
-            if self._columns is None:
-                x, y = (np.concatenate([part[side].T for part in self._training], axis=1) for side in (0, 1))
-                self._columns = _sorted(x), _sorted(y)
-            return self._columns
-        return self._within(event, 0), self._within(event, 1)
+        if event is not None:
+            return self._within(event, 0), self._within(event, 1)
+        columns = self._columns  # which another thread may forget
+        if columns is None:
+            x, y = (np.concatenate([part[side].T for part in self._training], axis=1) for side in (0, 1))
+            columns = self._columns = _sorted(x), _sorted(y)
+        return columns
 
     def _within(self, event: Event, side: int) -> list[SortedColumn]:
         """The columns of one side among the runs in an event."""
