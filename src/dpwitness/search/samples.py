@@ -360,9 +360,13 @@ class SeenOutcomes:
         if self._outcomes is not None:
             numbered = more._number(self._outcomes, self._numbers, sides)
         elif more.runs >= self._numbered_from:  # perhaps they repeat, among so many
-            before = [np.ascontiguousarray(widen(rows, more.width)) for rows in self.rows]
-            a, b = (np.concatenate(both) for both in zip(before, sides, strict=True))
-            numbered = more._number(np.empty((0, more.width)), [], (a, b))
+            alone = OutcomeCounter(more.width, more.runs)
+            if alone.codes(sides[0]) is None:  # these few are too many, so that all of them are
+                numbered, more._numbered_from = False, alone.worth_counting_from
+            else:
+                before = [np.ascontiguousarray(widen(rows, more.width)) for rows in self.rows]
+                a, b = (np.concatenate(both) for both in zip(before, sides, strict=True))
+                numbered = more._number(np.empty((0, more.width)), [], (a, b))
         else:
             numbered, more._numbered_from = False, self._numbered_from
         if not numbered:
