@@ -16,7 +16,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
-from dpwitness.search.learners import RatedEvent, learn_events
+from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
 from dpwitness.search.pairs import MOST_COUNTED_AGAIN, Entry, contrast
 from dpwitness.search.samples import Table
@@ -44,11 +44,11 @@ def test_what_ends_the_search_was_counted_on_runs_of_its_own():
 def test_luck_does_not_end_the_search(monkeypatch):
     """An event that shows nothing, however good it seemed when it was chosen, is found out on fresh runs."""
 
-    def lucky(x, y, objective, **options):
-        (found,) = learn_events(x, y, objective, **options)
+    def lucky(sample, objective, **options):
+        (found,) = learn(sample, objective, **options)
         return [replace(found, value=1.0, lower_value=1.0)]
 
-    monkeypatch.setattr("dpwitness.search.pairs.learn_events", lucky)
+    monkeypatch.setattr("dpwitness.search.pairs.learn", lucky)
     finalists, spent = searched("svt", GrowthAt(claim=ApproxDP(0.7), stop_value=1e-4))
     assert all(arm.certain is None for arm in finalists)
     assert spent >= BUDGET

@@ -85,7 +85,7 @@ class GrowthAt(Objective):
         self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
     ) -> Floats:
         plane = self.claim.half_plane(p, q)
-        s, t = (np.broadcast_to(np.asarray(part, np.float64), np.shape(p)) for part in (plane.slope, plane.intercept))
+        s, t = np.asarray(plane.slope, np.float64), np.asarray(plane.intercept, np.float64)  # or one for each event
         joint = p * q if both is None else both
         # One imagined run more in each cell that decides: what was not seen in a few runs is not impossible.
         spread = p - joint + s**2 * (q - joint) + (s - 1) ** 2 * joint + (1 + s**2) / runs
@@ -100,8 +100,10 @@ class GrowthAt(Objective):
             - np.log(np.maximum(allowed, 1.0))
             - self._undetected(p, HalfPlane(s, t))
         )
-        joint = np.minimum(joint, lower)
-        values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s[grows], t[grows]), joint[grows]) / self.cost
+        if grows.any():
+            joint = np.minimum(joint, lower)
+            s, t = (part[grows] if np.ndim(part) else part for part in (s, t))
+            values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s, t), joint[grows]) / self.cost
         return np.asarray(values)
 
     def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float) -> Floats:
@@ -120,12 +122,9 @@ class GrowthAt(Objective):
         hits = p - t
         q = np.minimum(np.maximum(hits, 0.0) / s, 1.0)
         joint = np.maximum(p + q - 1, 0.0)  # the worst coupling of the sides
-        square = (
-            (1 - t) ** 2 * (p - joint)
-            + (1 - s - t) ** 2 * joint
-            + (s + t) ** 2 * (q - joint)
-            + t**2 * (1 - p - q + joint)
-        )
+        square = (1 - t) ** 2 * (p - joint) + (1 - s - t) ** 2 * joint + (s + t) ** 2 * (q - joint)
+        if np.any(t):
+            square = square + t**2 * (1 - p - q + joint)
         # 32: the bets of the grid have half of the wealth, a sixteenth each.
         needed = (1.645 + np.sqrt(2 * (self.log_threshold + np.log(32)))) * np.sqrt(square / self.planned)
         share = np.where(hits > 0, needed / np.maximum(hits, 1e-30), 50.0)

@@ -28,13 +28,13 @@ from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.neighbours import Pair, adjacent, pairs_of_size, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
-from dpwitness.runs import Role, Runner, Threads, generator, stack
+from dpwitness.runs import Role, Runner, Threads, generator
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
 from dpwitness.search.cuts import CutCells, cuts_around
 from dpwitness.search.epochs import cuts_of
 from dpwitness.search.learners import RatedEvent, learn, learn_events, tolerance
 from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import Sample, counted, sample_of
+from dpwitness.search.samples import Sample, SeenOutcomes, counted
 from dpwitness.targets import target_of
 
 SEARCH_RUNS: Final = 600_000
@@ -213,8 +213,7 @@ class SearchedPair:
 
     pair: Pair
     index: int
-    x: Rows = field(default_factory=lambda: np.empty((0, 1)))
-    y: Rows = field(default_factory=lambda: np.empty((0, 1)))
+    seen: SeenOutcomes = field(default_factory=SeenOutcomes)
     found: RatedEvent | None = None
     certain: bool = False
     turns: int = 0
@@ -225,25 +224,39 @@ class SearchedPair:
         """What its best event promises."""
         return -np.inf if self.found is None else self.found.value
 
+    @property
+    def x(self) -> Rows:
+        """The outcomes of D."""
+        return self.seen.rows[0]
+
+    @property
+    def y(self) -> Rows:
+        """The outcomes of D′."""
+        return self.seen.rows[1]
+
 
 class Drawn(Protocol):
     """Something that holds outcomes of D and of D′."""
 
-    x: Rows
-    y: Rows
+    @property
+    def x(self) -> Rows:
+        """Those of D."""
+
+    @property
+    def y(self) -> Rows:
+        """Those of D′."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoreRuns:
-    """What one more share of runs gave a pair: runs asked for, runs drawn, all rows, the best event in them.
+    """What one more share of runs gave a pair: runs asked for, runs drawn, all outcomes, the best event in them.
 
     `refused`: what a mechanism raised that takes neither input.
     """
 
     asked: int
     drawn: int
-    x: Rows
-    y: Rows
+    seen: SeenOutcomes
     found: RatedEvent | None
     refused: MechanismRaised | None = None
 
@@ -278,7 +291,7 @@ class Search:
             self._grow(searched, max(budget // (rounds * len(searched)), 8), ranked=len(searched) > 1)
             searched = self._taken(searched)
             if self.late:
-                seen = sorted((one for one in searched if len(one.x)), key=lambda one: -one.value)
+                seen = sorted((one for one in searched if one.seen.runs), key=lambda one: -one.value)
                 if not seen:
                     name = self.runner.mechanism.name
                     raise MechanismTimeout(f"{name} did not finish one run of the search in time: give more time")
@@ -342,7 +355,7 @@ class Search:
                     self.late = True
                     break
                 # Nothing is written to a pair by a task: one left behind at the deadline must change nothing.
-                one.x, one.y, one.found, one.refused = growth.x, growth.y, growth.found, growth.refused
+                one.seen, one.found, one.refused = growth.seen, growth.found, growth.refused
                 if one.refused is not None:
                     continue
                 one.turns += growth.asked > 0
@@ -372,8 +385,8 @@ class Search:
 
     def more(self, one: SearchedPair, n: int) -> Sample:
         """What was seen of a pair; n fresh runs, which need no room in memory, where outcomes repeat."""
-        rows = sample_of(one.x, one.y)
-        if self.late or not rows.repeats or n <= len(one.x):
+        rows = one.seen.sample
+        if self.late or not rows.repeats or n <= one.seen.runs:
             return rows
         parts = 2 * -(-n // (2 * PART))
         each = -(-n // parts)
@@ -445,19 +458,19 @@ def _in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
 
 def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked: bool) -> MoreRuns:
     """More runs for one pair, as many as memory has room for; the best event where pairs are `ranked`."""
-    width = max(one.x.shape[1], one.y.shape[1], runner.mechanism.cost.width)  # of the outcomes, not of the input
-    n = max(min(share, ROOM // (2 * width) - len(one.x)), 0)
-    x, y, drawn = one.x, one.y, 0
+    width = max(one.seen.width, runner.mechanism.cost.width)  # of the outcomes, not of the input
+    n = max(min(share, ROOM // (2 * width) - one.seen.runs), 0)
+    seen, drawn = one.seen, 0
     if n:
         try:
             new = runner.sample(one.pair, n, Role.SEARCH, one.index, one.turns, partial_too=True)
         except MechanismRaised as error:
             if not error.on_both_inputs:
                 raise
-            return MoreRuns(0, 0, x, y, None, refused=error)
-        x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
-    found = learn_events(x, y, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
-    return MoreRuns(n, drawn, x, y, found)
+            return MoreRuns(0, 0, seen, None, refused=error)
+        seen, drawn = seen.plus(*new), len(new[0])
+    found = learn(seen.sample, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
+    return MoreRuns(n, drawn, seen, found)
 
 
 #: Entries that a first look compares, and its cuts, as shares of the runs of both sides.
@@ -486,13 +499,15 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 
     Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance.
     """
-    parts = [part for one in searched for part in (one.x, one.y) if len(part)]
-    total = sum(map(len, parts))
-    first = parts[0][:1]
+    first = next(part[:1] for one in searched for part in (one.x, one.y) if len(part))
     if late or not all(
-        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
+        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first))
+        for one in searched
+        for part in (one.x, one.y)
+        if len(part)
     ):
         return
+    total = sum(len(part) for one in searched for part in (one.x, one.y))
     if np.all(np.isnan(first) | (first == NOT_A_NUMBER) | (first == NONE)):
         raise InvalidOutcome(
             f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"

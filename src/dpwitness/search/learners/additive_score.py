@@ -11,7 +11,7 @@ from dpwitness.events import ScoreThreshold
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
-from dpwitness.search.samples import Sample, informative_bins
+from dpwitness.search.samples import Sample, informative_bins, merged_at
 
 Floats = NDArray[np.float64]
 
@@ -61,6 +61,15 @@ def _learned(sample: Sample) -> Learned | None:
     score = ScoreThreshold(coordinates, edges, weights, 0.0)
     scores = score.score(sample.outcomes)
     ranked = [np.sort(scores[times > 0]) for times in sample.times]
-    cuts = np.unique(np.quantile(scores, SHARES))
+    cuts = np.unique(_quantiles(ranked, SHARES))
     p, q = (1 - np.searchsorted(side, cuts, side="right") / runs for side in ranked)
     return Learned(score, cuts, p, q)
+
+
+def _quantiles(sides: list[Floats], shares: Floats) -> Floats:
+    """Quantiles of two sorted columns together, as `numpy.quantile` of both finds them."""
+    places = shares * (sum(map(len, sides)) - 1)
+    below = np.floor(places).astype(np.int64)
+    a, b = merged_at(sides, below), merged_at(sides, np.ceil(places).astype(np.int64))
+    part, step = places - below, b - a
+    return np.where(part < 0.5, a + step * part, b - step * (1 - part))

@@ -44,7 +44,9 @@ def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: 
     """
     if sample.repeats:
         objective = objective.for_repeating_outcomes()
-    return _choose(sample, objective, propose(sample, objective, thorough=thorough), most)
+    proposals = propose(sample, objective, thorough=thorough)
+    sample.forget_columns()
+    return _choose(sample, objective, proposals, most)
 
 
 def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
