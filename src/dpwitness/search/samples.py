@@ -109,6 +109,11 @@ class Sample(ABC):
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
         """Every column of D and of D′ in the training runs; only of the runs in the event, where one is given."""
 
+    @cached_property
+    def sorted_columns(self) -> tuple[list[SortedColumn], list[SortedColumn]]:
+        """`columns()`, kept: sorting is most of what a learner costs."""
+        return self.columns()
+
     @abstractmethod
     def some(self, most: int) -> tuple[Rows, Whole]:
         """Outcomes of at most so many training runs of each input, and how often each came, like `times`.

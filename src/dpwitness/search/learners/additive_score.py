@@ -50,7 +50,7 @@ def _learned(sample: Sample) -> Learned | None:
     """The score of a sample of rows; None where fewer than two columns tell anything."""
     runs = sample.training_runs
     coordinates, edges, weights = [], [], []
-    for j, column in enumerate(zip(*sample.columns(), strict=True)):
+    for j, column in enumerate(zip(*sample.sorted_columns, strict=True)):
         bins = informative_bins([side.values for side in column], np.arange(1, BINS) / BINS, runs)
         if bins is not None:
             coordinates.append(j)

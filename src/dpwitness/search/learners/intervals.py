@@ -84,7 +84,8 @@ def _column_intervals(sample: Sample, event: Event | None, shares: Floats) -> li
     Below and above every cut, and single values: of a column of few different ones all of them, else the frequent ones.
     """
     found = []
-    for j, both in enumerate(zip(*sample.columns(event), strict=True)):
+    columns = sample.sorted_columns if event is None else sample.columns(event)
+    for j, both in enumerate(zip(*columns, strict=True)):
         present = [column for column in both if len(column.values)]
         if not present:
             continue
