@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -42,14 +43,15 @@ KEPT: Final = 4
 STEP: Final = 8
 LARGEST_STEP: Final = 32
 #: Where those of a length begin: so many times in their length.
-PARTS: Final = 4
+PARTS: Final = 2
 #: How many ends of an interval are tried for a better one, and how often.
 ENDS: Final = 48
 ROUNDS: Final = 2
 #: How many numbers of each input are looked at for values that come back, of all pairs of columns and of all columns,
 #: and from how many runs of an input they are at least, and at most.
 NUMBERS: Final = 1 << 18
-FEWEST: Final = 1 << 12
+RESIDUES: Final = 1 << 16
+FEWEST: Final = 1 << 11
 MOST: Final = 1 << 15
 #: Of so many columns all pairs are compared for equality; of more the entries of each run are sorted.
 FEW: Final = 8
@@ -60,9 +62,11 @@ EQUAL: Final = 256
 ROUNDING: Final = 2.0**-44
 #: And they are told as an interval with ends of so many digits.
 DIGITS: Final = 9
-#: The finest grids that are looked for, all that are multiples of these, and which share of a spacing is rounding.
-GRIDS: Final = ((1e-3, (1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)), (2.0**-10, tuple(2.0**k for k in range(-10, 11))))
+#: The finest grids that are looked for, by how much the next one is wider, and how many; what share is rounding.
+GRIDS: Final = ((1e-3, 10.0, 7), (2.0**-10, 2.0, 21))
 ON_GRID: Final = 1e-11
+#: Numbers that are worked on at a time, to stay in the cache.
+CACHED: Final = 1 << 16
 #: At most so many pairs of columns are looked at.
 PAIRS: Final = 64
 #: The one value 0 of a feature.
@@ -117,7 +121,7 @@ def _luckiest(tried: int) -> float:
     return float(np.sqrt(2 * np.log(max(tried, 1))))
 
 
-def _clear(hits: Whole, others: Whole) -> Floats:
+def _clear(hits: Floats | Whole, others: Floats | Whole) -> Floats:
     """By how many standard errors sets stand out, were D and D′ alike."""
     return np.asarray((hits - others) / np.sqrt(hits + others + 1))
 
@@ -132,16 +136,20 @@ def _clearest(hits: Whole, others: Whole) -> list[int]:
 def _scanned(sample: Sample) -> Scanned:
     """What stands out in a sample."""
     columns = list(zip(*sample.sorted_columns, strict=True))
-    events, p, q, errors = _atoms(columns, sample.training_runs)
-    intervals = _intervals(columns, sample.training_runs)
-    derived = _derived(sample, columns)
-    scanned = np.repeat([False, True, False], [len(events), len(intervals[0]), len(derived[0])])
+    repeated = [[_coming_back(side) for side in both] for both in columns]
+    parts = [
+        # Where each outcome is one number that comes back, `OutcomeSets` takes them all.
+        _atoms(columns if sample.width > 1 or not sample.repeats else [], repeated, sample.training_runs),
+        _intervals(columns, sample.training_runs),
+        _derived(sample, columns, repeated),
+    ]
+    events, p, q, errors = zip(*parts, strict=True)
     return Scanned(
-        events=[*events, *intervals[0], *derived[0]],
-        p=np.concatenate([p, intervals[1], derived[1]]),
-        q=np.concatenate([q, intervals[2], derived[2]]),
-        errors=np.concatenate([errors, intervals[3], derived[3]]),
-        scanned=scanned,
+        events=[event for part in events for event in part],
+        p=np.concatenate(p),
+        q=np.concatenate(q),
+        errors=np.concatenate(errors),
+        scanned=np.repeat([False, True, False], [len(part) for part in events]),
     )
 
 
@@ -149,12 +157,12 @@ def _scanned(sample: Sample) -> Scanned:
 Rated: TypeAlias = tuple[list[Event], Floats, Floats, Floats]
 
 
-def _atoms(columns: Sequence[Both], runs: int) -> Rated:
+def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: int) -> Rated:
     """The clearest of all values of an entry that come back."""
     places, values, hits, others = [], [], [], []
-    for j, both in enumerate(columns):
-        again = np.unique(np.concatenate([_coming_back(side) for side in both]))
-        if len(again):
+    for j, (both, several) in enumerate(zip(columns, repeated, strict=False)):
+        if any(map(len, several)):
+            again = np.unique(np.concatenate(several))
             places.append(np.full(len(again), j))
             values.append(again)
             hits.append(_runs_at(both[0], again))
@@ -170,11 +178,16 @@ def _atoms(columns: Sequence[Both], runs: int) -> Rated:
     return events, k[chosen] / runs, m[chosen] / runs, np.full(len(chosen), _luckiest(len(value)))
 
 
+def _of_runs(column: SortedColumn) -> bool:
+    """Whether each of the values is that of one run."""
+    return bool(column.cumulative[-1] == len(column.values))
+
+
 def _coming_back(column: SortedColumn) -> Floats:
     """The values of a column that came more than once, each perhaps several times."""
     values, runs = column
     same = values[1:] == values[:-1]
-    if runs[-1] == len(values):
+    if _of_runs(column):
         return values[1:][same] if same.any() else values[:0]
     several = np.diff(runs) > 1
     several[1:] |= same
@@ -188,53 +201,55 @@ def _runs_at(column: SortedColumn, values: Floats) -> Whole:
 
 
 def _intervals(columns: Sequence[Both], runs: int) -> Rated:
-    """Of the intervals of each length, in runs, the one that stands out most for either input.
+    """For either input, of the intervals of each length in its runs, the one that stands out most.
 
-    Intervals of one length hold nearly as many runs of both inputs together, so that the one with the largest share of
-    D is the best for every objective.
+    Intervals of one length hold about as many of its runs: the one with fewest of the other input is the best for every
+    objective.
     """
-    step = min(max(runs >> 12, STEP), LARGEST_STEP)
-    cuts = [_cuts(both, step) for both in columns]
-    most = max(map(len, cuts), default=0)
-    if most < 2:
-        return [], np.zeros(0), np.zeros(0), np.zeros(0)
-    # Of all columns at once: shape (columns, cuts), those of fewer cuts filled up with the last one.
-    table = np.array([np.pad(own, (0, most - len(own)), "edge") if len(own) else np.zeros(most) for own in cuts])
-    before = np.zeros((2, len(columns), most), np.int64)
-    for j, both in enumerate(columns):
-        if len(cuts[j]):
-            for i, side in enumerate(both):
-                before[i, j, : len(cuts[j])] = side.cumulative[np.searchsorted(side.values, cuts[j])]
-                before[i, j, len(cuts[j]) :] = before[i, j, len(cuts[j]) - 1]
+    step = min(max(runs >> 9, STEP), LARGEST_STEP)
     events: list[Event] = []
-    hits, others, errors = [], [], []
-    length = 1
-    while length < most:
-        stride = max(length // PARTS, 1)
-        k, m = before[:, :, length::stride] - before[:, :, : most - length : stride]
-        clear = _clear(k, m)
-        for place in {int(clear.argmax()), int(clear.argmin())}:
-            j, start = divmod(place, clear.shape[1])
-            low, high = table[j, start * stride], table[j, start * stride + length]
-            if low < high:
-                events.append(Interval(coordinate=j, low=float(low), high=float(high)))
-                hits.append(int(k[j, start]))
-                others.append(int(m[j, start]))
-                errors.append(_luckiest(clear.size))
-        length += max(length // 2, 1)
-    return events, np.array(hits) / runs, np.array(others) / runs, np.array(errors)
+    hits, errors = [], []
+    for side in (0, 1):
+        cuts = [_cuts(both[side], step) for both in columns]
+        most = max(len(values) for values, _ in cuts)
+        # Of all columns at once, those of fewer cuts filled up with the last one: runs before each cut.
+        before = np.zeros((2, len(columns), most))
+        for j, (values, own) in enumerate(cuts):
+            n, column = len(values), columns[j][1 - side]
+            if n:
+                before[side, j, :n] = own
+                before[1 - side, j, :n] = column.cumulative[np.searchsorted(column.values, values)]
+                before[:, j, n:] = before[:, j, n - 1 : n]
+        length = 1
+        while length < most:
+            stride = max(length // PARTS, 1)
+            inside = before[:, :, length::stride] - before[:, :, : most - length : stride]
+            clear = _clear(inside[side], inside[1 - side])
+            j, place = divmod(int(clear.argmax()), clear.shape[1])
+            start = place * stride
+            if start + length < len(cuts[j][0]) and cuts[j][0][start] < cuts[j][0][start + length]:
+                low, high = cuts[j][0][[start, start + length]].tolist()
+                events.append(Interval(coordinate=j, low=low, high=high))
+                hits.append(inside[:, j, place])
+                errors.append(_luckiest(2 * clear.size))
+            length += max(length // 2, 1)
+    p, q = np.array(hits).reshape(-1, 2).T / runs
+    return events, p, q, np.array(errors)
 
 
-def _cuts(both: Both, step: int) -> Floats:
-    """The numbers at every so many runs of D and of D′, sorted."""
-    spots = []
-    for values, runs in both:
-        if runs[-1] == len(values):
-            spots.append(values[::step])
-        else:
-            spots.append(values[np.searchsorted(runs, np.arange(0, runs[-1], step), side="right") - 1])
-    cuts = np.sort(np.concatenate(spots))
-    return cuts[(cuts >= LEAST_NUMBER) & (cuts <= LARGEST)]  # what is no number has no order
+def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Whole]:
+    """The numbers of a column at every so many runs, and how many runs lie below each; what is no number is no cut."""
+    values, runs = column
+    if _of_runs(column):
+        places = np.arange(0, len(values), step)
+        cuts = values[places]
+        if np.any(values[places[1:] - 1] == cuts[1:]):
+            places = np.searchsorted(values, cuts)
+    else:
+        cuts = np.unique(values[np.searchsorted(runs, np.arange(0, runs[-1], step), side="right") - 1])
+        places = np.searchsorted(values, cuts)
+    numbers = (cuts >= LEAST_NUMBER) & (cuts <= LARGEST)
+    return (cuts, runs[places]) if numbers.all() else (cuts[numbers], runs[places[numbers]])
 
 
 def _with_better_ends(
@@ -269,21 +284,30 @@ def _near(column: SortedColumn, ends: Floats, which: int) -> Floats:
     return column.values[start : stop : max((stop - start) // ENDS, 1)]
 
 
-def _derived(sample: Sample, columns: Sequence[Both]) -> Rated:
+def _derived(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequence[Floats]]) -> Rated:
     """The clearest of equal entries, and of values of differences, ratios and residues that come back.
 
     Equal entries are counted on all training runs; the others are found on some of them, and then counted on all.
     """
     state = _Clearest()
-    continuous = [j for j, both in enumerate(columns) if all(map(_continuous, both))]
-    _on_grids(sample, continuous, state)
-    if not sample.repeats and len(continuous) > 1:
-        _equal(sample, continuous, state)
-        _of_pairs(sample, continuous, state)
+    if sample.repeats:
+        continuous = list(range(len(columns)))
+    else:
+        continuous = [j for j, both in enumerate(columns) if all(map(_continuous, both, repeated[j]))]
+    with np.errstate(all="ignore"):  # ∞ − ∞, x / 0, and what overflows
+        _on_grids(sample, continuous, state)
+        if not sample.repeats and len(continuous) > 1:
+            _equal(sample, continuous, state)
+            _of_pairs(sample, continuous, state)
     ranked = sorted(state.found.items(), key=lambda item: -item[1])
-    events = [event for event, _ in ranked[: 2 * KEPT]]
+    events = [event for event, _ in ranked[:KEPT]]
     rates = np.array([sample.training_rates(event) for event in events]).reshape(-1, 2)
     return events, rates[:, 0], rates[:, 1], np.full(len(events), _luckiest(state.tried))
+
+
+def _continuous(column: SortedColumn, repeated: Floats) -> bool:
+    """Whether most numbers of a column came once."""
+    return 2 * len(repeated) < len(column.values)
 
 
 @dataclass(slots=True)
@@ -302,83 +326,97 @@ class _Clearest:
                 self.found[event(k)] = float(clear[k])
 
 
-def _continuous(column: SortedColumn) -> bool:
-    """Whether most numbers of a column came once."""
-    values = column.values
-    return 2 * int(np.count_nonzero(values[1:] == values[:-1])) < len(values)
-
-
-def _some(sample: Sample, looks: int) -> tuple[Floats, Whole]:
-    """As `Sample.some`, as many runs as so many looks at them have time for."""
-    return sample.some(min(max(NUMBERS // max(looks, 1), FEWEST), MOST))
-
-
 def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
-    """Of each column the multiples of every spacing, and what else residues come back to."""
-    rows, times = _some(sample, len(columns))
-    for j in columns:
-        plain = numbers(rows[:, j])
-        for finest, spacings in GRIDS:
-            turns = plain / finest
-            rest = turns - np.rint(turns)
-            on = np.abs(rest) < ON_GRID
-            if np.count_nonzero(on) > 1:
-                grid, runs = rows[on], times[:, on]
-                kinds = [Feature(name="residue", columns=(j,), number=spacing) for spacing in spacings]
-                hits, others = np.array([runs[:, kind.values(grid) == 0].sum(axis=1) for kind in kinds]).T
-                state.add(hits, others, [FeatureEvent(feature=kind, within=ZERO) for kind in kinds].__getitem__)
-            if not sample.repeats:
-                kind = Feature(name="residue", columns=(j,), number=finest)
-                rest[on] = np.nan
-                _add_gathered(state, kind, np.mod(rest, 1.0) * finest, times, ON_GRID * finest, finest)
+    """Of each column the multiples of every spacing, and what else its residues come back to."""
+    rows, times = sample.some(min(max(RESIDUES // max(len(columns), 1), FEWEST), MOST))
+    plain = np.ascontiguousarray(numbers(rows[:, columns]).T)
+    for finest, factor, spacings in GRIDS:
+        turns = plain * (1 / finest)
+        whole = np.rint(turns)
+        rest = turns - whole
+        on = np.abs(rest) < ON_GRID
+        for j in np.flatnonzero(np.count_nonzero(on, axis=1) > 1).tolist():
+            multiples = _multiples(whole[j, on[j]], times[:, on[j]], factor, spacings)
+            found = np.array([part.sum(axis=1) for part in multiples])
+            numbered = [float(f"{finest * factor**k:.12g}") for k in range(spacings)]
+            kinds = [Feature(name="residue", columns=(columns[j],), number=spacing) for spacing in numbered]
+            events = [FeatureEvent(feature=kind, within=ZERO) for kind in kinds]
+            state.add(found[:, 0], found[:, 1], events.__getitem__)
+        if not sample.repeats and finest == GRIDS[0][0]:
+            rest[on] = np.nan
+            kinds = [Feature(name="residue", columns=(j,), number=finest) for j in columns]
+            even = np.full(len(columns), finest)
+            _add_gathered(state, kinds, rest * finest, ON_GRID * even, even)
+
+
+def _multiples(turns: Floats, times: Whole, factor: float, spacings: int) -> Iterator[Whole]:
+    """How often whole numbers came, those of them that are multiples of a factor, of its square, and so on."""
+    for _ in range(spacings):
+        yield times
+        kept = turns % factor == 0
+        turns, times = turns[kept] / factor, times[:, kept]
 
 
 def _of_pairs(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
     """Distances and ratios of two entries that come back; of many columns those of neighbours."""
-    pairs = list(islice(_near_pairs(columns), PAIRS))
-    rows, times = _some(sample, len(pairs))
-    plain = np.ascontiguousarray(numbers(rows).T)
-    for pair in pairs:
-        a, b = plain[list(pair)]
+    pairs = list(islice(_neighbours_first(columns), PAIRS))
+    rows, _ = sample.some(min(max(NUMBERS // len(pairs), FEWEST), MOST))
+    used = sorted({column for pair in pairs for column in pair})
+    plain = np.ascontiguousarray(numbers(rows[:, used]).T)
+    size = np.nan_to_num(np.median(np.abs(plain[:, :FEWEST]), axis=1), posinf=LARGEST)
+    first, second = np.searchsorted(used, pairs).T
+    scales = np.clip(size[first] + size[second], 1e-300, 1e300)
+    together = max(CACHED // plain.shape[1], 1)
+    for start in range(0, len(pairs), together):
+        here = slice(start, start + together)
+        a, b = plain[first[here]], plain[second[here]]
         distances = np.abs(a - b)
-        scale = float(np.nanmean(np.abs(a))) + float(np.nanmean(np.abs(b)))
         distances[distances == 0] = np.nan  # that is for `_equal`
-        _add_gathered(state, Feature(name="distance", columns=pair), distances, times, ROUNDING * scale, scale)
-        _add_gathered(state, Feature(name="ratio", columns=pair), a / b, times, ROUNDING, 1.0)
+        ones = np.ones(len(a))
+        for name, values, scale in ("distance", distances, scales[here]), ("ratio", a / b, ones):
+            kinds = [Feature(name=name, columns=pair) for pair in pairs[here]]
+            _add_gathered(state, kinds, values, ROUNDING * scale, scale)
 
 
-def _near_pairs(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _neighbours_first(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
     """All pairs of columns, neighbours first."""
     for distance in range(1, len(columns)):
         yield from zip(columns[:-distance], columns[distance:], strict=True)
 
 
 def _add_gathered(
-    state: _Clearest, feature: Feature, values: Floats, times: Whole, rounding: float, scale: float
+    state: _Clearest, features: Sequence[Feature], values: Floats, rounding: Floats, scales: Floats
 ) -> None:
-    """The values of a feature that come back up to `rounding`, as intervals with ends that are short to say."""
-    x, y = (np.sort(values[side > 0]) for side in times)  # NaN goes last
-    lows, highs = np.hstack([_gathered(side, rounding) for side in (x, y)])
-    if not len(lows):
-        return
-    hits, others = (np.searchsorted(side, highs, side="right") - np.searchsorted(side, lows) for side in (x, y))
-    unit = 10.0 ** (math.ceil(math.log10(scale)) - DIGITS)
+    """The values of k features that come back up to `rounding`, as intervals with ends that are short to say.
 
-    def event(k: int) -> Event:
-        ends = math.floor(lows[k] / unit - 0.5) * unit, math.ceil(highs[k] / unit + 0.5) * unit
-        low, high = (float(f"{end:.12g}") for end in ends)
-        return FeatureEvent(feature=feature, within=Interval(coordinate=0, low=low, high=high))
-
-    state.add(hits, others, event)
+    `values`, of shape (k, 2n): the first half is that of D. Of residues they may be those less the modulus.
+    """
+    sides = [np.sort(half, axis=1) for half in np.split(values, 2, axis=1)]  # NaN goes last
+    near = [side[:, 1:] - side[:, :-1] <= rounding[:, None] for side in sides]
+    for j in np.flatnonzero(near[0].any(axis=1) | near[1].any(axis=1)).tolist():
+        spans = np.hstack([_spans(side[j], here[j]) for side, here in zip(sides, near, strict=True)])
+        hits, others = (
+            np.searchsorted(side[j], spans[1], side="right") - np.searchsorted(side[j], spans[0]) for side in sides
+        )
+        state.add(hits, others, partial(_around, features[j], spans, float(scales[j])))
 
 
-def _gathered(values: Floats, rounding: float) -> Floats:
-    """Where several of some sorted values lie together, from the first to the last; shape (2, k)."""
-    near = values[1:] - values[:-1] <= rounding
-    if not near.any():
-        return np.zeros((2, 0))
+def _spans(values: Floats, near: NDArray[np.bool_]) -> Floats:
+    """Where several of some sorted values lie together, from the first to the last; shape (2, k).
+
+    `near`: which are near the next one.
+    """
     edges = np.diff(np.concatenate([[False], near, [False]]).astype(np.int8))
     return np.stack([values[edges > 0], values[edges < 0]])
+
+
+def _around(feature: Feature, spans: Floats, scale: float, k: int) -> FeatureEvent:
+    """The values of a feature in one of some spans, and a little more."""
+    unit = 10.0 ** (math.ceil(math.log10(scale)) - DIGITS)
+    low, high = spans[:, k] + (feature.number if feature.name == "residue" and spans[0, k] < 0 else 0.0)
+    ends = (math.floor(low / unit - 0.5), math.ceil(high / unit + 0.5))
+    low, high = (float(f"{end * unit:.12g}") for end in ends)
+    return FeatureEvent(feature=feature, within=Interval(coordinate=0, low=low, high=high))
 
 
 def _equal(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
@@ -387,7 +425,8 @@ def _equal(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
     counts = [Counter[tuple[int, int]](), Counter[tuple[int, int]]()]
     for side, first in zip(counts, (0, runs), strict=True):
         for start in range(first, first + runs, BLOCK):
-            side.update(_equal_pairs(rows[start : min(start + BLOCK, first + runs)][:, columns]))
+            block = rows[start : min(start + BLOCK, first + runs)]
+            side.update(_equal_pairs(block if len(columns) == sample.width else block[:, columns]))
     pairs = sorted(counts[0].keys() | counts[1].keys())
     if pairs:
         hits, others = (np.array([side[pair] for pair in pairs]) for side in counts)
@@ -408,7 +447,10 @@ def _equal_pairs(rows: Floats) -> Counter[tuple[int, int]]:
         times = {(i, j): int(np.count_nonzero(columns[i] == columns[j])) for j in range(width) for i in range(j)}
         return Counter({pair: n for pair, n in times.items() if n})
     ordered = np.sort(rows, axis=1)
-    again = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))[:EQUAL]
+    same = ordered[:, 1:] == ordered[:, :-1]
+    if not same.any():
+        return Counter()
+    again = np.flatnonzero(same.any(axis=1))[:EQUAL]
     order = np.argsort(rows[again], axis=1, kind="stable")
     values = np.take_along_axis(rows[again], order, axis=1)
     row, place = np.nonzero(values[:, 1:] == values[:, :-1])
