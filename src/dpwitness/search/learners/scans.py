@@ -11,7 +11,7 @@ which continuous numbers never do; equal entries on all runs. The test runs judg
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -34,8 +34,9 @@ Whole = NDArray[np.int64]
 #: A column of D and that of D′.
 Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 
-#: Training runs from which on anything is looked for.
+#: Training runs from which on anything is looked for, and in a quick look.
 LEAST: Final = 128
+LEAST_IF_QUICK: Final = 1024
 #: How many sets are proposed at most, and in each direction how many of each sort are given to the objective.
 PROPOSED: Final = 2
 KEPT: Final = 4
@@ -78,42 +79,43 @@ CLEAR: Final = 2.5
 class Scans(Learner):
     """The sets that stand out most for how many were tried, where they are better than what one cut gives.
 
-    Nothing in a quick look.
+    In a quick look only values that come back.
     """
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        if not thorough or sample.training_runs < LEAST:
+        if sample.training_runs < (LEAST if thorough else LEAST_IF_QUICK):
             return
-        found = sample.once(_scanned)
+        found = sample.once(_scanned, thorough)
         if not found.events:
             return
         rates, errors = np.stack([found.p, found.q]), np.maximum(found.errors, 1.0)
         values = np.array([objective(p, q, sample.training_runs, errors) for p, q in (rates, rates[::-1])])
+        best = values.max(axis=0)
         cuts = best_intervals(sample, objective, thorough=thorough)
         least = cuts[0].value if cuts else -np.inf
-        best = np.argsort(-values.max(axis=0), kind="stable")[:PROPOSED]
-        for k in best[values.max(axis=0)[best] > least].tolist():
-            event, swapped = found.events[k], bool(values[1, k] > values[0, k])
-            if found.scanned[k]:
-                assert isinstance(event, Interval)
-                event = _with_better_ends(sample, objective, event, float(errors[k]), swapped=swapped)
-            yield Proposal(event=event, swapped=swapped)
+        for k in np.argsort(-best, kind="stable")[:PROPOSED].tolist():
+            if best[k] > least:
+                swapped = bool(values[1, k] > values[0, k])
+                event = found.events[k]
+                if k in found.intervals:
+                    event = _with_better_ends(sample, objective, found.intervals[k], float(errors[k]), swapped=swapped)
+                yield Proposal(event=event, swapped=swapped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanned:
     """k sets that stand out, their shares of the training runs of D and of D′, and what the luckiest one shows.
 
-    `errors`: by how many standard errors the luckiest of those tried stands out; `scanned`: of intervals with two ends,
-    which may be better with other ends. All of shape (k,).
+    `errors`, of shape (k,) as `p` and `q`: by how many standard errors the luckiest of those tried stands out.
+    `intervals`: of those with two ends, by their place, which may be better with other ends.
     """
 
     events: Sequence[Event]
     p: Floats
     q: Floats
     errors: Floats
-    scanned: NDArray[np.bool_]
+    intervals: Mapping[int, Interval]
 
 
 def _luckiest(tried: int) -> float:
@@ -133,34 +135,37 @@ def _clearest(hits: Whole, others: Whole) -> list[int]:
     return list(dict.fromkeys([*order[::-1][:KEPT].tolist(), *order[:KEPT].tolist()]))
 
 
-def _scanned(sample: Sample) -> Scanned:
+def _scanned(sample: Sample, thorough: bool) -> Scanned:
     """What stands out in a sample."""
     columns = list(zip(*sample.sorted_columns, strict=True))
     repeated = [[_coming_back(side) for side in both] for both in columns]
-    parts = [
-        # Where each outcome is one number that comes back, `OutcomeSets` takes them all.
-        _atoms(columns if sample.width > 1 or not sample.repeats else [], repeated, sample.training_runs),
-        _intervals(columns, sample.training_runs),
-        _derived(sample, columns, repeated),
-    ]
-    events, p, q, errors = zip(*parts, strict=True)
+    # Where each outcome is one number that comes back, `OutcomeSets` takes them all.
+    parts: list[Rated] = (
+        [_atoms(columns, repeated, sample.training_runs)] if sample.width > 1 or not sample.repeats else []
+    )
+    intervals: dict[int, Interval] = {}
+    if thorough:
+        found = _intervals(columns, sample.training_runs)
+        intervals = dict(enumerate(found[0], sum(len(part[0]) for part in parts)))
+        parts += [found, _derived(sample, columns, repeated)]
+    events, p, q, errors = zip(*parts, strict=True) if parts else ((), (), (), ())
     return Scanned(
         events=[event for part in events for event in part],
-        p=np.concatenate(p),
-        q=np.concatenate(q),
-        errors=np.concatenate(errors),
-        scanned=np.repeat([False, True, False], [len(part) for part in events]),
+        p=np.concatenate([np.zeros(0), *p]),
+        q=np.concatenate([np.zeros(0), *q]),
+        errors=np.concatenate([np.zeros(0), *errors]),
+        intervals=intervals,
     )
 
 
 #: Events, their shares on D and on D′, and what the luckiest shows.
-Rated: TypeAlias = tuple[list[Event], Floats, Floats, Floats]
+Rated: TypeAlias = tuple[Sequence[Event], Floats, Floats, Floats]
 
 
 def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: int) -> Rated:
     """The clearest of all values of an entry that come back."""
     places, values, hits, others = [], [], [], []
-    for j, (both, several) in enumerate(zip(columns, repeated, strict=False)):
+    for j, (both, several) in enumerate(zip(columns, repeated, strict=True)):
         if any(map(len, several)):
             again = np.unique(np.concatenate(several))
             places.append(np.full(len(again), j))
@@ -200,14 +205,14 @@ def _runs_at(column: SortedColumn, values: Floats) -> Whole:
     return np.asarray(column.cumulative[last] - column.cumulative[first])
 
 
-def _intervals(columns: Sequence[Both], runs: int) -> Rated:
+def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], Floats, Floats, Floats]:
     """For either input, of the intervals of each length in its runs, the one that stands out most.
 
     Intervals of one length hold about as many of its runs: the one with fewest of the other input is the best for every
     objective.
     """
     step = min(max(runs >> 9, STEP), LARGEST_STEP)
-    events: list[Event] = []
+    events: list[Interval] = []
     hits, errors = [], []
     for side in (0, 1):
         cuts = [_cuts(both[side], step) for both in columns]
