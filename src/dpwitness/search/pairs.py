@@ -144,8 +144,10 @@ def best_entry(
         if not uncertain or len(counted_again) == MOST_COUNTED_AGAIN:
             return state.latest[winner], state.spent
         counted_again.add(winner)
-        state.tallies[winner] = Tally()  # the runs by which it won
-        state.count(winner, rounds, max(budget // 5, 8))
+        # A rare event shows nothing in fewer runs than those by which it won; where they cost little, as many again.
+        again = state.tallies[winner].runs if runner.mechanism.threads else 0
+        state.tallies[winner] = Tally()
+        state.count(winner, rounds, max(budget // 5, again, 8))
         remaining = sorted(range(len(entries)), key=lambda number: -state.value(number))
 
 
