@@ -37,8 +37,9 @@ Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 #: Training runs from which on anything is looked for, and in a quick look.
 LEAST: Final = 128
 LEAST_IF_QUICK: Final = 1024
-#: How many sets are proposed at most, and in each direction how many of each sort are given to the objective.
-PROPOSED: Final = 2
+#: How many sets are proposed at most: by what is left of them if the luckiest is nothing, and if half of that is luck.
+PROPOSED: Final = ((1.0, 2), (0.5, 1))
+#: How many sets of each sort are given to the objective in each direction.
 KEPT: Final = 4
 #: Intervals begin and end at every so many runs of an input; more where there are many runs.
 STEP: Final = 8
@@ -89,18 +90,22 @@ class Scans(Learner):
         found = sample.once(_scanned, thorough)
         if not found.events:
             return
-        rates, errors = np.stack([found.p, found.q]), np.maximum(found.errors, 1.0)
-        values = np.array([objective(p, q, sample.training_runs, errors) for p, q in (rates, rates[::-1])])
-        best = values.max(axis=0)
         cuts = best_intervals(sample, objective, thorough=thorough)
         least = cuts[0].value if cuts else -np.inf
-        for k in np.argsort(-best, kind="stable")[:PROPOSED].tolist():
-            if best[k] > least:
-                swapped = bool(values[1, k] > values[0, k])
-                event = found.events[k]
+        proposed: list[Event] = []
+        for share, most in PROPOSED:
+            errors = np.maximum(share * found.errors, 1.0)
+            rates = (found.p, found.q), (found.q, found.p)
+            straight, swapped = (objective(p, q, sample.training_runs, errors) for p, q in rates)
+            values = np.maximum(straight, swapped)
+            for k in np.argsort(-values, kind="stable")[:most].tolist():
+                turned = bool(swapped[k] > straight[k])
+                event, value = found.events[k], float(values[k])
                 if k in found.intervals:
-                    event = _with_better_ends(sample, objective, found.intervals[k], float(errors[k]), swapped=swapped)
-                yield Proposal(event=event, swapped=swapped)
+                    event, value = _with_better_ends(sample, objective, found.intervals[k], float(errors[k]), turned)
+                if value > least and event not in proposed:
+                    proposed.append(event)
+                    yield Proposal(event=event, swapped=turned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,15 +221,13 @@ def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], 
     hits, errors = [], []
     for side in (0, 1):
         cuts = [_cuts(both[side], step) for both in columns]
-        most = max(len(values) for values, _ in cuts)
+        most = max(len(ends) for ends, _ in cuts)
         # Of all columns at once, those of fewer cuts filled up with the last one: runs before each cut.
         before = np.zeros((2, len(columns), most))
-        for j, (values, own) in enumerate(cuts):
-            n, column = len(values), columns[j][1 - side]
-            if n:
-                before[side, j, :n] = own
-                before[1 - side, j, :n] = column.cumulative[np.searchsorted(column.values, values)]
-                before[:, j, n:] = before[:, j, n - 1 : n]
+        for j, (ends, own) in enumerate(cuts):
+            n = len(ends)
+            before[side, j, :n], before[1 - side, j, :n] = own, _runs_below(columns[j][1 - side], ends)
+            before[:, j, n:] = before[:, j, n - 1 : n]
         length = 1
         while length < most:
             stride = max(length // PARTS, 1)
@@ -243,7 +246,10 @@ def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], 
 
 
 def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Whole]:
-    """The numbers of a column at every so many runs, and how many runs lie below each; what is no number is no cut."""
+    """−∞, the numbers of a column at every so many runs, and +∞; and how many runs lie below each.
+
+    What is no number is no cut.
+    """
     values, runs = column
     if _of_runs(column):
         places = np.arange(0, len(values), step)
@@ -254,31 +260,36 @@ def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Whole]:
         cuts = np.unique(values[np.searchsorted(runs, np.arange(0, runs[-1], step), side="right") - 1])
         places = np.searchsorted(values, cuts)
     numbers = (cuts >= LEAST_NUMBER) & (cuts <= LARGEST)
-    return (cuts, runs[places]) if numbers.all() else (cuts[numbers], runs[places[numbers]])
+    ends = np.concatenate([[-np.inf], cuts[numbers], [np.inf]])
+    return ends, np.concatenate([[0], runs[places[numbers]], runs[-1:]])
+
+
+def _runs_below(column: SortedColumn, ends: Floats) -> Whole:
+    """How many runs lie below the ends of intervals; all of them where there is no end."""
+    places = np.where(ends == np.inf, len(column.values), np.searchsorted(column.values, ends))
+    return np.asarray(column.cumulative[places])
 
 
 def _with_better_ends(
-    sample: Sample, objective: Objective, interval: Interval, errors: float, *, swapped: bool
-) -> Interval:
-    """The interval with the best of the ends nearby, one end after the other."""
+    sample: Sample, objective: Objective, interval: Interval, errors: float, swapped: bool
+) -> tuple[Interval, float]:
+    """The interval with the best of the ends nearby, one end after the other, and its value; no end stays none."""
     both = [columns[interval.coordinate] for columns in sample.sorted_columns]
-    ends = np.array([interval.low, interval.high])
+    ends, value = np.array([interval.low, interval.high]), -np.inf
     for turn in range(2 * ROUNDS):
-        near = [_near(side, ends, turn % 2) for side in both]
-        tried = np.unique(np.concatenate([*near, ends[[turn % 2]]]))
-        tried = tried[(tried >= LEAST_NUMBER) & (tried < ends[1] if turn % 2 == 0 else tried > ends[0])]
-        fixed = np.full(len(tried), ends[1 - turn % 2])
-        lows, highs = (tried, fixed) if turn % 2 == 0 else (fixed, tried)
-        p, q = (
-            (side.cumulative[np.searchsorted(side.values, highs)] - side.cumulative[np.searchsorted(side.values, lows)])
-            / sample.training_runs
-            for side in both
-        )
-        values = (
-            objective(q, p, sample.training_runs, errors) if swapped else objective(p, q, sample.training_runs, errors)
-        )
-        ends[turn % 2] = tried[int(values.argmax())]
-    return Interval(coordinate=interval.coordinate, low=float(ends[0]), high=float(ends[1]))
+        which = turn % 2
+        if not np.isfinite(ends[which]):
+            continue
+        tried = np.unique(np.concatenate([*(_near(side, ends, which) for side in both), ends[[which]]]))
+        inside = tried > ends[0] if which else (tried < ends[1]) & (tried >= LEAST_NUMBER)
+        tried = tried[inside & (tried <= LARGEST)]
+        fixed = np.full(len(tried), ends[1 - which])
+        lows, highs = (fixed, tried) if which else (tried, fixed)
+        p, q = ((_runs_below(side, highs) - _runs_below(side, lows)) / sample.training_runs for side in both)
+        values = objective(*((q, p) if swapped else (p, q)), sample.training_runs, errors)
+        best = int(values.argmax())
+        ends[which], value = tried[best], float(values[best])
+    return Interval(coordinate=interval.coordinate, low=float(ends[0]), high=float(ends[1])), value
 
 
 def _near(column: SortedColumn, ends: Floats, which: int) -> Floats:
