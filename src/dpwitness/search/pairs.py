@@ -750,9 +750,12 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
 
 
 def _rank(entry: Entry) -> tuple[bool, bool, float]:
-    """By what an entry promises; where that is nothing, an event that some runs are in and some are not comes first."""
+    """By what an entry promises three standard errors lower: the best of many is the luckiest, above all where rare.
+
+    Where that is nothing, an event that some runs are in and some are not comes first.
+    """
     found = entry.found
-    return found.value > 0, found.telling, found.value
+    return found.lower_value > 0, found.telling, found.lower_value
 
 
 def _candidate(entry: Entry) -> Candidate:
