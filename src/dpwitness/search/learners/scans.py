@@ -38,7 +38,7 @@ Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 LEAST: Final = 128
 LEAST_IF_QUICK: Final = 1024
 #: How many sets are proposed at most: by what is left of them if the luckiest is nothing, and if half of that is luck.
-PROPOSED: Final = ((1.0, 2), (0.5, 1))
+PROPOSED: Final = ((1.0, 1), (0.5, 1))
 #: How many sets of each sort are given to the objective in each direction.
 KEPT: Final = 4
 #: Intervals begin and end at every so many runs of an input; more where there are many runs.
@@ -47,8 +47,8 @@ LARGEST_STEP: Final = 32
 #: Where those of a length begin: so many times in their length.
 PARTS: Final = 2
 #: How many ends of an interval are tried for a better one, and how often.
-ENDS: Final = 48
-ROUNDS: Final = 2
+ENDS: Final = 32
+ROUNDS: Final = 1
 #: How many numbers of each input are looked at for values that come back, of all pairs of columns and of all columns,
 #: and from how many runs of an input they are at least, and at most.
 NUMBERS: Final = 1 << 18
