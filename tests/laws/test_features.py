@@ -76,6 +76,8 @@ def of_entries(name, raw, number):
         return math.nan if any(map(math.isnan, raw)) else float((raw[0] > raw[1]) - (raw[0] < raw[1]))
     if name in ("difference", "sum of two"):
         return first - second if name == "difference" else first + second
+    if name == "distance":
+        return abs(first - second)
     if name == "ratio":
         with np.errstate(all="ignore"):
             return float(np.float64(first) / np.float64(second))

@@ -96,6 +96,11 @@ def _difference(entries: Rows, number: float) -> Rows:
     return numbers(entries[:, 0]) - numbers(entries[:, 1])
 
 
+@_feature("distance", "distance of {0} and {1}", 2)
+def _distance(entries: Rows, number: float) -> Rows:
+    return np.abs(_difference(entries, number))
+
+
 @_feature("sum of two", "{0} + {1}", 2)
 def _sum_of_two(entries: Rows, number: float) -> Rows:
     return numbers(entries[:, 0]) + numbers(entries[:, 1])

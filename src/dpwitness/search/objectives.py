@@ -30,12 +30,12 @@ class Objective(Protocol):
 
     @abstractmethod
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         """Broadcasts; `runs` is how many search runs p and q were estimated from.
 
-        `standard_errors`: by how many standard errors of these estimates the value is lowered: the largest of many
-        noisy values is mostly noise. `both`: the share of runs with both sides in the event; None: p·q.
+        `standard_errors`: by how many standard errors of these estimates the value is lowered, of all or of each: the
+        largest of many noisy values is mostly noise. `both`: the share of runs with both sides in the event; None: p·q.
         """
 
     def for_repeating_outcomes(self) -> "Objective":
@@ -82,7 +82,7 @@ class GrowthAt(Objective):
 
     @override
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         plane = self.claim.half_plane(p, q)
         s, t = np.asarray(plane.slope, np.float64), np.asarray(plane.intercept, np.float64)  # or one for each event
@@ -106,7 +106,7 @@ class GrowthAt(Objective):
             values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s, t), joint[grows]) / self.cost
         return np.asarray(values)
 
-    def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float) -> Floats:
+    def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats) -> Floats:
         """By how much the parameter that such rates would show falls short of the claim's; negative."""
         level = ParameterAt(claim=self.claim, planned=self.planned, log_threshold=self.log_threshold)
         return np.minimum(level(p, q, runs, standard_errors) - self.claim.parameter, 0.0)
@@ -154,7 +154,7 @@ class _LowerBound(Objective):
     def priced(self, cost: float, affordable: float) -> Objective:
         return replace(self, planned=_planned(self.planned, cost, affordable))
 
-    def _errors(self, threshold: float, runs: int, standard_errors: float) -> float:
+    def _errors(self, threshold: float, runs: int, standard_errors: float | Floats) -> float | Floats:
         """By how many standard deviations of one run a mean is lowered."""
         planned = math.sqrt(2 * threshold / self.planned)
         return planned + self.error_factor * standard_errors / math.sqrt(runs)
@@ -168,7 +168,7 @@ class BoundAt(_LowerBound):
 
     @override
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         joint = p * q if both is None else both
         threshold = self.log_threshold + np.log(2)
@@ -190,7 +190,7 @@ class ParameterAt(_LowerBound):
 
     @override
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         """Where the rates are nearer to each other than their errors, minus the gap."""
         threshold = self.log_threshold + np.log(2)
@@ -212,7 +212,7 @@ class PowerAt(Objective):
 
     @override
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         thinned = (p - self.delta) * np.exp(-self.epsilon)
         return np.asarray((thinned - q - 1 / runs) / np.sqrt(np.maximum(thinned, 0.0) + q + 1 / runs))
@@ -233,7 +233,7 @@ class DeltaAt(_LowerBound):
 
     @override
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         joint = p * q if both is None else both
         factor = self._errors(self.log_threshold, runs, standard_errors)
