@@ -21,7 +21,7 @@ from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.costs import with_sides_that_pay
 from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
-from dpwitness.search.pairs import find, search_budget
+from dpwitness.search.pairs import MANY, find, refined, search_budget
 
 MOST_SEARCH_RUNS: Final = 8_000_000
 
@@ -54,6 +54,11 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     if of_family:
         objective = ParameterAt(planned=planned, log_threshold=threshold, claim=problem.claim)
     candidate, spent = find(problem, runner, objective, planned=runs, budget=budget)
+    if problem.mechanism.cost.compiled and effort.search_runs is None:  # else the user has said how many
+        # What the search held in memory is too few runs to place the cut of a rare event.
+        seen = min(budget, runs // MANY)
+        candidate, more = refined(runner.searching(), candidate, objective, planned=runs, budget=seen)
+        spent += more
     if bounds_divergences(problem.claim):
         aim = Aim(claim=problem.claim, planned=planned, log_threshold=threshold, of_bound=True)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)

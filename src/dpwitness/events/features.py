@@ -20,7 +20,7 @@ from typing_extensions import override
 from dpwitness.checks import brief, items, kind, near, number, text
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import FALSE, NESTED, TRUE, Entry, Rows
+from dpwitness.events.encoding import FALSE, LEAST_NUMBER, NESTED, TRUE, Entry, Rows
 from dpwitness.events.event import (
     LARGEST,
     ORDINALS,
@@ -253,7 +253,11 @@ def _how_many(inside: NDArray[np.bool_]) -> Rows:
 
 @_feature("above", "number of {all} above {number}", None, number="value", whole=True)
 def _above(entries: Rows, number: float) -> Rows:
-    return _how_many(_columns(entries) > number)
+    # What is no number lies below all numbers and flags next to 0 and 1: elsewhere entries compare as they are.
+    if number <= LEAST_NUMBER or number == 1 or abs(number) <= FALSE:
+        entries = numbers(entries)
+    # A product, since numpy counts along the few entries of a row five times more slowly; exact below 2^24.
+    return ((entries > number).astype(np.float32) @ np.ones(entries.shape[1], np.float32)).astype(np.float64)
 
 
 @_feature("sum of absolute values", "sum of the absolute values of {all}", None)

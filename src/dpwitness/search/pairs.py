@@ -496,6 +496,8 @@ SHARE: Final = 10
 MOST_RUNS: Final = 20_000_000
 #: Runs whose outcomes are held to find the places of cuts.
 SEEN: Final = 1_000_000
+#: And how many numbers these hold at most, both sides together.
+SEEN_NUMBERS: Final = 1 << 24
 #: How much rarer and more frequent events are tried; where luck has chosen, up to such a share of the runs.
 RARER: Final = 1 / 24
 MORE_FREQUENT: Final = 6.0
@@ -539,7 +541,8 @@ def refined(
             good = value_of(seen.estimate, objective, spent) >= objective.stop_value
         if good:
             return candidate, spent
-        n = SEEN if compiled else max(min(SEEN, runs // 4), FEWEST)
+        held = min(SEEN, SEEN_NUMBERS // (2 * max(runner.mechanism.cost.width, 1)))
+        n = held if compiled else max(min(held, runs // 4), FEWEST)
         # For half of the time at most: else none is left to count in.
         rows, others = runner.for_half().sample(
             candidate.pair, n, Role.REFINEMENT, 0, partial_too=True, size=runner.part_of(n)
@@ -555,7 +558,8 @@ def refined(
             kept = value_of(seen.estimate, objective, seen.runs, ERRORS_OF_ONE)
             event, estimate = _best_cut(rows, others, objective) or (event, estimate)
         most = MORE_FREQUENT if compiled else max(MORE_FREQUENT, MOST_FREQUENT / max(estimate.p, 1 / budget))
-        nested = Nested(tuple(around(event, rows, np.geomspace(RARER, most, TRIED).tolist())))
+        factors = sorted([1.0, *np.geomspace(RARER, most, TRIED).tolist()])  # its own cut among them
+        nested = Nested(tuple(around(event, rows, factors)))
         if not nested.events:
             return candidate, spent
         tally = runner.tally(
@@ -568,7 +572,8 @@ def refined(
     values = [value_of(found, objective, tally.runs, errors) for found in estimates]
     best = int(np.argmax(values))
     # What is not compiled was chosen by few runs: its value is that of the luckiest. One of the cuts is nearly its own.
-    before = value_of(estimate, objective, budget) if compiled else kept
+    # So is what a bound has compared: many entries, and no stop value.
+    before = value_of(estimate, objective, budget) if compiled and not math.isinf(objective.stop_value) else kept
     if values[best] <= before:
         return candidate, spent + tally.runs
     return replace(candidate, event=nested.events[best], estimate=estimates[best]), spent + tally.runs
