@@ -25,12 +25,12 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 #: Training runs of each input that features are screened on, and numbers that their outcomes hold at most.
-SCREENED: Final = 2048
-ROOM: Final = 1 << 18
+SCREENED: Final = 1024
+ROOM: Final = 1 << 17
 #: Of so many runs the cuts of the screening hold a share that they can show.
 CUTS: Final = np.concatenate([[1 / 64], np.arange(1, 16) / 16, [63 / 64]])
 #: Training runs of each input that the best feature of each family is then looked at in.
-LEARNED: Final = 1 << 15
+LEARNED: Final = 1 << 14
 #: Of so many families.
 FAMILIES: Final = 4
 #: Shares of all entries, or of all rises, at which counts are taken.
