@@ -541,7 +541,7 @@ def refined(
             good = value_of(seen.estimate, objective, spent) >= objective.stop_value
         if good:
             return candidate, spent
-        held = min(SEEN, SEEN_NUMBERS // (2 * max(runner.mechanism.cost.width, 1)))
+        held = min(SEEN, SEEN_NUMBERS // (2 * max(runner.mechanism.width, 1)))
         n = held if compiled else max(min(held, runs // 4), FEWEST)
         # For half of the time at most: else none is left to count in.
         rows, others = runner.for_half().sample(

@@ -106,7 +106,8 @@ def order_features(rows: Floats) -> list[list[tuple[Feature, Floats]]]:
     last = (rows.shape[1] - 1,)
     plain = numbers(rows)
     rising = np.sort(plain, axis=1)
-    rises = np.diff(plain, axis=1, prepend=0.0)
+    with np.errstate(invalid="ignore"):  # ∞ − ∞
+        rises = np.diff(plain, axis=1, prepend=0.0)
 
     def named(*names: str, levels: Sequence[float] = (math.nan,)) -> list[tuple[Feature, Floats]]:
         features = [Feature(name=name, columns=last, number=level) for name in names for level in levels]
