@@ -32,7 +32,7 @@ FEWEST: Final = 64
 #: By how many standard errors weak entries together must differ more than noise.
 STANDARD_ERRORS: Final = 2.0
 #: What the weak entries must add to what the others tell: a second score takes as long as the first.
-SHARE: Final = 0.05
+SHARE: Final = 0.25
 
 Part = tuple[int, Floats, Floats]  # an entry, its edges and weights, as in `ScoreThreshold`
 
@@ -93,11 +93,14 @@ def _learned(sample: Sample) -> list[Learned]:
 
 def _score(sample: Sample, parts: list[Part]) -> Learned:
     """The score of some entries."""
-    score = ScoreThreshold(*zip(*parts, strict=True), 0.0)
+    coordinates, edges, weights = zip(*parts, strict=True)
+    score = ScoreThreshold(coordinates, edges, weights, 0.0)
     scores = score.score(sample.outcomes)
     x, y = np.split(scores, 2)
-    cuts = np.unique(np.quantile(scores, SHARES))
-    p, q, both = (1 - np.searchsorted(np.sort(side), cuts, side="right") / len(x) for side in (x, y, np.minimum(x, y)))
+    ranked = [np.sort(side) for side in (x, y, np.minimum(x, y))]
+    places = (SHARES * (len(x) - 1)).astype(np.int64)
+    cuts = np.unique([side[places] for side in ranked[:2]])
+    p, q, both = (1 - np.searchsorted(side, cuts, side="right") / len(x) for side in ranked)
     return Learned(score, cuts, p, q, both, float(scores.var()))
 
 

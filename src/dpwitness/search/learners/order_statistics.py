@@ -36,9 +36,12 @@ FAMILIES: Final = 4
 #: Shares of all entries, or of all rises, at which counts are taken.
 LEVELS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 #: How many order statistics are looked at, between the extremes.
-RANKS: Final = 6
+RANKS: Final = 4
 #: Of how many features the best events are proposed.
 PROPOSED: Final = 2
+#: An order statistic gives way to a count above a level that shows so much of it: both say much the same, and of rarer
+#: events, which more runs allow, the count's are better.
+ENOUGH: Final = 0.75
 #: With how many entries features are compared: in the screening, and then.
 COMPARED: Final = 24
 BEST_ENTRIES: Final = 3
@@ -63,7 +66,12 @@ class OrderStatistics(Learner):
             rates = sample.once(_of_feature, feature)
             # The best of so many thresholds is the luckiest: two standard errors lower.
             found.append((_best(rates, objective, 2.0), feature, rates))
-        found = sorted((item for item in found if item[0] > least), key=lambda item: -item[0])
+        counted = max((value for value, feature, _ in found if feature.name == "above"), default=-np.inf)
+        found = [
+            item for item in found
+            if item[0] > least and (item[1].name != "order statistic" or ENOUGH * item[0] > counted)
+        ]  # fmt: skip
+        found.sort(key=lambda item: -item[0])
         for place, (_, feature, rates) in enumerate(found[:PROPOSED]):
             errors = (1.0,) if place else (1.0, 3.0)  # the best of some hundred thresholds, too
             for k in dict.fromkeys(int(rates.values(objective, error).argmax()) for error in errors):
@@ -120,9 +128,9 @@ def order_features(rows: Floats) -> list[list[tuple[Feature, Floats]]]:
         + [(Feature(name="order statistic", columns=last, number=k), rising[:, int(k) - 1]) for k in ranks],
         named("above", levels=_levels(plain, LEVELS)),
         named("smallest step", "largest step", "smallest difference", "largest difference"),
-        named("steps above", levels=_levels(rises, LEVELS))
-        + named("differences above", levels=_levels(rises[:, 1:], LEVELS[1:-1])),
-        named("first place above", levels=_levels(plain, LEVELS[2:])) + named("rank", levels=(1.0,)),
+        named("steps above", levels=_levels(rises, LEVELS[1:-1]))
+        + named("differences above", levels=_levels(rises[:, 1:], LEVELS[2:3])),
+        named("first place above", levels=_levels(plain, LEVELS[2::2])) + named("rank", levels=(1.0,)),
     ]
 
 
@@ -131,7 +139,8 @@ def _levels(values: Floats, shares: tuple[float, ...]) -> list[float]:
     present = np.sort(values[np.isfinite(values)])
     if not len(present):
         return []
-    return np.unique(present[[int(share * len(present)) for share in shares]]).tolist()
+    levels: list[float] = np.unique(present[[int(share * len(present)) for share in shares]]).tolist()
+    return levels
 
 
 def _screening(sample: Sample) -> tuple[list[list[tuple[Feature, Rates]]], list[Rates]]:
@@ -210,4 +219,4 @@ def _quantiles(ranked: Floats, cumulative: Whole, shares: Floats) -> Floats:
     present = int(np.searchsorted(ranked, np.nan))
     if not present:
         return ranked[:0]
-    return ranked[np.searchsorted(cumulative[1:], shares * (cumulative[present] - 1), side="right")]
+    return np.asarray(ranked[np.searchsorted(cumulative[1:], shares * (cumulative[present] - 1), side="right")])
