@@ -120,11 +120,24 @@ def best_entry(
     `role`: of streams that none of the entries was chosen by; `costs`: by which entries compete for seconds, not runs,
     and each gets an even share of the time that so many runs of all take.
     """
+    ranked, spent = ranked_entries(runner, entries, objective, budget, role, costs)
+    return ranked[0], spent
+
+
+def ranked_entries(
+    runner: Runner,
+    entries: Sequence[Entry],
+    objective: Objective,
+    budget: int,
+    role: Role = Role.COMPARISON,
+    costs: Costs | None = None,
+) -> tuple[list[Entry], int]:
+    """As `best_entry`; the winner is followed by the others, those first that were left out last."""
     rounds = max(len(entries) - 1, 0).bit_length()
     objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
     prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
     state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role)
-    remaining = list(range(len(entries)))
+    remaining, left_out = list(range(len(entries))), list[int]()
     for turn in range(rounds):
         n = max(budget // (rounds * len(remaining)), 8)
         mean = sum(prices[number] for number in remaining) / len(remaining)
@@ -132,7 +145,8 @@ def best_entry(
             state.count(number, turn, max(int(n * min(mean / prices[number], MOST_MORE)), 8))
         remaining.sort(key=lambda number: -state.value(number))
         if turn < rounds - 1:
-            remaining = remaining[: (len(remaining) + 1) // 2]
+            kept = (len(remaining) + 1) // 2
+            remaining, left_out = remaining[:kept], remaining[kept:] + left_out
     counted_again: set[int] = set()
     while True:
         if state.value(remaining[0]) <= 0:  # no event looks good: one that happens
@@ -142,7 +156,8 @@ def best_entry(
         winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
         uncertain = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in counted_again
         if not uncertain or len(counted_again) == MOST_COUNTED_AGAIN:
-            return state.latest[winner], state.spent
+            order = dict.fromkeys([winner, *remaining, *left_out])
+            return [state.latest[number] for number in order], state.spent
         counted_again.add(winner)
         state.tallies[winner] = Tally()  # the runs by which it won
         state.count(winner, rounds, max(budget // 5, 8))
@@ -607,6 +622,14 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
 
     `planned`: the paired confirm runs that will follow; `budget`: paired search runs. Raises as `search`.
     """
+    found, spent = finalists(problem, runner, objective, planned=planned, budget=budget)
+    return found[0], spent
+
+
+def finalists(
+    problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int
+) -> tuple[list[Candidate], int]:
+    """As `find`; the best candidate is followed by those that it was compared with last, of other pairs or families."""
     runner = runner.searching()
     costs = Costs(runner, affordable=affordable_runs(problem, runner))
     short = costs.affordable < ENOUGH_TIME * planned
@@ -619,7 +642,7 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     if entries:  # at least two, so that all are counted
         best, spent = best_entry(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
         if best.found.lower_value >= objective.stop_value:
-            return _candidate(best), spent
+            return [_candidate(best)], spent
         entries = [best]
     try:
         promising, more = search(problem, searching, objective, budget, costs)
@@ -633,11 +656,13 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     most = 6 if thorough else 2  # a bound tells many apart
     entries += certain + learned(searching, promising, objective, most, costs)
     best = certain[0] if certain else max(entries, key=_rank)
+    ranked = [best]
     if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
         cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
         share = budget // 5 if certain else max(budget, planned // 2 if cheap else 0)
         try:
-            best, more = best_entry(searching, entries, objective, share, costs=costs)
+            ranked, more = ranked_entries(searching, entries, objective, share, costs=costs)
+            best = ranked[0]
         except MechanismTimeout:
             more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
         spent += more
@@ -652,7 +677,17 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
         if large is not None:
             problem.mechanism.measure(large.pair)  # its runs take longer than those that the cost was measured on
             best = large
-    return _candidate(best), spent
+    different = {_family(best): best}
+    for entry in ranked if ranked[0] is best else ():
+        different.setdefault(_family(entry), entry)
+    return [_candidate(entry) for entry in different.values()], spent
+
+
+def _family(entry: Entry) -> tuple[object, str]:
+    """What entries have in common whose events differ by a cut: one can be made of the other."""
+    event = entry.found.event
+    families = [str(family.above(1.0).to_json()) for family in thresholds_of(event)]
+    return entry.found.directed(entry.pair).key, str(families or event.to_json())
 
 
 def cheaper(
