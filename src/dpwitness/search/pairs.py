@@ -574,7 +574,7 @@ def refined(
             event, estimate = _best_cut(rows, others, objective) or (event, estimate)
         most = MORE_FREQUENT if compiled else max(MORE_FREQUENT, MOST_FREQUENT / max(estimate.p, 1 / budget))
         factors = sorted([1.0, *np.geomspace(RARER, most, TRIED).tolist()])  # its own cut among them
-        nested = Nested(tuple(around(event, rows, factors)))
+        nested = Nested.around(event, rows, factors)
         if not nested.events:
             return candidate, spent
         tally = runner.tally(
