@@ -32,6 +32,7 @@ def features(draw):
         "value": st.sampled_from([0.0, 1.0, 2.0, TRUE, NONE, math.inf]),
         "positive": st.sampled_from([1.0, 2.0, 3.0, 10.0, 0.5, 2.0**-20, 1e6]),
         "power": st.integers(1, 52).map(float),
+        "place": st.integers(1, columns[0] + 1).map(float),
     }[kind.number]
     return Feature(name=name, columns=tuple(columns), number=draw(number))
 
@@ -104,10 +105,32 @@ def of_all(name, raw, number):
         return float(len(set(there)))
     if name == "count":
         return float(there.count(number))
-    if name == "first place":
-        return raw.index(number) + 1.0 if number in raw else math.nan
+    if name in ("first place", "last place"):
+        places = [place for place, x in enumerate(raw, 1) if x == number]
+        return float(places[0 if name == "first place" else -1]) if places else math.nan
+    if name == "first place above":
+        return next((place for place, x in enumerate(values, 1) if x > number), math.nan)
+    if name == "rank":
+        own = values[int(number) - 1]
+        return math.nan if math.isnan(own) else 1.0 + sum(x < own for x in real)
+    rises = [b - a for a, b in zip([0.0, *values], values, strict=False)]
+    rises = [x for x in rises[name.endswith(("difference", "differences", "differences above")) :] if x == x]
+    if name in ("above", "steps above", "differences above"):
+        return float(sum(x > number for x in (real if name == "above" else rises)))
+    if "difference" in name or "step" in name:
+        real = [abs(x) for x in rises] if name.startswith("sum") else rises
+    if name == "sum of absolute values":
+        real = [abs(x) for x in real]
+    ranked = sorted(real)
+    if name == "order statistic":
+        return ranked[int(number) - 1] if number <= len(ranked) else math.nan
+    if name in ("range", "gap"):
+        less = ranked[:1] if name == "range" else ranked[-2:-1]
+        return ranked[-1] - less[0] if less else math.nan
     if not real:
         return math.nan
+    if name.startswith(("sum", "smallest", "largest")) and len(name.split()) > 1:
+        return sum(real) if name.startswith("sum") else max(real) if name.startswith("largest") else min(real)
     extreme = min if name.endswith("smallest") else max
     if name in ("largest", "smallest"):
         return extreme(real)
@@ -197,6 +220,16 @@ def event(name, *columns, number=math.nan, low=-np.inf, high=np.inf, values=None
         (event("place of largest", 4, values=[1, 3]), "place of the largest of the first 5 values one of 1, 3"),
         (event("sum of two", 0, 1, low=np.inf), "first value + second value is ∞"),
         (event("low bits", 0, number=2, values=[3]), "last 2 bits of first value is 3"),
+        (event("above", 19, number=1, low=17), "number of the first 20 values above 1 at least 17"),
+        (event("order statistic", 19, number=4, low=1), "fourth smallest of the first 20 values at least 1"),
+        (event("order statistic", 19, number=12, high=1), "12-th smallest of the first 20 values below 1"),
+        (event("smallest step", 9, low=1), "smallest rise along 0 and the first 10 values at least 1"),
+        (
+            event("differences above", 9, number=1, low=8),
+            "number of rises above 1 along the first 10 values at least 8",
+        ),
+        (event("rank", 4, number=1, high=2), "rank of first value among the first 5 values up to 1"),
+        (event("last place", 4, number=TRUE, low=3, high=4), "place of the last of the first 5 values equal to ⊤ is 3"),
     ],
 )
 def test_features_in_plain_english(found, text):
@@ -225,6 +258,8 @@ GOOD = event("residue", 1, number=10, values=[0]).to_json()
         ({"feature": {"name": "residue", "columns": [0], "number": None}}, "a positive number"),
         ({"feature": {"name": "low bits", "columns": [0], "number": 1.5}}, "1 to 52 bits"),
         ({"feature": {"name": "sum", "columns": [0], "number": 2}}, "no number"),
+        ({"feature": {"name": "rank", "columns": [3], "number": 5}}, "a place from 1 to 4"),
+        ({"feature": {"name": "order statistic", "columns": [3], "number": 1.5}}, "a place from 1 to 4"),
         ({"feature": {"name": "count", "columns": [0], "number": None}}, "a value"),
         ({"feature": {"name": "count", "columns": [0]}}, "'number' is missing"),
         ({"within": GOOD}, "an interval or a set of outcomes"),

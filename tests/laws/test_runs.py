@@ -104,7 +104,7 @@ def events_of_every_kind(rng):
         return tuple(map(int, rng.choice(5, n, replace=False)))
 
     for name, kind in FEATURES.items():
-        number = {"": math.nan, "value": 1.0, "positive": 2.0, "power": 3.0}[kind.number]
+        number = {"": math.nan, "value": 1.0, "positive": 2.0, "power": 3.0, "place": 1.0}[kind.number]
         feature = Feature(name=name, columns=chosen(kind.entries or 1), number=number)
         yield FeatureEvent(feature=feature, within=interval(0))
     score = ScoreThreshold(

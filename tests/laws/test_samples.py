@@ -7,7 +7,6 @@ from dpwitness.claims import ApproxDP
 from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold, widen
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER, text_code
 from dpwitness.search.learners import learn, learn_events
-from dpwitness.search.learners.additive_score import _quantiles
 from dpwitness.search.learners.intervals import FEW, _all_intervals, best_intervals
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from dpwitness.search.samples import (
@@ -260,5 +259,3 @@ def test_two_sorted_columns_are_looked_up_as_if_they_were_merged(sizes, ties):
     sides = [np.sort(rng.integers(0, 6, n).astype(float) if ties else rng.normal(size=n)) for n in sizes]
     merged = np.sort(np.concatenate(sides))
     np.testing.assert_array_equal(merged_at(sides, np.arange(len(merged))), merged)
-    shares = np.linspace(0, 1, 37)
-    np.testing.assert_allclose(_quantiles(sides, shares), np.quantile(merged, shares), rtol=1e-15)

@@ -24,7 +24,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better
-from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.objectives import BoundAt, GrowthAt
 from dpwitness.search.pairs import refined
 from running import soon
 
@@ -380,6 +380,20 @@ def test_a_cut_is_placed_where_it_promises_most(lower):
     z = -found.event.high if lower else found.event.low - 1
     assert promise(np.array([0.5])) < 0 < 0.8 * promise(np.linspace(1, 4, 300)).max() < promise(np.array([z]))
     assert spent == 3_000_000
+
+
+def test_the_cut_of_a_bound_is_placed_anew_though_luck_promised_more():
+    """The best of many entries is the luckiest: what it seemed to show does not count against cuts that were seen."""
+    mechanism = as_mechanism(shifted, np.array([0.0]), neighbour=np.array([1.0]))
+    candidate = Candidate(
+        pair=Pair(np.array([1.0]), np.array([0.0])), event=Interval(coordinate=0, low=1.5),
+        estimate=Estimate(p=stats.norm.sf(0.5), q=0.001, both=0.001),
+    )  # fmt: skip
+    planned = 2_000_000
+    runner = Runner(mechanism=mechanism, seed=4, workers=1)
+    found, _ = refined(runner, candidate, BoundAt(planned=planned, log_threshold=5.0), planned=planned, budget=100_000)
+    assert found.event.low > 2.5
+    assert found.estimate.q == pytest.approx(stats.norm.sf(found.event.low), rel=0.2)
 
 
 class Late:

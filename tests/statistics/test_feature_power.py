@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.events import FeatureEvent
-from dpwitness.search.learners import Features, Scans, bit_features, learning, register_learner
+from dpwitness.events import FeatureEvent, ScoreThreshold
+from dpwitness.noise import laplace as noise
+from dpwitness.search.learners import Features, Scans, bit_features, learn_events, learning, register_learner
+from dpwitness.search.learners.additive_score import AdditiveScores
+from dpwitness.search.learners.order_statistics import OrderStatistics, order_features
+from dpwitness.search.objectives import BoundAt
+from dpwitness.search.samples import sample_of
 
 LEAK, PRIVATE = 0.95, math.e / (1 + math.e)
 SETTINGS = {"claim": 1.0, "search_runs": 4_000, "runs": 4_000}
@@ -121,7 +126,8 @@ def test_a_leak_that_only_a_feature_shows_is_found_and_its_private_twin_is_not_r
     assert isinstance(found(outcome, PRIVATE, 1), dpw.NotRefuted)
     if name in NEED_FEATURES:
         assert isinstance(verdict.witness.event, FeatureEvent)
-        plain = [learner for learner in learning.LEARNERS if not isinstance(learner, Features | Scans)]
+        kinds = Features | Scans | OrderStatistics
+        plain = [learner for learner in learning.LEARNERS if not isinstance(learner, kinds)]
         monkeypatch.setattr(learning, "LEARNERS", plain)
         assert isinstance(found(outcome, LEAK, 1), dpw.NotRefuted)
 
@@ -177,3 +183,119 @@ def test_low_bits_with_twenty_seeds(monkeypatch):
     for seed in range(20):
         assert isinstance(dpw.check(hidden_bit(LEAK), neighbours=PAIR, seed=seed, **SETTINGS), dpw.Violation)
         assert isinstance(dpw.check(hidden_bit(PRIVATE), neighbours=PAIR, seed=seed, **SETTINGS), dpw.NotRefuted)
+
+
+BOUND = BoundAt(planned=20_000_000, log_threshold=math.log(10))
+
+
+def together(rng, runs):
+    """Twenty answers that each move by 1/200 of their noise: one alone shows ε = .005, at least 16 of 20 show .063."""
+    entries = rng.laplace(0, 200, (runs, 20))
+    return 1 + entries, entries
+
+
+def apart(rng, runs):
+    """The same, each answer around a value of its own and every other one moved down: no count of them shows it."""
+    signs, entries = np.where(np.arange(20) % 2, 1, -1), rng.laplace(0, 200, (runs, 20))
+    return signs * (1 + entries) + 1e4 * np.arange(20), signs * entries + 1e4 * np.arange(20)
+
+
+def running_sums(rng, runs):
+    """Sums of ten answers of which each moves by 1/10 of its noise: all ten rises above 1 show ε = 1, a sum half."""
+    entries = rng.laplace(0, 10, (runs, 10))
+    return np.cumsum(1 + entries, axis=1), np.cumsum(entries, axis=1)
+
+
+def best_shown(outcomes, seed, runs):
+    """The largest log ratio that a learned event shows in fresh runs, two standard errors lower, and the event."""
+    rng = np.random.default_rng(seed)
+    found = learn_events(*outcomes(rng, runs), BOUND, most=6)
+    x, y = outcomes(rng, 60_000)
+    shown = []
+    for one in found:
+        a, b = (one.event.contains(side) for side in ((y, x) if one.swapped else (x, y)))
+        p, q = a.mean(), b.mean()
+        if q > 0:
+            error = math.sqrt((p + q - 2 * (a & b).mean()) / len(x)) / q
+            shown.append((math.log(p / q) - 2 * error if p > 0 else -math.inf, one.event))
+    return max(shown, key=lambda item: item[0])
+
+
+#: Runs that are searched, and what is shown at least: six times what one answer shows, or more than any sum does.
+WEAK = {"together": (together, 20_000, 0.03), "running sums": (running_sums, 40_000, 0.6)}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_what_all_entries_together_show_is_learned(name):
+    outcomes, runs, least = WEAK[name]
+    shown, event = best_shown(outcomes, 1, runs)
+    assert shown > least
+    assert isinstance(event, FeatureEvent | ScoreThreshold)
+
+
+def test_weak_entries_are_summed_not_left_out():
+    shown, event = best_shown(apart, 1, 20_000)
+    assert shown > 0.025  # one answer shows .005
+    assert isinstance(event, ScoreThreshold)
+    assert len(event.coordinates) == 20
+
+
+def test_a_weak_score_of_noise_alone_is_seldom_tried():
+    rng = np.random.default_rng(1)
+    tried = sum(
+        bool(list(AdditiveScores().propose(sample_of(*rng.random((2, 2_000, 6))), BOUND, thorough=True)))
+        for _ in range(60)
+    )
+    # Each of three levels is two standard deviations above its mean with probability .045, and noise is estimated.
+    assert tried <= 22  # binom.isf(1e-4, 60, 0.17)
+
+
+def test_what_is_screened_at_once_are_the_values_of_the_features():
+    rng = np.random.default_rng(1)
+    rows = rng.choice([0.0, 1.0, 2.5, -3.0, math.nan, math.inf], (200, 7))
+    for family in order_features(rows):
+        for feature, values in family:
+            assert np.array_equal(values, feature.values(rows), equal_nan=True), feature
+
+
+def laplace_parallel(rng, answers, epsilon):
+    """DP-Sniper's LaplaceParallel: twenty releases of one answer."""
+    released = np.empty(20)
+    for i in range(20):
+        released[i] = answers[0] + noise(rng, 20 / epsilon)
+    return released
+
+
+def prefix_sum(rng, answers, epsilon):
+    """Running sums of ten answers with noise: ε for each answer, and all may move."""
+    sums = np.empty(len(answers))
+    total = 0.0
+    for i in range(len(answers)):
+        total += answers[i] + noise(rng, 1 / epsilon)
+        sums[i] = total
+    return sums
+
+
+#: The answers, the true ε, and what the bound reaches at least with 2·10⁷ runs.
+ROWS = [(laplace_parallel, 1, 0.1, 0.06), (prefix_sum, 10, 1.0, 0.9)]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("mechanism", "answers", "truth", "least"), ROWS, ids=["laplace_parallel", "prefix_sum"])
+def test_bounds_of_many_weak_entries_with_eight_seeds(mechanism, answers, truth, least):
+    for seed in range(8):
+        relation = dpw.queries(answers)
+        found = dpw.bound(mechanism, epsilon=0.1, neighbours=relation, seed=seed, runs=20_000_000, alpha=0.1)
+        assert least <= found.epsilon_lower_bound <= truth, seed
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("mechanism", "answers", "truth", "least"), ROWS, ids=["laplace_parallel", "prefix_sum"])
+def test_bounds_of_many_weak_entries_are_below_the_truth(mechanism, answers, truth, least):
+    relation = dpw.queries(answers)
+    above = sum(
+        dpw.bound(mechanism, epsilon=0.1, neighbours=relation, seed=seed, runs=1_000_000, alpha=0.1).epsilon_lower_bound
+        > truth
+        for seed in range(20)
+    )
+    assert above <= 7  # binom.isf(1e-3, 20, 0.1) = 6.0

@@ -20,9 +20,10 @@ from typing_extensions import override
 from dpwitness.checks import brief, items, kind, near, number, text
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
-from dpwitness.events.encoding import FALSE, NESTED, TRUE, Entry, Rows
+from dpwitness.events.encoding import FALSE, LEAST_NUMBER, NESTED, TRUE, Entry, Rows
 from dpwitness.events.event import (
     LARGEST,
+    ORDINALS,
     Column,
     Event,
     Label,
@@ -43,6 +44,8 @@ from dpwitness.events.outcome_set import LISTED, OutcomeSet
 RESIDUE_DIGITS: Final = 9
 #: The bits of a float behind the leading one.
 MANTISSA: Final = 52
+#: Features of all entries are computed of so many rows at a time: what stays in the cache takes a quarter of the time.
+BLOCK: Final = 2048
 
 #: From rows of shape (n, number of entries), and the number of the feature, its values of shape (n,).
 Compute = Callable[[Rows, float], Rows]
@@ -53,11 +56,12 @@ class Kind:
     """A kind of feature: what it computes from the rows of the entries that it looks at, and how it is said."""
 
     compute: Compute
-    #: "{0}" and "{1}" stand for the entries, "{number}" for the number, "{all}" for the first so many entries.
+    #: "{0}" and "{1}" stand for the entries, "{number}" for the number, "{all}" for the first so many entries; of a
+    #: number that is a place "{rank}" is the word ("third") and "{entry}" the entry there.
     text: str
     #: How many entries it looks at; None: the first so many, as its one column number says.
     entries: int | None
-    #: Whether it needs a number: "" none, "value" of an entry, "positive", or "power" of two.
+    #: Whether it needs a number: "" none, "value" of an entry, "positive", "power" of two, or "place" from 1.
     number: str
     #: Whether its values are whole numbers.
     whole: bool
@@ -182,7 +186,11 @@ def _columns(entries: Rows) -> Rows:
 @_feature("sum", "sum of {all}", None)
 def _sum(entries: Rows, number: float) -> Rows:
     """The sum of the numbers; none where there is no number."""
-    columns = _columns(entries)
+    return _total(_columns(entries))
+
+
+def _total(columns: Rows) -> Rows:
+    """The sum of the numbers in each column; none where there is no number."""
     absent = np.isnan(columns)
     if not absent.any():
         return np.asarray(np.add.reduce(columns, axis=0))
@@ -207,6 +215,107 @@ def _place(columns: Rows, wanted: Rows) -> Rows:
     for place in range(len(columns), 0, -1):
         places[columns[place - 1] == wanted] = place
     return places
+
+
+@_feature("range", "largest minus smallest of {all}", None)
+def _range(entries: Rows, number: float) -> Rows:
+    columns = _columns(entries)
+    return np.asarray(np.fmax.reduce(columns, axis=0) - np.fmin.reduce(columns, axis=0))
+
+
+def _in_order(entries: Rows) -> Rows:
+    """The numbers of each row in rising order, NaN last."""
+    return np.sort(numbers(entries), axis=1)
+
+
+@_feature("order statistic", "{rank} smallest of {all}", None, number="place")
+def _order_statistic(entries: Rows, number: float) -> Rows:
+    return _in_order(entries)[:, int(number) - 1]
+
+
+@_feature("gap", "largest minus second largest of {all}", None)
+def _gap(entries: Rows, number: float) -> Rows:
+    """None where there are fewer than two numbers."""
+    rising = _in_order(entries)
+    if rising.shape[1] < 2:
+        return np.full(len(rising), np.nan)
+    last = np.maximum(rising.shape[1] - np.count_nonzero(np.isnan(rising), axis=1), 2) - 1
+    row = np.arange(len(rising))
+    return np.asarray(rising[row, last] - rising[row, last - 1])
+
+
+@_feature("rank", "rank of {entry} among {all}", None, number="place", whole=True)
+def _rank(entries: Rows, number: float) -> Rows:
+    """One more than the entries that are smaller; none where the entry is no number."""
+    columns = _columns(entries)
+    own = columns[int(number) - 1]
+    return np.where(np.isnan(own), np.nan, 1.0 + _how_many(columns < own))
+
+
+def _how_many(inside: NDArray[np.bool_]) -> Rows:
+    """How many of each column are inside; shape (columns,)."""
+    return np.asarray(np.add.reduce(inside.view(np.int8), axis=0, dtype=np.float64))
+
+
+@_feature("above", "number of {all} above {number}", None, number="value", whole=True)
+def _above(entries: Rows, number: float) -> Rows:
+    # What is no number lies below all numbers and flags next to 0 and 1: elsewhere entries compare as they are.
+    if number <= LEAST_NUMBER or number == 1 or abs(number) <= FALSE:
+        entries = numbers(entries)
+    # A product, since numpy counts along the few entries of a row five times more slowly; exact below 2^24.
+    return ((entries > number).astype(np.float32) @ np.ones(entries.shape[1], np.float32)).astype(np.float64)
+
+
+@_feature("sum of absolute values", "sum of the absolute values of {all}", None)
+def _absolute_sum(entries: Rows, number: float) -> Rows:
+    return _total(np.abs(_columns(entries)))
+
+
+def _differences(entries: Rows) -> Rows:
+    """Each number minus the one before it, by column; NaN where one of them is absent. Shape (columns − 1, n)."""
+    columns = _columns(entries)
+    return np.asarray(columns[1:] - columns[:-1]) if len(columns) > 1 else np.full_like(columns, np.nan)
+
+
+def _steps(entries: Rows) -> Rows:
+    """As `_differences`, behind the first number itself: what a running sum adds. Shape (columns, n)."""
+    columns = _columns(entries)
+    return np.concatenate([columns[:1], columns[1:] - columns[:-1]])
+
+
+@_feature("sum of absolute differences", "sum of the absolute rises along {all}", None)
+def _variation(entries: Rows, number: float) -> Rows:
+    return _total(np.abs(_differences(entries)))
+
+
+@_feature("smallest difference", "smallest rise along {all}", None)
+def _smallest_difference(entries: Rows, number: float) -> Rows:
+    return np.asarray(np.fmin.reduce(_differences(entries), axis=0))
+
+
+@_feature("largest difference", "largest rise along {all}", None)
+def _largest_difference(entries: Rows, number: float) -> Rows:
+    return np.asarray(np.fmax.reduce(_differences(entries), axis=0))
+
+
+@_feature("differences above", "number of rises above {number} along {all}", None, number="value", whole=True)
+def _differences_above(entries: Rows, number: float) -> Rows:
+    return _how_many(_differences(entries) > number)
+
+
+@_feature("smallest step", "smallest rise along 0 and {all}", None)
+def _smallest_step(entries: Rows, number: float) -> Rows:
+    return np.asarray(np.fmin.reduce(_steps(entries), axis=0))
+
+
+@_feature("largest step", "largest rise along 0 and {all}", None)
+def _largest_step(entries: Rows, number: float) -> Rows:
+    return np.asarray(np.fmax.reduce(_steps(entries), axis=0))
+
+
+@_feature("steps above", "number of rises above {number} along 0 and {all}", None, number="value", whole=True)
+def _steps_above(entries: Rows, number: float) -> Rows:
+    return _how_many(_steps(entries) > number)
 
 
 @_feature("place of largest", "place of the largest of {all}", None, whole=True)
@@ -243,6 +352,18 @@ def _first_place(entries: Rows, number: float) -> Rows:
     return _place(np.ascontiguousarray(entries.T), np.full(len(entries), number))
 
 
+@_feature("last place", "place of the last of {all} equal to {number}", None, number="value", whole=True)
+def _last_place(entries: Rows, number: float) -> Rows:
+    backwards = np.ascontiguousarray(entries.T[::-1])
+    return len(backwards) + 1 - _place(backwards, np.full(len(entries), number))
+
+
+@_feature("first place above", "place of the first of {all} above {number}", None, number="value", whole=True)
+def _first_place_above(entries: Rows, number: float) -> Rows:
+    above = (_columns(entries) > number).astype(np.float64)
+    return _place(above, np.ones(len(entries)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature(JsonFields):
     """One feature: the name of its kind, its columns (from 0), and its number where the kind has one.
@@ -270,6 +391,7 @@ class Feature(JsonFields):
             "value": (not math.isnan(self.number), "a value"),
             "positive": (0 < self.number <= LARGEST, "a positive number"),
             "power": (self.number in range(1, 53), "1 to 52 bits"),
+            "place": (self.number in range(1, self.width + 1), f"a place from 1 to {self.width}"),
         }[kind.number]
         if not right:
             raise InvalidParameter(f"number={self.number!r}: {self.name} needs {what}")
@@ -287,15 +409,24 @@ class Feature(JsonFields):
     def values(self, rows: Rows) -> Rows:
         """Its value for each row of shape (n, any width); shape (n,), NaN where it has none."""
         rows = widen(rows, self.width)
-        entries = rows[:, : self.width] if self.kind.entries is None else rows[:, list(self.columns)]
         with np.errstate(all="ignore"):  # ∞ − ∞, 0 / 0 and sums that overflow: no value, or infinite
-            return self.kind.compute(entries, self.number)
+            if self.kind.entries is not None:
+                return self.kind.compute(rows[:, list(self.columns)], self.number)
+            values = np.empty(len(rows))
+            for start in range(0, len(rows), BLOCK):
+                block = slice(start, start + BLOCK)
+                values[block] = self.kind.compute(rows[block, : self.width], self.number)
+            return values
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """The feature in plain English."""
         places = [place_text(column, noun) for column in self.columns]
         several = places_text(self.width, noun) if self.kind.entries is None else places[0]
-        return self.kind.text.format(*places, all=several, number=self.number_text(label))
+        rank = entry = ""
+        if self.kind.number == "place":
+            place = int(self.number)
+            rank, entry = ORDINALS[place - 1] if place <= len(ORDINALS) else f"{place}-th", place_text(place - 1, noun)
+        return self.kind.text.format(*places, all=several, number=self.number_text(label), rank=rank, entry=entry)
 
     def number_text(self, label: Label | None = None) -> str:
         """Its number, or the text behind it."""
@@ -421,8 +552,12 @@ class FeatureEvent(Event):
             return None
         columns = np.flatnonzero(self.within.contains(np.arange(1.0, self.width + 1)[:, None])).tolist()
         listed = " or ".join(place_text(c, noun) for c in columns)
-        first = f"first equal to {self.feature.number_text(label)}"
-        what = first if kind == "first place" else kind.removeprefix("place of ")
+        value = self.feature.number_text(label)
+        what = {
+            "first place": f"first equal to {value}",
+            "last place": f"last equal to {value}",
+            "first place above": f"first above {value}",
+        }.get(kind, kind.removeprefix("place of "))
         return f"the {what} of {places_text(self.width, noun)} is {listed or 'none'}"
 
     def _ends(self) -> tuple[float, float, bool]:

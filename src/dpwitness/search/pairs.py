@@ -131,11 +131,24 @@ def best_entry(
     `role`: of streams that none of the entries was chosen by; `costs`: by which entries compete for seconds, not runs,
     and each gets an even share of the time that so many runs of all take.
     """
+    ranked, spent = ranked_entries(runner, entries, objective, budget, role, costs)
+    return ranked[0], spent
+
+
+def ranked_entries(
+    runner: Runner,
+    entries: Sequence[Entry],
+    objective: Objective,
+    budget: int,
+    role: Role = Role.COMPARISON,
+    costs: Costs | None = None,
+) -> tuple[list[Entry], int]:
+    """As `best_entry`; the winner is followed by the others, those first that were left out last."""
     rounds = max(len(entries) - 1, 0).bit_length()
     objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
     prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
     state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role)
-    remaining = list(range(len(entries)))
+    remaining, left_out = list(range(len(entries))), list[int]()
     for turn in range(rounds):
         # Half of the runs in the last two rounds: the last ones are the most alike.
         n = max(int(budget * _share_of_round(turn, rounds)) // len(remaining), 8)
@@ -144,7 +157,8 @@ def best_entry(
             state.count(number, turn, max(int(n * min(mean / prices[number], MOST_MORE)), 8))
         remaining.sort(key=lambda number: -state.value(number))
         if turn < rounds - 1:
-            remaining = remaining[: (len(remaining) + 1) // 2]
+            kept = (len(remaining) + 1) // 2
+            remaining, left_out = remaining[:kept], remaining[kept:] + left_out
     counted_again: set[int] = set()
     while True:
         if state.value(remaining[0]) <= 0:  # no event looks good: one that happens
@@ -154,7 +168,8 @@ def best_entry(
         winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
         uncertain = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in counted_again
         if not uncertain or len(counted_again) == MOST_COUNTED_AGAIN:
-            return state.latest[winner], state.spent
+            order = dict.fromkeys([winner, *remaining, *left_out])
+            return [state.latest[number] for number in order], state.spent
         counted_again.add(winner)
         # A rare event shows nothing in fewer runs than those by which it won; where they cost little, as many again.
         again = state.tallies[winner].runs if runner.mechanism.threads else 0
@@ -600,6 +615,8 @@ SHARE: Final = 10
 MOST_RUNS: Final = 20_000_000
 #: Runs whose outcomes are held to find the places of cuts.
 SEEN: Final = 1_000_000
+#: And how many numbers these hold at most, both sides together.
+SEEN_NUMBERS: Final = 1 << 24
 #: How much rarer and more frequent events are tried; where luck has chosen, up to such a share of the runs.
 RARER: Final = 1 / 24
 MORE_FREQUENT: Final = 6.0
@@ -643,7 +660,8 @@ def refined(
             good = value_of(seen.estimate, objective, spent) >= objective.stop_value
         if good:
             return candidate, spent
-        n = SEEN if compiled else max(min(SEEN, runs // 4), FEWEST)
+        held = min(SEEN, SEEN_NUMBERS // (2 * max(runner.mechanism.width, 1)))
+        n = held if compiled else max(min(held, runs // 4), FEWEST)
         # For half of the time at most: else none is left to count in.
         rows, others = runner.for_half().sample(
             candidate.pair, n, Role.REFINEMENT, 0, partial_too=True, size=runner.part_of(n)
@@ -659,7 +677,8 @@ def refined(
             kept = value_of(seen.estimate, objective, seen.runs, ERRORS_OF_ONE)
             event, estimate = _best_cut(rows, others, objective) or (event, estimate)
         most = MORE_FREQUENT if compiled else max(MORE_FREQUENT, MOST_FREQUENT / max(estimate.p, 1 / budget))
-        nested = Nested(tuple(around(event, rows, np.geomspace(RARER, most, TRIED).tolist())))
+        factors = sorted([1.0, *np.geomspace(RARER, most, TRIED).tolist()])  # its own cut among them
+        nested = Nested.around(event, rows, factors)
         if not nested.events:
             return candidate, spent
         tally = runner.tally(
@@ -672,7 +691,8 @@ def refined(
     values = [value_of(found, objective, tally.runs, errors) for found in estimates]
     best = int(np.argmax(values))
     # What is not compiled was chosen by few runs: its value is that of the luckiest. One of the cuts is nearly its own.
-    before = value_of(estimate, objective, budget) if compiled else kept
+    # So is what a bound has compared: many entries, and no stop value.
+    before = value_of(estimate, objective, budget) if compiled and not math.isinf(objective.stop_value) else kept
     if values[best] <= before:
         return candidate, spent + tally.runs
     return replace(candidate, event=nested.events[best], estimate=estimates[best]), spent + tally.runs
@@ -706,6 +726,14 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
 
     `planned`: the paired confirm runs that will follow; `budget`: paired search runs. Raises as `search`.
     """
+    found, spent = finalists(problem, runner, objective, planned=planned, budget=budget)
+    return found[0], spent
+
+
+def finalists(
+    problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int
+) -> tuple[list[Candidate], int]:
+    """As `find`; the best candidate is followed by those that it was compared with last, of other pairs or families."""
     runner = runner.searching()
     costs = Costs(runner, affordable=affordable_runs(problem, runner))
     short = costs.affordable < ENOUGH_TIME * planned
@@ -718,7 +746,7 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     if entries:  # at least two, so that all are counted
         best, spent = best_entry(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
         if best.found.lower_value >= objective.stop_value:
-            return _candidate(best), spent
+            return [_candidate(best)], spent
         entries = [best]
     try:
         promising, more = search(problem, searching, objective, budget, costs)
@@ -734,11 +762,13 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
         searching, promising, objective, most, costs, cut=thorough and problem.mechanism.cost.compiled
     )
     best = certain[0] if certain else max(entries, key=_rank)
+    ranked = [best]
     if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
         cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
         share = budget // 5 if certain else max(budget, planned // 2 if cheap else 0)
         try:
-            best, more = best_entry(searching, entries, objective, share, costs=costs)
+            ranked, more = ranked_entries(searching, entries, objective, share, costs=costs)
+            best = ranked[0]
         except MechanismTimeout:
             more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
         spent += more
@@ -753,7 +783,17 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
         if large is not None:
             problem.mechanism.measure(large.pair)  # its runs take longer than those that the cost was measured on
             best = large
-    return _candidate(best), spent
+    different = {_family(best): best}
+    for entry in ranked if ranked[0] is best else ():
+        different.setdefault(_family(entry), entry)
+    return [_candidate(entry) for entry in different.values()], spent
+
+
+def _family(entry: Entry) -> tuple[object, str]:
+    """What entries have in common whose events differ by a cut: one can be made of the other."""
+    event = entry.found.event
+    families = [str(family.above(1.0).to_json()) for family in thresholds_of(event)]
+    return entry.found.directed(entry.pair).key, str(families or event.to_json())
 
 
 def cheaper(

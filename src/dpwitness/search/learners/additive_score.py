@@ -1,7 +1,12 @@
-"""Additive scores: the log likelihood ratio of each entry, summed over the entries; exact for independent entries."""
+"""Additive scores: the log likelihood ratio of each entry, summed over the entries; exact for independent entries.
+
+Entries that tell much each have fine bins. Those that tell little have few, and their weights are shrunk by what is
+noise in all of them together: twenty weak entries are summed, not left out.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,65 +16,168 @@ from dpwitness.events import ScoreThreshold
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
-from dpwitness.search.samples import Sample, informative_bins, merged_at
+from dpwitness.search.samples import Sample, informative_bins
 
 Floats = NDArray[np.float64]
 
 #: Bins of an entry, at most.
 BINS = 32
+#: Bins of a weak entry, a power of two, and one more for its absence.
+FEW_BINS: Final = 8
+#: Training runs of each input that weak entries are learned from, and the parts of them by which noise is estimated.
+WEAK_RUNS: Final = 1 << 15
+PARTS: Final = 16
+#: A part of a weak entry with fewer runs has no weight.
+FEWEST: Final = 64
+#: By how many standard errors weak entries together must differ more than noise.
+STANDARD_ERRORS: Final = 2.0
+#: What the weak entries must add to what the others tell: a second score takes as long as the first.
+SHARE: Final = 0.25
+
+Part = tuple[int, Floats, Floats]  # an entry, its edges and weights, as in `ScoreThreshold`
 
 
 class AdditiveScores(Learner):
-    """The best threshold of an additive score, and of its opposite; none where outcomes repeat, or in a quick look."""
+    """The best threshold of an additive score, and of its opposite; none where outcomes repeat, or in a quick look.
+
+    There may be two scores: of the entries that tell much each, and of these and the weak ones. Test runs choose.
+    """
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        learned = None if not thorough or sample.repeats or sample.width < 2 else sample.once(_learned)
-        if learned is None:
+        if not thorough or sample.repeats or sample.width < 2:
             return
-        score, cuts, p, q = learned.score, learned.cuts, learned.p, learned.q
-        above = float(cuts[int(objective(p, q, sample.training_runs).argmax())])
-        below = float(cuts[int(objective(1 - q, 1 - p, sample.training_runs).argmax())])
-        yield Proposal(event=ScoreThreshold(score.coordinates, score.edges, score.weights, above))
-        # Just above −cut: the negated score must exceed it where the score stays at or below the cut.
-        opposite, threshold = [-w for w in score.weights], float(np.nextafter(-below, -np.inf))
-        yield Proposal(event=ScoreThreshold(score.coordinates, score.edges, opposite, threshold), swapped=True)
+        for learned in sample.once(_learned):
+            score, cuts, p, q, both = learned.score, learned.cuts, learned.p, learned.q, learned.both
+            runs = sample.training_runs
+            above = float(cuts[int(objective(p, q, runs, 1.0, both).argmax())])
+            below = float(cuts[int(objective(1 - q, 1 - p, runs, 1.0, 1 - p - q + both).argmax())])
+            yield Proposal(event=ScoreThreshold(score.coordinates, score.edges, score.weights, above))
+            # Just above −cut: the negated score must exceed it where the score stays at or below the cut.
+            opposite, threshold = [-w for w in score.weights], float(np.nextafter(-below, -np.inf))
+            yield Proposal(event=ScoreThreshold(score.coordinates, score.edges, opposite, threshold), swapped=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A score, and the share of the training runs of D and of D′ that lie above each of k cuts; shapes (k,)."""
+    """A score, and the share of the training runs of D, of D′ and of both that lie above each of k cuts; shapes (k,).
+
+    `variance`: of the score; its Kullback–Leibler divergence is about half of that.
+    """
 
     score: ScoreThreshold
     cuts: Floats
     p: Floats
     q: Floats
+    both: Floats
+    variance: float
 
 
-def _learned(sample: Sample) -> Learned | None:
-    """The score of a sample of rows; None where fewer than two columns tell anything."""
+def _learned(sample: Sample) -> list[Learned]:
+    """The scores of a sample of rows; none of fewer than two columns."""
     runs = sample.training_runs
-    coordinates, edges, weights = [], [], []
+    strong: list[Part] = []
+    others = []
     for j, column in enumerate(zip(*sample.columns(), strict=True)):
         bins = informative_bins([side.values for side in column], np.arange(1, BINS) / BINS, runs)
         if bins is not None:
-            coordinates.append(j)
-            edges.append(bins[0])
-            weights.append(bins[1])
-    if len(coordinates) < 2:
-        return None
+            strong.append((j, *bins))
+        elif len(column[0].values) > FEWEST:
+            others.append((j, column[0].values))
+    found = [_score(sample, strong)] if len(strong) >= 2 else []
+    weak, variance = _weak(sample, others)
+    if weak and len(strong) + len(weak) >= 2 and all(variance > SHARE * one.variance for one in found):
+        found.append(_score(sample, sorted([*strong, *weak], key=lambda part: part[0])))
+    return found
+
+
+def _score(sample: Sample, parts: list[Part]) -> Learned:
+    """The score of some entries."""
+    coordinates, edges, weights = zip(*parts, strict=True)
     score = ScoreThreshold(coordinates, edges, weights, 0.0)
     scores = score.score(sample.outcomes)
-    ranked = [np.sort(scores[times > 0]) for times in sample.times]
-    cuts = np.unique(_quantiles(ranked, SHARES))
-    p, q = (1 - np.searchsorted(side, cuts, side="right") / runs for side in ranked)
-    return Learned(score, cuts, p, q)
+    x, y = np.split(scores, 2)
+    ranked = [np.sort(side) for side in (x, y, np.minimum(x, y))]
+    places = (SHARES * (len(x) - 1)).astype(np.int64)
+    cuts = np.unique([side[places] for side in ranked[:2]])
+    p, q, both = (1 - np.searchsorted(side, cuts, side="right") / len(x) for side in ranked)
+    return Learned(score, cuts, p, q, both, float(scores.var()))
 
 
-def _quantiles(sides: list[Floats], shares: Floats) -> Floats:
-    """Quantiles of two sorted columns together, as `numpy.quantile` of both finds them."""
-    places = shares * (sum(map(len, sides)) - 1)
-    below = np.floor(places).astype(np.int64)
-    a, b = merged_at(sides, below), merged_at(sides, np.ceil(places).astype(np.int64))
-    part, step = places - below, b - a
-    return np.where(part < 0.5, a + step * part, b - step * (1 - part))
+def _weak(sample: Sample, columns: list[tuple[int, Floats]]) -> tuple[list[Part], float]:
+    """Edges and weights of entries that tell little each, and the variance of their sum; nothing where all is noise.
+
+    `columns`: their sorted values on D. The log ratio of a column is written in the Haar basis: of its upper and lower
+    half, of the halves of these, and so on, and of its absence. Coefficients of one level are shrunk alike, by what
+    they vary more than their noise in all columns together (empirical Bayes).
+    """
+    if not columns:
+        return [], 0.0
+    rows, _ = sample.some(WEAK_RUNS)
+    numbers = [number for number, _ in columns]
+    edges = np.array([ranked[np.arange(1, FEW_BINS) * len(ranked) // FEW_BINS] for _, ranked in columns])
+    sides = [_counted(side, numbers, edges) for side in np.split(rows, 2)]
+    runs = np.add(*sides).sum(axis=1)  # by column and bin
+    weights = np.zeros(runs.shape)
+    half = FEW_BINS // 2
+    while half:
+        starts = range(0, FEW_BINS, 2 * half)
+        _add(weights, sides, runs, [(slice(k, k + half), slice(k + half, k + 2 * half)) for k in starts])
+        half //= 2
+    _add(weights, sides, runs, [(slice(0, FEW_BINS), slice(FEW_BINS, FEW_BINS + 1))])
+    variance = float(np.sum(runs * weights**2) / len(rows))
+    if not variance:
+        return [], 0.0
+    parts = []
+    for number, edge, weight in zip(numbers, edges, weights, strict=True):
+        # Bins between equal edges are empty.
+        different = np.unique(edge)
+        bins = np.concatenate([[0], np.searchsorted(edge, different, side="right"), [FEW_BINS]])
+        parts.append((number, different, weight[bins]))
+    return parts, variance
+
+
+def _counted(rows: Floats, columns: list[int], edges: Floats) -> Floats:
+    """How many of the rows are in each bin, the last of absent entries; shape (columns, parts of the rows, bins)."""
+    part = np.arange(len(rows)) * PARTS // len(rows) * (FEW_BINS + 1)
+    found = np.empty((len(columns), PARTS, FEW_BINS + 1))
+    for place, (column, edge) in enumerate(zip(columns, edges, strict=True)):
+        entries = np.ascontiguousarray(rows[:, column])
+        bins = np.add.reduce((entries >= edge[:, None]).view(np.int8), axis=0, dtype=np.int8)
+        bins[np.isnan(entries)] = FEW_BINS
+        found[place] = np.bincount(part + bins, minlength=found[place].size).reshape(PARTS, -1)
+    return found
+
+
+def _add(weights: Floats, sides: list[Floats], runs: Floats, level: list[tuple[slice, slice]]) -> None:
+    """Add the shrunken coefficients of one level, of the log ratio between two runs of bins each, to the weights."""
+    coefficients, noise = np.array([_coefficients(sides, *split) for split in level]).transpose(1, 0, 2)
+    shares = np.array([[runs[:, bins].sum(axis=1) for bins in split] for split in level])
+    enough = shares.min(axis=1) >= FEWEST
+    if not enough.any():
+        return
+    expected = float(noise[enough].mean())
+    prior = float((coefficients[enough] ** 2).mean()) - expected
+    if prior <= STANDARD_ERRORS * expected * np.sqrt(2 / np.count_nonzero(enough)):
+        return
+    shrunk = np.where(enough, coefficients * prior / (prior + expected), 0.0)
+    for split, value, share in zip(level, shrunk, shares, strict=True):
+        left, right = share / np.maximum(share.sum(axis=0), 1)
+        weights[:, split[0]] += (value * right)[:, None]
+        weights[:, split[1]] -= (value * left)[:, None]
+
+
+def _coefficients(sides: list[Floats], first: slice, second: slice) -> tuple[Floats, Floats]:
+    """The log ratio of D to D′ in some bins less that in others, of each column, and the variance of its noise.
+
+    The variance is that of estimates that each leave one part of the runs out (the jackknife): it holds whatever the
+    two sides of a run share.
+    """
+
+    def ratio(counts: list[Floats]) -> Floats:
+        hits, others = ([np.log(side[..., bins].sum(axis=-1) + 0.5) for bins in (first, second)] for side in counts)
+        return np.asarray(hits[0] - others[0] - hits[1] + others[1])
+
+    totals = [side.sum(axis=1) for side in sides]
+    without = ratio([total[:, None] - side for total, side in zip(totals, sides, strict=True)])
+    return ratio(totals), without.var(axis=1) * (PARTS - 1)

@@ -186,6 +186,7 @@ def _of_all(rows: Rows) -> Iterator[Feature]:
     for value in values[order[often[order] >= OFTEN * len(present)]].tolist():
         yield Feature(name="count", columns=last, number=value)
         yield Feature(name="first place", columns=last, number=value)
+        yield Feature(name="last place", columns=last, number=value)
 
 
 FeatureChoice = Callable[[Rows, Whole, list[int]], Iterable[Feature]]
