@@ -19,6 +19,7 @@ from dpwitness.events.features import FEATURES, Feature, FeatureEvent
 from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.scores import Cells, ScoreThreshold
+from dpwitness.events.trees import Tree, TreeScore
 
 __all__ = [
     "FEATURES",
@@ -37,6 +38,8 @@ __all__ = [
     "Partition",
     "ScoreThreshold",
     "Thresholds",
+    "Tree",
+    "TreeScore",
     "around",
     "cells_of",
     "codes_in",

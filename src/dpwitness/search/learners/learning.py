@@ -17,11 +17,12 @@ from dpwitness.search.learners.features import Features
 from dpwitness.search.learners.intervals import Intervals
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
 from dpwitness.search.learners.outcome_sets import OutcomeSets
+from dpwitness.search.learners.trees import Trees
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, sample_of
 
 #: Asked in turn; of equally simple events that are nearly as good, that of the first learner wins.
-LEARNERS: list[Learner] = [OutcomeSets(), Intervals(), Boxes(), Features(), AdditiveScores()]
+LEARNERS: list[Learner] = [OutcomeSets(), Intervals(), Boxes(), Features(), AdditiveScores(), Trees()]
 
 L = TypeVar("L", bound=Learner)
 
