@@ -20,7 +20,6 @@ from typing_extensions import override
 
 from dpwitness.events import Tree, TreeScore
 from dpwitness.events.features import numbers
-from dpwitness.events.trees import MOST_TREES
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
@@ -31,12 +30,14 @@ Whole = NDArray[np.int64]
 
 #: Training runs of each input: fewer are too few to learn from, and of many only so many numbers are learned from.
 FEWEST: Final = 4096
-ROOM: Final = 1 << 19
+ROOM: Final = 3 << 17
 #: Outcomes that repeat are learned from if there are more than so many: else sets of them show it all.
 FEW_OUTCOMES: Final = 256
-#: Entries that are looked at, and of so few entries the differences of neighbours too.
+#: Entries that are looked at; of so few entries the differences of neighbours too.
 MOST_ENTRIES: Final = 32
 FEW_ENTRIES: Final = 20
+#: Differences are looked at of entries that most of so many runs return different values of.
+FEW_VALUES: Final = 256
 #: One in so many of the training runs teaches no tree: it says how many of them are of use, and where to cut.
 KEPT: Final = 4
 #: Boosted trees: how many, of what depth, how much each moves the score, and what keeps a leaf from being luck.
@@ -53,8 +54,9 @@ LIMIT: Final = 1e300
 #: Bins of the logistic model, and its penalty.
 BINS: Final = 8
 PENALTY: Final = 0.1
-#: Runs, bins and limits in standard errors of the test of ranks; triples of so few entries.
+#: The test of ranks: runs of each input, and numbers in them at most, bins, limit; triples are of so few entries.
 RANKED: Final = 1 << 13
+RANKED_NUMBERS: Final = 1 << 17
 RANKS: Final = 32
 STANDARD_ERRORS: Final = 4.5
 TRIPLES_OF: Final = 8
@@ -105,14 +107,15 @@ def _proposals(scored: Scored, objective: Objective) -> Iterator[Proposal]:
 
 def _learned(sample: Sample) -> list[Scored]:
     """The scores of a sample; none where nothing is there that needs more than one entry."""
-    outcomes, times = sample.some(ROOM // sample.width)
-    entries = np.clip(numbers(outcomes[:, :MOST_ENTRIES]), -LIMIT, LIMIT)
+    width = min(sample.width, MOST_ENTRIES)
+    outcomes, times = sample.some(ROOM // (2 * width if width <= FEW_ENTRIES else width))
+    entries = np.clip(numbers(outcomes[:, :width]), -LIMIT, LIMIT)
     if not _tells(entries, times):
         return []
-    columns = list(range(entries.shape[1]))
-    inputs: list[tuple[int, ...]] = [(j,) for j in columns]
-    if len(columns) <= FEW_ENTRIES:
-        inputs += [(j + 1, j) for j in columns[:-1]]
+    inputs: list[tuple[int, ...]] = [(j,) for j in range(width)]
+    if width <= FEW_ENTRIES and not sample.repeats:
+        several = [len(np.unique(column[:FEW_VALUES])) > FEW_VALUES // 2 for column in entries.T]
+        inputs += [(j + 1, j) for j in range(width - 1) if several[j] and several[j + 1]]
     x = np.column_stack([entries[:, one[0]] - (entries[:, one[1]] if len(one) == 2 else 0.0) for one in inputs])
     kept = _kept(times, repeats=sample.repeats)
     data = Runs(x, outcomes, times - kept, kept, inputs)
@@ -147,9 +150,9 @@ def _tells(entries: Floats, times: Whole) -> bool:
 
     What one entry tells alone, intervals of it show.
     """
-    half = entries.shape[0] // 2
-    if half > RANKED and np.all(times.sum(axis=0) == 1):
-        chosen = np.r_[:RANKED, half : half + RANKED]
+    half, runs = entries.shape[0] // 2, min(RANKED, RANKED_NUMBERS // entries.shape[1])
+    if half > runs and np.all(times.sum(axis=0) == 1):
+        chosen = np.r_[:runs, half : half + runs]
         entries, times = entries[chosen], times[:, chosen]
     absent = np.isnan(entries)
     ranks = np.column_stack([_ranks(column) for column in entries.T])
@@ -289,30 +292,34 @@ def _complete(nodes: Any, depth: int) -> Tree:
 
 
 def _logistic(data: Runs) -> TreeScore | None:
-    """A logistic model of the rank of each input, its square and its absence, by bins: one tree for each input."""
+    """A logistic model of the rank of each input and of its absence, by bins: one tree for each input."""
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
-    columns, steps = [], []
+    columns, tables = [], []
     for place, values in enumerate(data.x.T):
-        present = np.sort(values[~np.isnan(values)])
+        absent = np.isnan(values)
+        present = np.sort(values[~absent])
         edges = np.unique(present[np.arange(1, BINS) * len(present) // BINS]) if len(present) else present
-        if not len(edges):
-            continue
-        bins = np.where(np.isnan(values), len(edges) + 1, np.searchsorted(edges, values))  # (edge, next edge]
         rank = np.append(np.linspace(-1.0, 1.0, len(edges) + 1), 0.0)
-        table = np.column_stack([rank, rank**2 - 0.5, np.arange(len(rank)) == len(edges) + 1])
-        steps.append((place, edges, table))
-        columns.append(table[bins])
-    if not steps or len(steps) > MOST_TREES:
+        if len(edges):
+            tables.append((place, edges, rank))
+            columns.append(rank[np.where(absent, len(edges) + 1, np.searchsorted(edges, values))])
+        if absent.any():
+            tables.append((place, edges, np.append(np.zeros(len(edges) + 1), 1.0)))
+            columns.append(absent.astype(np.float64))
+    if not tables:
         return None
-    rows, labels, weights = _labelled(np.hstack(columns), data.taught)
+    rows, labels, weights = _labelled(np.column_stack(columns), data.taught)
     model = LogisticRegression(C=PENALTY)
     # Several threads take longer for so few rows; their number belongs to the whole process, so one fit at a time.
     with _lock, _controller().limit(limits=1):
         model.fit(rows, labels, sample_weight=weights)
-    # In few digits: how many threads added up does not show in them.
-    weight = np.array([float(f"{value:.4g}") for value in model.coef_[0]]).reshape(-1, 3)
-    trees = tuple(_steps(place, edges, table @ own) for (place, edges, table), own in zip(steps, weight, strict=True))
+    steps: dict[int, tuple[Floats, Floats]] = {}
+    for (place, edges, table), weight in zip(tables, model.coef_[0], strict=True):
+        # In few digits: how many threads added up does not show in them.
+        own = table * float(f"{weight:.4g}")
+        steps[place] = edges, own + steps[place][1] if place in steps else own
+    trees = tuple(_steps(place, edges, weights) for place, (edges, weights) in steps.items())
     event = TreeScore(inputs=tuple(data.inputs), trees=trees, start=0.0, threshold=0.0)
     outcomes, sides, often = _labelled(data.outcomes, data.kept)
     return event if _gain(event.score(outcomes), sides, often) > 0 else None
