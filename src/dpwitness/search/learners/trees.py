@@ -54,10 +54,12 @@ LIMIT: Final = 1e300
 #: Bins of the logistic model, and its penalty.
 BINS: Final = 8
 PENALTY: Final = 0.1
-#: The test of ranks: runs of each input, and numbers in them at most, bins, limit; triples are of so few entries.
-RANKED: Final = 1 << 13
-RANKED_NUMBERS: Final = 1 << 17
+#: The test of ranks: runs of each input, and numbers in them at most; ranks, by how many runs; the limit; triples of
+#: so few entries.
+RANKED: Final = 1 << 12
+RANKED_NUMBERS: Final = 1 << 16
 RANKS: Final = 32
+SORTED: Final = 1024
 STANDARD_ERRORS: Final = 4.5
 TRIPLES_OF: Final = 8
 
@@ -154,29 +156,30 @@ def _tells(entries: Floats, times: Whole) -> bool:
     if half > runs and np.all(times.sum(axis=0) == 1):
         chosen = np.r_[:runs, half : half + runs]
         entries, times = entries[chosen], times[:, chosen]
-    absent = np.isnan(entries)
-    ranks = np.column_stack([_ranks(column) for column in entries.T])
-    there = absent.mean(axis=0)
-    mixed = np.flatnonzero((there > 0.01) & (there < 0.99))
-    scores = np.column_stack([ranks, 0.5 - absent[:, mixed]])
-    owner = np.concatenate([np.arange(ranks.shape[1]), mixed])
-    single, squares = _standardised(scores, times), _standardised(scores**2, times)
+    columns = np.ascontiguousarray(entries.T)
+    absent = np.isnan(columns)
+    share = absent.mean(axis=1)
+    mixed = np.flatnonzero((share > 0.01) & (share < 0.99))
+    scores = np.concatenate([np.array([_ranks(column) for column in columns]), 0.5 - absent[mixed]]).astype(np.float32)
+    owner = np.concatenate([np.arange(len(columns)), mixed])
+    weights = [(side / side.sum()).astype(np.float32) for side in times]
+    runs_of = times.sum(axis=1)
+    one = np.ones((1, scores.shape[1]), np.float32)
+    single, squares = (_products(of, one, weights, runs_of)[:, 0] for of in (scores, scores**2))
     clear = {int(owner[k]) for k in np.flatnonzero(np.maximum(np.abs(single), np.abs(squares)) > STANDARD_ERRORS)}
     if len(clear) > 1:
         return True
     if len(single) > 3 and np.sum(single**2 - 1) > STANDARD_ERRORS * np.sqrt(2 * len(single)):
         return not clear  # of one entry that tells alone the sum is as large
-    pairs = _products(scores, scores, times)
-    pairs[owner[:, None] == owner] = 0.0
-    if np.abs(pairs).max(initial=0.0) > STANDARD_ERRORS:
+    pairs = _products(scores, scores, weights, runs_of)
+    if np.abs(pairs[owner[:, None] != owner]).max(initial=0.0) > STANDARD_ERRORS:
         return True
-    few = scores[:, :TRIPLES_OF]
-    first, second = np.triu_indices(few.shape[1], 1)
-    triples = _products(few[:, first] * few[:, second], few, times)
-    different = (owner[first][:, None] != owner[: few.shape[1]]) & (owner[second][:, None] != owner[: few.shape[1]])
-    return bool(
-        np.abs(triples[different & (owner[first] != owner[second])[:, None]]).max(initial=0.0) > STANDARD_ERRORS
-    )
+    few, whose = scores[:TRIPLES_OF], owner[:TRIPLES_OF]
+    first, second = np.triu_indices(len(few), 1)
+    triples = _products(few[first] * few[second], few, weights, runs_of)
+    different = (whose[first][:, None] != whose) & (whose[second][:, None] != whose)
+    different &= (whose[first] != whose[second])[:, None]
+    return bool(np.abs(triples[different]).max(initial=0.0) > STANDARD_ERRORS)
 
 
 def _ranks(column: Floats) -> Floats:
@@ -184,7 +187,7 @@ def _ranks(column: Floats) -> Floats:
     present = column[~np.isnan(column)]
     if not len(present):
         return np.zeros(len(column))
-    some = np.sort(present[:: max(len(present) // RANKED, 1)])
+    some = np.sort(present[:: max(len(present) // SORTED, 1)])
     edges = some[np.arange(1, RANKS) * len(some) // RANKS]
     low = np.searchsorted(edges, column)
     # Of few values, half way between those below and those up to it.
@@ -192,21 +195,20 @@ def _ranks(column: Floats) -> Floats:
     return np.where(np.isnan(column), 0.0, (low + high) / (2 * (RANKS - 1)) - 0.5)
 
 
-def _standardised(values: Floats, times: Whole) -> Floats:
-    """The differences of the means of D and of D′, in standard errors; shapes (n, k) and (2, n), (k,)."""
-    runs = times.sum(axis=1, keepdims=True)
-    means, squares = (times @ values / runs, times @ values**2 / runs)
-    variance = ((squares - means**2) / runs).sum(axis=0)
-    return np.asarray((means[0] - means[1]) / np.sqrt(np.maximum(variance, 1e-30)))
+def _products(
+    values: NDArray[np.float32], others: NDArray[np.float32], weights: list[NDArray[np.float32]], runs: Whole
+) -> Floats:
+    """How much the means of products under D and D′ differ, in standard errors; shapes (k, n) and (m, n), (k, m).
 
-
-def _products(values: Floats, others: Floats, times: Whole) -> Floats:
-    """As `_standardised`, of the products of a column of one and a column of the other; shape (k, m)."""
-    means, variance = [], np.zeros((values.shape[1], others.shape[1]))
-    for side in times:
-        weighted = values * (side / side.sum())[:, None]
-        mean = weighted.T @ others
-        variance += ((weighted * values).T @ others**2 - mean**2) / side.sum()
+    `weights`: of each outcome in the mean under D, and under D′, of so many runs.
+    """
+    means, variance = [], np.zeros((len(values), len(others)))
+    for weight, n in zip(weights, runs.tolist(), strict=True):
+        chosen = np.flatnonzero(weight)
+        left, right = values[:, chosen], others[:, chosen]
+        weighted = left * weight[chosen]
+        mean = (weighted @ right.T).astype(np.float64)
+        variance += ((weighted * left) @ (right**2).T - mean**2) / n
         means.append(mean)
     return np.asarray((means[0] - means[1]) / np.sqrt(np.maximum(variance, 1e-30)))
 
