@@ -56,8 +56,8 @@ BINS: Final = 8
 PENALTY: Final = 0.1
 #: The test of ranks: runs of each input, and numbers in them at most; ranks, by how many runs; the limit; triples of
 #: so few entries.
-RANKED: Final = 1 << 12
-RANKED_NUMBERS: Final = 1 << 16
+RANKED: Final = 1 << 13
+RANKED_NUMBERS: Final = 5 << 13
 RANKS: Final = 32
 SORTED: Final = 1024
 STANDARD_ERRORS: Final = 4.5
@@ -150,7 +150,7 @@ def _kept(times: Whole, *, repeats: bool) -> Whole:
 def _tells(entries: Floats, times: Whole) -> bool:
     """Whether entries tell D from D′ together: two of them, or a product of two or three of their ranks, or a sum.
 
-    What one entry tells alone, intervals of it show.
+    Of few entries products of squares too. What one entry tells alone, intervals of it show.
     """
     half, runs = entries.shape[0] // 2, min(RANKED, RANKED_NUMBERS // entries.shape[1])
     if half > runs and np.all(times.sum(axis=0) == 1):
@@ -171,8 +171,13 @@ def _tells(entries: Floats, times: Whole) -> bool:
         return True
     if len(single) > 3 and np.sum(single**2 - 1) > STANDARD_ERRORS * np.sqrt(2 * len(single)):
         return not clear  # of one entry that tells alone the sum is as large
-    pairs = _products(scores, scores, weights, runs_of)
-    if np.abs(pairs[owner[:, None] != owner]).max(initial=0.0) > STANDARD_ERRORS:
+    factors, of = scores, owner
+    if len(columns) <= TRIPLES_OF:
+        ranks = scores[: len(columns)]
+        factors = np.concatenate([scores, ranks**2 - (ranks**2).mean(axis=1, keepdims=True)])
+        of = np.append(owner, np.arange(len(columns)))
+    pairs = _products(factors, factors, weights, runs_of)
+    if np.abs(pairs[of[:, None] != of]).max(initial=0.0) > STANDARD_ERRORS:
         return True
     few, whose = scores[:TRIPLES_OF], owner[:TRIPLES_OF]
     first, second = np.triu_indices(len(few), 1)
