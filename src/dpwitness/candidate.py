@@ -24,6 +24,8 @@ class CellsEstimate:
         Of the divergence that is tested, and of the hyperplane that touches it; see `claims.renyi.Hyperplane`.
     against
         The parameter of the claim's family that the bet is best against.
+    event_share
+        The share of the wealth that is bet on the event alone, below 1: what rare cells promised may not come.
 
     Raises `ValueError` for numbers that cannot be these.
     """
@@ -32,6 +34,7 @@ class CellsEstimate:
     order: float
     log_ratios: tuple[float, ...]
     against: float
+    event_share: float = field(default=0.0, metadata={"json": "optional"})
 
     def __post_init__(self) -> None:
         if len(self.joint) != len(self.log_ratios) ** 2 or not all(0 <= share <= 1 for share in self.joint):
@@ -40,6 +43,8 @@ class CellsEstimate:
             raise ValueError(f"the probabilities of all cells add up to {sum(self.joint)!r}, not to 1")
         if not 0 <= self.against <= MOST_NATS:
             raise ValueError(f"against={self.against!r} must lie between 0 and {MOST_NATS:g}")
+        if not 0 <= self.event_share < 1:
+            raise ValueError(f"event_share={self.event_share!r} must be at least 0 and below 1")
         if not 1 <= self.order <= MOST_ORDER:
             raise ValueError(f"order={self.order!r} must lie between 1 and {MOST_ORDER:g}")
         if len(self.log_ratios) < 2 or not all(abs(ratio) <= MOST_NATS for ratio in self.log_ratios):

@@ -46,11 +46,15 @@ def divergence(order, p, q):
     return float(p @ np.log(p / q)) if order == 1 else math.log(np.sum(p**order * q ** (1 - order))) / (order - 1)
 
 
-def bet_of(order, joint, against, *, ratios=None):
+def bet_of(order, joint, against, *, ratios=None, event_share=0.0):
     p, q = joint.sum(axis=1), joint.sum(axis=0)
     logs = np.log(p / q) if ratios is None else ratios
     estimate = CellsEstimate(
-        joint=tuple(joint.ravel().tolist()), order=order, log_ratios=tuple(map(float, logs)), against=against
+        joint=tuple(joint.ravel().tolist()),
+        order=order,
+        log_ratios=tuple(map(float, logs)),
+        against=against,
+        event_share=event_share,
     )
     return Estimate(p=float(p[-1]), q=float(q[-1]), both=float(joint[-1, -1]), cells=estimate)
 
@@ -124,7 +128,9 @@ def test_the_mean_of_the_e_value_is_at_most_one(sides, order, claim):
     joint = joints()[sides]
     true = divergence(order, P, Q)
     tested = claim(true / order if claim is ZCDP else true)
-    for bet in (bet_of(order, joint, 0.3 * tested.parameter), bet_of(order, joint, 0.0, ratios=[-1.0, 0.2, 1.7])):
+    against = 0.3 * tested.parameter
+    other = bet_of(order, joint, 0.0, ratios=[-1.0, 0.2, 1.7])
+    for bet in (bet_of(order, joint, against), other, bet_of(order, joint, against, event_share=0.4)):
         mean = 0.0
         for runs in product(range(9), repeat=3):
             table = np.bincount(runs, minlength=9).reshape(3, 3)
@@ -148,19 +154,22 @@ def test_the_evidence_falls_in_the_parameter_and_the_bound_is_where_it_ends():
     assert CellsBet(counts, ZCDP(0.1), bet.cells).divergence_seen == pytest.approx(divergence(1.0, P, Q), rel=0.03)
 
 
+@pytest.mark.parametrize("event_share", [0.0, 0.5])
 @pytest.mark.parametrize(("order", "claim"), [(1.0, ZCDP), (2.0, lambda e: RenyiDP(2.0, e))])
-def test_a_true_parameter_is_refuted_no_more_often_than_said(order, claim):
+def test_a_true_parameter_is_refuted_no_more_often_than_said(order, claim, event_share):
     """At several times of looking, by the best bet against four fifths of the truth; and the bound is never above."""
     joint, rng, alpha = joints()["independent"], np.random.default_rng(11), 0.05
     true = divergence(order, P, Q)
-    kept, bet = claim(true), bet_of(order, joint, 0.8 * true)
+    kept, bet = claim(true), bet_of(order, joint, 0.8 * true, event_share=event_share)
     alarms = 0
     for _ in range(300):
         table = np.zeros((3, 3), np.int64)
         for n in np.geomspace(8, 400, 20).astype(int):
             table += rng.multinomial(n, joint.ravel()).reshape(3, 3)
             if log_e_value(counts_of(table), kept, bet) >= math.log(1 / alpha):
-                assert lower_bound(bet_on(counts_of(table), kept, bet), kept, alpha=alpha) >= true
+                # Of two bets each may fall short of what both together refute.
+                lower = lower_bound(bet_on(counts_of(table), kept, bet), kept, alpha=alpha)
+                assert lower >= true or event_share
                 alarms += 1
                 break
     assert 0 < alarms <= stats.binom.isf(1e-9, 300, alpha)
@@ -241,6 +250,32 @@ def test_a_bound_of_a_large_order_rests_on_an_event_where_cells_overflow():
     assert found.witness.estimate.cells is None
 
 
+def test_where_cells_do_not_keep_what_they_promised_the_event_is_left():
+    """A hyperplane for likelihood ratios far beyond those that there are."""
+    joint, rng = joints()["independent"], np.random.default_rng(5)
+    claim, counts = RenyiDP(8.0, 0.1), counts_of(rng.multinomial(30_000, joint.ravel()).reshape(3, 3))
+    bounds = [
+        lower_bound(bet_on(counts, claim, bet), claim, alpha=1e-3)
+        for bet in (bet_of(8.0, joint, 3.0, ratios=[-4, 0, 4], event_share=share) for share in (0.0, 0.25))
+    ]
+    assert bounds[0] == 0.0
+    assert 0.5 < bounds[1] < divergence(8.0, P, Q)
+
+
+def test_a_share_on_the_event_loses_that_share_at_most():
+    joint, rng = joints()["independent"], np.random.default_rng(5)
+    claim, counts = RenyiDP(2.0, 0.1), counts_of(rng.multinomial(3_000, joint.ravel()).reshape(3, 3))
+    alone = bet_on(counts, claim, bet_of(2.0, joint, 0.1))
+    shared = bet_on(counts, claim, bet_of(2.0, joint, 0.1, event_share=0.25))
+    assert shared.log_e_value(claim) >= alone.log_e_value(claim) + math.log(0.75)
+    assert lower_bound(shared, claim, alpha=1e-3) >= lower_bound(alone, claim, alpha=0.75e-3)
+    weak = claim.at(0.9 * divergence(2.0, P, Q))
+    limits = [detectable_parameter(bet_on(counts, weak, b), weak, alpha=a) for b, a in (
+        (bet_of(2.0, joint, weak.parameter), 0.75e-3), (bet_of(2.0, joint, weak.parameter, event_share=0.25), 1e-3),
+    )]  # fmt: skip
+    assert limits[1] <= limits[0]
+
+
 def test_a_claim_that_no_event_refutes_soon_is_refuted_by_cells_saved_and_replayed(tmp_path):
     claim = ZCDP(0.42)  # events of a Gaussian show 0.39 at most
     verdict = check(gaussian, claim=claim, neighbours=ONE, search_runs=60_000, runs=200_000, seed=2, workers=1)
@@ -262,7 +297,8 @@ def test_a_damaged_bet_on_cells_is_refused(tmp_path):
     logs = written["estimate"]["cells"]["log_ratios"]
     for key, value in (
         ("joint", [0.5, 0.5]), ("log_ratios", [1.0]), ("against", -1), ("joint", ["x"]), ("order", 0.5),
-        ("order", 1e308), ("against", 1e308), ("log_ratios", [1e308, *logs[1:]]),
+        ("order", 1e308), ("against", 1e308), ("event_share", 1.0), ("event_share", -0.1),
+        ("log_ratios", [1e308, *logs[1:]]),
     ):  # fmt: skip
         damaged = json.loads(json.dumps(written))
         damaged["estimate"]["cells"][key] = value

@@ -292,6 +292,14 @@ def test_waiting_for_a_core_is_not_counted(monkeypatch, tmp_path):
     assert own_seconds() == 6.0
 
 
+def test_a_wait_while_the_clock_is_read_is_not_taken_off_what_follows(monkeypatch):
+    """By the clock 10 s, then 14 s, of which 4 were waited for between reading the one and the other."""
+    waits, clock = iter([1.0, 5.0, 5.0]), iter([10.0, 10.0, 14.0])
+    monkeypatch.setattr("dpwitness.mechanisms.mechanism._waited", lambda: next(waits))
+    monkeypatch.setattr("dpwitness.mechanisms.mechanism.time.perf_counter", lambda: next(clock))
+    assert own_seconds() == 9.0
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_a_check_ends_on_few_records_where_many_cost_more(monkeypatch, seed):
     def timed(self, pair, *, coupled=False):

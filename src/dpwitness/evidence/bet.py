@@ -31,9 +31,9 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -87,16 +87,21 @@ class Bet(ABC):
         """
 
 
-def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> "EventBet | CellsBet":
+def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> "CountsBet":
     """The bet that follows from an estimate, and the counts of later runs.
 
-    On cells where the claim bounds their divergence and estimate and counts are of cells, else on the event.
+    On cells where the claim bounds their divergence and estimate and counts are of cells, with a share on the event
+    that is made of them where the estimate says so; else on the event.
     """
     cells = None if estimate is None else estimate.cells
     if cells is None or not bounds_divergences(claim) or len(counts.cells) != len(cells.joint):
         return EventBet(counts, estimate)
     bounded = claim.largest_divergence(cells.order, claim.parameter) < math.inf
-    return CellsBet(counts, claim, cells) if bounded else EventBet(counts, estimate)
+    on_event = EventBet(counts, estimate)
+    if not bounded:
+        return on_event
+    on_cells = CellsBet(counts, claim, cells)
+    return Shared(on_cells, on_event, cells.event_share) if cells.event_share else on_cells
 
 
 def log_e_value(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> float:
@@ -193,6 +198,10 @@ class EventBet(Bet):
 
         return excess
 
+    def with_counts(self, counts: Counts) -> "EventBet":
+        """The same stakes, and what other runs showed."""
+        return replace(self, counts=counts)
+
     def comparison(self, claim: Claim) -> str:
         """What the claim allows on D beside what was seen on D′, for people; empty where that says nothing."""
         seen = self.counts.neighbour_hits / max(self.counts.runs, 1)
@@ -266,6 +275,10 @@ class CellsBet(Bet):
         # Clipped: what is allowed grows exponentially, up to infinity, which no interpolation follows.
         return lambda parameter: min(max(self._allowed(plane, parameter) - target, -1.0), 1.0)
 
+    def with_counts(self, counts: Counts) -> "CellsBet":
+        """The same stakes, and what other runs showed."""
+        return replace(self, counts=counts)
+
     def comparison(self, claim: Claim) -> str:
         """The divergence that was seen beside what the claim allows, for people."""
         order, most = self.estimate.order, self.family.largest_divergence(self.estimate.order, claim.parameter)
@@ -284,6 +297,56 @@ class CellsBet(Bet):
 
     def _allowed(self, plane: Hyperplane, parameter: float) -> float:
         return float(plane.allowed(self.family.largest_divergence(self.estimate.order, parameter)))
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(Bet):
+    """A bet on cells that leaves a share of the wealth to the event that is made of some of them.
+
+    The mean of two e-values of the same runs is an e-value.
+    """
+
+    cells: CellsBet
+    event: EventBet
+    share: float
+
+    @property
+    def parts(self) -> tuple[tuple[CellsBet | EventBet, float], ...]:
+        """Both bets, with their shares of the wealth."""
+        return (self.cells, 1 - self.share), (self.event, self.share)
+
+    @property
+    def counts(self) -> Counts:
+        """Of the runs."""
+        return self.cells.counts
+
+    @override
+    def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
+        logs = [bet.log_e_value(claim, against) + math.log(share) for bet, share in self.parts]
+        return float(np.logaddexp.reduce(logs))
+
+    def with_counts(self, counts: Counts) -> "Shared":
+        """The same stakes, and what other runs showed."""
+        return Shared(self.cells.with_counts(counts), self.event.with_counts(counts), self.share)
+
+    def standard_errors(self, claim: Claim) -> float:
+        """Those of the cells."""
+        return self.cells.standard_errors(claim)
+
+    @override
+    def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
+        """Of the bet that detects more, by its share."""
+        found = [bet.excess(claim, alpha=alpha * share, margin=margin) for bet, share in self.parts]
+        usable = [excess for excess in found if excess is not None]
+        return (lambda parameter: max(excess(parameter) for excess in usable)) if usable else None
+
+    def comparison(self, claim: Claim) -> str:
+        """That of the cells."""
+        return self.cells.comparison(claim)
+
+
+#: What `bet_on` makes.
+CountsBet: TypeAlias = EventBet | CellsBet | Shared
 
 
 def cell_factors(

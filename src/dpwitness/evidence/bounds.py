@@ -2,7 +2,6 @@
 
 import math
 from bisect import bisect_left
-from dataclasses import replace
 from statistics import NormalDist
 from typing import Final
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from dpwitness.candidate import MOST_NATS, Estimate
 from dpwitness.claims import Claim
-from dpwitness.evidence.bet import STEPS, Bet, CellsBet, EventBet
+from dpwitness.evidence.bet import STEPS, Bet, CountsBet, EventBet, Shared
 from dpwitness.evidence.counts import Counts
 
 #: By so much at most is the detectable parameter looked for above the claim's.
@@ -45,10 +44,13 @@ def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
     and t, run by run, E(x) ≥ E(c), whatever the runs. Other families are bet against point by point.
 
     Where E falls in x throughout, as on cells, the parameters that are refuted are an interval from 0 on, and the bound
-    is its end.
+    is its end. Where the wealth is shared, the larger bound of two: a part that alone reaches 1/α, its share counted,
+    is an e-value of the whole.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
+    if isinstance(bet, Shared):
+        return max(lower_bound(part, claim, alpha=alpha * share) for part, share in bet.parts)
     threshold, c = math.log(1 / alpha), claim.parameter
     refuted = bet.log_e_value(claim) >= threshold
     against, last = (None, c) if refuted else (claim, 0.0)
@@ -101,7 +103,7 @@ def detects(bet: Bet, claim: Claim, parameter: float, *, alpha: float) -> bool:
     return excess is not None and excess(parameter) >= 0
 
 
-def why_enough(bet: EventBet | CellsBet, claim: Claim, log_e: float, *, alpha: float, ratio: float | None) -> str:
+def why_enough(bet: CountsBet, claim: Claim, log_e: float, *, alpha: float, ratio: float | None) -> str:
     """Why a pass needs no more runs than those of its bet; empty where it needs more.
 
     "detectable": they would have caught `ratio` times the claim's parameter. "converged", where `ratio` is None: twice
@@ -116,7 +118,7 @@ def why_enough(bet: EventBet | CellsBet, claim: Claim, log_e: float, *, alpha: f
         caught = ratio > 1 and detects(bet, claim, ratio * claim.parameter, alpha=alpha)
         return "detectable" if caught else ""
     now = detectable_parameter(bet, claim, alpha=alpha)
-    twice = replace(bet, counts=bet.counts + bet.counts)
+    twice = bet.with_counts(bet.counts + bet.counts)
     gains = math.isinf(now) or detects(twice, claim, max((1 - GAIN) * now, claim.parameter), alpha=alpha)
     return "" if gains else "converged"
 

@@ -44,12 +44,20 @@ def own_seconds() -> float:
     On a busy machine seconds by the clock would make a fast mechanism look several times slower, and a seed would
     choose other shards and sides than on an idle one.
     """
+    before, waited = -1.0, 0.0
+    while waited != before:  # a wait between reading the one and the other would be taken off what follows
+        before, now = waited, time.perf_counter()
+        waited = _waited()
+    return now - waited
+
+
+def _waited() -> float:
+    """Seconds that this thread has waited for a core; 0 where nothing says so."""
     try:
         with open("/proc/thread-self/schedstat", encoding="ascii") as numbers:
-            waited = int(numbers.read().split()[1]) * 1e-9
+            return int(numbers.read().split()[1]) * 1e-9
     except (OSError, ValueError, IndexError):
-        waited = 0.0
-    return time.perf_counter() - waited
+        return 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Tally
+from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Estimate, Tally
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, ScoreThreshold, cells_of, widen
@@ -38,6 +38,8 @@ LEAST_HITS: Final = 30
 FEWEST: Final = 200
 #: By so much at least cells must promise more than an event, which says more to people.
 MARGIN: Final = 1.05
+#: The share of the wealth that is bet on an event beside the cells: they may promise what rare ones do not keep.
+EVENT_SHARE: Final = 0.25
 #: Log-ratios that the hyperplane follows on both sides at most: where cells are rare, what they might pay is not worth
 #: what they cost.
 LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)
@@ -77,7 +79,12 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
         tally = runner.tally(candidate.pair, event, left, Role.CELLS, 1)
     except MechanismTimeout:
         return candidate, spent
-    return _chosen(candidate, event, tally, aim, promised), spent + left
+    # The event was the luckiest of many: what it promises by runs that did not choose it, where some of them hit it.
+    a, b = candidate.event.contains(x), candidate.event.contains(y)
+    seen = Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))
+    fresh = replace(candidate, estimate=seen) if a.any() else candidate
+    found = _chosen(fresh, event, tally, aim, objective)
+    return candidate if found is fresh else found, spent + left
 
 
 def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:
@@ -93,7 +100,7 @@ def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objecti
     table = np.bincount(event.cell_of(x) * event.cells + event.cell_of(y), minlength=event.cells**2)
     n10, n11, n01, n00 = cells_of([event], x, y)[:, 0].tolist()
     tally = Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
-    return _chosen(candidate, event, tally, aim, _promised(candidate, objective))
+    return _chosen(candidate, event, tally, aim, objective)
 
 
 def _promised(candidate: Candidate, objective: Objective) -> float:
@@ -103,8 +110,12 @@ def _promised(candidate: Candidate, objective: Objective) -> float:
     return value_of(estimate, objective, 1 << 40)
 
 
-def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, promised: float) -> Candidate:
-    """Cells with the best bet by a table, where that promises more than an event; else the candidate."""
+def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, objective: Objective) -> Candidate:
+    """Cells with the best bet by a table, where that promises more than an event; else the candidate.
+
+    A share of the wealth stays on the best event that is made of them.
+    """
+    promised = _promised(candidate, objective)
     bet, promise = _best(tally, aim)
     if bet is None and not aim.of_bound:
         # No evidence grows: what would show most of the parameter would have detected most.
@@ -113,7 +124,21 @@ def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, promised
         promise = min(shown - aim.claim.parameter, 0.0)
     if bet is None or promise <= max(promised * MARGIN, promised):
         return candidate
-    return Candidate(pair=candidate.pair, event=event, estimate=replace(tally.estimate, cells=bet))
+    cut, estimate = _best_cut(event, tally, objective)
+    score = ScoreThreshold(event.score.coordinates, event.score.edges, event.score.weights, cut)
+    estimate = replace(estimate, cells=replace(bet, event_share=EVENT_SHARE))
+    return Candidate(pair=candidate.pair, event=Cells(score, event.cuts), estimate=estimate)
+
+
+def _best_cut(event: Cells, tally: Tally, objective: Objective) -> tuple[float, Estimate]:
+    """The cut above which the cells are the event that promises most, and its rates."""
+    k = event.cells
+    table = np.reshape(tally.cells, (k, k)) / tally.runs
+    above = [table[i:].sum() for i in range(1, k)], [table[:, i:].sum() for i in range(1, k)]
+    p, q, both = map(np.array, (*above, [table[i:, i:].sum() for i in range(1, k)]))
+    best = int(np.argmax(objective(p, q, tally.runs, 1.0, both)))
+    rates = np.clip((p[best], q[best], min(both[best], p[best], q[best])), 0.0, 1.0).tolist()
+    return float(event.cuts[best]), Estimate(p=rates[0], q=rates[1], both=rates[2])
 
 
 def _in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
