@@ -1,7 +1,7 @@
 """The protocol of events, how events are described and written, and the kinds of events by name."""
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
@@ -239,6 +239,27 @@ def thresholds_of(event: Event) -> Sequence[Thresholds[Event]]:
     """The nested events that an event is one of; none for kinds that do not say so (a method `thresholds`)."""
     own = getattr(event, "thresholds", None)
     found: Sequence[Thresholds[Event]] = own() if callable(own) else ()
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale(Generic[E]):
+    """A value of outcomes, one interval of it that an event is, and the events of all other intervals.
+
+    `key` is the same for events of one scale.
+    """
+
+    key: Hashable
+    value: Callable[[Rows], Rows]  # of rows (n, any width) the values (n,); NaN where there is none
+    low: float
+    high: float
+    between: Callable[[float, float], E]  # values from `low` up to, and without, `high`
+
+
+def scale_of(event: Event) -> Scale[Event] | None:
+    """The scale that an event is an interval of; None for kinds that do not say so (a method `scale`)."""
+    own = getattr(event, "scale", None)
+    found: Scale[Event] | None = own() if callable(own) else None
     return found
 
 

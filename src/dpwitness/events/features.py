@@ -26,6 +26,7 @@ from dpwitness.events.event import (
     Column,
     Event,
     Label,
+    Scale,
     Thresholds,
     as_noun,
     column,
@@ -350,6 +351,19 @@ class FeatureEvent(Event):
         return Thresholds(
             value=lambda rows: part.value(self.feature.values(rows)[:, None]),
             above=lambda t: FeatureEvent(feature=self.feature, within=part.above(t)),
+        )
+
+    def scale(self) -> "Scale[FeatureEvent] | None":
+        """The values of the feature; None for a list of values."""
+        within = self.within.scale() if isinstance(self.within, Interval) else None
+        if within is None:
+            return None
+        return Scale(
+            key=self.feature,
+            value=self.feature.values,
+            low=within.low,
+            high=within.high,
+            between=lambda low, high: FeatureEvent(feature=self.feature, within=within.between(low, high)),
         )
 
     def simpler(self) -> Sequence[Event]:

@@ -19,6 +19,7 @@ from dpwitness.events.event import (
     Event,
     Label,
     Number,
+    Scale,
     Thresholds,
     as_noun,
     column,
@@ -102,6 +103,19 @@ class Interval(Event):
                 value=lambda rows: -_entries(rows, j, absent=np.inf),
                 above=lambda t: Interval(coordinate=j, high=float(np.nextafter(-t, np.inf))),
             ),
+        )
+
+    def scale(self) -> "Scale[Interval] | None":
+        """The entry itself; None for one code, whose place among others has no meaning."""
+        if self._single_code:
+            return None
+        j = self.coordinate
+        return Scale(
+            key=j,
+            value=lambda rows: _entries(rows, j, absent=np.nan),
+            low=self.low,
+            high=self.high,
+            between=lambda low, high: Interval(coordinate=j, low=low, high=high),
         )
 
     def intersection(self, other: "Interval") -> "Interval | None":

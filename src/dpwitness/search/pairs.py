@@ -11,7 +11,7 @@ For mechanisms whose runs are nearly free; see `search.epochs` for others.
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, islice
@@ -30,6 +30,7 @@ from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
 from dpwitness.runs import Role, Runner, Threads, generator, stack
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
+from dpwitness.search.cuts import CutCells, cuts_around
 from dpwitness.search.epochs import cuts_of
 from dpwitness.search.learners import RatedEvent, learn, learn_events, tolerance
 from dpwitness.search.objectives import Objective, value_of
@@ -71,11 +72,15 @@ MOST_COUNTED_AGAIN: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A pair and an event to compare; `place` says which promising pair it came from, −1 for an attack's."""
+    """A pair and an event to compare; `place` says which promising pair it came from, −1 for an attack's.
+
+    `cuts`: all intervals that the event is one of, where they are to be counted with it.
+    """
 
     pair: Pair
     found: RatedEvent
     place: int = -1
+    cuts: CutCells | None = None
 
 
 @dataclass(slots=True)
@@ -91,12 +96,18 @@ class _Comparison:
 
     def count(self, number: int, turn: int, n: int) -> None:
         """Count an entry's event on n more runs, and value it anew."""
-        entry = self.latest[number]
-        self.tallies[number] += self.runner.tally(
-            entry.found.directed(entry.pair), entry.found.event, n, self.role, number, turn
-        )
+        entry, before, cuts = self.latest[number], self.tallies[number], self.latest[number].cuts
+        event = cuts or entry.found.event
+        tally = self.runner.tally(entry.found.directed(entry.pair), event, n, self.role, number, turn)
         self.spent += n
-        found = revalued(entry.found, self.tallies[number], self.objectives[number])
+        total = before + tally if before.runs else tally
+        self.tallies[number] = total
+        if cuts:  # it was cut by earlier runs: these value it, and place the next cut
+            found = valued(entry.found, cuts.estimate(entry.found.event, tally), tally.runs, self.objectives[number])
+            event, estimate = cuts.best(total, self.objectives[number])
+            found = replace(found, event=event, estimate=estimate)
+        else:
+            found = revalued(entry.found, total, self.objectives[number])
         self.latest[number] = replace(entry, found=found)
 
     def value(self, number: int) -> float:
@@ -126,7 +137,8 @@ def best_entry(
     state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role)
     remaining = list(range(len(entries)))
     for turn in range(rounds):
-        n = max(budget // (rounds * len(remaining)), 8)
+        # Half of the runs in the last two rounds: the last ones are the most alike.
+        n = max(int(budget * _share_of_round(turn, rounds)) // len(remaining), 8)
         mean = sum(prices[number] for number in remaining) / len(remaining)
         for number in remaining:
             state.count(number, turn, max(int(n * min(mean / prices[number], MOST_MORE)), 8))
@@ -145,14 +157,26 @@ def best_entry(
             return state.latest[winner], state.spent
         counted_again.add(winner)
         state.tallies[winner] = Tally()  # the runs by which it won
+        state.latest[winner] = replace(state.latest[winner], cuts=None)
         state.count(winner, rounds, max(budget // 5, 8))
         remaining = sorted(range(len(entries)), key=lambda number: -state.value(number))
 
 
+def _share_of_round(turn: int, rounds: int) -> float:
+    """What part of the runs a round gets."""
+    if rounds < 4:
+        return 1 / rounds
+    return 1 / 4 if turn >= rounds - 2 else 1 / (2 * (rounds - 2))
+
+
 def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEvent:
     """An event with the estimate and the value of a tally."""
-    estimate = tally.estimate
-    value, lower = (value_of(estimate, objective, tally.runs, errors) for errors in (STANDARD_ERRORS, 3.0))
+    return valued(found, tally.estimate, tally.runs, objective)
+
+
+def valued(found: RatedEvent, estimate: Estimate, runs: int, objective: Objective) -> RatedEvent:
+    """An event with an estimate of so many runs, and its value."""
+    value, lower = (value_of(estimate, objective, runs, errors) for errors in (STANDARD_ERRORS, 3.0))
     return replace(found, estimate=estimate, value=value, lower_value=lower)
 
 
@@ -626,7 +650,9 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     thorough = math.isinf(objective.stop_value)
     certain = [Entry(one.pair, one.certain, place) for place, one in enumerate(promising) if one.certain]
     most = 6 if thorough else 2  # a bound tells many apart
-    entries += certain + learned(searching, promising, objective, most, costs)
+    entries += certain + learned(
+        searching, promising, objective, most, costs, cut=thorough and problem.mechanism.cost.compiled
+    )
     best = certain[0] if certain else max(entries, key=_rank)
     if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
         cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
@@ -699,20 +725,33 @@ def cheaper_candidate(
 
 
 def learned(
-    runner: Runner, promising: Sequence[PromisingPair], objective: Objective, most: int, costs: Costs | None = None
+    runner: Runner,
+    promising: Sequence[PromisingPair],
+    objective: Objective,
+    most: int,
+    costs: Costs | None = None,
+    *,
+    cut: bool = False,
 ) -> list[Entry]:
     """The events that the outcomes of promising pairs show, at most so many of each; each pair on a thread.
 
-    `costs`: as in `search`.
+    `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others.
     """
     objectives = [objective if costs is None else costs.priced(objective, one.pair) for one in promising]
     tasks = (partial(learn, one.sample, own, most=most) for one, own in zip(promising, objectives, strict=True))
     results = replace(runner, deadline=None).each(tasks)
-    return [
-        Entry(one.pair, found, place)
-        for place, (one, events) in enumerate(zip(promising, results, strict=True))
-        for found in events or ()
-    ]
+    entries = []
+    for place, (one, events) in enumerate(zip(promising, results, strict=True)):
+        scales: set[tuple[bool, Hashable]] = set()
+        for found in events or ():
+            cuts = cuts_around(found.event, one.sample) if cut else None
+            if cuts is not None:
+                key = found.swapped, cuts.scale.key
+                if key in scales:
+                    continue
+                scales.add(key)
+            entries.append(Entry(one.pair, found, place, cuts))
+    return entries
 
 
 def reestimated(runner: Runner, pair: Pair, pool: Sequence[RatedEvent], runs: int) -> list[RatedEvent]:

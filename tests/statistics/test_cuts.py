@@ -1,0 +1,87 @@
+"""All intervals of a scale, counted in one pass: their rates, and the one that is chosen."""
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.candidate import Tally
+from dpwitness.events import Box, Feature, FeatureEvent, Interval, cells_of
+from dpwitness.search.cuts import cuts_around
+from dpwitness.search.objectives import BoundAt
+from dpwitness.search.samples import sample_of
+
+OBJECTIVE = BoundAt(planned=10_000_000, log_threshold=2.3)
+
+
+def rows_of(shift, n=40_000, seed=1):
+    """Two noisy values, and one more in a part of the runs."""
+    rng = np.random.default_rng(seed)
+    rows = rng.laplace(size=(n, 3)) + np.array([shift, 0.0, 0.0])
+    rows[rng.random(n) < 0.3, 2] = np.nan
+    return rows
+
+
+def tally_of(cuts, x, y):
+    n10, n11, n01, n00 = cells_of([cuts.event], x, y)[:, 0].tolist()
+    table = np.bincount(cuts.cell_of(x) * cuts.cells + cuts.cell_of(y), minlength=cuts.cells**2)
+    return Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Interval(coordinate=0, low=0.5),
+        Interval(coordinate=2, high=-0.25),
+        Interval(coordinate=1, low=-1.0, high=0.5),
+        FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.1)),
+    ],
+    ids=lambda event: event.describe(),
+)
+def test_a_table_gives_the_rates_of_every_interval(event):
+    x, y = rows_of(1.0, seed=2), rows_of(0.0, seed=3)
+    cuts = cuts_around(event, sample_of(rows_of(1.0), rows_of(0.0)))
+    tally = tally_of(cuts, x, y)
+    assert np.array_equal(cuts.inside[cuts.cell_of(x)], event.contains(x))
+    best, chosen = cuts.best(tally, OBJECTIVE)
+    for found in (event, best):
+        estimate = cuts.estimate(found, tally)
+        a, b = found.contains(x), found.contains(y)
+        assert (estimate.p, estimate.q, estimate.both) == pytest.approx((a.mean(), b.mean(), (a & b).mean()))
+    assert (chosen.p, chosen.q, chosen.both) == pytest.approx((estimate.p, estimate.q, estimate.both))
+
+
+def test_of_intervals_that_show_the_same_one_with_one_end_is_chosen():
+    """Laplace noise: each interval beyond the larger mean has the likelihood ratio e^ε; the luckiest has more."""
+    cuts = cuts_around(Interval(coordinate=0, low=2.0, high=2.5), sample_of(rows_of(1.0), rows_of(0.0)))
+    event, _ = cuts.best(tally_of(cuts, rows_of(1.0, seed=4), rows_of(0.0, seed=5)), OBJECTIVE)
+    assert (event.low == -np.inf) != (event.high == np.inf)
+
+
+def test_two_ends_are_chosen_where_one_shows_little():
+    rng = np.random.default_rng(6)
+
+    def rows(inside):
+        values = rng.uniform(0, 1, (60_000, 1))
+        moved = rng.random(60_000) < inside
+        values[moved] = rng.uniform(0.4, 0.5, (np.count_nonzero(moved), 1))
+        return values
+
+    cuts = cuts_around(Interval(coordinate=0, low=0.4), sample_of(rows(0.2), rows(0.02)))
+    event, estimate = cuts.best(tally_of(cuts, rows(0.2), rows(0.02)), OBJECTIVE)
+    assert 0.35 < event.low < event.high < 0.55
+    assert estimate.p > 2 * estimate.q
+
+
+def test_other_events_have_no_such_edges():
+    sample = sample_of(rows_of(1.0), rows_of(0.0))
+    assert cuts_around(Box((Interval(coordinate=0, low=0.0), Interval(coordinate=1, low=0.0))), sample) is None
+
+
+@pytest.mark.campaign
+def test_a_rare_interval_is_placed_as_well_as_there_are_runs():
+    """Eight seeds of isvt4: none falls to an answer that shows half of what a later one does (0.18 before)."""
+    bounds = [
+        dpw.bound("isvt4", epsilon=0.1, runs=20_000_000, alpha=0.1, seed=seed, workers=2).epsilon_lower_bound
+        for seed in range(1, 5)
+    ]
+    assert np.median(bounds) > 0.205
