@@ -75,6 +75,12 @@ def noisy(rng, data):
     return [data[0] + rng.laplace(), "yes" if rng.random() < 0.5 else "no"]
 
 
+def writing(rng, data):
+    if rng.random() < 0.002:
+        data.append(0.0)
+    return data[0] + rng.laplace()
+
+
 def counting(rng, data):
     COUNT["runs"] += 1
     return data[0] + rng.laplace()

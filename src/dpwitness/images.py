@@ -14,7 +14,9 @@ import hashlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from itertools import count
@@ -87,6 +89,11 @@ LIBRARY: Final = frozenset((
 
 #: One thread at a time writes or links an image: of two linkers made at once one would be dropped, with its code.
 _linking = threading.RLock()
+
+#: Images that a folder keeps, the last used ones, of 10 to 100 kB each; and seconds for which reading one does not
+#: count as using it again.
+KEPT: Final = 1_000
+USED_AGAIN: Final = 86_400.0
 
 
 class NoImage(Exception):
@@ -258,6 +265,7 @@ class Compiled:
             partial = path.with_suffix(f".{os.getpid()}.tmp")
             partial.write_bytes(_digest(text, code) + code)
             partial.replace(path)
+            _tidy(path.parent)
         except OSError:  # a full disk: the next process makes it again
             pass
         return code
@@ -274,8 +282,28 @@ def _read(path: Path, text: str) -> bytes | None:
         found = path.read_bytes()
     except OSError:
         return None
+    with suppress(OSError):  # a folder that cannot be written to
+        if time.time() - path.stat().st_mtime > USED_AGAIN:
+            path.touch()
     size = hashlib.sha256().digest_size
     return found[size:] if found[:size] == _digest(text, found[size:]) else None
+
+
+def _tidy(folder: Path) -> None:
+    """Remove the images that were not used for the longest time, where there are too many, and those half written.
+
+    Any process may do so at any time: one that has read an image needs the file no more, another makes it again.
+    """
+    used: list[tuple[float, Path]] = []
+    for path in folder.glob("_dpwitness_image_*"):
+        with suppress(FileNotFoundError):  # another process has removed it
+            used.append((path.stat().st_mtime, path))
+    used.sort(reverse=True)
+    last = time.time() - USED_AGAIN
+    images = [path for _, path in used if path.suffix == ".o"]
+    ended = [path for at, path in used if path.suffix == ".tmp" and at < last]  # with the process that wrote it
+    for path in images[KEPT:] + ended:
+        path.unlink(missing_ok=True)
 
 
 def _object_file(dispatcher: Any, signature: tuple[Any, ...], types: list[tuple[Any, str]]) -> bytes:

@@ -307,12 +307,12 @@ def loops(rng, data):
     return data[0] + total
 
 
-@pytest.mark.parametrize(("limit", "shard"), [(0.0, 64), (math.inf, 16_384)])
-def test_slow_compiled_code_makes_few_runs_between_two_looks_at_the_clock(limit, shard, monkeypatch):
+@pytest.mark.parametrize("shards", [64, 16_384])
+def test_slow_compiled_code_makes_few_runs_between_two_looks_at_the_clock(shards, monkeypatch):
     """With shards of 16,384 runs, a search of 1 ms a run ended without any verdict."""
-    monkeypatch.setattr(cost, "SLOW_IN_NUMBERS", limit)
+    monkeypatch.setattr(cost, "SHARDS_COMPILED", ((math.inf, shards),))
     mechanism = as_mechanism(loops, np.array([0.0]))
-    assert (type(mechanism), mechanism.shard) == (CompiledMechanism, shard)
+    assert (type(mechanism), mechanism.shard) == (CompiledMechanism, shards)
 
 
 def test_an_array_without_axes_is_a_number():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwitness import Violation, check
-from dpwitness.mechanisms.mechanism import Cost
+from dpwitness.mechanisms.mechanism import QUICK, Cost
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.noise import laplace
@@ -73,7 +73,24 @@ def test_one_call_in_which_the_machine_was_busy_does_not_make_a_mechanism_slow(m
 
 def test_shards_follow_from_the_cost():
     assert Cost(**FAST).shard == Cost(batched=True).shard == 16_384
-    assert Cost(**FAST, seconds_per_run=1e-3).shard == Cost(batched=True, seconds_per_run=1e-3).shard == 64
+    times = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+    assert [Cost(**FAST, seconds_per_run=s).shard for s in times] == [16_384, 1_024, 64, 64, 8]
+    assert [Cost(batched=True, seconds_per_run=s).shard for s in times] == [16_384, 16_384, 64, 64, 8]
     # Plain Python: tens of milliseconds, where a run takes less than one.
-    assert [Cost(seconds_per_run=s).shard for s in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)] == [65_536, 4_096, 256, 32, 8]
+    assert [Cost(seconds_per_run=s).shard for s in times] == [65_536, 4_096, 256, 32, 8]
     assert Cost(seconds_per_run=0.1).shard == Cost(**FAST, seconds_per_run=0.1).shard == 2
+
+
+def test_a_call_that_makes_many_runs_makes_fewer_of_wide_outcomes():
+    """16,384 runs of 10,000 cells were 1.3 gigabytes for each array."""
+    for width, shard in ((1, 16_384), (256, 16_384), (257, 4_096), (1_000, 4_096), (10_000, 256), (10**6, 4)):
+        assert Cost(batched=True, width=width).shard == shard
+        assert Cost(**FAST, width=width).shard == 16_384  # its rows are counted in blocks
+
+
+def test_many_confirm_runs_of_quick_machine_code_have_larger_shards():
+    quick, many = Cost(**FAST, seconds_per_run=QUICK), 1 << 21
+    assert quick.shards_larger(16_384, many) == 8
+    assert quick.shards_larger(16_384, many - 1) == 1
+    assert Cost(**FAST, seconds_per_run=2e-6).shards_larger(16_384, 10**10) == 1  # 65 ms a shard as it is
+    assert Cost(batched=True).shards_larger(16_384, 10**10) == Cost().shards_larger(65_536, 10**10) == 1

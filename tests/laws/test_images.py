@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+import time
 
 import numba
 import numpy as np
@@ -139,6 +140,25 @@ def test_a_damaged_image_is_made_anew(damage, capfd):
     third(data)  # numba is not asked for again
     assert data[0] == 2.0
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_keeps_the_images_that_were_used_last(monkeypatch):
+    monkeypatch.setattr(images, "KEPT", 3)
+    now, image = time.time(), "_dpwitness_image_"
+    hours = {f"{image}1.o": 1, f"{image}2.o": 2, f"{image}3.o": 3, f"{image}4.7.tmp": 1, f"{image}5.7.tmp": 48}
+    for name, age in {**hours, "another.o": 99}.items():
+        (made.folder / name).write_bytes(b"")
+        os.utime(made.folder / name, (now - 3_600 * age,) * 2)
+    first, second = made(nothing, "nothing")
+    first(np.zeros(1))
+    (own,) = {path.name for path in made.folder.glob("*.o")} - {*hours, "another.o"}
+    left = {path.name for path in made.folder.iterdir()}
+    assert left == {own, f"{image}1.o", f"{image}2.o", f"{image}4.7.tmp", "another.o"}
+    # One that is read counts as used, so that the next one that is made takes another's place.
+    os.utime(made.folder / own, (now - 3_600 * 48,) * 2)
+    second(np.zeros(1))
+    made(doubles, "doubles")[0](np.zeros(1))
+    assert own in {path.name for path in made.folder.iterdir()}
 
 
 THREADS = """

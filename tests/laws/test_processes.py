@@ -38,6 +38,7 @@ from elsewhere import Elsewhere, away
 from running import runner, soon
 
 PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
+PAIR_OF_LISTS = pairs(([0.0], [1.0])).given[0]
 EVENTS = [Interval(coordinate=0, low=0.5)]
 
 
@@ -83,6 +84,18 @@ def test_what_outputs_showed_elsewhere_is_known_here():
     there = away(mechanism)
     x, _ = there.sample(PAIR, 100, Role.SEARCH)
     assert {mechanism.label(value) for value in x[:, 1].tolist()} == {"yes", "no"}
+
+
+def test_that_a_run_changed_its_input_elsewhere_is_known_here():
+    """Shards of large inputs follow from it, and with them what a seed gives."""
+    pair = pairs(([0.0] * 300_000, [0.0] * 300_001)).given[0]
+    mechanism = as_mechanism(elsewhere.writing, pair.data, requirements=Requirements(interpreted=True))
+    mechanism.copies = False  # whether the first runs changed theirs is luck
+    mechanism.shard = 32
+    large = mechanism.shard_of(pair)
+    away(mechanism).sample(PAIR_OF_LISTS, 4_000, Role.SEARCH)
+    assert mechanism.copies
+    assert mechanism.shard_of(pair) == 32 < large
 
 
 def test_an_error_is_raised_behind_the_results_before_it_and_names_the_same_run():

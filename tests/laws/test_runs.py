@@ -31,11 +31,11 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.draws import sfc64_state
-from dpwitness.mechanisms.mechanism import SHARDS, SLOW, Cost, Mechanism, PairedRuns
+from dpwitness.mechanisms.mechanism import SHARDS, SHARDS_COMPILED, SLOW, Cost, Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
-from dpwitness.runs import Role, Runner, generator, stack
+from dpwitness.runs import Role, Runner, generator, order, stack
 from dpwitness.runs.shards import BLOCK, EventCells, OutcomeRows
 from dpwitness.runs.threads import default_workers
 from running import confirm, ordered, runner, sample
@@ -525,9 +525,33 @@ def test_ordered_keeps_the_order_and_hands_on_errors():
 
 def test_counts_of_a_stopped_check_are_a_prefix():
     """Stopping early drops later shards, whatever more was already running."""
-    first = next(confirm(svt(), PAIR, EVENTS[:1], seed=5, runs=10**9, workers=3))
-    assert first == next(confirm(svt(), PAIR, EVENTS[:1], seed=5, runs=16_384, workers=1))
-    assert isinstance(first[0], Counts)
+    for planned, seconds, runs in ((10**9, 1e-7, 131_072), (10**9, 1e-6, 16_384), (10**6, 1e-7, 16_384)):
+        mechanism = svt()
+        mechanism.cost = replace(mechanism.cost, seconds_per_run=seconds)
+        (first,) = next(confirm(mechanism, PAIR, EVENTS[:1], seed=5, runs=planned, workers=3))
+        assert (type(first), first.runs) == (Counts, runs)
+        mechanism.shard = runs
+        assert first == next(confirm(mechanism, PAIR, EVENTS[:1], seed=5, runs=runs, workers=1))[0]
+
+
+@pytest.mark.parametrize("runs", [0, 1, 7, 64, 65, 1000])
+def test_which_side_comes_first_is_read_from_the_bytes_of_the_stream(runs):
+    drawn = generator(5, Role.ORDER, *Role.CONFIRM.value, 3).bytes(-(-runs // 8))
+    bits = np.unpackbits(np.frombuffer(drawn, np.uint8), count=runs)
+    np.testing.assert_array_equal(order(5, Role.CONFIRM, 3, runs=runs), bits)
+
+
+@pytest.mark.parametrize("coupled", [True, False])
+def test_a_larger_shard_begins_with_the_runs_of_a_smaller_one(coupled):
+    """So runs that are evidence can be made again, and compared with Python, without knowing how large shards were."""
+    small, large = (
+        OutcomeRows(
+            mechanism=svt(), pair=PAIR, seed=5, role=Role.CONFIRM, runs=1 << 20, size=size, width=11, coupled=coupled
+        )
+        for size in (100, 800)
+    )
+    for shard in (0, 1, 7):
+        np.testing.assert_array_equal(small(shard)[1], large(shard)[1][:, :100])
 
 
 @pytest.mark.parametrize(("max_time", "seconds", "shards"), [(60.0, 1e-6, 8), (60.0, 2e-6, 4), (1.0, 2e-6, 1)])
@@ -542,5 +566,6 @@ def test_large_inputs_make_a_shard_no_longer_than_a_small_part_of_the_time(monke
 
 
 def test_a_run_that_is_not_slow_has_shards_of_a_third_of_a_second_at_most():
-    for seconds in (*(edge for edge, _ in SHARDS), 1e-3, 3.9e-3, 1e-2, SLOW):
+    for seconds in (*(edge for edge, _ in (*SHARDS, *SHARDS_COMPILED)), 1e-3, 3.9e-3, 1e-2, SLOW):
         assert 2 * seconds * Cost(seconds_per_run=seconds).shard < 0.33
+        assert 2 * seconds * Cost(seconds_per_run=seconds, compiled=True).shard < 0.33

@@ -1,5 +1,6 @@
 """What counts as the mechanism's time, and what is left when it is over."""
 
+import itertools
 import math
 import threading
 import time
@@ -13,6 +14,8 @@ from dpwitness import machine
 from dpwitness.api.loop import work_on
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import CompiledDisagrees, MechanismTimeout, MixedKinds
+from dpwitness.health import dependence
+from dpwitness.jit import with_numba
 from dpwitness.machine import COMPILING, Deadline, Stopwatch
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
@@ -40,7 +43,20 @@ def test_a_stopwatch_counts_overlapping_activities_once():
     assert watch.seconds == 13.0
 
 
+def test_importing_scipy_is_as_little_time_of_runs_as_compiling_is(monkeypatch):
+    ticks = itertools.count(step=0.25)
+    watch = Stopwatch(lambda: next(ticks))
+    monkeypatch.setattr(dependence, "COMPILING", watch)
+    dependence._special.cache_clear()
+    assert dependence.fisher_p_value(5, 10, 5, 10) > 0.99
+    assert watch.seconds == 0.25
+    dependence.fisher_p_value(1, 10, 5, 10)
+    assert watch.seconds == 0.25
+
+
 def test_numba_compiling_is_counted_and_running_is_not():
+    with_numba()
+
     @numba.njit
     def inner(x):
         return x + 1

@@ -11,8 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +22,7 @@ from dpwitness.errors import DependentRuns
 from dpwitness.events import Event, widen
 from dpwitness.evidence import Counts
 from dpwitness.health.findings import ADVICE, SECONDS, Outcomes, outcome_keys
-from dpwitness.machine import Deadline
+from dpwitness.machine import COMPILING, Deadline
 from dpwitness.mechanisms.mechanism import Rows, Turns
 from dpwitness.neighbours import Data, Pair, input_key, shown
 from dpwitness.runs import Role, Runner, Threads, generator, stack
@@ -40,6 +41,17 @@ STANDARD_ERRORS: Final = 5.0
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+
+
+@cache
+def _special() -> Any:
+    """scipy.special: compiled mechanisms need none of it, and its import, 0.2 s, is as little a run as compiling is."""
+    COMPILING.start()
+    try:
+        import scipy.special
+    finally:
+        COMPILING.stop()
+    return scipy.special
 
 
 def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int) -> float:
@@ -66,9 +78,7 @@ def _smaller_tail(hits: int, rows: int, together: tuple[int, int], factorials: F
 
 def _log_factorials(most: int) -> Floats:
     """Logarithms of 0!, 1!, … of whole numbers up to `most`."""
-    from scipy.special import gammaln  # 0.2 s; compiled mechanisms need none of this
-
-    return np.asarray(gammaln(np.arange(most + 1.0) + 1))
+    return np.asarray(_special().gammaln(np.arange(most + 1.0) + 1))
 
 
 def _log_ways(rows: int, others: int, hits: int, factorials: Floats) -> Floats:
@@ -86,8 +96,7 @@ def pairs_p_value(both: int, hits: int, pairs: int) -> float:
     Of `pairs` disjoint pairs of rows, fixed beforehand, `both` consist of hits; `hits` is the number of hits in all.
     Placed at random, j pairs are filled in C(m, j) C(m − j, h − 2j) 2^(h − 2j) of the C(2m, h) ways.
     """
-    from scipy.special import logsumexp  # 0.2 s; compiled mechanisms need none of this
-
+    logsumexp = _special().logsumexp
     least, most = max(0, hits - pairs), hits // 2
     j = np.arange(least, most + 1, dtype=np.float64)
     log_ways = _choose(pairs, j) + _choose(pairs - j, hits - 2 * j) + (hits - 2 * j) * math.log(2)
@@ -201,8 +210,7 @@ def log_dispersion(hits: Whole, rows: Whole, factorials: Floats | None = None) -
     expectation 1 under independence, and so has the mean over several T. Its inverse is a p-value (Markov).
     `factorials`: logarithms of those of whole numbers up to all rows, where they are known.
     """
-    from scipy.special import logsumexp  # 0.2 s; compiled mechanisms need none of this
-
+    logsumexp = _special().logsumexp
     left, hits_left = int(rows.sum()), int(hits.sum())
     factorials = _log_factorials(left) if factorials is None else factorials
     ratios = np.zeros(len(TEMPERATURES))
@@ -220,8 +228,7 @@ def log_dispersion(hits: Whole, rows: Whole, factorials: Floats | None = None) -
 
 def _choose(n: ArrayLike, k: ArrayLike) -> Floats:
     """Log C(n, k), for arrays and numbers."""
-    from scipy.special import gammaln  # 0.2 s; compiled mechanisms need none of this
-
+    gammaln = _special().gammaln
     return np.asarray(gammaln(np.add(n, 1.0)) - gammaln(np.add(k, 1.0)) - gammaln(np.subtract(n, k) + 1.0))
 
 

@@ -25,8 +25,18 @@ SLOW: Final = 0.02
 #: Of plain Python that takes up to so many seconds a run, paired runs of a shard: tens of milliseconds, a quarter of a
 #: second at most. What is made of a shard at the deadline is lost.
 SHARDS: Final = ((2e-6, 65_536), (32e-6, 4_096), (500e-6, 256), (4e-3, 32), (SLOW, 8))
-#: As `SLOW` for 16,384 paired runs, which take 8 s from here on.
-SLOW_IN_NUMBERS: Final = 250e-6
+#: The same of machine code, and of calls that make many runs. A call may take long for whatever number of runs, so that
+#: their shards stay large; but it holds all of its outcomes at once: these many numbers at most.
+SHARDS_COMPILED: Final = ((4e-6, 16_384), (64e-6, 1_024), (1e-3, 64), (SLOW, 8))
+SHARDS_BATCHED: Final = ((16e-6, 16_384), (64e-6, 4_096), (1e-3, 64), (SLOW, 8))
+NUMBERS_OF_A_CALL: Final = 1 << 22
+
+#: Of machine code that takes up to so many seconds a run, shards of many confirm runs are so many times as large: 65 ms
+#: at most. What stands between two shards takes 0.2 ms, a tenth to a third of the time of one of the usual size.
+QUICK: Final = 0.25e-6
+LARGER: Final = 8
+#: From so many of the larger shards on: fewer would leave cores without work.
+MANY_SHARDS: Final = 16
 
 #: Seconds that a timed call takes at least: a faster one makes more runs, up to so many.
 TIMED: Final = 1e-3  # looking at a large input empties the processor's caches, which costs the next run 0.3 ms
@@ -103,9 +113,16 @@ class Cost:
         """
         if self.slow:
             return 2
-        if not self.in_numbers:
-            return next(runs for seconds, runs in SHARDS if self.seconds_per_run <= seconds)
-        return 64 if self.seconds_per_run > SLOW_IN_NUMBERS else 16_384
+        shards = SHARDS_BATCHED if self.batched else SHARDS_COMPILED if self.compiled else SHARDS
+        runs = next(runs for seconds, runs in shards if self.seconds_per_run <= seconds)
+        while self.batched and runs > 8 and runs * self.width > NUMBERS_OF_A_CALL:
+            runs //= 4
+        return runs
+
+    def shards_larger(self, shard: int, runs: int) -> int:
+        """How many times as large as `shard` are the shards of so many confirm runs."""
+        quick = self.compiled and self.seconds_per_run <= QUICK
+        return LARGER if quick and runs >= MANY_SHARDS * LARGER * shard else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

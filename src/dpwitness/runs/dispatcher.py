@@ -338,6 +338,7 @@ class Dispatcher:
             agree = answer.traits is None or mechanism.traits.agree(answer.traits)
             if answer.traits is not None and agree:
                 mechanism.traits.adopt(answer.traits)
+            mechanism.copies |= answer.copies  # shards of later work follow from it
         if not agree:  # here it raises in the run that does not go with those before
             for result in self._do_here(work, portion.first, portion.end, deadline):
                 yield result

@@ -259,7 +259,9 @@ class Runner:
         """
         mechanism, events = self.mechanism, tuple(events)
         width = EventCells.width_for(mechanism, events)
-        work = EventCells(**self._shards(pair, Role.CONFIRM, (), max_runs, coupled), width=width, events=events)
+        size = self._shard_of(pair)
+        size *= mechanism.cost.shards_larger(size, max_runs)
+        work = EventCells(**self._shards(pair, Role.CONFIRM, (), max_runs, coupled, size), width=width, events=events)
         totals = tuple(Counts() for _ in events)
         for part in self.executor.map(work, self.deadline):
             if part is None:

@@ -34,8 +34,11 @@ class Role(Enum):
 
 def generator(seed: int, role: Role, *key: int) -> np.random.Generator:
     """The stream of a role and further numbers, SFC64: what coupled runs need."""
-    sequence = np.random.SeedSequence(seed, spawn_key=(*role.value, *key))
-    return np.random.Generator(np.random.SFC64(sequence))
+    return np.random.Generator(_bits(seed, role, *key))
+
+
+def _bits(seed: int, role: Role, *key: int) -> np.random.SFC64:
+    return np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(*role.value, *key)))
 
 
 def order(seed: int, role: Role, *key: int, runs: int) -> NDArray[np.uint8]:
@@ -43,5 +46,6 @@ def order(seed: int, role: Role, *key: int, runs: int) -> NDArray[np.uint8]:
 
     Of a stream of its own: what the mechanism draws does not depend on it.
     """
-    drawn = generator(seed, Role.ORDER, *role.value, *key).bytes(-(-runs // 8))
-    return np.unpackbits(np.frombuffer(drawn, np.uint8), count=runs)
+    # The words themselves: `Generator.bytes` gives the same bytes in seven times the time.
+    words = _bits(seed, Role.ORDER, *role.value, *key).random_raw(-(-runs // 64))
+    return np.unpackbits(np.asarray(words, "<u8").view(np.uint8), count=runs)

@@ -69,6 +69,8 @@ class Answer:
         What that raised, written by `dumped`.
     traits
         What the mechanism's outputs showed while it did these shards.
+    copies
+        Whether the mechanism has changed its input there, so that each run gets a copy.
     seconds
         How long the shards took.
     worker
@@ -82,6 +84,7 @@ class Answer:
     results: Sequence[Any] | NDArray[Any]
     error: bytes | None = None
     traits: OutputTraits | None = None
+    copies: bool = False
     seconds: float = 0.0
     worker: str = ""
     first_runs: str = ""
@@ -318,6 +321,7 @@ def _done(ready: _Ready, work: ShardedRuns[object], first: int, end: int) -> Ans
         results=np.stack(results) if arrays else results,  # counts travel as 32 bytes an event and shard
         error=error,
         traits=ready.mechanism.traits,
+        copies=ready.mechanism.copies,
         seconds=time.perf_counter() - started,
         worker=_process.name,
         first_runs=ready.first_runs,
