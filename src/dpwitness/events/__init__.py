@@ -21,6 +21,7 @@ from dpwitness.events.features import FEATURES, Feature, FeatureEvent, is_of_bit
 from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.scores import Cells, ScoreThreshold
+from dpwitness.events.trees import Tree, TreeScore
 
 __all__ = [
     "FEATURES",
@@ -40,6 +41,8 @@ __all__ = [
     "Scale",
     "ScoreThreshold",
     "Thresholds",
+    "Tree",
+    "TreeScore",
     "around",
     "cells_of",
     "codes_in",

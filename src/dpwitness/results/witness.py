@@ -32,8 +32,8 @@ EARLIER: Final = "dpwitness-witness/1"
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on."""
-    packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy")}
+    """What the numbers depend on; scikit-learn, where it is installed, trains some of the events that are searched."""
+    packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy", "scikit-learn")}
     return {"python": platform.python_version(), **packages}
 
 

@@ -19,6 +19,7 @@ from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tol
 from dpwitness.search.learners.order_statistics import OrderStatistics
 from dpwitness.search.learners.outcome_sets import OutcomeSets
 from dpwitness.search.learners.scans import Scans
+from dpwitness.search.learners.trees import Trees
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, sample_of
 
@@ -31,6 +32,7 @@ LEARNERS: list[Learner] = [
     Features(),
     OrderStatistics(),
     AdditiveScores(),
+    Trees(),
 ]
 
 L = TypeVar("L", bound=Learner)
