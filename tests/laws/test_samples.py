@@ -252,6 +252,14 @@ def test_outcomes_that_come_in_parts_make_the_sample_of_all_of_them(kind):
             np.testing.assert_array_equal(sample.pairs, plain.pairs)
 
 
+def test_once_there_were_too_many_outcomes_nothing_more_is_counted():
+    """The second part filled the table of hashes before, and whatever was looked up in it was looked for without end."""
+    counter = OutcomeCounter(1, 512)
+    assert counter.codes(np.arange(65.0)[:, None]) is None  # 64 are worth counting, of 128 places
+    assert counter.codes(np.arange(100.0, 300.0)[:, None]) is None
+    assert counter.codes(np.arange(3.0)[:, None]) is None
+
+
 @pytest.mark.parametrize("sizes", [(40, 25), (0, 9), (9, 0), (1, 1)])
 @pytest.mark.parametrize("ties", [False, True])
 def test_two_sorted_columns_are_looked_up_as_if_they_were_merged(sizes, ties):

@@ -41,7 +41,7 @@ class OutcomeCounter:
         self._parts: list[Rows] = [np.empty((0, width))]
         #: Once there were too many: in how many runs at least there may be few enough.
         self.worth_counting_from = 0
-        self._rows = 0
+        self._rows, self._full = 0, False
 
     @property
     def outcomes(self) -> Rows:
@@ -49,12 +49,18 @@ class OutcomeCounter:
         return np.concatenate(self._parts)
 
     def codes(self, rows: Rows) -> Whole | None:
-        """The number of each row's outcome, shape (n,); None when there are too many to be worth counting."""
+        """The number of each row's outcome, shape (n,); None when there are too many to be worth counting.
+
+        None from then on: the table of hashes has room for twice as many as are worth counting, and never may be full.
+        """
+        if self._full:
+            return None
         codes, before = np.empty(len(rows), np.int64), self._distinct
         distinct = outcome_codes(rows, self._hashes, self._numbers, codes, self._first, before)
         if distinct < 0:
             # Of m rows r were no new outcome: as if there were m²/2r equally likely ones, or half as many.
             runs = self._rows + int(self._first[-1]) + 1
+            self._full = True
             self.worth_counting_from = REPEAT * runs**2 // (2 * max(runs - self.most, 1))
             return None
         self._distinct, self._rows = distinct, self._rows + len(rows)
