@@ -203,7 +203,10 @@ def test_each_role_and_shard_has_a_stream_of_its_own(monkeypatch):
 
 
 def test_a_check_draws_no_stream_twice(monkeypatch):
-    """Pairs, rounds, the runs that choose among finalists, those that estimate the winner, and evidence."""
+    """Pairs, rounds, the runs that choose among finalists, those that estimate the winner, and evidence.
+
+    But for what last bits show, another verdict with evidence of its own, which may share draws with the first.
+    """
     asked = []
 
     def recorded(seed, *key):
@@ -211,7 +214,8 @@ def test_a_check_draws_no_stream_twice(monkeypatch):
         return generator(seed, *key)
 
     monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
-    verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, seed=5, search_runs=40_000, runs=100_000)
+    few = {"seed": 5, "search_runs": 40_000, "runs": 100_000, "bits": False}
+    verdict = dpwitness.check(load("laplace_mechanism"), epsilon=1.0, **few)
     assert verdict.counts.runs > 0
     assert {Role.SEARCH, Role.COMPARISON, Role.CONFIRM} <= {key[1] for key in asked}
     asked = [(seed, *role.value, *key) for seed, role, *key in asked]

@@ -253,7 +253,7 @@ def test_outcomes_that_come_in_parts_make_the_sample_of_all_of_them(kind):
 
 
 def test_once_there_were_too_many_outcomes_nothing_more_is_counted():
-    """The second part filled the table of hashes before, and whatever was looked up in it was looked for without end."""
+    """The second part filled the table of hashes before; what was looked up in it was looked for without end."""
     counter = OutcomeCounter(1, 512)
     assert counter.codes(np.arange(65.0)[:, None]) is None  # 64 are worth counting, of 128 places
     assert counter.codes(np.arange(100.0, 300.0)[:, None]) is None

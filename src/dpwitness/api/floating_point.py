@@ -5,6 +5,9 @@ of double precision to a number (Mironov 2012). So a check says two things: the 
 α·(1 − `BITS_SHARE`), and what the bits show, at level α·`BITS_SHARE`. Together they accuse a mechanism that keeps its
 claim, as it is computed, with probability at most α.
 
+The runs of both begin with the same draws: each event was fixed before its runs, and the sum of two levels holds
+whatever one has to do with the other.
+
 In this order: outcomes → the set of bits that shows most (`search.bits`) → fresh runs → a `Violation` of that event.
 """
 

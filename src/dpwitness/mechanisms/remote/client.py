@@ -439,9 +439,8 @@ class RemoteMechanism(PythonMechanism):
         super().__init__(signature, outcome, errors=errors)
         assert isinstance(signature.function, RemoteFunction)
         self._remote = signature.function
-        self._attributes: tuple[str, ...] = ()
         if isinstance(self._outcome, Attributes):
-            self._attributes, self._summarise = self._outcome.names, None
+            self._summarise = None  # they are read over there
         self._parameters = encoded_parameters(self.name, signature.parameters)
         self._busy: set[Connection] = set()
         self._releases = 0
