@@ -21,6 +21,7 @@ from scipy import sparse
 from dpwitness import InvalidOutcome, InvalidParameter, MechanismRaised, NotRefuted, Violation, check, pairs
 from dpwitness.errors import MixedKinds, SlowMechanism
 from dpwitness.events.encoding import EXCEPTION, NESTED, NONE, SYMBOL, TEXT, exception_code, nested, symbol, text_code
+from dpwitness.mechanisms.layout import ROOT, KeyedRow, keyed_row
 from dpwitness.mechanisms.outcomes import Row, row_of, uniform_rows
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
@@ -135,6 +136,11 @@ DIFFERENT = {
     "frame: a column": lambda r: (pd.DataFrame({"a": [r]}), pd.DataFrame({"b": [r]})),
     "frame: a row more": lambda r: (pd.DataFrame({"a": [r, 1]}), pd.DataFrame({"a": [r]})),
     "frame: the index": lambda r: (pd.DataFrame({"a": [r]}), pd.DataFrame({"a": [r]}, index=["x"])),
+    "frame: rows without columns": lambda r: (pd.DataFrame(index=range(2)), pd.DataFrame(index=range(3))),
+    "frame: the order of labels": lambda r: (
+        pd.DataFrame({"a": [r, 1]}, index=["x", "y"]),
+        pd.DataFrame({"a": [1, r]}, index=["y", "x"]),
+    ),
     "frame: the type of a column": lambda r: (pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1.0]})),
     "series: a value": lambda r: (pd.Series([r, 1.0]), pd.Series([r, 2.0])),
     "series: a label": lambda r: (pd.Series([r], index=["a"]), pd.Series([r], index=["b"])),
@@ -201,6 +207,13 @@ def test_what_differs_has_rows_that_differ(kind):
         assert not any(map(math.isnan, first + second))
 
 
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_what_differs_has_rows_by_key_that_differ(kind):
+    first, second = map(row_by_key, DIFFERENT[kind](0.25))
+    assert first != second
+    assert [first, second] == [row_by_key(value) for value in DIFFERENT[kind](0.25)]
+
+
 def same(output):
     """It keeps numba from being asked."""
     return output
@@ -217,6 +230,13 @@ def row(value):
     made = Row()
     row_of(value, made)
     return made.entries
+
+
+def row_by_key(value):
+    """What stands at each node."""
+    made = KeyedRow(ROOT, {}, {})
+    keyed_row(value, made)
+    return {(node.path, part): entry for node, part, entry in made.rest} | {(): made.values[0]}
 
 
 keys = st.one_of(st.text(max_size=2), st.integers(-2, 2), st.tuples(st.booleans()))

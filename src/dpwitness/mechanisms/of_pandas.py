@@ -51,7 +51,7 @@ def _(frame: Any, row: Row, node: Node | None) -> None:
     series = [list(frame.iloc[:, number]) for number in range(len(names))]
     if row.keyed:
         labels = None if counted else list(frame.index)
-        _put_table(names, [*frame.dtypes], labels, frame.index.dtype, series, row, node)
+        _put_table(names, [*frame.dtypes], labels, frame.index.dtype, len(frame), series, row, node)
         return
     row.structured = True
     form = _form(names, [*frame.dtypes], counted, frame.index.dtype, row)
@@ -95,15 +95,19 @@ def _put_table(
     kinds: Sequence[object],
     labels: Sequence[object] | None,
     index: object,
+    rows: int,
     columns: Sequence[Sequence[object]],
     row: Row,
     node: Node | None,
 ) -> None:
     """A DataFrame by columns and labels; without labels where its index only counts."""
-    put_columns(names, columns, labels, row, node)
+    put_columns(names, columns, labels, rows, row, node)
     described = [f"{name!r} ({kind})" for name, kind in zip(names, kinds, strict=True)]
     form = _form(names, kinds, labels is None, index, row)
     row.put(form, row.at(node, "order of", "columns"), ", ".join(described[:LISTED]))
+    if labels is not None:
+        order = symbol("labels", repr([key_codes(label, row) for label in labels]))
+        row.put(order, row.at(node, "order of", "labels"), listed(labels))
 
 
 def _put_column(
@@ -161,7 +165,7 @@ def _frame_shape(frame: Any, values: list[Any], level: int) -> Shape:
 def _rebuilt_frame(content: tuple[Any, ...], values: Iterator[Any], _: Sequence[Shape]) -> Laid:
     names, kinds, labels, index, rows = content
     columns = [[*islice(values, rows)] for _ in names]
-    return Laid(lambda row, node: _put_table(names, kinds, labels, index, columns, row, node))
+    return Laid(lambda row, node: _put_table(names, kinds, labels, index, rows, columns, row, node))
 
 
 def _series_shape(series: Any, values: list[Any], level: int) -> Shape:

@@ -479,12 +479,12 @@ def put_columns(
     names: Sequence[object],
     columns: Sequence[Sequence[object]],
     labels: Sequence[object] | None,
+    rows: int,
     row: Row,
     node: Node | None,
 ) -> None:
     """The values of a table by column and label, row after row, so that a row more changes no entry before it."""
     row.put(symbol("table"), node, "a DataFrame")
-    rows = len(columns[0]) if columns else len(labels or ())
     row.length(rows, node, "rows")
     seen: dict[object, int] = {}
     nodes = [_rows(labels, rows, row, _again(row, row.at(node, "column", name), name, seen)) for name in names]
