@@ -205,6 +205,26 @@ def test_steps_are_the_bins_of_one_input():
     assert event.score(np.append(np.arange(0.5, 8.0), math.nan)[:, None]).tolist() == weights.tolist()
 
 
+def test_entries_that_are_never_numbers_do_not_stop_the_trees():
+    """A code that says what a dict is stands in every row; an entry of one run may be among those that teach nothing.
+
+    The two others tell the sides apart together.
+    """
+    pytest.importorskip("sklearn")
+    from dpwitness.claims import ApproxDP
+    from dpwitness.search.learners import learn_events
+    from dpwitness.search.objectives import GrowthAt
+
+    rng = np.random.default_rng(9)
+    x, y = np.full((2, 10_000, 4), text_code("a dict"))
+    x[:, 1:3], y[:, 1:3] = rng.normal(size=(2, 10_000, 2))
+    x[:, 2] = np.where(rng.random(10_000) < 0.6, np.abs(x[:, 2]) * np.sign(x[:, 1]), x[:, 2])
+    x[:, 3] = y[:, 3] = math.nan
+    x[trees.KEPT - 1, 3] = 1.0
+    found = [found.event for found in learn_events(x, y, GrowthAt(claim=ApproxDP(0.2)))]
+    assert any(isinstance(event, TreeScore) for event in found)
+
+
 def test_several_threads_learn_the_same():
     pytest.importorskip("sklearn")
     from dpwitness.claims import ApproxDP

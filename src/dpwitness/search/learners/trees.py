@@ -120,7 +120,12 @@ def _learned(sample: Sample) -> list[Scored]:
         inputs += [(j + 1, j) for j in range(width - 1) if several[j] and several[j + 1]]
     x = np.column_stack([entries[:, one[0]] - (entries[:, one[1]] if len(one) == 2 else 0.0) for one in inputs])
     kept = _kept(times, repeats=sample.repeats)
-    data = Runs(x, outcomes, times - kept, kept, inputs)
+    taught = times - kept
+    # scikit-learn finds no bins for an input that is a number in none of the runs that teach.
+    present = np.flatnonzero(~np.isnan(x[taught.any(axis=0)]).all(axis=0))
+    if not len(present):
+        return []
+    data = Runs(x[:, present], outcomes, taught, kept, [inputs[j] for j in present])
     models = [event for fit in (_boosted, _logistic) if (event := fit(data)) is not None]
     return [_scored(event, data, paired=not sample.repeats) for event in models]
 
