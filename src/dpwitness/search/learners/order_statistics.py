@@ -127,9 +127,9 @@ def order_features(rows: Floats) -> list[list[tuple[Feature, Floats]]]:
         named("largest", "smallest", "range", "gap")
         + [(Feature(name="order statistic", columns=last, number=k), rising[:, int(k) - 1]) for k in ranks],
         named("above", levels=_levels(plain, LEVELS)),
-        named("smallest step", "largest step", "smallest difference", "largest difference"),
-        named("steps above", levels=_levels(rises, LEVELS[1:-1]))
-        + named("differences above", levels=_levels(rises[:, 1:], LEVELS[2:3])),
+        named("smallest step", "largest step") + named("steps above", levels=_levels(rises, LEVELS[1:-1])),
+        named("smallest difference", "largest difference")
+        + named("differences above", levels=_levels(rises[:, 1:], LEVELS[1:-1])),
         named("first place above", levels=_levels(plain, LEVELS[2::2])) + named("rank", levels=(1.0,)),
     ]
 
