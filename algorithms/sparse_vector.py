@@ -187,3 +187,101 @@ def svt_single_noise(
         else:
             answers[i] = False
     return answers
+
+
+@target(
+    claim="epsilon",
+    neighbours=queries(10, any_length=True),
+    source="Lyu, Su & Li 2017, Alg. 2; Dwork & Roth 2014, Alg. 2",
+    true_epsilon="at most ε",
+    flags=True,
+)
+def svt_resampled(
+    rng: np.random.Generator,
+    queries: Answers,
+    epsilon: float,
+    threshold: float = 1.0,
+    cutoff: int = 1,
+    sensitivity: float = 1.0,
+) -> Answers:
+    """The threshold gets new noise after each ⊤, c times as much as is needed."""
+    _check(cutoff)
+    answers = np.empty(len(queries))
+    noisy_threshold = threshold + laplace(rng, 2 * cutoff * sensitivity / epsilon)
+    count = 0
+    for i in range(len(queries)):
+        if queries[i] + laplace(rng, 4 * cutoff * sensitivity / epsilon) >= noisy_threshold:
+            answers[i] = True
+            noisy_threshold = threshold + laplace(rng, 2 * cutoff * sensitivity / epsilon)
+            count += 1
+            if count >= cutoff:
+                return answers[: i + 1]
+        else:
+            answers[i] = False
+    return answers
+
+
+@target(
+    claim="epsilon",
+    neighbours=queries(10, any_length=True),
+    source="Bichsel et al. 2021 (SVT34Parallel): Lyu, Su & Li 2017, Alg. 3 and 4",
+    true_epsilon="∞ in the number of queries",
+)
+def svt_numeric_and_flags(
+    rng: np.random.Generator,
+    queries: Answers,
+    epsilon: float,
+    threshold: float = 1.0,
+    cutoff: int = 2,
+    sensitivity: float = 1.0,
+) -> Answers:
+    """`isvt4` and `isvt3` beside each other; the entries behind the last ⊤ of each are missing."""
+    _check(cutoff)
+    n = len(queries)
+    answers = np.full(2 * n, np.nan)
+    noisy_threshold = threshold + laplace(rng, 2 * sensitivity / epsilon)
+    count = 0
+    for i in range(n):
+        noisy_answer = queries[i] + laplace(rng, 2 * cutoff * sensitivity / epsilon)
+        answers[i] = noisy_answer if noisy_answer >= noisy_threshold else 0.0  # the defect of isvt4
+        count += noisy_answer >= noisy_threshold
+        if count >= cutoff:
+            break
+    noisy_threshold = threshold + laplace(rng, 4 * sensitivity / epsilon)
+    count = 0
+    for i in range(n):  # the defect of isvt3: the noise does not grow with the cutoff
+        answers[n + i] = queries[i] + laplace(rng, 4 * sensitivity / (3 * epsilon)) >= noisy_threshold
+        count += answers[n + i] == 1
+        if count >= cutoff:
+            break
+    return answers
+
+
+@target(
+    claim="epsilon",
+    neighbours=queries(10, any_length=True),
+    source="Wang, Ding, Wang, Kifer & Zhang 2019 (NumericalSVT)",
+    true_epsilon="at most ε",
+)
+def numerical_svt(
+    rng: np.random.Generator,
+    queries: Answers,
+    epsilon: float,
+    threshold: float = 1.0,
+    cutoff: int = 2,
+    sensitivity: float = 1.0,
+) -> Answers:
+    """Releases the answer with noise of its own instead of ⊤, 0 instead of ⊥."""
+    _check(cutoff)
+    answers = np.empty(len(queries))
+    noisy_threshold = threshold + laplace(rng, 3 * sensitivity / epsilon)
+    count = 0
+    for i in range(len(queries)):
+        if queries[i] + laplace(rng, 6 * cutoff * sensitivity / epsilon) >= noisy_threshold:
+            answers[i] = queries[i] + laplace(rng, 3 * cutoff * sensitivity / epsilon)
+            count += 1
+            if count >= cutoff:
+                return answers[: i + 1]
+        else:
+            answers[i] = 0.0
+    return answers

@@ -28,6 +28,8 @@ D = TypeVar("D")
 
 #: For one assertion: paired confirm runs, seconds, and which multiple of the claim a pass is to detect.
 PROFILES = {"dev": (1_000_000, 10.0, 1.1), "ci": (4_000_000, 60.0, 1.05), "nightly": (100_000_000, 600.0, 1.01)}
+#: What `bits` of an assertion is, by the option.
+BITS: dict[str, bool | str] = {"report": True, "strict": "strict", "off": False}
 #: Seconds within which SIGTERM is one signal, however often it is sent.
 ONE_SIGNAL = 0.5
 RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
@@ -45,6 +47,7 @@ OPTIONS = {
     "seed": "seed of the session (default: a new one, shown in the header)",
     "profile": "at most, and what a pass is to detect: dev (1e6 runs, 10 s, 1.1 × the claim), ci (4e6 runs, 60 s, "
     "1.05 ×; chosen when CI is set) or nightly (1e8 runs, 600 s, 1.01 ×)",
+    "bits": "what the last bits of floating-point outcomes show: report it (default), strict: a violation, or off",
     "report": "write all verdicts to this JSON file",
 }
 
@@ -104,7 +107,7 @@ def pytest_configure(config: pytest.Config) -> None:
     database = config.getini("dp_database")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     chosen = {"profile": profile}
-    for key in ("alpha", "runs", "max_time", "detectable_ratio"):
+    for key in ("alpha", "runs", "max_time", "detectable_ratio", "bits"):
         if value := given(f"dp_{key}", str, bool, "given", None):
             chosen[key.replace("_", "-")] = value
     seed = given("dp_seed", _whole, lambda v: v >= 0, "a whole number", secrets.randbits(32))
@@ -121,6 +124,7 @@ def pytest_configure(config: pytest.Config) -> None:
             seconds,
         ),
         detectable_ratio=given("dp_detectable_ratio", float, lambda v: 1 <= v <= 2, "a number between 1 and 2", ratio),
+        bits=BITS[given("dp_bits", str, BITS.__contains__, f"one of {', '.join(BITS)}", "report")],
         report=given("dp_report", str, bool, "a file", None),
         database=None if database in ("", "none") else database,
         options=tuple(f"--dp-{key}={value}" for key, value in chosen.items()),

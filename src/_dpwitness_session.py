@@ -19,6 +19,7 @@ class Session:
     options: tuple[str, ...]  # those that repeat the session, besides its seed
     suppress: tuple[str, ...]
     family_given: int | None
+    bits: bool | str = True
     workers: int | None = None
     family: int = 0
     refused: str | None = None

@@ -29,6 +29,8 @@ from dpwitness.machine import COMPILING
 
 #: Versions of numba whose layout of arguments and arrays this file knows: its tests pass with them.
 KNOWN: Final = ("0.68.",)
+#: Seconds in NumPy from which on compiling pays: it takes about 0.13, of which this process may have no use.
+PAYS: Final = 0.05
 #: What an image exports.
 ENTRY: Final = "dpwitness_entry"
 #: What numba's functions return where they raise nothing.
@@ -169,18 +171,27 @@ class Compiled:
     `make(True)` returns the dispatcher, `make(False)` one that only compiles, and sooner. `key()` names all that the
     function depends on besides the types of its arguments; None where nothing may be kept. Images lie in `folder()`.
     Where not `read_only`, one image does for arrays that can be written to and for those that cannot: the function must
-    know.
+    know. `plain`: the same in NumPy, for a function without a result; it runs as long as there is no image and it has
+    taken little time.
     """
 
     def __init__(
-        self, make: Callable[[bool], Any], key: Callable[[], str] | None, folder: Callable[[], Path], *, read_only: bool
+        self,
+        make: Callable[[bool], Any],
+        key: Callable[[], str] | None,
+        folder: Callable[[], Path],
+        *,
+        read_only: bool,
+        plain: Callable[..., Any] | None = None,
     ) -> None:
-        self._make = make
+        self._make, self._plain = make, plain
+        self._seconds = 0.0  # that `plain` has taken
         self._folder = folder
         self._key = key
         self._read_only = read_only
         self._told = C_ORDER | F_ORDER | ALIGNED | (WRITEABLE if read_only else 0)
         self._images: dict[tuple[Any, ...], Callable[..., int] | None] = {}
+        self._absent: set[tuple[Any, ...]] = set()  # from the disk, for these arguments
         self._lock = threading.RLock()
         self._made: Any = None
 
@@ -200,7 +211,15 @@ class Compiled:
         except KeyError:
             with self._lock:
                 if key not in self._images:
-                    self._images[key] = self._image(arguments)
+                    late = self._plain if self._seconds < PAYS else None
+                    image = None if late and key in self._absent else self._image(arguments, make=late is None)
+                    if late is not None and image is None:
+                        self._absent.add(key)
+                        began = time.thread_time()
+                        late(*arguments)
+                        self._seconds += time.thread_time() - began
+                        return None
+                    self._images[key] = image
                 image = self._images[key]
         if image is None:
             return self.dispatcher(*arguments)
@@ -221,8 +240,8 @@ class Compiled:
                 self._made = self._make(True)
             return self._made
 
-    def _image(self, arguments: Sequence[Any]) -> Callable[..., int] | None:
-        """The image, which is made where there is none; None where none can be made."""
+    def _image(self, arguments: Sequence[Any], *, make: bool) -> Callable[..., int] | None:
+        """The image, which is made where there is none, if it may be; None where there is none then."""
         try:
             name, types = types_of(arguments, self._told)
         except NoImage:
@@ -232,6 +251,8 @@ class Compiled:
         path = self._folder() / f"_dpwitness_image_{hashlib.sha256(text.encode()).hexdigest()[:24]}.o"
         code = _read(path, text)
         if code is None:
+            if not make:
+                return None
             code = self._written(path, text, arguments, types)
         try:
             with _linking:

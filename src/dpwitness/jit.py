@@ -44,10 +44,11 @@ def with_numba() -> Any:
     return numba
 
 
-def compiled(function: F) -> F:
+def compiled(function: F, plain: Callable[..., Any] | None = None) -> F:
     """Compile a kernel that holds no GIL; the machine code is kept on disk where a folder for it can be found.
 
-    It may write to arrays that it is given to write to, and to no others.
+    It may write to arrays that it is given to write to, and to no others. `plain`: the same in NumPy, which a process
+    runs as long as there is no machine code and it has taken little time.
     """
 
     def make(callable: bool) -> Any:
@@ -65,7 +66,12 @@ def compiled(function: F) -> F:
         texts = [Path(inspect.getfile(part)).read_bytes() for part in _parts(function, set())]
         return f"{function.__module__}.{function.__qualname__} {hashlib.sha256(b''.join(texts)).hexdigest()}"
 
-    return cast(F, update_wrapper(Compiled(make, key, cache_folder, read_only=False), function))
+    return cast(F, update_wrapper(Compiled(make, key, cache_folder, read_only=False, plain=plain), function))
+
+
+def compiled_late(plain: F) -> Callable[[F], F]:
+    """Compile a kernel once it pays: until then its work is done by `plain`."""
+    return lambda function: compiled(function, plain)
 
 
 def _parts(function: Callable[..., Any], seen: set[object]) -> Iterator[Callable[..., Any]]:

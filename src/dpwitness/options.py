@@ -52,6 +52,8 @@ class Option:
 
 #: What an exception is: the end of everything, or an outcome.
 Errors: TypeAlias = Literal["raise", "outcome"]
+#: What is said of the last bits of floating-point outcomes: beside the verdict, as the verdict, or nothing.
+Bits: TypeAlias = bool | Literal["strict"]
 #: The p-values of a curve.
 Method: TypeAlias = Literal["exact", "score"]
 
@@ -77,6 +79,16 @@ DetectableRatio: TypeAlias = Annotated[
 SearchRuns: TypeAlias = Annotated[
     int | None,
     Option("paired search runs", "They find the event and are no evidence."),
+]
+LookAtBits: TypeAlias = Annotated[
+    Bits,
+    Option(
+        "strict: what the last bits of floating-point outcomes show is a violation too",
+        "By default a pass says it beside its verdict, as `floating_point`, since almost every mechanism that adds "
+        "floating-point noise shows it (Mironov 2012). False: they are not looked at.",
+        default=True,
+        choices=("strict",),
+    ),
 ]
 Workers: TypeAlias = Annotated[
     int | None, Option("threads, or processes for plain Python (default: all cores)", metavar="N")
@@ -215,6 +227,7 @@ class CheckOptions(BoundOptions, total=False):
         ),
     ]
     detectable_ratio: DetectableRatio
+    bits: LookAtBits
 
 
 class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
@@ -261,6 +274,7 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     runs: Runs
     detectable_ratio: DetectableRatio
     search_runs: SearchRuns
+    bits: LookAtBits
     suppress: Annotated[str | Sequence[str], Option("health checks to leave out", default=())]
 
 

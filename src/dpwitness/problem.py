@@ -34,11 +34,12 @@ from dpwitness.neighbours import (
     Relation,
     adjacent,
     adjacent_candidates,
+    adjacent_unusual,
     adjacent_variations,
     as_relation,
     proposed_pairs,
 )
-from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, Errors
+from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, Bits, Errors
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_time, on_all_cores, on_cluster, on_executor
 from dpwitness.targets import target_of
@@ -50,6 +51,9 @@ LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than 
 #: The largest multiple of the claim to be content with: a pass that would not have caught twice the claim says nothing.
 MOST_RATIO: Final = 2.0
 LARGEST_SEED: Final = (1 << 128) - 1
+#: The share of α for what the last bits of floating-point outcomes show: a leak there is clear in few runs, so that
+#: this costs few, and the rest of α asks for .001 nats more evidence.
+BITS_SHARE: Final = 1e-3
 #: Seconds at least for the first runs, which may import what the others use.
 FIRST_RUNS: Final = 10.0
 #: Pairs that a mechanism is tried on before it is taken for broken.
@@ -75,6 +79,7 @@ class Effort:
     cluster: Any = None
     executor: Executor | None = None
     progress: Progress | None = None
+    bits: Bits = True
     given: frozenset[str] = frozenset()  # the options that the caller named, where that is known
 
     @classmethod
@@ -87,7 +92,19 @@ class Effort:
         """Whether runs and time are limited as they are where nobody says how."""
         return self.given.isdisjoint(LIMITS) and (self.runs, self.max_time) == (CHECK_RUNS, MAX_TIME)
 
+    @property
+    def level(self) -> float:
+        """The level of the verdict: α, less what belongs to the last bits where these are looked at."""
+        return self.alpha - self.level_of_bits
+
+    @property
+    def level_of_bits(self) -> float:
+        """The level of what the last bits of floating-point outcomes show; 0 where they are not looked at."""
+        return BITS_SHARE * self.alpha if self.bits else 0.0
+
     def __post_init__(self) -> None:
+        if not (isinstance(self.bits, bool) or (isinstance(self.bits, str) and self.bits == "strict")):
+            raise InvalidParameter(f'bits={brief(self.bits)} must be True, False or "strict"')
         if self.progress is not None and not callable(self.progress):
             raise InvalidParameter(
                 f"progress={brief(self.progress)} must be a function of a stage, two numbers and a note"
@@ -245,6 +262,12 @@ class Problem:
     def variations(self, pair: Pair) -> Iterator[Pair]:
         """Pairs of the relation like this one."""
         return adjacent_variations(self.relation, pair, self.data, scale=self.scale)
+
+    def unusual(self) -> Iterator[Pair]:
+        """Pairs of the relation of unusual values; none where data are given, since these stay as they are."""
+        if self.data is not None:
+            return iter(())
+        return adjacent_unusual(self.relation, centre=self.centre, scale=self.scale)
 
     def described(self, event: Event) -> str:
         """An event in plain English, with the texts behind numbers and the names of entries that have any."""

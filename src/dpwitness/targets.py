@@ -8,9 +8,12 @@ from dpwitness.checks import brief, number, text
 from dpwitness.claims import ZCDP, Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.jit import inlined as helper
-from dpwitness.neighbours import Relation, as_relation, bits, histogram, pairs, queries
+from dpwitness.neighbours import Relation, as_relation, bits, histogram, numbers, pairs, queries, records
 
-__all__ = ["Target", "bits", "half_epsilon_squared", "helper", "histogram", "pairs", "queries", "target", "target_of"]
+__all__ = [
+    "Target", "bits", "half_epsilon_squared", "helper", "histogram", "numbers", "pairs", "queries", "records", "target",
+    "target_of",
+]  # fmt: skip
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -155,7 +155,7 @@ def test_a_name_is_given_once():
 
 def test_nobody_else_asks_of_which_kind_an_event_is():
     """Each kind answers for itself, or a new one would be treated as none."""
-    kinds = {"Interval", "Box", "OutcomeSet", "ScoreThreshold", "FeatureEvent"}
+    kinds = {"Interval", "Box", "OutcomeSet", "ScoreThreshold", "FeatureEvent", "TreeScore"}
     for path in Path(dpwitness.__file__).parent.rglob("*.py"):
         if path.parent.name == "events":
             continue

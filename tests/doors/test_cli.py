@@ -92,6 +92,22 @@ def test_the_command_that_repeats_a_check_names_a_limit_that_was_given(limit):
     assert "--alpha" not in line  # its default, which means the same
 
 
+def test_what_last_bits_show_decides_the_exit_code_only_where_asked_for(capsys, tmp_path):
+    few = ("check", "laplace_mechanism", "--epsilon", 1, "--seed", 1, "--runs", "2e4")
+    saved = tmp_path / "result.json"
+    code, out, _ = run(capsys, *few, "--save", saved)
+    assert code == 0
+    assert "  floating point: refuted by the last bits, so ε ≥ " in out
+    assert run(capsys, "replay", saved)[0] == 1  # its one witness
+    code, out, _ = run(capsys, *few, "--bits", "strict")
+    assert code == 1
+    assert re.search(r"reproduce: .* --bits strict --seed 1", out)
+    code, out, _ = run(capsys, *few, "--no-bits")
+    assert code == 0
+    assert "floating point" not in out
+    assert re.search(r"reproduce: .* --no-bits --seed 1", out)
+
+
 def test_check_json_has_every_documented_key(capsys):
     code, out, err = run(capsys, "check", "svt", "--epsilon", 0.7, "--runs", "1e5", "--json", "--quiet")
     value = json.loads(out)

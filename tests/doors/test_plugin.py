@@ -457,7 +457,7 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
         return q[0] + rng.laplace(0, 1 / epsilon, size=size)
 
     def test_interrupted(assert_private):
-        assert_private(interrupted, epsilon=1.0, neighbours=one, search_runs=20_000)
+        assert_private(interrupted, epsilon=1.0, neighbours=one, search_runs=20_000, bits=False)
 
     def test_never(assert_private):
         assert False
@@ -470,6 +470,24 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
     assert [entry["test"] for entry in entries] == ["test_it.py::test_good", "test_it.py::test_interrupted"]
     assert entries[1]["ended"] == "interrupted"
     assert 0 < entries[1]["runs"]["confirm"] < 200_000
+
+
+def test_what_last_bits_show_is_reported_or_a_failure_or_left_out(project):
+    """A correct mechanism stays green, and a reviewer reads it; a witness of a strict session fails no other one."""
+    run = project(PASSES)
+    said = "    floating point: refuted by the last bits, ε ≥ *"
+    result = run()
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([said])
+    strict = run("--dp-bits=strict")
+    strict.assert_outcomes(failed=1)
+    strict.stdout.fnmatch_lines(["*the event is of last bits: this speaks of the implementation in floating point"])
+    strict.stdout.fnmatch_lines(["*--dp-bits=strict*"])  # in the line that repeats it
+    run().assert_outcomes(passed=1)
+    result = run("--dp-bits=off")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line(said)
+    run("--dp-bits=all").stderr.fnmatch_lines(["*dp_bits='all' must be one of report, strict, off*"])
 
 
 def test_a_marked_test_that_asks_for_the_fixture_late_has_its_share_of_alpha(project, tmp_path):

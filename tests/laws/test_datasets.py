@@ -76,6 +76,7 @@ def test_all_that_is_proposed_is_adjacent(relation, which):
     if found:
         chosen = found[which % len(found)]
         pairs += small(relation.variations(chosen), 20) + small(relation.smaller(chosen), 20)
+        pairs += small(relation.unusual(), 20)
     for pair in pairs:
         assert relation.contains(pair)
         assert relation.contains(pair.swapped())

@@ -124,6 +124,7 @@ def test_what_an_event_is_made_of_is_simpler_and_rounding_makes_nothing_more_com
         (Interval(coordinate=0, high=-0.512345), "first answer below −0.512345"),
         (Interval(coordinate=11, low=2), "answer 12 at least 2"),
         (Interval(coordinate=1, low=0, high=1), "second answer from 0 to below 1"),
+        (Interval(coordinate=0, low=0.25, high=np.nextafter(0.25, 1)), "first answer equal to 0.25"),
         (Interval(coordinate=1), "second answer present"),
         (
             Box((Interval(coordinate=0, low=1), Interval(coordinate=1, high=0))),

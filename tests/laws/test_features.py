@@ -77,6 +77,8 @@ def of_entries(name, raw, number):
         return math.nan if any(map(math.isnan, raw)) else float((raw[0] > raw[1]) - (raw[0] < raw[1]))
     if name in ("difference", "sum of two"):
         return first - second if name == "difference" else first + second
+    if name == "distance":
+        return abs(first - second)
     if name == "ratio":
         with np.errstate(all="ignore"):
             return float(np.float64(first) / np.float64(second))
@@ -208,6 +210,10 @@ def event(name, *columns, number=math.nan, low=-np.inf, high=np.inf, values=None
         (event("residue", 1, number=10, values=[3]), "second value modulo 10 is 3"),
         (event("power of two", 0, low=-53), "first value is a multiple of 2^−53"),
         (event("power of two", 0, high=-53), "first value is no multiple of 2^−53"),
+        (event("trailing zeros", 0, low=11), "the last 11 bits of first value are zero"),
+        (event("trailing zeros", 0, high=29), "the last 29 bits of first value are not all zero"),
+        (event("trailing zeros", 0, low=1), "the last bit of first value is 0"),
+        (event("trailing zeros", 0, high=1), "the last bit of first value is 1"),
         (event("length", 4, high=3), "number of the first 5 values present up to 2"),
         (event("count", 4, number=TRUE, low=2, high=3), "number of the first 5 values equal to ⊤ is 2"),
         (event("count", 4, number=2, low=1.5, high=4), "number of the first 5 values equal to 2 from 2 to 3"),

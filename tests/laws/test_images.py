@@ -12,6 +12,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness import images
+from dpwitness.events import counting
 from dpwitness.images import ALIGNED, C_ORDER, F_ORDER, WRITEABLE, Compiled, NoImage, types_of, words_of
 
 ALL = C_ORDER | F_ORDER | ALIGNED | WRITEABLE
@@ -166,6 +167,7 @@ import sys, threading, time
 from pathlib import Path
 import numpy as np
 from dpwitness import images
+from dpwitness.events import counting
 
 binding, count = images._llvm(), 8
 build = binding.create_lljit_compiler
@@ -261,3 +263,48 @@ def test_a_version_of_numba_that_is_not_known_has_no_images(monkeypatch, tmp_pat
     monkeypatch.setattr(images, "_known", lambda: False)
     assert function(np.arange(4.0)) == 2
     assert not list(tmp_path.iterdir())
+
+
+KERNEL = np.array([0.0, -0.0, 1.5, np.nan, np.inf])
+
+
+@pytest.mark.parametrize("width", [0, 1, 3])
+@pytest.mark.parametrize("members", [1, 40])
+def test_what_numpy_does_until_compiling_pays_is_what_the_kernel_does(width, members):
+    rng = np.random.default_rng(width + members)
+    rows, others = KERNEL[rng.integers(0, 5, (500, width))], KERNEL[rng.integers(0, 5, (members, width))]
+    others = np.unique(others + 0.0, axis=0)  # they differ
+    hits, tables = np.empty((2, 500), np.bool_), np.full((2, 256), -1, np.int64)
+    for k in range(len(others)):
+        counting._rows_equal(rows, others, k, hits[0])
+        counting.rows_equal.dispatcher(rows, others, k, hits[1])
+        assert np.array_equal(*hits)
+    counting._fill_table(others, tables[0])
+    counting.fill_table.dispatcher(others, tables[1])
+    assert np.array_equal(*tables)
+    counting._rows_in_set(rows, others, tables[0], hits[0])
+    counting.rows_in_set.dispatcher(rows, others, tables[0], hits[1])
+    assert np.array_equal(*hits)
+    assert hits.any()
+
+
+def test_members_of_one_hash_are_told_apart(monkeypatch):
+    monkeypatch.setattr(counting, "_words", lambda rows: np.zeros(len(rows), np.uint64))
+    hits = np.empty(3, np.bool_)
+    counting._rows_in_set(np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [3.0]]), np.zeros(1, np.int64), hits)
+    assert hits.tolist() == [True, False, True]
+
+
+def test_a_kernel_is_compiled_once_numpy_has_taken_long(monkeypatch, tmp_path):
+    done, kept = [], []
+    monkeypatch.setattr(images.Compiled, "_written", lambda self, *given: kept.append(given) or b"")
+    made = numba.njit(nothing)
+    function = Compiled(lambda _: made, lambda: "key", lambda: tmp_path, read_only=False, plain=done.append)
+    function(np.zeros(3))
+    function(np.ones(3))
+    assert len(done) == 2
+    assert not kept
+    function._seconds = images.PAYS
+    function(np.zeros(3))
+    assert len(done) == 2
+    assert len(kept) == 1

@@ -46,6 +46,7 @@ everything = st.builds(
 def test_all_pairs_of_queries_are_neighbours(relation, centre, scale):
     found = list(relation.candidates(centre=centre, scale=scale))
     found += [v for pair in found for v in relation.variations(pair, scale=scale)]
+    found += list(relation.unusual(centre=centre, scale=scale))[::7]
     assert found
     for pair in found:
         move = pair.neighbour - pair.data
@@ -62,6 +63,35 @@ def test_all_pairs_of_queries_are_neighbours(relation, centre, scale):
 def test_the_pair_that_earlier_tools_miss_is_among_the_first():
     first = [(p.neighbour - p.data).tolist() for p in list(queries(10).candidates())[:3]]
     assert [1.0] * 9 + [-1.0] in first
+
+
+@pytest.mark.parametrize(
+    ("relation", "shows"),
+    [
+        (queries(1), lambda answers: answers[0] >= 500),
+        (queries(1), lambda answers: answers[0] <= -50),
+        (queries(1), lambda answers: 0 < answers[0] < 0.02),
+        (queries(1), lambda answers: answers[0] == 99),
+        (queries(10), lambda answers: answers[0] > answers[1:].max() + 5),
+        (queries(10), lambda answers: np.all(np.diff(answers) > 0.5)),
+        (queries(10), lambda answers: np.all(answers == answers[0]) and answers[0] > 20),
+        (queries(10), lambda answers: np.flatnonzero(answers == answers.max()).tolist() == [3]),
+        (histogram(5), lambda counts: counts[0] >= 500),
+        (histogram(5), lambda counts: counts[0] == 99),
+        (histogram(5), lambda counts: counts.sum() == 1000),
+        (histogram(5), lambda counts: counts[3] == 1 and counts.sum() == 1),
+        (bits(10), lambda answers: answers[2] == 1 and answers.sum() == 1),
+    ],
+)
+def test_an_unusual_pair_has_a_side_that_no_usual_one_has(relation, shows):
+    usual, unusual = (
+        [bool(shows(side)) for pair in pairs for side in pair.sides]
+        for pairs in (relation.candidates(), relation.unusual())
+    )
+    assert any(unusual)
+    assert not any(usual)
+    assert all(map(relation.contains, relation.unusual()))
+    assert len({pair.key for pair in relation.unusual()}) == len(list(relation.unusual())) <= 100
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=20))

@@ -545,6 +545,11 @@ HANDED_OUT = {
     "array": (np.zeros(2), lambda out, n: out.fill(n)),
     "array of two axes": (np.zeros((2, 2)), lambda out, n: out.fill(n)),
     "dict": ({}, lambda out, n: out.update(a=float(n), b=2)),
+    "list in a dict": ({"a": [0.0]}, lambda out, n: out["a"].__setitem__(0, float(n))),
+    "array in a dict": ({"a": np.zeros(2)}, lambda out, n: out["a"].fill(n)),
+    "dict in a list": ([{"a": 0.0}], lambda out, n: out[0].update(a=float(n))),
+    "DataFrame": (pd.DataFrame({"a": [0.5, 1.5]}), lambda out, n: out.__setitem__("a", [float(n), 2.0])),
+    "Series": (pd.Series([0.5, 1.5]), lambda out, n: out.__setitem__(0, float(n))),
     "set": (set(), lambda out, n: (out.clear(), out.update({n, 1000}))),
     "dataclass": (Released(0, 1), lambda out, n: setattr(out, "total", float(n))),
 }

@@ -14,7 +14,18 @@ from dpwitness.candidate import CellsEstimate
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP, TradeOff
 from dpwitness.codec import schema_of
 from dpwitness.errors import InvalidWitness
-from dpwitness.events import Box, Cells, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold
+from dpwitness.events import (
+    Box,
+    Cells,
+    Feature,
+    FeatureEvent,
+    Interval,
+    OutcomeSet,
+    Outside,
+    ScoreThreshold,
+    Tree,
+    TreeScore,
+)
 from dpwitness.evidence import Counts, Estimate
 from dpwitness.evidence.profile_band import BandLine
 from dpwitness.mechanisms.layout import Entry, RowLayout
@@ -135,6 +146,7 @@ def test_the_published_schema_is_the_derived_one(name):
 
 
 SCORE = ScoreThreshold([0, 1], [[0.0, math.inf], [1.0]], [[0, 1, 2, 3], [1.0, 2.0, 3.0]], 1.5)
+TREE = Tree(inputs=(1,), cuts=(math.inf,), absent_left=(False,), leaves=(0.0, 1.0))
 VARIED = [
     *(replace(WITNESS, claim=claim) for claim in (
         ApproxDP(1.0, 1e-5), GaussianDP(1.0), RenyiDP(2.0, 0.5), ZCDP(0.5), PrivacyProfile([(0.5, 0.1), (1.0, 0.01)]),
@@ -143,6 +155,7 @@ VARIED = [
     *(replace(WITNESS, event=event) for event in (
         Interval(coordinate=0, low=math.inf, high=math.inf), Interval(coordinate=3, high=-1.5),
         Outside(interval=EVENT), Box((EVENT, Interval(coordinate=1, high=0))), SCORE, Cells(SCORE, [0.5, 1.5]),
+        TreeScore(inputs=((0,), (2, 1)), trees=(TREE, TREE), start=0.5, threshold=1.0),
         OutcomeSet([[True, 2.0], [math.nan, 3]]), OutcomeSet([[-math.inf, math.inf]]),
         FeatureEvent(feature=Feature(name="residue", columns=(1,), number=10.0), within=OutcomeSet([[0.0]])),
         FeatureEvent(feature=Feature(name="sum", columns=(2,)), within=EVENT),

@@ -4,12 +4,20 @@ import numpy as np
 import pytest
 
 from dpwitness.claims import ApproxDP
-from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold
+from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold, widen
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER, text_code
 from dpwitness.search.learners import learn, learn_events
 from dpwitness.search.learners.intervals import FEW, _all_intervals, best_intervals
 from dpwitness.search.objectives import BoundAt, GrowthAt
-from dpwitness.search.samples import OutcomeCounter, RowSample, Table, counted, sample_of
+from dpwitness.search.samples import (
+    OutcomeCounter,
+    RowSample,
+    SeenOutcomes,
+    Table,
+    counted,
+    merged_at,
+    sample_of,
+)
 
 EVENTS = [
     OutcomeSet([[0, 1], [2]]),
@@ -209,3 +217,53 @@ def test_codes_of_texts_have_no_order_and_numbers_are_told_from_what_is_no_numbe
     (found,) = best_intervals(RowSample(rng.permutation(x), y), GrowthAt(claim=ApproxDP(0.1)), thorough=True)
     assert found.interval.describe() == "first value no number, or −∞"
     assert not found.swapped
+
+
+def drawn(rng, kind, n, width):
+    """Rows that repeat, that never do, that do among many runs alone, and that are of several lengths."""
+    if kind == "continuous":
+        return rng.normal(size=(n, width))
+    rows = rng.integers(0, {"few": 3, "many": 40, "longer": 2}[kind], (n, width)).astype(float)
+    if kind == "longer":
+        rows[rng.random(n) < 0.3, 1:] = np.nan
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["few", "many", "continuous", "longer"])
+def test_outcomes_that_come_in_parts_make_the_sample_of_all_of_them(kind):
+    rng, seen, parts = np.random.default_rng(1), SeenOutcomes(), []
+    for turn, n in enumerate((50, 8, 700, 3000, 3001)):
+        earlier, before = seen, [rows.copy() for rows in seen.rows]
+        parts.append([drawn(rng, kind, n, 2 + (turn > 1)) for _ in range(2)])
+        seen = seen.plus(*parts[-1])
+        for rows, as_it_was in zip(earlier.rows, before, strict=True):
+            np.testing.assert_array_equal(rows, as_it_was)
+        width = max(x.shape[1] for x, _ in parts)
+        x, y = (np.concatenate([widen(part[side], width) for part in parts]) for side in range(2))
+        sample, plain = seen.sample, sample_of(x, y)
+        np.testing.assert_array_equal(seen.rows[0], x)
+        np.testing.assert_array_equal(seen.rows[1], y)
+        np.testing.assert_array_equal(sample.outcomes, plain.outcomes)
+        np.testing.assert_array_equal(sample.times, plain.times)
+        assert sample.repeats == plain.repeats
+        assert sample.repeats or kind in ("many", "continuous")
+        assert sample.test_rates(EVENTS[3]) == plain.test_rates(EVENTS[3])
+        if sample.repeats:
+            np.testing.assert_array_equal(sample.pairs, plain.pairs)
+
+
+def test_once_there_were_too_many_outcomes_nothing_more_is_counted():
+    """The second part filled the table of hashes before, and whatever was looked up in it was looked for without end."""
+    counter = OutcomeCounter(1, 512)
+    assert counter.codes(np.arange(65.0)[:, None]) is None  # 64 are worth counting, of 128 places
+    assert counter.codes(np.arange(100.0, 300.0)[:, None]) is None
+    assert counter.codes(np.arange(3.0)[:, None]) is None
+
+
+@pytest.mark.parametrize("sizes", [(40, 25), (0, 9), (9, 0), (1, 1)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_two_sorted_columns_are_looked_up_as_if_they_were_merged(sizes, ties):
+    rng = np.random.default_rng(3)
+    sides = [np.sort(rng.integers(0, 6, n).astype(float) if ties else rng.normal(size=n)) for n in sizes]
+    merged = np.sort(np.concatenate(sides))
+    np.testing.assert_array_equal(merged_at(sides, np.arange(len(merged))), merged)

@@ -167,6 +167,25 @@ def test_a_proposed_pair_shows_the_fault_and_none_shows_one_in_the_twin(name):
     assert fault.worst(fault.correct, pairs) <= 1 + 1e-9
 
 
+@pytest.mark.parametrize("domain", [dpw.integers(0, 59), dpw.integers(-30, 70), dpw.categories(*map(str, range(100)))])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_each_value_of_a_small_domain_is_tried(domain, adjacency):
+    relation = dpw.records(domain, form="list", adjacency=adjacency, size=(1, 20))
+    tried = {record for pair in relation.unusual() for side in pair.sides for record in side}
+    assert tried >= {v for v in range(-30, 100) if domain.holds(v)} | {
+        str(v) for v in range(100) if domain.holds(str(v))
+    }
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "within"),
+    [(0, 1, (0.005, 0.02)), (0, 1, (0.98, 0.995)), (0, 100, (0.005, 0.02)), (-1e4, 1e4, (29, 31))],
+)
+def test_magnitudes_of_a_range_are_tried(low, high, within):
+    pairs = dpw.records(dpw.numbers(low, high), form="list").unusual()
+    assert any(within[0] < record < within[1] for pair in pairs for side in pair.sides for record in side)
+
+
 #: Of these, what a mechanism of plain Python that takes more than 50 µs a run sees, and one that takes 20 ms.
 EARLY = {
     "others missing": 12, "others of a new category": 12, "first of many": 32, "two unlike the rest": 12,

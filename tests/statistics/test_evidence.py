@@ -631,6 +631,11 @@ def test_runs_needed_is_the_smallest_number_that_can_refute():
 
 def test_several_claims():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.02, 0.02, 0.9]) == pytest.approx([1.0, 0.08, 0.08, 1.0])
+    # By its definition: p₍ᵢ₎ is refused where n − j + 1 times every p₍ⱼ₎ up to it is at most α.
+    values = np.random.default_rng(1).random(19) ** 4
+    expected = [max((19 - (values < p).sum()) * p for p in values[values <= own]) for own in values]
+    assert holm(values) == pytest.approx(np.minimum(expected, 1.0))
 
 
 def test_unknown_method_is_refused():

@@ -13,7 +13,7 @@ import pytest
 import dpwitness as dpw
 from dpwitness.events import FeatureEvent, ScoreThreshold
 from dpwitness.noise import laplace as noise
-from dpwitness.search.learners import Features, bit_features, learn_events, learning, register_learner
+from dpwitness.search.learners import Features, Scans, bit_features, learn_events, learning, register_learner
 from dpwitness.search.learners.additive_score import AdditiveScores
 from dpwitness.search.learners.order_statistics import OrderStatistics, order_features
 from dpwitness.search.objectives import BoundAt
@@ -126,7 +126,8 @@ def test_a_leak_that_only_a_feature_shows_is_found_and_its_private_twin_is_not_r
     assert isinstance(found(outcome, PRIVATE, 1), dpw.NotRefuted)
     if name in NEED_FEATURES:
         assert isinstance(verdict.witness.event, FeatureEvent)
-        plain = [learner for learner in learning.LEARNERS if not isinstance(learner, Features | OrderStatistics)]
+        kinds = Features | Scans | OrderStatistics
+        plain = [learner for learner in learning.LEARNERS if not isinstance(learner, kinds)]
         monkeypatch.setattr(learning, "LEARNERS", plain)
         assert isinstance(found(outcome, LEAK, 1), dpw.NotRefuted)
 

@@ -97,6 +97,26 @@ def gaussian(rng, data):
     return data[0] + rng.standard_normal()
 
 
+def rounded_at_times(rng, data):
+    answer = data[0] + rng.standard_exponential() - rng.standard_exponential()
+    return np.round(answer, 1) if rng.random() < 0.05 else answer
+
+
+def equal_at_times(rng, data):
+    answers = np.zeros(2)
+    for i in range(2):
+        answers[i] = rng.standard_exponential() - rng.standard_exponential()
+    if rng.random() < 0.01:
+        answers[1] = answers[0]
+    answers += data[0] / 2
+    return answers
+
+
+def one_value_at_times(rng, data):
+    """A value that is returned in a share of the runs that is e times as large on one input, and noise else."""
+    return 0.25 if rng.random() < 0.02 * math.exp(data[0]) else rng.standard_exponential()
+
+
 def many_laplace(rng, data, size):
     return data[0] + rng.laplace(size=size)
 
@@ -128,7 +148,7 @@ def special(rng, data):
 
 COMPILED = [
     laplace, responded, flagged, two_sided_geometric, histogram, infinite, not_a_number, length, nested, whole_numbers,
-    permuted, leaks_with_delta, gaussian,
+    permuted, leaks_with_delta, gaussian, rounded_at_times, equal_at_times, one_value_at_times,
 ]  # fmt: skip
 VECTORISED = [many_laplace, many_flags, many_texts, many_gaussian]
 PYTHON = [text, any_length, special]

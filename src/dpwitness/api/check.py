@@ -18,6 +18,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from dpwitness.api.door import public
+from dpwitness.api.floating_point import FEWEST, drawn_for_bits, leak_of_bits, with_leak
 from dpwitness.api.loop import Confirmation, Totals, confirm_events, result_fields, uninterrupted, work_on
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
@@ -57,7 +58,7 @@ from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
-from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.search.pairs import (
     cheaper_candidate,
     find,
@@ -82,6 +83,8 @@ RUNS_BEFORE_VARIATIONS: Final = 4
 #: the part of the planned runs that a cheaper pair is looked for in.
 LEFT: Final = 0.4
 PART: Final = 10
+#: What is left once the last bits were looked at, which need a few percent of the time behind any search.
+LEFT_BY_BITS: Final = 0.36
 #: Where epochs won so many nats the candidate stays: what wins goes on.
 WON: Final = 1.0
 #: Whether a pass has enough runs is asked whenever they have grown by this factor, from so many on; where runs are
@@ -233,7 +236,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     """Search, then confirm, in one relation."""
     if in_epochs(problem.mechanism.cost, effort):
         return _check_in_epochs(problem, runner, effort, notes)
-    claim, log_threshold = problem.claim, math.log(1 / effort.alpha)
+    claim, log_threshold = problem.claim, math.log(1 / effort.level)
     usual = min(usual_runs(claim), effort.runs)
     if not problem.mechanism.cost.in_numbers:
         usual = min(usual, _enough_search(claim, effort))
@@ -259,7 +262,23 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
     candidate = with_sides_that_pay(runner, candidate, claim)
-    return confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
+
+    def leak(runner: Runner) -> Violation | None:
+        most = min(effort.runs, affordable_runs(problem, runner))
+        return leak_of_bits(problem, runner, effort, drawn_for_bits(problem, runner), most)
+
+    clear = _promises_most(candidate, objective, budget)
+    found = None if clear else leak(runner.searching(LEFT_BY_BITS))
+    verdict = confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
+    if clear and not verdict.refuted:  # it promised more than it kept
+        found = leak(runner)
+    return with_leak(verdict, found, effort)
+
+
+def _promises_most(candidate: Candidate, objective: GrowthAt, runs: int) -> bool:
+    """Whether the search runs show a violation so clearly that the last bits need not be looked at before it."""
+    assert candidate.estimate is not None  # of a search
+    return value_of(candidate.estimate, objective, runs, 3.0) >= objective.stop_value
 
 
 def confirm_candidate(
@@ -300,7 +319,7 @@ def _enough_search(claim: Claim, effort: Effort) -> int:
     ratio = effort.detectable_ratio
     if ratio is None or ratio * claim.parameter <= claim.parameter:
         return MOST_RUNS
-    return -(-runs_to_detect(claim, ratio, alpha=effort.alpha) // SEARCH_PART)
+    return -(-runs_to_detect(claim, ratio, alpha=effort.level) // SEARCH_PART)
 
 
 def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
@@ -312,11 +331,14 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
     throughout: all of it is one e-value.
     """
     epochs = _epochs_of(problem, runner, effort, notes)
-    runner.expect(2 * runs_needed(problem.claim, effort.alpha) * problem.mechanism.cost.seconds_per_run)
+    runner.expect(2 * runs_needed(problem.claim, effort.level) * problem.mechanism.cost.seconds_per_run)
+    leak = None
     try:
         epochs.bet(max(effort.runs // 2, 1))
         if epochs.ended == "runs" and epochs.candidate is None:  # too few on each pair to choose by: nothing to test
             epochs.bet(effort.runs)
+        if epochs.ended == "runs":
+            leak = epochs.leak_of_bits()
     except KeyboardInterrupt:
         epochs.ended = "interrupted"
     except ClusterLost as error:
@@ -330,8 +352,8 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
     if candidate is None and epochs.late and epochs.ended == "runs":
         epochs.ended = "time"  # not two runs of any pair
     if epochs.ended != "runs" or candidate is None:
-        return epochs.end(candidate)
-    return epochs.bet_all_on(candidate)
+        return with_leak(epochs.end(candidate), leak, effort)
+    return with_leak(epochs.bet_all_on(candidate), leak, effort)
 
 
 def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "_Epochs":
@@ -418,7 +440,7 @@ class _Epochs:
         if self._log_wealth() > WON:
             return candidate, 0
         planned = self._planned(self._course_of(candidate).cost)
-        threshold = math.log(1 / self.effort.alpha)
+        threshold = math.log(1 / self.effort.level)
         objective = GrowthAt(claim=problem.claim, planned=planned, log_threshold=threshold)
         runner = self.runner.searching(LEFT)
         candidate, spent = cheaper_candidate(problem, runner, candidate, objective, self.costs, planned // PART)
@@ -441,7 +463,7 @@ class _Epochs:
 
         Or until all pairs have enough for what the user wants to detect, unless there is evidence against the claim.
         """
-        claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.alpha), False
+        claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.level), False
         enough = _enough_search(claim, self.effort)
         runner, slow = self.runner.searching(), self.problem.mechanism.cost.slow
         while self.runs < most:
@@ -482,6 +504,12 @@ class _Epochs:
         self.runner.leave_out(error)
         self.courses = [other for other in self.courses if other is not course]
 
+    def leak_of_bits(self) -> Violation | None:
+        """What the last bits of the outcomes so far show, on fresh runs."""
+        seen = ((course.pair, course.x, course.y) for course in self.courses if course.runs >= FEWEST)
+        runner, cost = self.runner.searching(LEFT_BY_BITS), min(course.cost for course in self.courses)
+        return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
+
     def bet_all_on(self, candidate: Candidate) -> Verdict:
         """Bet all of the wealth on one candidate, in the runs and the time that are left."""
         claim, wealth, runs = self.problem.claim, self.wealth, max(self.effort.runs - self.runs, 1)
@@ -513,7 +541,7 @@ class _Epochs:
 
     def _on_cells(self, candidate: Candidate, runs: int) -> Candidate:
         """The candidate, or a bet on cells of the outcomes so far if that looks better."""
-        claim, threshold = self.problem.claim, math.log(1 / self.effort.alpha)
+        claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
         if not bounds_divergences(claim):
             return candidate
         aim = Aim(claim=claim, planned=runs, log_threshold=threshold, of_bound=False)
@@ -575,7 +603,7 @@ def _until_settled(
 
     `before`: the log e-value of earlier bets.
     """
-    claim, alpha, ratio = problem.claim, effort.alpha, effort.detectable_ratio
+    claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio
     threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_ASKED
     if problem.mechanism.cost.in_numbers:
         asked_next = FIRST_ASKED_IN_NUMBERS
@@ -601,9 +629,9 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
 
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """
-    claim, alpha, bet = problem.claim, effort.alpha, evidence.bet
+    claim, alpha, level, bet = problem.claim, effort.alpha, effort.level, evidence.bet
     log_e = bet.log_e_value(claim)
-    refuted = log_e >= math.log(1 / alpha)
+    refuted = log_e >= math.log(1 / level)
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
 
@@ -613,7 +641,7 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
             "claim": claim,
             "alpha": alpha,
             "log_e_value": log_e,
-            "epsilon_lower_bound": lower_bound(bet, claim, alpha=alpha),
+            "epsilon_lower_bound": lower_bound(bet, claim, alpha=level),
             "search_runs": evidence.search_runs,
             "epoch_runs": evidence.epoch_runs,
             "runs_made": evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs),
@@ -621,7 +649,7 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
         }
         if refuted:
             return Violation(**common, seconds=done.runner.seconds)
-        detectable = detectable_parameter(bet, claim, alpha=alpha)
+        detectable = detectable_parameter(bet, claim, alpha=level)
         passed = NotRefuted(**common, detectable_epsilon=detectable, seconds=done.runner.seconds)
         return _with_notes(passed, *evidence.pass_notes, *findings.of_pass(passed))
 
@@ -630,7 +658,7 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
 
 def require_budget(claim: Claim, effort: Effort) -> None:
     """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
-    needed = runs_needed(claim, effort.alpha)
+    needed = runs_needed(claim, effort.level)
     if needed >= MOST_RUNS:
         raise BudgetTooSmall(
             f"claim={claim}: no test can refute it: even the clearest violation at alpha={effort.alpha:g} would need "

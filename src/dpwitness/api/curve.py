@@ -225,6 +225,8 @@ def _line(
     if runs is None:
         planned = tests.runs_needed(pool[0].estimate, again, epsilon)
     chosen = tests.best_of(pool)
+    pool = [pool[k] for k in sorted(set(chosen))]  # the others are not counted
+    chosen = tests.best_of(pool)
     events = [found.event for found in pool]
 
     def look(totals: Totals) -> tuple[str, str]:
@@ -240,8 +242,8 @@ def _line(
         raise MechanismTimeout(
             f"{problem.mechanism.name} did not finish {planned} runs in {runner.max_time:g} s: give fewer, or more time"
         )
-    for k in set(chosen):
-        require_agreement(runner, pair, pool[k].event, coupled=False)
+    for event in events:
+        require_agreement(runner, pair, event, coupled=False)
     counts = [done.totals[k].swapped() if pool[k].swapped else done.totals[k] for k in chosen]
     values = [
         p_value(c, test, method=method, seed=runner.seed + i)

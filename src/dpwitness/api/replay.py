@@ -52,7 +52,8 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     witness = _as_witness(witness)
     alpha = witness.alpha if options["alpha"] is None else options["alpha"]
     runs, seed = options["runs"], options["seed"]
-    effort = Effort.of({**options, "alpha": alpha, "runs": 1 if runs is None else runs, "detectable_ratio": 1.0})
+    own = {"alpha": alpha, "runs": 1 if runs is None else runs, "detectable_ratio": 1.0, "bits": False}
+    effort = Effort.of({**options, **own})
     claim = _replayed_claim(witness.claim, as_claim(options["claim"]), options["delta"])
     if runs is None:
         effort = replace(effort, runs=max(10 * witness.counts.runs, 100_000, runs_needed(claim, alpha)))
@@ -107,7 +108,7 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
     relation, data = _relation_of(old, options["neighbours"], options["data"])
     require_adjacent(relation, old.pair, data, what="the witness's pair")
     seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
-    effort = Effort.of({**options, "alpha": violation.alpha, "seed": seed})
+    effort = Effort.of({**options, "alpha": violation.alpha, "seed": seed, "bits": False})
     statement = _statement_of(old, mechanism, options, claim=violation.claim, parameters=old.parameters)
 
     def work(problem: Problem, runner: Runner) -> Verdict | None:
@@ -139,7 +140,8 @@ def _as_witness(given: AnyWitness) -> Witness:
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:
             raise InvalidWitness(f"witness={brief(given)} holds no witness: nothing was refuted")
-        return given.witness
+        by_bits = getattr(given, "floating_point", None)  # of a pass the one thing that was refuted
+        return given.witness if by_bits is None else by_bits.witness
     if isinstance(given, str | os.PathLike):
         return Witness.load(given)
     if isinstance(given, Mapping):

@@ -164,8 +164,12 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
     for name in (
         "epsilon", "claim", "delta", "alpha", "runs", "max_time", "detectable_ratio", "queries", "may_move",
         "direction", "data", "column", "outcome", "errors", "python", "attack", "records", "adjacency", "form", "size",
+        "bits",
     ):  # fmt: skip
         value = getattr(arguments, name)
+        if value is False:
+            line.append(f"--no-{name}")
+            continue
         limit = name in ("runs", "max_time")  # that of a limit is meant as one where it was given
         if value is not None and (limit or not (name in known and value == known[name].default)):
             line += [f"--{name.replace('_', '-')}", str(value)]  # of a float all digits: it reads back the same

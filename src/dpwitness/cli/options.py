@@ -26,6 +26,9 @@ FORMS: Final = ("dataframe", "array", "list", "columns", "xy")
 def of_function(parser: argparse.ArgumentParser, function: str) -> None:
     """The options of a public function that a command line can give; one that is not given is None."""
     for name, option in options_of(function).items():
+        if name == "bits":
+            text = "leave out the last bits of floating-point outcomes"
+            parser.add_argument("--no-bits", dest="bits", action="store_const", const=False, help=text)
         if option.metavar is not None:
             several = {"nargs": "+"} if (function, name) == ("curve", "epsilon") else {}
             _add(parser, name, option, metavar=option.metavar, type=KINDS.get(name), **several)
@@ -47,7 +50,11 @@ def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | N
 
 
 def _add(parser: argparse.ArgumentParser, name: str, option: Option, **settings: Any) -> None:
-    default = "" if option.default in (None, REQUIRED) else f" (default {_as_written(option.default)})"
+    default = (
+        ""
+        if option.default in (None, REQUIRED) or option.default is True
+        else f" (default {_as_written(option.default)})"
+    )
     if name == "max_time":
         default = default.replace(")", "s)")
     parser.add_argument(

@@ -17,10 +17,11 @@ from dpwitness.events.event import (
     thresholds_of,
     widen,
 )
-from dpwitness.events.features import FEATURES, Feature, FeatureEvent
+from dpwitness.events.features import FEATURES, Feature, FeatureEvent, is_of_bits
 from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.scores import Cells, ScoreThreshold
+from dpwitness.events.trees import Tree, TreeScore
 
 __all__ = [
     "FEATURES",
@@ -40,10 +41,13 @@ __all__ = [
     "Scale",
     "ScoreThreshold",
     "Thresholds",
+    "Tree",
+    "TreeScore",
     "around",
     "cells_of",
     "codes_in",
     "event_from_json",
+    "is_of_bits",
     "is_partition",
     "members_of",
     "register_event",

@@ -100,6 +100,11 @@ def _difference(entries: Rows, number: float) -> Rows:
     return numbers(entries[:, 0]) - numbers(entries[:, 1])
 
 
+@_feature("distance", "distance of {0} and {1}", 2)
+def _distance(entries: Rows, number: float) -> Rows:
+    return np.abs(_difference(entries, number))
+
+
 @_feature("sum of two", "{0} + {1}", 2)
 def _sum_of_two(entries: Rows, number: float) -> Rows:
     return numbers(entries[:, 0]) + numbers(entries[:, 1])
@@ -429,6 +434,15 @@ class Feature(JsonFields):
         return behind or ({TRUE: "⊤", FALSE: "⊥"}.get(self.number) or number_text(self.number))
 
 
+#: The kinds that look at the last bits of a number.
+OF_BITS: Final = frozenset({"power of two", "trailing zeros", "low bits"})
+
+
+def is_of_bits(event: Event) -> bool:
+    """Whether an event is a set of floating-point numbers by their last bits: it speaks of an implementation."""
+    return bool(getattr(event, "of_bits", False))
+
+
 #: How an order is said, by its smallest and largest value.
 ORDERS: Final[dict[tuple[float, float], str]] = {
     (-1, -1): "below",
@@ -483,6 +497,11 @@ class FeatureEvent(Event):
             value=lambda rows: part.value(self.feature.values(rows)[:, None]),
             above=lambda t: FeatureEvent(feature=self.feature, within=part.above(t)),
         )
+
+    @property
+    def of_bits(self) -> bool:
+        """Whether it is a set of floating-point numbers by their last bits, which real numbers do not have."""
+        return self.feature.name in OF_BITS
 
     def scale(self) -> "Scale[FeatureEvent] | None":
         """The values of the feature; None for a list of values."""
@@ -568,6 +587,14 @@ class FeatureEvent(Event):
                 return f"{places[0]} {'present' if low > 0 else 'absent'}"
             case "residue" if low == high == 0:
                 return f"{places[0]} is a multiple of {self.feature.number_text()}"
+            case "trailing zeros" if high == np.inf and low == 1:
+                return f"the last bit of {places[0]} is 0"
+            case "trailing zeros" if low == -np.inf and high == 0:
+                return f"the last bit of {places[0]} is 1"
+            case "trailing zeros" if high == np.inf and low > 0:
+                return f"the last {number_text(low)} bits of {places[0]} are zero"
+            case "trailing zeros" if low == -np.inf and 0 <= high < np.inf:
+                return f"the last {number_text(high + 1)} bits of {places[0]} are not all zero"
             case "power of two" if high == np.inf and low > -np.inf:
                 return f"{places[0]} is a multiple of 2^{number_text(low)}"
             case "power of two" if low == -np.inf and high < np.inf:

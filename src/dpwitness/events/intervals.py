@@ -152,6 +152,8 @@ class Interval(Event):
             return f"{place} ∞"
         if self._single_code:
             return f"{place} {(label and label(self.low)) or number_text(self.low)}"
+        if np.isfinite(self.low) and self.high == np.nextafter(self.low, np.inf):
+            return f"{place} equal to {number_text(self.low)}"
         lengths = self._lengths()
         if lengths is not None:
             return f"{place} {lengths}"

@@ -84,7 +84,7 @@ class OutcomeSet(Event):
         from dpwitness.events.counting import rows_equal, rows_in_set  # numba is imported when first used
 
         width = max(rows.shape[1], self.width, 1)
-        rows = widen(rows, width)
+        rows = np.ascontiguousarray(widen(rows, width))  # one order in memory: one kernel to compile
         hits = np.zeros(len(rows), np.bool_)
         if len(self.rows) > COMPARED:
             rows_in_set(rows, *self._table(width), hits)

@@ -83,7 +83,7 @@ class ScoreThreshold(Event):
         """The score of each row; shape (n,)."""
         from dpwitness.events.counting import additive_score  # numba is imported when first used
 
-        rows = widen(rows, self.width)
+        rows = np.ascontiguousarray(widen(rows, self.width))  # one order in memory: one kernel to compile
         starts = np.cumsum([0] + [len(e) for e in self.edges])
         scores = np.empty(len(rows))
         additive_score(

@@ -158,7 +158,26 @@ def growth_rate(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | No
 
     log(1/α) divided by this is the number of runs that an oracle needs to refute p ≤ slope·q + intercept. Broadcasts.
     """
+    if not np.any(plane.intercept):
+        return _growth_without_intercept(np.asarray(p, np.float64), np.asarray(q, np.float64), plane.slope, both)
     bet = best_bet(p, q, plane, both)
     cells = cell_probabilities(np.asarray(p, np.float64), np.asarray(q, np.float64), both)
     total = sum(c * np.log1p(bet * x) for c, x in zip(cells, payoffs(plane), strict=True))
+    return np.asarray(np.maximum(total, 0.0))
+
+
+def _growth_without_intercept(p: Floats, q: Floats, slope: Numbers, both: Numbers | None) -> Floats:
+    """`growth_rate` where runs in neither cell pay 0, so that the best bet solves a quadratic: a third of the time.
+
+    With r = 1/slope and the bet μ/slope the slope of the growth has the sign of C + Bμ + Aμ², whose smaller root it is.
+    """
+    hit, shared, missed, _ = cell_probabilities(p, q, both)
+    r = 1 / np.asarray(slope, np.float64)
+    square = r * (1 - r) * (hit + shared + missed)  # A
+    drift = r * hit - (1 - r) * shared - missed  # C
+    # B + 2A, by which B² − 4AC has no difference of large numbers.
+    turn = (1 - r * r) * shared + (1 - 2 * r * r) * missed - r * r * hit
+    root = np.sqrt(np.maximum(turn * turn + 4 * r * (1 + r) * square * missed, 0.0))
+    share = np.clip(2 * drift / np.maximum(2 * square - turn + root, 1e-300), 0.0, 0.999)
+    total = hit * np.log1p(share * r) + shared * np.log1p(share * (r - 1)) + missed * np.log1p(-share)
     return np.asarray(np.maximum(total, 0.0))

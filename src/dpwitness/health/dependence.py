@@ -31,6 +31,8 @@ from dpwitness.runs import Role, Runner, Threads, generator, stack
 LEVEL: Final = 1e-9
 #: Exponents 1/T by which the alternatives widen (or narrow) the distribution of a call's hits under independence.
 TEMPERATURES: Final = (1 / 64, 1 / 8, 2.0, 8.0, 64.0)
+#: What is so many times e smaller adds nothing to a sum.
+NEGLIGIBLE: Final = 46.0
 #: The alternatives: an outcome is so many times likelier to repeat at the distance of the last repeat.
 FACTORS: Final = (1.0, 1e2, 1e4, 1e8)
 #: So many lags are tested exactly: those where hits differ most from chance, by at least so many standard errors, since
@@ -218,12 +220,18 @@ def log_dispersion(hits: Whole, rows: Whole, factorials: Floats | None = None) -
         least, others = max(0, n - (left - hits_left)), left - n
         ways = _log_ways(n, others, hits_left, factorials)
         ways -= ways.max()  # what does not depend on k is divided out below
-        log_p = ways - math.log(np.exp(ways).sum())
+        own = ways[h - least]
+        log_p = own - _log_sum(ways, 1.0)
         for i, temperature in enumerate(TEMPERATURES):
-            tempered = ways / temperature
-            ratios[i] += tempered[h - least] - math.log(np.exp(tempered).sum()) - log_p[h - least]
+            ratios[i] += own / temperature - _log_sum(ways, temperature) - log_p
         left, hits_left = others, hits_left - h
     return float(logsumexp(ratios) - math.log(len(ratios)))
+
+
+def _log_sum(logs: Floats, temperature: float) -> float:
+    """The logarithm of the sum of e^(x/T) for x of the largest 0; without what adds less than 10⁻²⁰ of it each."""
+    logs = logs[logs > -NEGLIGIBLE * temperature]  # most of them: taking exponentials was half of a second check
+    return math.log(np.exp(logs / temperature).sum())
 
 
 def _choose(n: ArrayLike, k: ArrayLike) -> Floats:

@@ -5,12 +5,26 @@ and label at a coordinate of its own: the same label is in the same place whatev
 noisy values). What order columns and labels had is one more entry.
 """
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 
 from dpwitness.events.encoding import symbol
-from dpwitness.mechanisms.outcomes import LISTED, Node, Row, append, key_codes, listed, put_columns, put_series
+from dpwitness.mechanisms.outcomes import (
+    LISTED,
+    SINGLE_VALUES,
+    Node,
+    Row,
+    append,
+    key_codes,
+    listed,
+    put_columns,
+    put_series,
+)
+from dpwitness.mechanisms.shapes import NAMES, REBUILT, SHAPED, NoShape, Shape
 
 
 @append.register(type(pd.NA))
@@ -33,19 +47,16 @@ def _(value: object, row: Row, node: Node | None) -> None:
 
 @append.register(pd.DataFrame)
 def _(frame: Any, row: Row, node: Node | None) -> None:
-    columns = [key_codes(name, row) for name in frame.columns]
-    counted = _counts(frame.index)
-    shape = (columns, [str(kind) for kind in frame.dtypes], counted or str(frame.index.dtype))
+    names, counted = [*frame.columns], _counts(frame.index)
+    series = [list(frame.iloc[:, number]) for number in range(len(names))]
     if row.keyed:
         labels = None if counted else list(frame.index)
-        put_columns([*frame.columns], [list(frame.iloc[:, k]) for k in range(len(columns))], labels, row, node)
-        kinds = [f"{name!r} ({kind})" for name, kind in zip(frame.columns, frame.dtypes, strict=True)]
-        row.put(symbol("table", repr(shape)), row.at(node, "order of", "columns"), ", ".join(kinds[:LISTED]))
+        _put_table(names, [*frame.dtypes], labels, frame.index.dtype, series, row, node)
         return
     row.structured = True
-    row.put(symbol("table", repr(shape)), node, f"columns {', '.join(map(repr, frame.columns[:5]))}"[:80])
+    form = _form(names, [*frame.dtypes], counted, frame.index.dtype, row)
+    row.put(form, node, f"columns {', '.join(map(repr, frame.columns[:5]))}"[:80])
     row.length(len(frame), node, "rows")
-    series = [list(frame.iloc[:, number]) for number in range(len(columns))]
     for number, label in enumerate(frame.index, 1):
         if not counted:
             row.add(label)
@@ -56,14 +67,12 @@ def _(frame: Any, row: Row, node: Node | None) -> None:
 @append.register(pd.Series)
 def _(series: Any, row: Row, node: Node | None) -> None:
     counted = _counts(series.index)
-    labels = [] if counted else [key_codes(label, row) for label in series.index]
-    kind = symbol("series", repr((key_codes(series.name, row), str(series.dtype), labels)))
     if row.keyed:
-        put_series(list(series), None if counted else list(series.index), row, node)
-        row.put(kind, row.at(node, "order of", "labels"), listed([*series.index]))
+        _put_column(series.name, series.dtype, None if counted else list(series.index), list(series), row, node)
         return
+    labels = [] if counted else [key_codes(label, row) for label in series.index]
     row.structured = True
-    row.put(kind, node, "series")
+    row.put(symbol("series", repr((key_codes(series.name, row), str(series.dtype), labels))), node, "series")
     row.length(len(series), node, "rows")
     values = list(series)
     if not labels:
@@ -73,6 +82,105 @@ def _(series: Any, row: Row, node: Node | None) -> None:
         for code in labels[number]:
             row.put(code, None)
         row.add(values[number])
+
+
+def _form(names: Sequence[object], kinds: Sequence[object], counted: bool, index: object, row: Row) -> float:
+    """A symbol of columns, types and labels."""
+    shape = [key_codes(name, row) for name in names], [str(kind) for kind in kinds], counted or str(index)
+    return symbol("table", repr(shape))
+
+
+def _put_table(
+    names: Sequence[object],
+    kinds: Sequence[object],
+    labels: Sequence[object] | None,
+    index: object,
+    columns: Sequence[Sequence[object]],
+    row: Row,
+    node: Node | None,
+) -> None:
+    """A DataFrame by columns and labels; without labels where its index only counts."""
+    put_columns(names, columns, labels, row, node)
+    described = [f"{name!r} ({kind})" for name, kind in zip(names, kinds, strict=True)]
+    form = _form(names, kinds, labels is None, index, row)
+    row.put(form, row.at(node, "order of", "columns"), ", ".join(described[:LISTED]))
+
+
+def _put_column(
+    name: object,
+    kind: object,
+    labels: Sequence[object] | None,
+    values: Sequence[object],
+    row: Row,
+    node: Node | None,
+) -> None:
+    """A Series by labels."""
+    codes = [key_codes(label, row) for label in labels or ()]
+    form = symbol("series", repr((key_codes(name, row), str(kind), codes)))
+    put_series(values, labels, row, node)
+    row.put(form, row.at(node, "order of", "labels"), "0, 1, …" if labels is None else listed(labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """What is laid out as a table of a shape."""
+
+    put: Callable[[Row, Node | None], None]
+
+
+@append.register
+def _(value: Laid, row: Row, node: Node | None) -> None:
+    value.put(row, node)
+
+
+def _names_of(labels: Any) -> tuple[object, ...]:
+    """Names of columns or rows. Raises `NoShape` for those that may be equal though they are others."""
+    names = tuple(labels)
+    if not NAMES.issuperset(map(type, names)):
+        raise NoShape
+    return names
+
+
+def _put_values(series: Any, values: list[Any]) -> None:
+    own = series.tolist()
+    if not SINGLE_VALUES.issuperset(map(type, own)):
+        raise NoShape
+    values += own
+
+
+def _frame_shape(frame: Any, values: list[Any], level: int) -> Shape:
+    names, index = _names_of(frame.columns), frame.index
+    labels = None if _counts(index) else _names_of(index)
+    kinds = []
+    for _, series in frame.items():  # noqa: PERF102  # it has no `values()`
+        kinds.append(series.dtype)
+        _put_values(series, values)
+    return pd.DataFrame, (names, tuple(kinds), labels, index.dtype, len(index)), ()
+
+
+def _rebuilt_frame(content: tuple[Any, ...], values: Iterator[Any], _: Sequence[Shape]) -> Laid:
+    names, kinds, labels, index, rows = content
+    columns = [[*islice(values, rows)] for _ in names]
+    return Laid(lambda row, node: _put_table(names, kinds, labels, index, columns, row, node))
+
+
+def _series_shape(series: Any, values: list[Any], level: int) -> Shape:
+    index = series.index
+    labels = None if _counts(index) else _names_of(index)
+    if series.name is not None:
+        _names_of((series.name,))
+    _put_values(series, values)
+    return pd.Series, (series.name, series.dtype, labels, len(index)), ()
+
+
+def _rebuilt_series(content: tuple[Any, ...], values: Iterator[Any], _: Sequence[Shape]) -> Laid:
+    name, kind, labels, rows = content
+    own = [*islice(values, rows)]
+    return Laid(lambda row, node: _put_column(name, kind, labels, own, row, node))
+
+
+SHAPED.update({pd.DataFrame: _frame_shape, pd.Series: _series_shape})
+REBUILT.update({pd.DataFrame: _rebuilt_frame, pd.Series: _rebuilt_series})
 
 
 def _counts(index: object) -> bool:

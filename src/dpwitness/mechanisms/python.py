@@ -27,6 +27,7 @@ from dpwitness.mechanisms.mechanism import (
     own_seconds,
 )
 from dpwitness.mechanisms.outcomes import LABELS, SINGLE, SINGLE_VALUES, Row, is_sequence, row_of, uniform_rows
+from dpwitness.mechanisms.shapes import FLAT, NAMES, Held, Shapes
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
 from dpwitness.neighbours.shared_input import SharedInput, items_of, shared_input
@@ -187,6 +188,7 @@ class PythonMechanism(Mechanism):
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
         self._layout = ROOT
+        self._shapes = Shapes(ROOT, self._attributes)
         self.copies = False
         self._recent = RecentOutputs()
         self._inputs: list[tuple[Data, InputConversion, SharedInput | None]] = []
@@ -200,12 +202,18 @@ class PythonMechanism(Mechanism):
 
     def __getstate__(self) -> dict[str, object]:
         """Return what another process needs of it."""
-        return {**vars(self), "_ran_well": None, "_recent": RecentOutputs(), "_inputs": []}
+        shapes = Shapes(ROOT, self._attributes)
+        return {**vars(self), "_ran_well": None, "_recent": RecentOutputs(), "_inputs": [], "_shapes": shapes}
 
     @property
     @override
     def outcome(self) -> Callable[[Any], Any] | None:
         return self._outcome
+
+    @property
+    def _attributes(self) -> tuple[str, ...]:
+        """Those that are outcomes, where names of such were given."""
+        return self._outcome.names if isinstance(self._outcome, Attributes) else ()
 
     @property
     @override
@@ -393,6 +401,7 @@ class PythonMechanism(Mechanism):
     ) -> None:
         """Append what runs return, or what stands for it until all of them are done."""
         function, single = self.signature.function, SINGLE_VALUES if self._summarise is None else ()
+        flat, plain, named = self.traits.keyed and self._summarise is None, SINGLE_VALUES.issuperset, NAMES.issuperset
         sources = [self.conversion.source(side.data) if shared is None else None for side in sides]
         inputs = [source and source() for source in sources] if shared is None else [one.value for one in shared]
         generators, begins = [side.draws.generator for side in sides], [side.draws.begin for side in sides]
@@ -410,7 +419,19 @@ class PythonMechanism(Mechanism):
                     output = function(*first, **rest)
                 except Exception as error:
                     output = self._exception(error, sides, outputs, k, start + i)
-                append[k](output if type(output) in single else self._held(output, sides[k], start + i))
+                # By themselves: a call for each would take as long as this.
+                if type(output) in single:
+                    append[k](output)
+                elif (
+                    flat
+                    and type(output) is dict
+                    and plain(map(type, output.values()))
+                    and named(map(type, output))
+                    and len(output) <= FLAT
+                ):
+                    append[k](output.copy())
+                else:
+                    append[k](self._held(output, sides[k], start + i))
         self._note_ran_well(sides, outputs)
 
     def _exception(
@@ -432,17 +453,29 @@ class PythonMechanism(Mechanism):
         """What stands for an output until the runs are done: nothing that the mechanism could still change."""
         if type(output) is ExceptionOutcome:
             return output
+        if self.traits.keyed:
+            value = self._outcome_of(output, run)
+            held = self._shapes_by(side.layout).held(value)
+            return Written(self._entries(value, output, run, side.layout)) if held is None else held
         if self._summarise is None:
             if type(output) in (tuple, list) and SINGLE_VALUES.issuperset(map(type, output)):  # type: ignore[call-overload]  # a sequence
                 return tuple(output)  # type: ignore[arg-type]  # as above
             if type(output) is np.ndarray and output.ndim == 1 and output.dtype.kind in "biuf":
                 return output.copy()
-        return Written(self._entries(output, run, side.layout))
+        return Written(self._entries(self._outcome_of(output, run), output, run, side.layout))
+
+    def _shapes_by(self, layout: RowLayout) -> Shapes:
+        """The shapes of outcomes so far, by this layout."""
+        if self._shapes.layout is not layout:
+            self._shapes = Shapes(layout, self._attributes)
+        return self._shapes
 
     def _place(self, outputs: Sequence[object], side: Side, start: int) -> int:
         """Write the outputs of a side as rows; return the length of the longest outcome."""
+        if self.traits.keyed:
+            return self._place_keyed(outputs, side, start)
         values, rows = None, side.rows
-        if self._summarise is None and not self.traits.keyed:
+        if self._summarise is None:
             values = uniform_rows(outputs, Row(labels=self.traits.labels))
         if values is not None and not self._note_kinds(type(outputs[0])):
             values = None
@@ -452,6 +485,16 @@ class PythonMechanism(Mechanism):
         rows[:, :width] = values[:, :width]
         rows[:, width:] = np.nan
         return self.check_length(values.shape[1], start)
+
+    def _place_keyed(self, outputs: Sequence[object], side: Side, start: int) -> int:
+        """As `_place`, of outcomes with keys: all of one shape at once."""
+        groups, alone = self._shapes_by(side.layout).grouped(outputs)
+        longest = 0
+        for template, runs, values in groups:
+            odd = template.fill(values, side.rows, runs, self.traits)
+            alone += np.array(runs)[odd].tolist()
+            longest = max(longest, len(template.row))
+        return max([longest, *(self._placed(outputs[i], side, i, start + i) for i in sorted(alone))])
 
     def _note_kinds(self, kind: type) -> bool:
         """Note that outcomes of one kind were written by position; False where others do not go with them."""
@@ -481,6 +524,8 @@ class PythonMechanism(Mechanism):
             return _put(output.entries, side.rows[i])
         if type(output) is ExceptionOutcome:
             return self._write_exception(output.name, side.rows[i])
+        if type(output) is Held:
+            return _put(self._keyed(output.outcome, run, side.layout), side.rows[i])
         return self._write(output, side.rows[i], run, side.layout)
 
     def _write_exception(self, name: str, row: Rows) -> int:
@@ -491,11 +536,13 @@ class PythonMechanism(Mechanism):
         return 1
 
     def _write(self, output: Any, row: Rows, run: int, layout: RowLayout) -> int:
-        return _put(self._entries(output, run, layout), row)
+        return _put(self._entries(self._outcome_of(output, run), output, run, layout), row)
 
-    def _entries(self, output: Any, run: int, layout: RowLayout) -> list[float]:
+    def _outcome_of(self, output: Any, run: int) -> Any:
+        return output if self._summarise is None else self._summarised(self._summarise, output, run)
+
+    def _entries(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:
         """The entries of the outcome that an output is."""
-        value: Any = output if self._summarise is None else self._summarised(self._summarise, output, run)
         if is_sequence(value):
             self.check_length(len(value), run)
         try:
@@ -543,7 +590,7 @@ class PythonMechanism(Mechanism):
     def _keyed(self, value: object, run: int, layout: RowLayout) -> list[float]:
         """The entries by their places."""
         row = KeyedRow(layout, self.traits.labels, self.traits.entries)
-        keyed_row(value, row, self._outcome.names if isinstance(self._outcome, Attributes) else ())
+        keyed_row(value, row, self._attributes)
         self.check_length(row.count, run)
         return row.written()
 
@@ -615,7 +662,13 @@ class VectorisedMechanism(PythonMechanism):
                 rows[:, width:] = np.nan
                 return self.check_length(values.shape[1], start)
         self._require_each(output, n, start)
-        return self.check_length(max(self._write(output[i], rows[i], start + i, side.layout) for i in range(n)), start)
+        outputs: list[Any] = [output[i] for i in range(n)]
+        if self.traits.keyed:
+            outputs = [self._held(one, side, start + i) for i, one in enumerate(outputs)]
+        elif self._summarise is not None or not SINGLE_VALUES.issuperset(map(type, outputs)):
+            own = [self._write(one, rows[i], start + i, side.layout) for i, one in enumerate(outputs)]
+            return self.check_length(max(own), start)
+        return self.check_length(self._place(outputs, side, start), start)
 
     def _run_singly(self, side: Side, start: int) -> int:
         """One run a call, where exceptions are outcomes: one of several runs would end the others."""

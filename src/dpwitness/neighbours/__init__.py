@@ -33,6 +33,7 @@ from dpwitness.neighbours.relation import Pairs as Pairs
 from dpwitness.neighbours.relation import Relation as Relation
 from dpwitness.neighbours.relation import adjacent as adjacent
 from dpwitness.neighbours.relation import adjacent_candidates as adjacent_candidates
+from dpwitness.neighbours.relation import adjacent_unusual as adjacent_unusual
 from dpwitness.neighbours.relation import adjacent_variations as adjacent_variations
 from dpwitness.neighbours.relation import as_relation as as_relation
 from dpwitness.neighbours.relation import pairs as pairs

@@ -101,6 +101,8 @@ CORNERS_A_SIZE: Final = 1
 VALUES_A_SIZE: Final = 6
 #: Values of a field that are combined with those of every other field.
 COMBINED: Final = 5
+#: Numbers of records in the larger dataset that are tried besides a relation's own.
+MORE_SIZES: Final = (500, 30, 5, 50, 256, 20, 4, 300, 64, 6, 16, 7, 8, 128, 200)
 #: Of the records that fill a dataset; any fixed number will do.
 SEED: Final = 20_060_101
 
@@ -147,6 +149,27 @@ class Proposals:
         """Two changes of the first size that need no other record to be drawn: an outlier, and one of equal records."""
         yield next(self._outliers(near=True))
         yield next(self._among_equal())
+
+    def unusual(self, scale: float) -> Iterator[Change]:
+        """Each value of small domains, magnitudes and special numbers of others; alone, and among its copies; sizes."""
+        middle, paths, domains = self.fields.middle(), self.fields.paths, self.fields.domains
+        least = self.sizes[0]
+        values = [domain.special(scale) for domain in domains]
+        places = [(k, v[rank]) for rank in range(max(map(len, values))) for k, v in enumerate(values) if rank < len(v)]
+        named = [(_setting(paths[k], value), _with(middle, k, value)) for k, value in places]
+        yield from in_turn((
+            (self._change([middle] * (least - 1), middle, one, "ordinary") for one in named),
+            (self._change([one[1]] * (least - 1), middle, one, "equal to it") for one in named[:VALUES]),
+            self._of_many_sizes(),
+        ))  # fmt: skip
+
+    def _of_many_sizes(self) -> Iterator[Change]:
+        """A record at an end, all others drawn at random: numbers of records at which code may change."""
+        high = self._corners()[0]
+        for size in MORE_SIZES if len(self.sizes) > 2 else ():
+            if min(self.sizes) <= size <= max(self.sizes):
+                *others, last = self._drawn(size)
+                yield self._change(others, last, high, "drawn at random")
 
     def _corners(self) -> list[Named]:
         """Records of which every field is at an end: high, low, and both in turn; far apart from each other."""

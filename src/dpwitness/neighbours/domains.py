@@ -52,6 +52,13 @@ class Domain(ABC):
         """Values that code stumbles over: a missing one, one outside a range, a new category, an empty text."""
         return ()
 
+    def special(self, scale: float) -> tuple[Value, ...]:
+        """Values that code may treat unlike others, each to be tried once: all of a small domain. By default none.
+
+        `scale`: of the noise that the claim asks for.
+        """
+        return ()
+
     @abstractmethod
     def middle(self) -> Value:
         """An ordinary value."""
@@ -121,6 +128,8 @@ def _call(name: str, *arguments: str, **flags: bool) -> str:
     return f"{name}({', '.join([*arguments, *(f'{flag}=True' for flag, is_set in flags.items() if is_set)])})"
 
 
+#: Values of a domain of which each is tried.
+SMALL: Final = 128
 #: Listed values that are tried as an end, and those that are shown to people.
 TRIED: Final = 24
 SHOWN: Final = 6
@@ -141,6 +150,10 @@ class Listed(Domain):
     @override
     def draw(self, rng: np.random.Generator) -> Value:
         return self.values[int(rng.integers(len(self.values)))]
+
+    @override
+    def special(self, scale: float) -> tuple[Value, ...]:
+        return self.values[:SMALL]
 
     @override
     def samples(self) -> list[Value]:
@@ -365,6 +378,15 @@ EVERY: Final = 24
 BORDERS: Final = (99, 999, 2**7, 2**8, 2**15, 2**16, 2**24, 2**31, 2**32, 2**53, 9, 9999)
 
 
+#: Magnitudes in scales of the noise that the claim asks for: a mechanism's own scale is not known.
+LADDER: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 7.0, 10.0, 30.0, 100.0)
+#: Numbers that stand for a missing one, the last ones of some numbers of digits and bits, and large counts.
+SPECIAL: Final = (-1, 99, 999, 500, -99, -999, 9999, 64, 127, 255, 65_535, 1_000_000)
+
+#: Places of a range that are tried, as shares of it from its low end on.
+SHARES: Final = (0.01, 0.99, 0.25, 0.75, 0.1, 0.9, 0.001, 0.999, 0.4, 0.6)
+
+
 class Range(Domain):
     """Numbers from `low` to `high`.
 
@@ -383,6 +405,13 @@ class Range(Domain):
         if not self.low < self.high:
             raise InvalidNeighbours(f"{self.kind} from low={self.low} to high={self.high}: low must be below high")
         _check_flags(clipped=self.clipped, missing=self.missing)
+
+    def _special(self, scale: float) -> Iterator[float]:
+        """Magnitudes, in scales of the noise and in parts of the range, and special numbers, inside the range."""
+        span = self.high / 2 - self.low / 2
+        signed = [sign * size * scale for size in LADDER for sign in (1, -1)]
+        shares = [self.low + 2 * span * share for share in SHARES]
+        yield from (v for v in (*SPECIAL, *shares, *signed) if self.low < v < self.high)
 
     @abstractmethod
     def rounder(self, value: Value) -> Iterator[Value]:
@@ -449,6 +478,10 @@ class Numbers(Range):
         outside = [HUGE, self.low - span, self.high + span, -HUGE, TINY, -TINY] if self.clipped else []
         missing = [math.nan, None] if self.missing else []
         return (*missing, *(v for v in outside if not self.low <= v <= self.high))
+
+    @override
+    def special(self, scale: float) -> tuple[float, ...]:
+        return tuple(dict.fromkeys(map(float, self._special(scale))))
 
     @override
     def middle(self) -> float:
@@ -539,6 +572,12 @@ class Integers(Range):
         outside = [MOST, self.low - span, self.high + span, LEAST] if self.clipped else []
         outside = [v for v in outside if self.holds(v) and not self.low <= v <= self.high]
         return (*([None] if self.missing else []), *dict.fromkeys(outside))
+
+    @override
+    def special(self, scale: float) -> tuple[int, ...]:
+        if self.high - self.low < SMALL:
+            return tuple(range(self.low, self.high + 1))
+        return tuple(v for v in dict.fromkeys(map(round, self._special(scale))) if self.low < v < self.high)
 
     @override
     def middle(self) -> int:

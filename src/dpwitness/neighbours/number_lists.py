@@ -14,6 +14,7 @@ from dpwitness.checks import brief, flag, in_memory
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.domains import LADDER, SPECIAL
 from dpwitness.neighbours.inputs import LARGEST, Array, Data, as_finite_numbers
 from dpwitness.neighbours.pair import Pair, alike, holds, make_pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
@@ -93,6 +94,10 @@ TOLERANCE: Final = 1e-9
 COARSE_TOLERANCE: Final = 1e-6
 
 
+#: How far one answer stands from all others, in noise scales.
+LEADS: Final = (1.0, 10.0, 100.0)
+
+
 @written_by_fields
 @dataclass(frozen=True, slots=True)
 class Queries(NumberList):
@@ -168,6 +173,31 @@ class Queries(NumberList):
     def _moved_by_each(self, base: Data, place: str) -> Iterator[Pair]:
         for name, move in self.moves(len(base)):
             yield _moved(base, move * self.sensitivity, f"{name} around {place}")
+
+    @override
+    def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
+        """All answers at magnitudes from .01 to 100 scales and at special numbers; each single one; one far ahead."""
+        n, moves = self.length, dict(self.moves(self.length))
+        # All answers moved by the same amount, and against each other: copies of one answer behave unlike others.
+        few = [name for name in ("half up, half down", "all up", "first half up", "first up") if name in moves][:2]
+        offsets = [sign * size * scale for size in LADDER for sign in (1, -1)]
+        near_zero = [offset for offset in offsets if abs(offset) < scale or abs(centre) >= scale]
+        around = [centre, centre - self.sensitivity, *(centre + offset for offset in offsets)]
+        values = dict.fromkeys([*around, *near_zero, *SPECIAL])
+        for value in values:
+            for name in few if value >= centre else few[:1]:
+                yield _moved(np.full(n, float(value)), moves[name] * self.sensitivity, f"{name} around {value:g}")
+        for place in _places(n) if n > 1 else ():
+            single = np.zeros(n)
+            single[place] = 1
+            yield _moved(np.full(n, centre), single * self.sensitivity, f"answer {place + 1} up around {centre:g}")
+        for lead in [sign * size * scale for size in LEADS for sign in (1, -1)] if n > 1 else ():
+            ahead = np.full(n, centre)
+            ahead[0] += lead
+            for name in dict.fromkeys([few[0], "first up"]):
+                yield _moved(ahead, moves[name] * self.sensitivity, f"{name}, first {lead:+g} from the rest")
+            rising = centre + lead * np.arange(n)
+            yield _moved(rising, moves[few[0]] * self.sensitivity, f"{few[0]}, in steps of {lead:g}")
 
     @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
@@ -258,6 +288,29 @@ class Histogram(NumberList):
                         yield make_pair(base, changed, f"{name} in cell {cell + 1}")
 
     @override
+    def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
+        """All cells, or one of them, at a few noise scales and at special counts; each cell one more; one empty."""
+        counts = dict.fromkeys(
+            [1, *(round(size * scale) for size in LADDER[LADDER.index(1.0) :]), *(int(v) for v in SPECIAL if v > 0)]
+        )
+        for place in _places(self.length):
+            yield self._one_more(np.zeros(self.length, np.int64), place, "all empty")
+        for count in counts:
+            alone, rest = np.zeros(self.length, np.int64), np.full(self.length, count)
+            alone[0] = count
+            rest[0] = 0
+            yield self._one_more(np.full(self.length, count), 0, f"all {count}")
+            if self.length > 1:
+                yield self._one_more(alone, 0, f"the first {count}")
+                yield self._one_more(alone, self.length - 1, f"the first {count}")
+                yield self._one_more(rest, 0, f"all but it {count}")
+
+    def _one_more(self, base: Data, cell: int, rest: str) -> Pair:
+        move = np.zeros(len(base), np.int64)
+        move[cell] = 1
+        return _moved(base, move, f"one more in cell {cell + 1}, {rest}")
+
+    @override
     def read(self, data: Data) -> Data:
         """Counts are integers, also where whole numbers are written as floats."""
         if data.ndim != 1 or data.size == 0:
@@ -311,6 +364,16 @@ class Bits(NumberList):
                 yield make_pair(base, changed, f"bit {place + 1} flipped")
 
     @override
+    def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
+        """Each bit flipped in zeros, ones, and both halves."""
+        index = np.arange(self.length)
+        for base in (0 * index, 0 * index + 1, (index < len(index) // 2).astype(np.int64)):
+            for place in _places(self.length):
+                changed = base.copy()
+                changed[place] = 1 - changed[place]
+                yield make_pair(base, changed, f"bit {place + 1} flipped")
+
+    @override
     def read(self, data: Data) -> Data:
         """Bits are integers, also where they are written as floats."""
         if data.ndim != 1 or data.size == 0 or not _are_bits(data):
@@ -321,6 +384,15 @@ class Bits(NumberList):
     def adjacent(self, pair: Pair) -> bool:
         flipped = int(np.count_nonzero(pair.data != pair.neighbour))
         return flipped == 1 and pair.data.dtype.kind != "f" and all(map(_are_bits, pair.sides))
+
+
+#: Places of a list that are tried one by one.
+PLACES: Final = 24
+
+
+def _places(n: int) -> list[int]:
+    """All places of a list, of a long one some, evenly spaced."""
+    return sorted({k * n // min(n, PLACES) for k in range(min(n, PLACES))})
 
 
 def _are_bits(data: Data) -> bool:

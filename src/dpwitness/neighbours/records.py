@@ -39,6 +39,8 @@ _SIZE: Final[Codec[Size]] = Codec(
 
 #: Records in the larger dataset, the most promising numbers first.
 SIZES: Final = (10, 2, 100, 1000, 3)
+#: Pairs of unusual values: few runs are made of each.
+MOST_UNUSUAL: Final = 160
 #: Records that a dataset may be asked to have: each is made.
 MOST_RECORDS: Final = 1_000_000
 
@@ -155,23 +157,35 @@ class Records(Relation):
                     f"data={brief(data)} must be a dataset of {self!s:.200}: its form and its records"
                 )
             base, layout = tuple(records), self._layout_of(data)
-        proposals = [
-            Proposals(
-                fields=self.fields,
-                replace=relation.adjacency == REPLACE_ONE,
-                sizes=_sizes_to_try(self.size),
-                base=base,
-                pinned=data is not None,
-                none_is_nan=self.form not in ("list", "record"),
-            )
-            for relation in self.alternatives()
-        ]
-        changes = in_turn(list(map(iter, proposals)))
+        changes = in_turn(list(map(iter, self._proposals(base, pinned=data is not None))))
         sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST):
             pair = self._pair(change, layout)
             if self.contains(pair, data):
                 yield pair
+
+    def _proposals(self, base: tuple[Record, ...] | None, *, pinned: bool = False) -> list[Proposals]:
+        """Changes to try, of each adjacency."""
+        return [
+            Proposals(
+                fields=self.fields,
+                replace=relation.adjacency == REPLACE_ONE,
+                sizes=_sizes_to_try(self.size),
+                base=base,
+                pinned=pinned,
+                none_is_nan=self.form not in ("list", "record"),
+            )
+            for relation in self.alternatives()
+        ]
+
+    @override
+    def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
+        """A record of each value of a small domain, of many magnitudes and special numbers; more numbers of records."""
+        changes = in_turn([proposals.unusual(scale) for proposals in self._proposals(self.base)])
+        sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
+        for change in islice(sized, MOST_UNUSUAL):
+            if change.before is None or not same_record(change.before, change.after):
+                yield self._pair(change, self.layout)
 
     @override
     def large(self, size: int, data: Data | None = None) -> Iterator[Pair]:

@@ -65,6 +65,13 @@ class Relation(ABC):
         """Pairs like this one, to try when it turns out well; by default none."""
         return iter(())
 
+    def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
+        """Many more pairs, of values that code may treat as special; most of them show nothing. By default none.
+
+        A search makes few runs of each, and goes on with the one or two that promise most.
+        """
+        return iter(())
+
     def smaller(self, pair: Pair) -> Iterator[Pair]:
         """Shrinking steps: pairs that are simpler to read than this one, the largest steps first; by default none."""
         return iter(())
@@ -165,6 +172,12 @@ def adjacent_candidates(
     for pair in proposed_pairs(relation, data, centre=centre, scale=scale):
         require_adjacent(relation, pair, data, what="the candidate")
         yield pair
+
+
+def adjacent_unusual(relation: Relation, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
+    """The unusual pairs of a relation, those that it does not contain left out."""
+    pairs = _proposed(relation, "unusual", centre=centre, scale=scale)
+    return (pair for pair in pairs if adjacent(relation, pair))
 
 
 def adjacent_variations(

@@ -25,6 +25,7 @@ from dpwitness.errors import (
     MechanismTimeout,
     SlowMechanism,
 )
+from dpwitness.events import is_of_bits
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, options_of
@@ -111,6 +112,7 @@ class Asserter:
             "runs": session.runs,
             "max_time": session.max_time,
             "detectable_ratio": session.detectable_ratio,
+            "bits": session.bits,
         }
         for mark in reversed(list(self._item.iter_markers("dp"))):  # one may be put on a test while it runs
             merged.update(mark.kwargs)
@@ -149,6 +151,8 @@ class Asserter:
                 raise HealthCheckFailed(finding.name, finding.text)
             notes += [finding.text] if finding.name == "input_ignored" else []
         saved = self._database.load(self._count, problem.relation, problem.data)
+        if saved.witness is not None and is_of_bits(saved.witness.event) and effort.bits != "strict":
+            saved = replace(saved, witness=None)  # of a session in which what bits show was a violation
         note = saved.note
         if saved.witness is not None:
             effort = replace(effort, alpha=effort.alpha / 2)  # half for the witness, half for what may be new

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields
+from dpwitness.events import is_of_bits
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
@@ -110,12 +111,14 @@ class CheckResult(WitnessedResult, ABC):
 
     `epsilon_lower_bound` is the same number; of a claim in another unit it is a bound of that parameter.
     `others`: where the claim leaves the adjacency open, the verdicts under the other ones, each at its own alpha.
+    `floating_point`: what the last bits of the outcomes of a pass show, a violation by an implementation in floating
+    point alone, at an alpha of its own; the two alphas add up to no more than that of the check.
     `runs_made`: paired runs of epochs and confirm together, none twice; 0 where it comes from a file, which has both.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (
         *("verdict", "mechanism", "parameters", "claim", "alpha", "log_e_value", "p_value", "epsilon_lower_bound"),
-        *(*WitnessedResult.json_keys, "others"),
+        *(*WitnessedResult.json_keys, "others", "floating_point"),
         *("detectable_epsilon", "detectable", "detectable_epsilon_reason: _why_not_detectable"),
     )
 
@@ -123,6 +126,7 @@ class CheckResult(WitnessedResult, ABC):
     alpha: Alpha
     log_e_value: float
     others: "tuple[Verdict, ...]" = field(default=(), metadata={"json": "sparse"})
+    floating_point: "Violation | None" = field(default=None, metadata={"json": "sparse"})
     runs_made: int = field(default=0, compare=False)
 
     @property
@@ -191,17 +195,33 @@ class Violation(CheckResult):
         """True."""
         return True
 
-    def _conclusion(self) -> tuple[str, list[str]]:
+    @property
+    def by_bits(self) -> bool:
+        """Whether the last bits of floating-point numbers alone show it: it speaks of the implementation."""
+        return is_of_bits(self.witness.event)
+
+    @property
+    def _shown(self) -> str:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
+        return f"{self.claim.symbol} ≥ {self.lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}"
+
+    def finding(self) -> list[str]:
+        """The lines of a report of a pass on what the bits show."""
+        return [
+            f"  floating point: refuted by the last bits, so {self._shown}",
+            *(f"  {line}" for line in self.witness.lines()),
+            "    the arithmetic of this implementation leaks: its verdict in real arithmetic is the one above",
+        ]
+
+    def _conclusion(self) -> tuple[str, list[str]]:
         lines = []
         if self.epoch_runs:
             lines = [
                 "  counted since the event was chosen; the evidence is of bets on all runs, each placed before its run"
             ]
-        return f"VIOLATED: {self.call} is not {self.claim.short}", [
-            *lines,
-            f"  so {self.claim.symbol} ≥ {self.lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}",
-        ]
+        if self.by_bits:
+            lines.append("  the event is of last bits: this speaks of the implementation in floating point")
+        return f"VIOLATED: {self.call} is not {self.claim.short}", [*lines, f"  so {self._shown}"]
 
     def __repr__(self) -> str:
         return f"<Violation: {self.call} is not {self.claim.short}, {self.claim.symbol} ≥ {self.lower_bound:.4g}>"
@@ -237,19 +257,21 @@ class NotRefuted(CheckResult):
         return why
 
     @property
-    def _detectable_text(self) -> str:
+    def caught(self) -> str:
+        """What it would have caught, for people."""
         return f"{self.claim.symbol} ≥ {self.detectable:.4g}" if math.isfinite(self.detectable) else "nothing"
 
     def _conclusion(self) -> tuple[str, list[str]]:
         enough = [f"  these runs were enough: {ENOUGH[self.ended]}"] if self.ended in ENOUGH else []
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
-            f"  this event would have caught {self._detectable_text} with 95 % power",
+            f"  this event would have caught {self.caught} with 95 % power",
             *enough,
             f"  {self.claim.symbol} lower bound {self.lower_bound:.4g} at confidence {confidence(self.alpha)}",
+            *([] if self.floating_point is None else self.floating_point.finding()),
         ]
 
     def __repr__(self) -> str:
-        return f"<NotRefuted: {self.call} at the claim {self.claim}, would have caught {self._detectable_text}>"
+        return f"<NotRefuted: {self.call} at the claim {self.claim}, would have caught {self.caught}>"
 
 
 Verdict = Violation | NotRefuted

@@ -32,8 +32,8 @@ EARLIER: Final = "dpwitness-witness/1"
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on."""
-    packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy")}
+    """What the numbers depend on; scikit-learn, where it is installed, trains some of the events that are searched."""
+    packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy", "scikit-learn")}
     return {"python": platform.python_version(), **packages}
 
 
@@ -127,7 +127,10 @@ class Witness(JsonFields):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Witness":
-        """Read a witness, or the witness within a saved result. Raises `InvalidWitness` or `InvalidData`."""
+        """Read a witness, or the witness within a saved result. Raises `InvalidWitness` or `InvalidData`.
+
+        Of a pass that is the witness of what the last bits show where they do, else its best candidate.
+        """
         place = _place(path)
         return cls._of(read_json(place), shown(place))
 
@@ -140,7 +143,8 @@ class Witness(JsonFields):
     def _of(cls, value: object, where: str) -> "Witness":
         """The witness that parsed JSON is, or that stands within it."""
         if isinstance(value, Mapping) and "format" not in value and "witness" in value:
-            value = value["witness"]
+            by_bits = value.get("floating_point")
+            value = (by_bits if isinstance(by_bits, Mapping) and "witness" in by_bits else value)["witness"]
             if value is None:
                 raise InvalidWitness(f"{where} holds no witness: nothing was refuted there")
         file_format = value.get("format") if isinstance(value, Mapping) else type(value).__name__

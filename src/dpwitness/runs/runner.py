@@ -14,7 +14,7 @@ from dpwitness.candidate import Tally
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidParameter, MechanismRaised, MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
-from dpwitness.events.encoding import is_no_number
+from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.layout import RowLayout
@@ -149,7 +149,8 @@ class Runner:
         """Rows as they are learned from; what they show of entries that are no numbers is for words of events."""
         x, y = self.mechanism.settled(rows, layout)
         for side in (x, y):
-            self.mechanism.mixed.update(np.flatnonzero(np.any(is_no_number(side), axis=0)).tolist())
+            if np.any(side < LEAST_NUMBER):  # mostly none is
+                self.mechanism.mixed.update(np.flatnonzero(np.any(is_no_number(side), axis=0)).tolist())
         return x, y
 
     def _drawn(

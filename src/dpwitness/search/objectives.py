@@ -30,12 +30,12 @@ class Objective(Protocol):
 
     @abstractmethod
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         """Broadcasts; `runs` is how many search runs p and q were estimated from.
 
-        `standard_errors`: by how many standard errors of these estimates the value is lowered: the largest of many
-        noisy values is mostly noise. `both`: the share of runs with both sides in the event; None: p·q.
+        `standard_errors`: by how many standard errors of these estimates the value is lowered, of all or of each: the
+        largest of many noisy values is mostly noise. `both`: the share of runs with both sides in the event; None: p·q.
         """
 
     def for_repeating_outcomes(self) -> "Objective":
@@ -82,10 +82,10 @@ class GrowthAt(Objective):
 
     @override
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         plane = self.claim.half_plane(p, q)
-        s, t = (np.broadcast_to(np.asarray(part, np.float64), np.shape(p)) for part in (plane.slope, plane.intercept))
+        s, t = np.asarray(plane.slope, np.float64), np.asarray(plane.intercept, np.float64)  # or one for each event
         joint = p * q if both is None else both
         # One imagined run more in each cell that decides: what was not seen in a few runs is not impossible.
         spread = p - joint + s**2 * (q - joint) + (s - 1) ** 2 * joint + (1 + s**2) / runs
@@ -100,11 +100,13 @@ class GrowthAt(Objective):
             - np.log(np.maximum(allowed, 1.0))
             - self._undetected(p, HalfPlane(s, t))
         )
-        joint = np.minimum(joint, lower)
-        values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s[grows], t[grows]), joint[grows]) / self.cost
+        if grows.any():
+            joint = np.minimum(joint, lower)
+            s, t = (part[grows] if np.ndim(part) else part for part in (s, t))
+            values[grows] = growth_rate(lower[grows], q[grows], HalfPlane(s, t), joint[grows]) / self.cost
         return np.asarray(values)
 
-    def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float) -> Floats:
+    def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats) -> Floats:
         """By how much the parameter that such rates would show falls short of the claim's; negative."""
         level = ParameterAt(claim=self.claim, planned=self.planned, log_threshold=self.log_threshold)
         return np.minimum(level(p, q, runs, standard_errors) - self.claim.parameter, 0.0)
@@ -120,12 +122,9 @@ class GrowthAt(Objective):
         hits = p - t
         q = np.minimum(np.maximum(hits, 0.0) / s, 1.0)
         joint = np.maximum(p + q - 1, 0.0)  # the worst coupling of the sides
-        square = (
-            (1 - t) ** 2 * (p - joint)
-            + (1 - s - t) ** 2 * joint
-            + (s + t) ** 2 * (q - joint)
-            + t**2 * (1 - p - q + joint)
-        )
+        square = (1 - t) ** 2 * (p - joint) + (1 - s - t) ** 2 * joint + (s + t) ** 2 * (q - joint)
+        if np.any(t):
+            square = square + t**2 * (1 - p - q + joint)
         # 32: the bets of the grid have half of the wealth, a sixteenth each.
         needed = (1.645 + np.sqrt(2 * (self.log_threshold + np.log(32)))) * np.sqrt(square / self.planned)
         share = np.where(hits > 0, needed / np.maximum(hits, 1e-30), 50.0)
@@ -155,7 +154,7 @@ class _LowerBound(Objective):
     def priced(self, cost: float, affordable: float) -> Objective:
         return replace(self, planned=_planned(self.planned, cost, affordable))
 
-    def _errors(self, threshold: float, runs: int, standard_errors: float) -> float:
+    def _errors(self, threshold: float, runs: int, standard_errors: float | Floats) -> float | Floats:
         """By how many standard deviations of one run a mean is lowered."""
         planned = math.sqrt(2 * threshold / self.planned)
         return planned + self.error_factor * standard_errors / math.sqrt(runs)
@@ -169,7 +168,7 @@ class BoundAt(_LowerBound):
 
     @override
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         joint = p * q if both is None else both
         threshold = self.log_threshold + np.log(2)
@@ -191,7 +190,7 @@ class ParameterAt(_LowerBound):
 
     @override
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         """Where the rates are nearer to each other than their errors, minus the gap."""
         threshold = self.log_threshold + np.log(2)
@@ -213,7 +212,7 @@ class PowerAt(Objective):
 
     @override
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         thinned = (p - self.delta) * np.exp(-self.epsilon)
         return np.asarray((thinned - q - 1 / runs) / np.sqrt(np.maximum(thinned, 0.0) + q + 1 / runs))
@@ -234,7 +233,7 @@ class DeltaAt(_LowerBound):
 
     @override
     def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float = 1.0, both: Floats | None = None
+        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
         joint = p * q if both is None else both
         factor = self._errors(self.log_threshold, runs, standard_errors)

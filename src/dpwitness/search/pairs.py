@@ -22,19 +22,19 @@ import numpy as np
 from dpwitness.candidate import Candidate, Estimate, Tally
 from dpwitness.claims import Claim
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
-from dpwitness.events import Event, Interval, Nested, around, thresholds_of
+from dpwitness.events import Event, Interval, Nested, around, thresholds_of, widen
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.neighbours import Pair, adjacent, pairs_of_size, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
-from dpwitness.runs import Role, Runner, Threads, generator, stack
+from dpwitness.runs import Role, Runner, Threads, generator
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
 from dpwitness.search.cuts import CutCells, cuts_around
 from dpwitness.search.epochs import cuts_of
 from dpwitness.search.learners import RatedEvent, learn, learn_events, tolerance
 from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import Sample, counted, sample_of
+from dpwitness.search.samples import Sample, SeenOutcomes, counted
 from dpwitness.targets import target_of
 
 SEARCH_RUNS: Final = 600_000
@@ -171,9 +171,11 @@ def ranked_entries(
             order = dict.fromkeys([winner, *remaining, *left_out])
             return [state.latest[number] for number in order], state.spent
         counted_again.add(winner)
-        state.tallies[winner] = Tally()  # the runs by which it won
+        # A rare event shows nothing in fewer runs than those by which it won; where they cost little, as many again.
+        again = state.tallies[winner].runs if runner.mechanism.threads else 0
+        state.tallies[winner] = Tally()
         state.latest[winner] = replace(state.latest[winner], cuts=None)
-        state.count(winner, rounds, max(budget // 5, 8))
+        state.count(winner, rounds, max(budget // 5, again, 8))
         remaining = sorted(range(len(entries)), key=lambda number: -state.value(number))
 
 
@@ -201,6 +203,14 @@ ROOM: Final = 1 << 22
 PART: Final = 1 << 17
 #: Of how many pairs the events are compared; twice as many in a thorough search: a bound has the runs for it.
 PROMISING: Final = 4
+#: How many unusual pairs are searched like others. Of all of them so many runs are made at first, at least so many, and
+#: 1/`SCREENING` of all search runs at most; then so many times as many of one in so many.
+SCREENED: Final = 2
+FIRST_LOOK: Final = 256
+FIRST_LOOK_IF_INTERPRETED: Final = 32
+LEAST_LOOK: Final = 12
+SCREENING: Final = 4
+SECOND_LOOK: Final = 8
 #: How many times fewer runs of a pair are drawn at most, however much they cost: fewer would not show what it does.
 MOST_FEWER: Final = 8.0
 
@@ -220,8 +230,7 @@ class SearchedPair:
 
     pair: Pair
     index: int
-    x: Rows = field(default_factory=lambda: np.empty((0, 1)))
-    y: Rows = field(default_factory=lambda: np.empty((0, 1)))
+    seen: SeenOutcomes = field(default_factory=SeenOutcomes)
     found: RatedEvent | None = None
     certain: bool = False
     turns: int = 0
@@ -232,25 +241,39 @@ class SearchedPair:
         """What its best event promises."""
         return -np.inf if self.found is None else self.found.value
 
+    @property
+    def x(self) -> Rows:
+        """The outcomes of D."""
+        return self.seen.rows[0]
+
+    @property
+    def y(self) -> Rows:
+        """The outcomes of D′."""
+        return self.seen.rows[1]
+
 
 class Drawn(Protocol):
     """Something that holds outcomes of D and of D′."""
 
-    x: Rows
-    y: Rows
+    @property
+    def x(self) -> Rows:
+        """Those of D."""
+
+    @property
+    def y(self) -> Rows:
+        """Those of D′."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoreRuns:
-    """What one more share of runs gave a pair: runs asked for, runs drawn, all rows, the best event in them.
+    """What one more share of runs gave a pair: runs asked for, runs drawn, all outcomes, the best event in them.
 
     `refused`: what a mechanism raised that takes neither input.
     """
 
     asked: int
     drawn: int
-    x: Rows
-    y: Rows
+    seen: SeenOutcomes
     found: RatedEvent | None
     refused: MechanismRaised | None = None
 
@@ -282,10 +305,10 @@ class Search:
         """
         rounds = max((len(searched) - 1) // keep, 0).bit_length() + 1
         for _ in range(rounds):
-            self._grow(searched, max(budget // (rounds * len(searched)), 8))
+            self._grow(searched, max(budget // (rounds * len(searched)), 8), ranked=len(searched) > 1)
             searched = self._taken(searched)
             if self.late:
-                seen = sorted((one for one in searched if len(one.x)), key=lambda one: -one.value)
+                seen = sorted((one for one in searched if one.seen.runs), key=lambda one: -one.value)
                 if not seen:
                     name = self.runner.mechanism.name
                     raise MechanismTimeout(f"{name} did not finish one run of the search in time: give more time")
@@ -295,6 +318,25 @@ class Search:
             if searched[0].certain:
                 return searched[:1]
         return searched[:keep]
+
+    def screened(self, unusual: list[SearchedPair], runs: int) -> list[SearchedPair]:
+        """The `SCREENED` pairs that promise most, of many of which most show nothing; so many `runs` of each at first.
+
+        A first look at few runs of each compares intervals of single entries alone: a leak at a single value is a large
+        one as a rule. What all learners find in more runs decides between those that are left.
+        """
+        n = min(self.budget // (SCREENING * max(len(unusual), 1)), runs)
+        if n < LEAST_LOOK:
+            unusual, n = unusual[: self.budget // (SCREENING * LEAST_LOOK)], LEAST_LOOK
+        self._grow(unusual, n, ranked=False)
+        for one in unusual:
+            if one.refused is not None:
+                self.runner.leave_out(one.refused)
+        seen = [one for one in unusual if len(one.x)]
+        seen = sorted(seen, key=lambda one: -contrast(one.x, one.y))[: max(len(unusual) // SECOND_LOOK, 2 * SCREENED)]
+        if not self.late:
+            self._grow(seen, n * SECOND_LOOK, ranked=True)
+        return sorted(seen, key=lambda one: -one.value)[:SCREENED]
 
     def _share(self, pair: Pair, share: int) -> int:
         """Its share of the runs of a round: what it shows in few of them counts less, if they cost more."""
@@ -310,17 +352,17 @@ class Search:
             self.runner.leave_out(error)
         return [one for one in searched if one.refused is None]
 
-    def _grow(self, searched: Sequence[SearchedPair], share: int) -> None:
-        """Draw `share` more runs for each pair, fewer where they cost more: pairs beside each other, or its shards."""
+    def _grow(self, searched: Sequence[SearchedPair], share: int, *, ranked: bool) -> None:
+        """Draw `share` more runs for each pair, fewer where they cost more: pairs beside each other, or its shards.
+
+        The best event of each is looked for where they are `ranked` by it.
+        """
         runner = self.runner
         spread = len(searched) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
         spread &= runner.mechanism.layout is None  # which grows by what is drawn, in the order of the pairs
         drawing = runner.alone() if spread else runner
         shares = [self._share(one.pair, share) for one in searched]  # before there are threads: it may time runs
-        tasks = [
-            partial(_grown, self, drawing, one, own, len(searched) > 1)
-            for one, own in zip(searched, shares, strict=True)
-        ]
+        tasks = [partial(_grown, self, drawing, one, own, ranked) for one, own in zip(searched, shares, strict=True)]
         results: Iterable[MoreRuns | None] = (
             runner.each(tasks, workers=runner.beside) if spread else (task() for task in tasks)
         )
@@ -330,7 +372,7 @@ class Search:
                     self.late = True
                     break
                 # Nothing is written to a pair by a task: one left behind at the deadline must change nothing.
-                one.x, one.y, one.found, one.refused = growth.x, growth.y, growth.found, growth.refused
+                one.seen, one.found, one.refused = growth.seen, growth.found, growth.refused
                 if one.refused is not None:
                     continue
                 one.turns += growth.asked > 0
@@ -360,8 +402,8 @@ class Search:
 
     def more(self, one: SearchedPair, n: int) -> Sample:
         """What was seen of a pair; n fresh runs, which need no room in memory, where outcomes repeat."""
-        rows = sample_of(one.x, one.y)
-        if self.late or not rows.repeats or n <= len(one.x):
+        rows = one.seen.sample
+        if self.late or not rows.repeats or n <= one.seen.runs:
             return rows
         parts = 2 * -(-n // (2 * PART))
         each = -(-n // parts)
@@ -390,12 +432,27 @@ def search(
     numbers = count()
     searched = [SearchedPair(pair, next(numbers)) for pair in _in_time(problem.candidates(), runner)]
     first = list(searched)
+
+    def unusual(runs: int) -> list[SearchedPair]:
+        tried = {one.pair.key for one in (*first, *searched)}
+        return state.screened(
+            [SearchedPair(pair, next(numbers)) for pair in problem.unusual() if pair.key not in tried], runs
+        )
+
+    # Where runs are not nearly free time may be over before more than the usual pairs were seen.
+    early = not problem.mechanism.cost.in_numbers
+    if early:
+        state.priced(searched[0].pair)  # that of an ordinary pair is what others cost more or less than
+        searched += unusual(FIRST_LOOK_IF_INTERPRETED)
     if len(searched) > 1:
         searched = state.halve(searched, budget // 2, keep)
         refuse_constant(problem.mechanism, first, state.late)
         if not searched[0].certain and not state.late:
             varied = [pair for one in searched[:2] for pair in problem.variations(one.pair)]
             searched += [SearchedPair(pair, next(numbers)) for pair in varied]
+            best = searched[0].found
+            if not early and (state.thorough or best is None or best.lower_value <= 0):
+                searched += unusual(FIRST_LOOK)
             searched = state.halve(searched, budget - state.spent, keep)
     else:
         searched = state.halve(searched, budget, 1)
@@ -418,19 +475,40 @@ def _in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
 
 def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked: bool) -> MoreRuns:
     """More runs for one pair, as many as memory has room for; the best event where pairs are `ranked`."""
-    width = max(one.x.shape[1], one.y.shape[1], runner.mechanism.cost.width)  # of the outcomes, not of the input
-    n = max(min(share, ROOM // (2 * width) - len(one.x)), 0)
-    x, y, drawn = one.x, one.y, 0
+    width = max(one.seen.width, runner.mechanism.cost.width)  # of the outcomes, not of the input
+    n = max(min(share, ROOM // (2 * width) - one.seen.runs), 0)
+    seen, drawn = one.seen, 0
     if n:
         try:
             new = runner.sample(one.pair, n, Role.SEARCH, one.index, one.turns, partial_too=True)
         except MechanismRaised as error:
             if not error.on_both_inputs:
                 raise
-            return MoreRuns(0, 0, x, y, None, refused=error)
-        x, y, drawn = stack([x, new[0]]), stack([y, new[1]]), len(new[0])
-    found = learn_events(x, y, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
-    return MoreRuns(n, drawn, x, y, found)
+            return MoreRuns(0, 0, seen, None, refused=error)
+        seen, drawn = seen.plus(*new), len(new[0])
+    found = learn(seen.sample, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
+    return MoreRuns(n, drawn, seen, found)
+
+
+#: Entries that a first look compares, and its cuts, as shares of the runs of both sides.
+ENTRIES: Final = 64
+CUTS: Final = np.concatenate([[0.01], np.arange(1, 16) / 16, [0.99]])
+
+
+def contrast(x: Rows, y: Rows) -> float:
+    """The largest log ratio of the rates of an interval of an entry, two standard errors lower: a quick look.
+
+    Below, above and exactly at a few quantiles of the runs of both sides. A small part of the time of `learn`.
+    """
+    width, n = min(max(x.shape[1], y.shape[1]), ENTRIES), len(x)
+    x, y = widen(x, width)[:, :width], widen(y, width)[:, :width]
+    cuts = np.sort(np.concatenate([x, y]), axis=0)[(CUTS * 2 * n).astype(np.int64)]
+    counts = np.array([
+        [(side[:, None] < cuts).sum(axis=0), (side[:, None] >= cuts).sum(axis=0), (side[:, None] == cuts).sum(axis=0)]
+        for side in (x, y)
+    ]) + 0.5  # fmt: skip
+    ratios = np.abs(np.log(counts[0] / counts[1])) - 2 * np.sqrt((1 / counts).sum(axis=0))
+    return float(ratios.max())
 
 
 def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool) -> None:
@@ -438,13 +516,15 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 
     Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance.
     """
-    parts = [part for one in searched for part in (one.x, one.y) if len(part)]
-    total = sum(map(len, parts))
-    first = parts[0][:1]
+    first = next(part[:1] for one in searched for part in (one.x, one.y) if len(part))
     if late or not all(
-        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
+        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first))
+        for one in searched
+        for part in (one.x, one.y)
+        if len(part)
     ):
         return
+    total = sum(len(part) for one in searched for part in (one.x, one.y))
     if np.all(np.isnan(first) | (first == NOT_A_NUMBER) | (first == NONE)):
         raise InvalidOutcome(
             f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
@@ -827,9 +907,12 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
 
 
 def _rank(entry: Entry) -> tuple[bool, bool, float]:
-    """By what an entry promises; where that is nothing, an event that some runs are in and some are not comes first."""
+    """By what an entry promises three standard errors lower: the best of many is the luckiest, above all where rare.
+
+    Where that is nothing, an event that some runs are in and some are not comes first.
+    """
     found = entry.found
-    return found.value > 0, found.telling, found.value
+    return found.lower_value > 0, found.telling, found.lower_value
 
 
 def _candidate(entry: Entry) -> Candidate:

@@ -122,7 +122,8 @@ def _optional(rows: Rows, i: int, j: int, value: Any) -> int:
 
 def _floats(rows: Rows, i: int, j: int, value: Any) -> int:
     """An array of floats, the common case, by itself: one call an entry would cost 20 ns each."""
-    for k in range(min(len(value), rows.shape[1] - j)):
+    room = rows.shape[1] - j  # `min` would be another function to compile
+    for k in range(len(value) if len(value) < room else room):
         rows[i, j + k] = real(value[k])
     return j + len(value)
 

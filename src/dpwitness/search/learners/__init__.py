@@ -3,12 +3,14 @@
 from dpwitness.search.learners.features import Features, bit_features
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
 from dpwitness.search.learners.learning import learn, learn_events, propose, register_learner
+from dpwitness.search.learners.scans import Scans
 
 __all__ = [
     "Features",
     "Learner",
     "Proposal",
     "RatedEvent",
+    "Scans",
     "bit_features",
     "learn",
     "learn_events",

@@ -14,6 +14,7 @@ from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, SortedColumn
 
 Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
 
 #: Where one-sided cuts are tried, as shares of the values seen: dense in the tails, where rare clear events live.
 SHARES = np.concatenate([[1e-4, 3e-4, 1e-3, 3e-3, 0.01], np.arange(1, 64) / 64])
@@ -83,74 +84,113 @@ def _column_intervals(sample: Sample, event: Event | None, shares: Floats) -> li
 
     Below and above every cut, and single values: of a column of few different ones all of them, else the frequent ones.
     """
-    found = []
-    for j, both in enumerate(zip(*sample.columns(event), strict=True)):
-        present = [column for column in both if len(column.values)]
-        if not present:
-            continue
-        values = _few_values(present)
-        cuts, atoms = _cuts(present, shares) if values is None else (values, values)
+    columns = enumerate(zip(*sample.columns(event), strict=True))
+    found = (_intervals(j, both, shares, sample.training_runs) for j, both in columns)
+    return [column for column in found if column is not None]
+
+
+def _intervals(
+    coordinate: int, both: tuple[SortedColumn, SortedColumn], shares: Floats, runs: int
+) -> ColumnIntervals | None:
+    """Those below and above every cut, and from every atom to the next value; none is empty. None where there is none.
+
+    The end +inf of an interval is no end at all: to leave the value +inf out, it ends at the largest finite number.
+    """
+    present = [column for column in both if len(column.values)]
+    if not present:
+        return None
+    values = _few_values(present)
+    cuts = _cuts(present, shares) if values is None else values
+    # How many values of each side lie below every cut, and up to it. All counts follow from these.
+    below, upto = ([column.values.searchsorted(cuts, side) for column in both] for side in ("left", "right"))
+    single = np.flatnonzero(_frequent(both, below, upto)) if values is None else np.arange(len(cuts))
+    following = np.empty(0)
+    if len(single):
+        following = _following(both, upto, cuts, single)
+        # An atom with nothing above it is the interval above its cut.
+        infinite = any(column.values[-1] == np.inf for column in present)
+        proper = (cuts[single] < LARGEST) if infinite else (following < np.inf)
+        single, following = single[proper], np.minimum(following[proper], LARGEST)
+    starts, ends, under = cuts, cuts, below
+    special = not (cuts[0] >= LEAST_NUMBER and cuts[-1] <= LARGEST)
+    if special:
         ordered = (cuts >= LEAST_NUMBER) | (cuts < -LARGEST)  # codes of texts have no order
-        lows, highs = _intervals(cuts[ordered], atoms, present)
-        if not len(lows):
-            continue
-        p, q = (_runs_between(column, lows, highs) / sample.training_runs for column in both)
-        found.append(ColumnIntervals(j, lows, highs, p, q))
-    return found
+        starts, under = cuts[ordered], [places[ordered] for places in below]
+        ends = np.clip(starts, -LARGEST, LARGEST)
+    n = len(starts)
+    lows, highs = np.full((2, 2 * n + len(single)), np.inf)
+    lows[:n], highs[:n] = -np.inf, ends
+    lows[n : 2 * n] = starts
+    lows[2 * n :], highs[2 * n :] = cuts[single], following
+    if not len(lows):
+        return None
+    rates = []
+    for column, less, least, most in zip(both, under, below, upto, strict=True):
+        before = column.cumulative[less]
+        inside = column.cumulative[column.values.searchsorted(ends)] if special else before
+        atoms = column.cumulative[most[single]] - column.cumulative[least[single]]
+        rates.append(np.concatenate([inside, column.cumulative[-1] - before, atoms]) / runs)
+    return ColumnIntervals(coordinate, lows, highs, *rates)
 
 
 def _few_values(columns: Sequence[SortedColumn]) -> Floats | None:
     """The different values of a column, sorted; None if there are more than `FEW`."""
-    different = [column.values[np.append(True, column.values[1:] != column.values[:-1])] for column in columns]
-    if max(len(values) for values in different) > FEW:
+    different = []
+    for values in (column.values for column in columns):
+        some = values[:: max(len(values) // (2 * FEW), 1)]  # mostly enough to see that there are many
+        if np.count_nonzero(some[1:] != some[:-1]) >= FEW:
+            return None
+        different.append(_different(values))
+    if max(map(len, different)) > FEW:
         return None
-    values = np.unique(np.concatenate(different))
+    values = _different(np.sort(np.concatenate(different)))
     return values if len(values) <= FEW else None
 
 
-def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> tuple[Floats, Floats]:
-    """The quantiles of a column of many values, and those of them that are frequent values."""
-    spots = [
-        column.values[np.searchsorted(column.cumulative, shares * (column.cumulative[-1] - 1), side="right") - 1]
-        for column in columns
-    ]
+def _different(values: Floats) -> Floats:
+    """Each of sorted values once."""
+    first = np.empty(len(values), np.bool_)
+    first[:1] = True
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return values[first]
+
+
+def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
+    """The quantiles of a column of many values, rising."""
     # The least too: it may be an atom that no share meets.
-    cuts = np.unique(np.concatenate([*spots, *(column.values[:1] for column in columns)]))
-    ends = [np.searchsorted(column.values, [-LARGEST, LEAST_NUMBER]) for column in columns]
-    if any(first < last for first, last in ends):
-        cuts = np.union1d(cuts, [LEAST_NUMBER])  # between what is no number, and numbers
-    # A quantile of a continuous column is no atom: around it there is nothing but a sliver, and luck.
+    spots = [column.values[:1] for column in columns]
+    for values, cumulative in columns:
+        spots.append(values[cumulative.searchsorted(shares * (cumulative[-1] - 1), "right") - 1])
+    cuts = np.concatenate(spots)
+    cuts.sort()
+    cuts = _different(cuts)
+    if min(column.values[0] for column in columns) < LEAST_NUMBER:
+        ends = [column.values.searchsorted([-LARGEST, LEAST_NUMBER]) for column in columns]
+        if any(first < last for first, last in ends):
+            cuts = np.union1d(cuts, [LEAST_NUMBER])  # between what is no number, and numbers
+    return cuts
+
+
+def _frequent(columns: Sequence[SortedColumn], below: Sequence[Whole], upto: Sequence[Whole]) -> NDArray[np.bool_]:
+    """Which cuts are frequent values. A quantile of a continuous column is none: around it there is but luck."""
     frequent = [
-        _runs_between(column, cuts, np.nextafter(cuts, np.inf)) >= ATOM * column.cumulative[-1] for column in columns
+        column.cumulative[more] - column.cumulative[less] >= max(ATOM * column.cumulative[-1], 1)
+        for column, less, more in zip(columns, below, upto, strict=True)
     ]
-    return cuts, cuts[np.logical_or.reduce(frequent)]
+    return np.asarray(frequent[0] | frequent[1])
 
 
-def _intervals(cuts: Floats, atoms: Floats, columns: Sequence[SortedColumn]) -> tuple[Floats, Floats]:
-    """Ends of the intervals below and above every cut, and from every atom to the next value; no interval is empty.
-
-    The end +inf of an interval is no end at all: to leave the value +inf out, it ends at the largest finite number.
-    """
-    after = [
-        np.append(column.values, np.inf)[np.searchsorted(column.values, atoms, side="right")] for column in columns
-    ]
-    following = np.minimum.reduce(after)
-    # An atom with nothing above it is the interval above its cut.
+def _following(columns: Sequence[SortedColumn], upto: Sequence[Whole], cuts: Floats, single: Whole) -> Floats:
+    """The next value above each single one, on either side; of codes, what lies next to them."""
+    following = np.full(len(single), np.inf)
+    for column, places in zip(columns, upto, strict=True):
+        after = places[single]
+        inside = after < len(column.values)
+        following[inside] = np.minimum(following[inside], column.values[after[inside]])
+    atoms = cuts[single]
     codes = (atoms < LEAST_NUMBER) & (atoms > -np.inf)
     following[codes] = np.nextafter(atoms[codes], np.inf)
-    single = (following < np.inf) | any(column.values[-1] == np.inf for column in columns)
-    lows = np.concatenate([np.full(len(cuts), -np.inf), cuts, atoms[single]])
-    ends = np.clip(np.concatenate([cuts, following[single]]), -LARGEST, LARGEST)
-    highs = np.concatenate([ends[: len(cuts)], np.full(len(cuts), np.inf), ends[len(cuts) :]])
-    proper = (lows < highs) | (lows == np.inf) & (highs == np.inf)
-    return lows[proper], highs[proper]
-
-
-def _runs_between(column: SortedColumn, lows: Floats, highs: Floats) -> NDArray[np.int64]:
-    """How many runs of an input lie in each of the intervals; shape (k,)."""
-    before = np.searchsorted(column.values, lows)
-    behind = np.where(highs == np.inf, len(column.values), np.searchsorted(column.values, highs))
-    return np.asarray(column.cumulative[behind] - column.cumulative[before])
+    return following
 
 
 def _best(
@@ -162,13 +202,13 @@ def _best(
     p, q = np.concatenate([column.p for column in columns]), np.concatenate([column.q for column in columns])
     values = objective(np.concatenate([p, q]), np.concatenate([q, p]), runs, standard_errors)
     straight, swapped = np.split(values, 2)
+    better = np.maximum(straight, swapped)
     found = []
     start = 0
     for column in columns:
-        here = slice(start, start + len(column.lows))
-        start += len(column.lows)
-        k = int(np.maximum(straight[here], swapped[here]).argmax())
-        turned = bool(swapped[here][k] > straight[here][k])
+        k = int(better[start : start + len(column.lows)].argmax())
         interval = Interval(coordinate=column.coordinate, low=float(column.lows[k]), high=float(column.highs[k]))
-        found.append(RankedInterval(float(max(straight[here][k], swapped[here][k])), interval, turned))
+        turned = bool(swapped[start + k] > straight[start + k])
+        found.append(RankedInterval(float(better[start + k]), interval, turned))
+        start += len(column.lows)
     return sorted(found, key=lambda item: -item.value)

@@ -18,11 +18,23 @@ from dpwitness.search.learners.intervals import Intervals
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
 from dpwitness.search.learners.order_statistics import OrderStatistics
 from dpwitness.search.learners.outcome_sets import OutcomeSets
+from dpwitness.search.learners.scans import Scans
+from dpwitness.search.learners.trees import Trees
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, sample_of
 
 #: Asked in turn; of equally simple events that are nearly as good, that of the first learner wins.
-LEARNERS: list[Learner] = [OutcomeSets(), Intervals(), Boxes(), Features(), OrderStatistics(), AdditiveScores()]
+LEARNERS: list[Learner] = [
+    OutcomeSets(),
+    Intervals(),
+    Scans(),
+    Boxes(),
+    Features(),
+    OrderStatistics(),
+    AdditiveScores(),
+]
+#: Asked where no event of the others reaches what the objective stops at.
+SLOW_LEARNERS: list[Learner] = [Trees()]
 
 L = TypeVar("L", bound=Learner)
 
@@ -35,7 +47,11 @@ def register_learner(learner: L) -> L:
 
 def propose(sample: Sample, objective: Objective, *, thorough: bool) -> list[Proposal]:
     """What all learners propose; see `Learner.propose`."""
-    return [proposal for learner in LEARNERS for proposal in learner.propose(sample, objective, thorough=thorough)]
+    return _proposals((*LEARNERS, *SLOW_LEARNERS), sample, objective, thorough)
+
+
+def _proposals(learners: Iterable[Learner], sample: Sample, objective: Objective, thorough: bool) -> list[Proposal]:
+    return [proposal for learner in learners for proposal in learner.propose(sample, objective, thorough=thorough)]
 
 
 def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
@@ -45,7 +61,11 @@ def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: 
     """
     if sample.repeats:
         objective = objective.for_repeating_outcomes()
-    return _choose(sample, objective, propose(sample, objective, thorough=thorough), most)
+    rated = _rated(sample, objective, _proposals(LEARNERS, sample, objective, thorough))
+    if thorough and max(event.lower_value for event in rated) < objective.stop_value:
+        rated += _rated(sample, objective, _proposals(SLOW_LEARNERS, sample, objective, thorough))
+    sample.forget_columns()
+    return _choose(rated, most)
 
 
 def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
@@ -63,14 +83,13 @@ def _simplest(rated: Sequence[RatedEvent]) -> int:
     return min(good, key=lambda k: rated[k].event.complexity[0])
 
 
-def _choose(sample: Sample, objective: Objective, proposals: Iterable[Proposal], most: int) -> list[RatedEvent]:
-    """At most `most` of the proposed events, valued on the test runs of the sample.
+def _choose(rated: list[RatedEvent], most: int) -> list[RatedEvent]:
+    """At most `most` of the proposed events, by their values on the test runs of the sample.
 
     The first is the simplest that is nearly as good as the best one, the second the best three standard errors
     lower, in case that the first owes its value to luck; the others follow by value.
     """
-    tried = sorted(proposals, key=lambda proposal: proposal.event.complexity[0])  # the sort is stable
-    rated = _rated(sample, objective, tried)
+    rated = sorted(rated, key=lambda found: found.event.complexity[0])  # the sort is stable
     if max(event.value for event in rated) <= 0:  # if no event looks good, one that happens
         rated = [event for event in rated if event.telling] or rated
     values, lower = (np.array([getattr(event, name) for event in rated]) for name in ("value", "lower_value"))
@@ -80,6 +99,8 @@ def _choose(sample: Sample, objective: Objective, proposals: Iterable[Proposal],
 
 def _rated(sample: Sample, objective: Objective, proposals: Sequence[Proposal]) -> list[RatedEvent]:
     """The events with their rates in the test runs, and what the objective makes of these."""
+    if not proposals:
+        return []
     shares = np.array([sample.test_rates(proposal.event) for proposal in proposals])
     swapped = np.array([proposal.swapped for proposal in proposals])
     p, q = np.where(swapped, shares[:, 1], shares[:, 0]), np.where(swapped, shares[:, 0], shares[:, 1])

@@ -1,0 +1,473 @@
+"""Scans for where the runs of one input gather: values that come back, intervals with two ends, grids, equal entries.
+
+However rare: what counts is how unlikely so many hits against so few are, over how many sets were tried. An interval
+that holds w of n runs is one of n/w of its length, a value that came back is one of all that did; the luckiest of N
+stands out by √(2 log N) standard errors, and by so many a set is lowered before it is compared (scan statistics that
+pay for their scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
+
+Looked at are all entries, on all runs; of differences, ratios and residues the values that come back, on some runs,
+which continuous numbers never do; equal entries on all runs. The test runs judge what is proposed, as of all learners.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from dpwitness.events import LARGEST, Event, Feature, FeatureEvent, Interval, OutcomeSet
+from dpwitness.events.encoding import LEAST_NUMBER
+from dpwitness.events.features import numbers
+from dpwitness.search.learners.intervals import best_intervals
+from dpwitness.search.learners.learner import Learner, Proposal
+from dpwitness.search.objectives import Objective
+from dpwitness.search.samples import Sample, SortedColumn
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+#: A column of D and that of D′.
+Both: TypeAlias = tuple[SortedColumn, SortedColumn]
+
+#: Training runs from which on anything is looked for, and in a quick look.
+LEAST: Final = 128
+LEAST_IF_QUICK: Final = 1024
+#: How many sets are proposed at most: by what is left of them if the luckiest is nothing, and if half of that is luck.
+PROPOSED: Final = ((1.0, 1), (0.5, 1))
+#: How many sets of each sort are given to the objective in each direction.
+KEPT: Final = 4
+#: Intervals begin and end at every so many runs of an input; more where there are many runs.
+STEP: Final = 8
+LARGEST_STEP: Final = 32
+#: Where those of a length begin: so many times in their length.
+PARTS: Final = 2
+#: How many ends of an interval are tried for a better one, and how often.
+ENDS: Final = 32
+ROUNDS: Final = 1
+#: How many numbers of each input are looked at for values that come back, of all pairs of columns and of all columns,
+#: and from how many runs of an input they are at least, and at most.
+NUMBERS: Final = 1 << 18
+RESIDUES: Final = 1 << 16
+FEWEST: Final = 1 << 11
+MOST: Final = 1 << 15
+#: Of so many columns all pairs are compared for equality; of more the entries of each run are sorted.
+FEW: Final = 8
+#: Runs that are compared at a time, and of these at most how many with equal entries are looked at.
+BLOCK: Final = 1 << 13
+EQUAL: Final = 256
+#: Numbers are the same up to rounding: by such a share of what they were computed from.
+ROUNDING: Final = 2.0**-44
+#: And they are told as an interval with ends of so many digits.
+DIGITS: Final = 9
+#: The finest grids that are looked for, by how much the next one is wider, and how many; what share is rounding.
+GRIDS: Final = ((1e-3, 10.0, 7), (2.0**-10, 2.0, 21))
+ON_GRID: Final = 1e-11
+#: Numbers that are worked on at a time, to stay in the cache.
+CACHED: Final = 1 << 16
+#: At most so many pairs of columns are looked at.
+PAIRS: Final = 64
+#: The one value 0 of a feature.
+ZERO: Final = OutcomeSet(np.zeros((1, 1)))
+#: By how many standard errors a set must stand out on some of the runs to be counted on all.
+CLEAR: Final = 2.5
+
+
+class Scans(Learner):
+    """The sets that stand out most for how many were tried, where they are better than what one cut gives.
+
+    In a quick look only values that come back.
+    """
+
+    @override
+    def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
+        if sample.training_runs < (LEAST if thorough else LEAST_IF_QUICK):
+            return
+        found = sample.once(_scanned, thorough)
+        if not found.events:
+            return
+        cuts = best_intervals(sample, objective, thorough=thorough)
+        least = cuts[0].value if cuts else -np.inf
+        proposed: list[Event] = []
+        for share, most in PROPOSED:
+            errors = np.maximum(share * found.errors, 1.0)
+            rates = (found.p, found.q), (found.q, found.p)
+            straight, swapped = (objective(p, q, sample.training_runs, errors) for p, q in rates)
+            values = np.maximum(straight, swapped)
+            for k in np.argsort(-values, kind="stable")[:most].tolist():
+                turned = bool(swapped[k] > straight[k])
+                event, value = found.events[k], float(values[k])
+                if k in found.intervals:
+                    event, value = _with_better_ends(sample, objective, found.intervals[k], float(errors[k]), turned)
+                if value > least and event not in proposed:
+                    proposed.append(event)
+                    yield Proposal(event=event, swapped=turned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scanned:
+    """k sets that stand out, their shares of the training runs of D and of D′, and what the luckiest one shows.
+
+    `errors`, of shape (k,) as `p` and `q`: by how many standard errors the luckiest of those tried stands out.
+    `intervals`: of those with two ends, by their place, which may be better with other ends.
+    """
+
+    events: Sequence[Event]
+    p: Floats
+    q: Floats
+    errors: Floats
+    intervals: Mapping[int, Interval]
+
+
+def _luckiest(tried: int) -> float:
+    """By how many standard errors the luckiest of so many sets stands out."""
+    return float(np.sqrt(2 * np.log(max(tried, 1))))
+
+
+def _clear(hits: Floats | Whole, others: Floats | Whole) -> Floats:
+    """By how many standard errors sets stand out, were D and D′ alike."""
+    return np.asarray((hits - others) / np.sqrt(hits + others + 1))
+
+
+def _clearest(hits: Whole, others: Whole) -> list[int]:
+    """The few sets that stand out most, in either direction."""
+    clear = _clear(hits, others)
+    order = np.argsort(clear, kind="stable")
+    return list(dict.fromkeys([*order[::-1][:KEPT].tolist(), *order[:KEPT].tolist()]))
+
+
+def _scanned(sample: Sample, thorough: bool) -> Scanned:
+    """What stands out in a sample."""
+    columns = list(zip(*sample.columns(), strict=True))
+    repeated = [[_coming_back(side) for side in both] for both in columns]
+    # Where each outcome is one number that comes back, `OutcomeSets` takes them all.
+    parts: list[Rated] = (
+        [_atoms(columns, repeated, sample.training_runs)] if sample.width > 1 or not sample.repeats else []
+    )
+    intervals: dict[int, Interval] = {}
+    if thorough:
+        found = _intervals(columns, sample.training_runs)
+        intervals = dict(enumerate(found[0], sum(len(part[0]) for part in parts)))
+        parts += [found, _derived(sample, columns, repeated)]
+    events, p, q, errors = zip(*parts, strict=True) if parts else ((), (), (), ())
+    return Scanned(
+        events=[event for part in events for event in part],
+        p=np.concatenate([np.zeros(0), *p]),
+        q=np.concatenate([np.zeros(0), *q]),
+        errors=np.concatenate([np.zeros(0), *errors]),
+        intervals=intervals,
+    )
+
+
+#: Events, their shares on D and on D′, and what the luckiest shows.
+Rated: TypeAlias = tuple[Sequence[Event], Floats, Floats, Floats]
+
+
+def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: int) -> Rated:
+    """The clearest of all values of an entry that come back."""
+    places, values, hits, others = [], [], [], []
+    for j, (both, several) in enumerate(zip(columns, repeated, strict=True)):
+        if any(map(len, several)):
+            again = np.unique(np.concatenate(several))
+            places.append(np.full(len(again), j))
+            values.append(again)
+            hits.append(_runs_at(both[0], again))
+            others.append(_runs_at(both[1], again))
+    if not places:
+        return [], np.zeros(0), np.zeros(0), np.zeros(0)
+    place, value, k, m = (np.concatenate(part) for part in (places, values, hits, others))
+    chosen = _clearest(k, m)
+    events: list[Event] = [
+        Interval(coordinate=int(place[i]), low=float(value[i]), high=float(np.nextafter(value[i], np.inf)))
+        for i in chosen
+    ]
+    return events, k[chosen] / runs, m[chosen] / runs, np.full(len(chosen), _luckiest(len(value)))
+
+
+def _of_runs(column: SortedColumn) -> bool:
+    """Whether each of the values is that of one run."""
+    return bool(column.cumulative[-1] == len(column.values))
+
+
+def _coming_back(column: SortedColumn) -> Floats:
+    """The values of a column that came more than once, each perhaps several times."""
+    values, runs = column
+    same = values[1:] == values[:-1]
+    if _of_runs(column):
+        return values[1:][same] if same.any() else values[:0]
+    several = np.diff(runs) > 1
+    several[1:] |= same
+    return values[several]
+
+
+def _runs_at(column: SortedColumn, values: Floats) -> Whole:
+    """How many runs returned each of some values."""
+    first, last = (np.searchsorted(column.values, values, side=side) for side in ("left", "right"))
+    return np.asarray(column.cumulative[last] - column.cumulative[first])
+
+
+def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], Floats, Floats, Floats]:
+    """For either input, of the intervals of each length in its runs, the one that stands out most.
+
+    Intervals of one length hold about as many of its runs: the one with fewest of the other input is the best for every
+    objective.
+    """
+    step = min(max(runs >> 9, STEP), LARGEST_STEP)
+    events: list[Interval] = []
+    hits, errors = [], []
+    for side in (0, 1):
+        cuts = [_cuts(both[side], step) for both in columns]
+        most = max(len(ends) for ends, _ in cuts)
+        # Of all columns at once, those of fewer cuts filled up with the last one: runs before each cut.
+        before = np.zeros((2, len(columns), most))
+        for j, (ends, own) in enumerate(cuts):
+            n = len(ends)
+            before[side, j, :n], before[1 - side, j, :n] = own, _runs_below(columns[j][1 - side], ends)
+            before[:, j, n:] = before[:, j, n - 1 : n]
+        length = 1
+        while length < most:
+            stride = max(length // PARTS, 1)
+            inside = before[:, :, length::stride] - before[:, :, : most - length : stride]
+            clear = _clear(inside[side], inside[1 - side])
+            j, place = divmod(int(clear.argmax()), clear.shape[1])
+            start = place * stride
+            if start + length < len(cuts[j][0]) and cuts[j][0][start] < cuts[j][0][start + length]:
+                low, high = cuts[j][0][[start, start + length]].tolist()
+                events.append(Interval(coordinate=j, low=low, high=high))
+                hits.append(inside[:, j, place])
+                errors.append(_luckiest(2 * clear.size))
+            length += max(length // 2, 1)
+    p, q = np.array(hits).reshape(-1, 2).T / runs
+    return events, p, q, np.array(errors)
+
+
+def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Whole]:
+    """−∞, the numbers of a column at every so many runs, and +∞; and how many runs lie below each.
+
+    What is no number is no cut.
+    """
+    values, runs = column
+    if _of_runs(column):
+        places = np.arange(0, len(values), step)
+        cuts = values[places]
+        if np.any(values[places[1:] - 1] == cuts[1:]):
+            places = np.searchsorted(values, cuts)
+    else:
+        cuts = np.unique(values[np.searchsorted(runs, np.arange(0, runs[-1], step), side="right") - 1])
+        places = np.searchsorted(values, cuts)
+    numbers = (cuts >= LEAST_NUMBER) & (cuts <= LARGEST)
+    ends = np.concatenate([[-np.inf], cuts[numbers], [np.inf]])
+    return ends, np.concatenate([[0], runs[places[numbers]], runs[-1:]])
+
+
+def _runs_below(column: SortedColumn, ends: Floats) -> Whole:
+    """How many runs lie below the ends of intervals; all of them where there is no end."""
+    places = np.where(ends == np.inf, len(column.values), np.searchsorted(column.values, ends))
+    return np.asarray(column.cumulative[places])
+
+
+def _with_better_ends(
+    sample: Sample, objective: Objective, interval: Interval, errors: float, swapped: bool
+) -> tuple[Interval, float]:
+    """The interval with the best of the ends nearby, one end after the other, and its value; no end stays none."""
+    both = [columns[interval.coordinate] for columns in sample.columns()]
+    ends, value = np.array([interval.low, interval.high]), -np.inf
+    for turn in range(2 * ROUNDS):
+        which = turn % 2
+        if not np.isfinite(ends[which]):
+            continue
+        tried = np.unique(np.concatenate([*(_near(side, ends, which) for side in both), ends[[which]]]))
+        inside = tried > ends[0] if which else (tried < ends[1]) & (tried >= LEAST_NUMBER)
+        tried = tried[inside & (tried <= LARGEST)]
+        fixed = np.full(len(tried), ends[1 - which])
+        lows, highs = (fixed, tried) if which else (tried, fixed)
+        p, q = ((_runs_below(side, highs) - _runs_below(side, lows)) / sample.training_runs for side in both)
+        values = objective(*((q, p) if swapped else (p, q)), sample.training_runs, errors)
+        best = int(values.argmax())
+        ends[which], value = tried[best], float(values[best])
+    return Interval(coordinate=interval.coordinate, low=float(ends[0]), high=float(ends[1])), value
+
+
+def _near(column: SortedColumn, ends: Floats, which: int) -> Floats:
+    """Values of a column around an end of an interval, up to as many as lie inside on either side of it."""
+    first, last = np.searchsorted(column.values, ends)
+    around, reach = (first, last)[which], max(last - first, 1)
+    start, stop = max(around - reach, 0), min(around + reach + 1, len(column.values))
+    return column.values[start : stop : max((stop - start) // ENDS, 1)]
+
+
+def _derived(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequence[Floats]]) -> Rated:
+    """The clearest of equal entries, and of values of differences, ratios and residues that come back.
+
+    Equal entries are counted on all training runs; the others are found on some of them, and then counted on all.
+    """
+    state = _Clearest()
+    if sample.repeats:
+        continuous = list(range(len(columns)))
+    else:
+        continuous = [j for j, both in enumerate(columns) if all(map(_continuous, both, repeated[j]))]
+    with np.errstate(all="ignore"):  # ∞ − ∞, x / 0, and what overflows
+        _on_grids(sample, continuous, state)
+        if not sample.repeats and len(continuous) > 1:
+            _equal(sample, continuous, state)
+            _of_pairs(sample, continuous, state)
+    ranked = sorted(state.found.items(), key=lambda item: -item[1])
+    events = [event for event, _ in ranked[:KEPT]]
+    rates = np.array([sample.training_rates(event) for event in events]).reshape(-1, 2)
+    return events, rates[:, 0], rates[:, 1], np.full(len(events), _luckiest(state.tried))
+
+
+def _continuous(column: SortedColumn, repeated: Floats) -> bool:
+    """Whether most numbers of a column came once."""
+    return 2 * len(repeated) < len(column.values)
+
+
+@dataclass(slots=True)
+class _Clearest:
+    """Sets that stand out, by how many standard errors, and of how many that were tried."""
+
+    found: dict[Event, float] = field(default_factory=dict)
+    tried: int = 0
+
+    def add(self, hits: Whole, others: Whole, event: Callable[[int], Event]) -> None:
+        """The clear ones of k sets, by their runs of D and of D′; `event` makes the set of a number."""
+        self.tried += len(hits)
+        clear = np.abs(_clear(hits, others))
+        for k in _clearest(hits, others):
+            if clear[k] >= CLEAR:
+                self.found[event(k)] = float(clear[k])
+
+
+def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
+    """Of each column the multiples of every spacing, and what else its residues come back to."""
+    rows, times = sample.some(min(max(RESIDUES // max(len(columns), 1), FEWEST), MOST))
+    plain = np.ascontiguousarray(numbers(rows[:, columns]).T)
+    for finest, factor, spacings in GRIDS:
+        turns = plain * (1 / finest)
+        whole = np.rint(turns)
+        rest = turns - whole
+        on = np.abs(rest) < ON_GRID
+        for j in np.flatnonzero(np.count_nonzero(on, axis=1) > 1).tolist():
+            multiples = _multiples(whole[j, on[j]], times[:, on[j]], factor, spacings)
+            found = np.array([part.sum(axis=1) for part in multiples])
+            numbered = [float(f"{finest * factor**k:.12g}") for k in range(spacings)]
+            kinds = [Feature(name="residue", columns=(columns[j],), number=spacing) for spacing in numbered]
+            events = [FeatureEvent(feature=kind, within=ZERO) for kind in kinds]
+            state.add(found[:, 0], found[:, 1], events.__getitem__)
+        if not sample.repeats and finest == GRIDS[0][0]:
+            rest[on] = np.nan
+            kinds = [Feature(name="residue", columns=(j,), number=finest) for j in columns]
+            even = np.full(len(columns), finest)
+            _add_gathered(state, kinds, rest * finest, ON_GRID * even, even)
+
+
+def _multiples(turns: Floats, times: Whole, factor: float, spacings: int) -> Iterator[Whole]:
+    """How often whole numbers came, those of them that are multiples of a factor, of its square, and so on."""
+    for _ in range(spacings):
+        yield times
+        kept = turns % factor == 0
+        turns, times = turns[kept] / factor, times[:, kept]
+
+
+def _of_pairs(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
+    """Distances and ratios of two entries that come back; of many columns those of neighbours."""
+    pairs = list(islice(_neighbours_first(columns), PAIRS))
+    rows, _ = sample.some(min(max(NUMBERS // len(pairs), FEWEST), MOST))
+    used = sorted({column for pair in pairs for column in pair})
+    plain = np.ascontiguousarray(numbers(rows[:, used]).T)
+    size = np.nan_to_num(np.median(np.abs(plain[:, :FEWEST]), axis=1), posinf=LARGEST)
+    first, second = np.searchsorted(used, pairs).T
+    scales = np.clip(size[first] + size[second], 1e-300, 1e300)
+    together = max(CACHED // plain.shape[1], 1)
+    for start in range(0, len(pairs), together):
+        here = slice(start, start + together)
+        a, b = plain[first[here]], plain[second[here]]
+        distances = np.abs(a - b)
+        distances[distances == 0] = np.nan  # that is for `_equal`
+        ones = np.ones(len(a))
+        for name, values, scale in ("distance", distances, scales[here]), ("ratio", a / b, ones):
+            kinds = [Feature(name=name, columns=pair) for pair in pairs[here]]
+            _add_gathered(state, kinds, values, ROUNDING * scale, scale)
+
+
+def _neighbours_first(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """All pairs of columns, neighbours first."""
+    for distance in range(1, len(columns)):
+        yield from zip(columns[:-distance], columns[distance:], strict=True)
+
+
+def _add_gathered(
+    state: _Clearest, features: Sequence[Feature], values: Floats, rounding: Floats, scales: Floats
+) -> None:
+    """The values of k features that come back up to `rounding`, as intervals with ends that are short to say.
+
+    `values`, of shape (k, 2n): the first half is that of D. Of residues they may be those less the modulus.
+    """
+    sides = [np.sort(half, axis=1) for half in np.split(values, 2, axis=1)]  # NaN goes last
+    near = [side[:, 1:] - side[:, :-1] <= rounding[:, None] for side in sides]
+    for j in np.flatnonzero(near[0].any(axis=1) | near[1].any(axis=1)).tolist():
+        spans = np.hstack([_spans(side[j], here[j]) for side, here in zip(sides, near, strict=True)])
+        hits, others = (
+            np.searchsorted(side[j], spans[1], side="right") - np.searchsorted(side[j], spans[0]) for side in sides
+        )
+        state.add(hits, others, partial(_around, features[j], spans, float(scales[j])))
+
+
+def _spans(values: Floats, near: NDArray[np.bool_]) -> Floats:
+    """Where several of some sorted values lie together, from the first to the last; shape (2, k).
+
+    `near`: which are near the next one.
+    """
+    edges = np.diff(np.concatenate([[False], near, [False]]).astype(np.int8))
+    return np.stack([values[edges > 0], values[edges < 0]])
+
+
+def _around(feature: Feature, spans: Floats, scale: float, k: int) -> FeatureEvent:
+    """The values of a feature in one of some spans, and a little more."""
+    unit = 10.0 ** (math.ceil(math.log10(scale)) - DIGITS)
+    low, high = spans[:, k] + (feature.number if feature.name == "residue" and spans[0, k] < 0 else 0.0)
+    ends = (math.floor(low / unit - 0.5), math.ceil(high / unit + 0.5))
+    low, high = (float(f"{end * unit:.12g}") for end in ends)
+    return FeatureEvent(feature=feature, within=Interval(coordinate=0, low=low, high=high))
+
+
+def _equal(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
+    """Pairs of columns that are equal in some runs; of many columns also that any two are."""
+    rows, runs = sample.outcomes, sample.training_runs
+    counts = [Counter[tuple[int, int]](), Counter[tuple[int, int]]()]
+    for side, first in zip(counts, (0, runs), strict=True):
+        for start in range(first, first + runs, BLOCK):
+            block = rows[start : min(start + BLOCK, first + runs)]
+            side.update(_equal_pairs(block if len(columns) == sample.width else block[:, columns]))
+    pairs = sorted(counts[0].keys() | counts[1].keys())
+    if pairs:
+        hits, others = (np.array([side[pair] for pair in pairs]) for side in counts)
+
+        def event(k: int) -> Event:
+            i, j = pairs[k]
+            kind = Feature(name="order", columns=(columns[i], columns[j]))
+            return FeatureEvent(feature=kind, within=ZERO)
+
+        state.add(hits, others, event)
+
+
+def _equal_pairs(rows: Floats) -> Counter[tuple[int, int]]:
+    """How many of some rows have two entries that are equal, by their places."""
+    width = rows.shape[1]
+    if width <= FEW:
+        columns = np.ascontiguousarray(rows.T)
+        times = {(i, j): int(np.count_nonzero(columns[i] == columns[j])) for j in range(width) for i in range(j)}
+        return Counter({pair: n for pair, n in times.items() if n})
+    ordered = np.sort(rows, axis=1)
+    same = ordered[:, 1:] == ordered[:, :-1]
+    if not same.any():
+        return Counter()
+    again = np.flatnonzero(same.any(axis=1))[:EQUAL]
+    order = np.argsort(rows[again], axis=1, kind="stable")
+    values = np.take_along_axis(rows[again], order, axis=1)
+    row, place = np.nonzero(values[:, 1:] == values[:, :-1])
+    return Counter(zip(order[row, place].tolist(), order[row, place + 1].tolist(), strict=True))

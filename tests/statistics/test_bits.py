@@ -1,0 +1,265 @@
+"""What the last bits of floating-point outcomes show, beside the verdict: what leaks, what does not, and the levels."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import dpwitness as dpw
+from dpwitness import problem as problem_module
+from dpwitness.api import floating_point
+from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits
+from dpwitness.claims import PureDP
+from dpwitness.errors import InvalidParameter
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.neighbours import as_finite_numbers, make_pair
+from dpwitness.problem import Effort, Statement, prepare
+from dpwitness.results.verdict import verdict_from_json
+from dpwitness.search.bits import best_bits, is_rounded
+
+FEW = {"runs": 10_000, "search_runs": 1_000, "workers": 1}
+ONE = [([0.0], [1.0])]
+
+
+def laplace(rng, data, size):
+    return data[0] + rng.laplace(0, 1, size)
+
+
+def inverse(rng, data, size):
+    u = rng.random(size) - 0.5
+    return data[0] - np.sign(u) * np.log(1 - 2 * np.abs(u))
+
+
+def box_muller(rng, data, size):
+    radius = np.sqrt(-2 * np.log(1 - rng.random(size)))
+    return data[0] + 4 * radius * np.cos(2 * np.pi * rng.random(size))
+
+
+def noise_cast_to_float32(rng, data, size):
+    return data[0] + rng.laplace(0, 1, size).astype(np.float32)
+
+
+def sum_in_float32(rng, data, size):
+    return np.float32(data[0]) + rng.laplace(0, 1, size).astype(np.float32)
+
+
+def second_of_two(rng, data, size):
+    return np.column_stack([rng.random(size), data[0] + rng.laplace(0, 1, size)])
+
+
+LEAKING = [laplace, inverse, box_muller, noise_cast_to_float32, sum_in_float32, second_of_two]
+
+
+def snapped(rng, data, size):
+    """Mironov 2012, section 5.2, with Λ = 1 and B = 64: the answer is rounded to a multiple of Λ."""
+    signs = np.where(rng.random(size) < 0.5, -1.0, 1.0)
+    noisy = np.clip(data[0], -64, 64) + signs * np.log(1 - rng.random(size))
+    return np.clip(np.round(noisy), -64, 64)
+
+
+def fine_geometric(rng, data, size):
+    """Discrete Laplace noise on multiples of 2^-30, on which the data are: no bit tells more than the sum."""
+    p = -math.expm1(-(2.0**-30))
+    steps = rng.geometric(p, size) - rng.geometric(p, size)
+    return (data[0] * 2.0**30 + steps) * 2.0**-30
+
+
+def cast_to_float32(rng, data, size):
+    """What is cast is the sum: the cast hides its last bits."""
+    return (data[0] + rng.laplace(0, 1, size)).astype(np.float32)
+
+
+def one_in_three(rng, data, size):
+    """Randomised response with odds of 2, told by the bits of a number alone; exactly ln 2-DP."""
+    told = np.where(rng.random(size) < 2 / 3, data[0] > 0, data[0] <= 0)
+    number = 1 + rng.random(size)
+    return np.where(told, number.astype(np.float32), number)
+
+
+SOUND = [snapped, fine_geometric, cast_to_float32]
+
+
+@pytest.mark.parametrize("mechanism", LEAKING)
+def test_a_leak_by_rounding_is_said_beside_the_verdict(mechanism):
+    verdict = dpw.check(mechanism, claim=1.0, neighbours=ONE, seed=1, **FEW)
+    found = verdict.floating_point
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert isinstance(found, dpw.Violation)
+    assert found.by_bits
+    assert found.alpha == pytest.approx(1e-9)
+    assert found.log_e_value >= math.log(1e9)
+    assert found.lower_bound > 3
+    text = str(verdict)
+    assert f"floating point: refuted by the last bits, so ε ≥ {found.lower_bound:.4g} with confidence 1 − 1e-09" in text
+    assert "multiple of 2^−" in text or "bits of first answer are" in text
+
+
+@pytest.mark.parametrize("mechanism", SOUND)
+def test_what_leaks_nothing_by_rounding_is_not_accused(mechanism):
+    for seed in range(2):
+        verdict = dpw.check(mechanism, claim=1.0, neighbours=ONE, seed=seed, **FEW)
+        assert verdict.floating_point is None
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("mechanism", SOUND)
+def test_what_leaks_nothing_by_rounding_is_not_accused_with_two_hundred_seeds(mechanism):
+    for seed in range(200):
+        assert dpw.check(mechanism, claim=1.0, neighbours=ONE, seed=seed, **FEW).floating_point is None
+
+
+def test_strict_makes_it_a_violation_which_says_what_it_speaks_of():
+    verdict = dpw.check(laplace, claim=1.0, neighbours=ONE, seed=1, bits="strict", **FEW)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.by_bits
+    assert verdict.alpha == pytest.approx(1e-9)
+    assert "this speaks of the implementation in floating point" in str(verdict)
+    assert any(note.startswith("without these bits the claim is not refuted") for note in verdict.notes)
+    assert isinstance(dpw.check(snapped, claim=1.0, neighbours=ONE, seed=1, bits="strict", **FEW), dpw.NotRefuted)
+
+
+def test_they_can_be_left_out_and_then_all_of_alpha_is_the_verdicts():
+    verdict = dpw.check(laplace, claim=1.0, neighbours=ONE, seed=1, bits=False, **FEW)
+    assert verdict.floating_point is None
+    assert "floating_point" not in verdict.to_json()
+    assert Effort(alpha=0.01, bits=False).level == 0.01
+    with pytest.raises(InvalidParameter, match=r"bits='all' must be True, False or \"strict\""):
+        dpw.check(laplace, claim=1.0, neighbours=ONE, bits="all")
+
+
+def test_a_violation_needs_no_bits():
+    def twice(rng, data, size):
+        return data[0] + rng.laplace(0, 0.5, size)
+
+    verdict = dpw.check(twice, claim=1.0, neighbours=ONE, seed=1, bits="strict", **FEW)
+    assert isinstance(verdict, dpw.Violation)
+    assert not verdict.by_bits
+    assert verdict.floating_point is None
+
+
+def test_it_reads_back_and_its_witness_is_the_one_that_is_replayed(tmp_path):
+    verdict = dpw.check(laplace, claim=1.0, neighbours=ONE, seed=1, **FEW)
+    written = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
+    assert verdict_from_json(written).to_json() == written
+    place = tmp_path / "result.json"
+    place.write_text(json.dumps(written))
+    for given in (verdict, place):
+        again = dpw.replay(given, laplace, seed=2, workers=1, runs=5_000)
+        assert isinstance(again, dpw.Violation)
+        assert again.by_bits
+        assert again.witness.event == verdict.floating_point.witness.event
+        assert again.alpha == verdict.floating_point.alpha
+
+
+def test_in_epochs_the_outcomes_that_there_are_show_it():
+    def one(rng, data):
+        return data[0] + float(np.float32(rng.laplace(0, 1)))
+
+    verdict = dpw.check(one, claim=1.0, neighbours=ONE, seed=1, workers=1, runs=8_000, search_runs=0, errors="outcome")
+    assert verdict.epoch_runs
+    assert verdict.floating_point is not None
+    assert verdict.floating_point.counts.runs <= 0.05 * 8_000  # a few percent of the runs
+
+
+def test_under_each_adjacency_the_levels_are_shares_of_that_adjacency():
+    def count(rng, records, size):
+        return len(records) + rng.laplace(0, 1, size)
+
+    relation = dpw.records(dpw.numbers(0, 1), adjacency=None, size=(0, 1))
+    verdict = dpw.check(count, claim=1.0, neighbours=relation, seed=1, **FEW)
+    found = [one.floating_point for one in (verdict, *verdict.others)]
+    assert [one.alpha for one in found if one is not None] == pytest.approx([5e-10])
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 0.01, 0.5])
+def test_both_levels_add_up_to_alpha(alpha):
+    effort = Effort(alpha=alpha)
+    assert 0 < effort.level_of_bits < effort.level < alpha
+    assert effort.level + effort.level_of_bits <= alpha
+
+
+def leaks(mechanism, claim, seeds, alpha):
+    """How often bits accuse at level α/2: the share of bits is set to a half, so that there is something to count."""
+    effort = Effort(alpha=alpha, runs=2_000, workers=1)
+    problem, runner = prepare(Statement(mechanism=mechanism, claim=claim, neighbours=ONE), effort)
+    found = 0
+    for seed in range(seeds):
+        own = replace(runner, seed=seed)
+        found += leak_of_bits(problem, own, effort, drawn_for_bits(problem, own), 40_000) is not None
+    return found
+
+
+def test_at_the_boundary_bits_accuse_no_more_often_than_their_level(monkeypatch):
+    monkeypatch.setattr(problem_module, "BITS_SHARE", 0.5)
+    # In a claim that is a little smaller there is something to find, and it is found.
+    assert leaks(one_in_three, PureDP(math.log(2) / 2), 5, 0.2) == 5
+    assert leaks(one_in_three, PureDP(math.log(2)), 100, 0.2) <= binom.isf(1e-9, 100, 0.1)
+
+
+@pytest.mark.campaign
+def test_verdict_and_bits_together_accuse_no_more_often_than_alpha(monkeypatch):
+    def told_twice(rng, data, size):
+        told = np.where(rng.random(size) < 2 / 3, data[0] > 0, data[0] <= 0)
+        number = 1 + rng.random(size)
+        return np.column_stack([told, np.where(told, number.astype(np.float32), number)])
+
+    monkeypatch.setattr(problem_module, "BITS_SHARE", 0.5)
+    accused = 0
+    for seed in range(500):
+        verdict = dpw.check(told_twice, claim=math.log(2), neighbours=ONE, seed=seed, alpha=0.2, **FEW)
+        accused += verdict.refuted or verdict.floating_point is not None
+    assert accused <= binom.isf(1e-9, 500, 0.2)
+
+
+def test_compiled_code_alone_is_not_accused():
+    """Python must show the same bits: here it returns numbers without the last twelve."""
+
+    def without_last_bits(rng, queries, epsilon, sensitivity=1.0):
+        answers = np.asarray(queries, float) + rng.laplace(0, sensitivity / epsilon, len(queries))
+        return (answers.view(np.int64) & ~0xFFF).view(np.float64)
+
+    effort = Effort(runs=40_000, workers=1, seed=1)
+    problem, runner = prepare(Statement(mechanism="laplace_mechanism", epsilon=1.0), effort)
+    assert problem.mechanism.plain is not None
+    assert leak_of_bits(problem, runner, effort, drawn_for_bits(problem, runner), 40_000) is not None
+    pair = problem.first
+    problem.mechanism.plain = as_mechanism(
+        without_last_bits, pair.data, neighbour=pair.neighbour, parameters={}, epsilon=1.0, errors="outcome"
+    )
+    assert leak_of_bits(problem, runner, effort, drawn_for_bits(problem, runner), 40_000) is None
+
+
+def test_whole_numbers_and_texts_are_not_looked_at():
+    assert not is_rounded(np.array([[1.0, -3.0, np.nan, np.inf]]))
+    assert is_rounded(np.array([[1.0, 0.5]]))
+    calls = []
+
+    def whole(rng, data, size):
+        calls.append(size)
+        return data[0] + rng.geometric(0.5, size)
+
+    effort = Effort(runs=20_000, seed=1, workers=1)
+    problem, runner = prepare(Statement(mechanism=whole, claim=1.0, neighbours=[*ONE, ([0.0], [2.0])]), effort)
+    calls.clear()
+    assert list(drawn_for_bits(problem, runner)) == []
+    assert sum(calls) == 2 * 256  # of the first pair alone
+
+
+@pytest.mark.parametrize(("affordable", "runs"), [(math.inf, [256, 256]), (2 * 64 / 0.05, [64, 64]), (1_000, [])])
+def test_where_runs_take_long_few_are_drawn_or_none(monkeypatch, affordable, runs):
+    monkeypatch.setattr(floating_point, "affordable_runs", lambda problem, runner: affordable)
+    statement = Statement(mechanism=laplace, claim=1.0, neighbours=[*ONE, ([0.0], [2.0])])
+    problem, runner = prepare(statement, Effort(seed=1, workers=1))
+    assert [len(x) for _, x, _ in drawn_for_bits(problem, runner)] == runs
+
+
+def test_what_real_arithmetic_shows_too_is_left_to_it():
+    """A grid of 2^-3 is no rounding error: all other learners look for it."""
+    rng = np.random.default_rng(1)
+    x, y = rng.laplace(0, 1, (2, 512, 1))
+    pair = make_pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]), "one")
+    assert best_bits([(pair, x, np.round(8 * y) / 8 + 0.0625)], PureDP(1.0)) is None
+    assert best_bits([(pair, x, np.round(2.0**30 * y) / 2**30)], PureDP(1.0)) is not None
