@@ -296,7 +296,7 @@ def test_a_damaged_bet_on_cells_is_refused(tmp_path):
     logs = written["estimate"]["cells"]["log_ratios"]
     for key, value in (
         ("joint", [0.5, 0.5]), ("log_ratios", [1.0]), ("against", -1), ("joint", ["x"]), ("order", 0.5),
-        ("order", 1e308), ("against", 1e308), ("event_share", 1.0), ("event_share", -0.1),
+        ("order", 1e308), ("against", 1e308), ("event_share", 1.0), ("event_share", -0.1), ("event_share", 1e-320),
         ("log_ratios", [1e308, *logs[1:]]),
     ):  # fmt: skip
         damaged = json.loads(json.dumps(written))
