@@ -50,16 +50,18 @@ BEST_ENTRIES: Final = 3
 class OrderStatistics(Learner):
     """The best thresholds of the best features of all entries, where they show more than any one entry does.
 
-    Nothing in a quick look.
+    In a quick look at many runs one event: of pairs whose entries show the same, all entries may tell which is best.
     """
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        if not thorough or sample.width < 2 or sample.training_runs < LEAST:
+        if sample.width < 2 or sample.training_runs < (LEAST if thorough else LEARNED):
             return
         if sample.repeats and len(sample.outcomes) <= FEW_OUTCOMES:  # sets of whole outcomes show it all
             return
-        entries = [item.interval.coordinate for item in best_intervals(sample, objective, thorough=True)[:BEST_ENTRIES]]
+        entries = [
+            item.interval.coordinate for item in best_intervals(sample, objective, thorough=thorough)[:BEST_ENTRIES]
+        ]
         least = max((_best(sample.once(_of_entry, entry), objective, 2.0) for entry in entries), default=-np.inf)
         found = []
         for feature in _screened(sample, objective):
@@ -72,8 +74,8 @@ class OrderStatistics(Learner):
             if item[0] > least and (item[1].name != "order statistic" or ENOUGH * item[0] > counted)
         ]  # fmt: skip
         found.sort(key=lambda item: -item[0])
-        for place, (_, feature, rates) in enumerate(found[:PROPOSED]):
-            errors = (1.0,) if place else (1.0, 3.0)  # the best of some hundred thresholds, too
+        for place, (_, feature, rates) in enumerate(found[: PROPOSED if thorough else 1]):
+            errors = (1.0,) if place or not thorough else (1.0, 3.0)  # the best of some hundred thresholds, too
             for k in dict.fromkeys(int(rates.values(objective, error).argmax()) for error in errors):
                 interval, swapped = rates.interval(k)
                 yield Proposal(event=FeatureEvent(feature=feature, within=interval), swapped=swapped)
@@ -127,9 +129,9 @@ def order_features(rows: Floats) -> list[list[tuple[Feature, Floats]]]:
         named("largest", "smallest", "range", "gap")
         + [(Feature(name="order statistic", columns=last, number=k), rising[:, int(k) - 1]) for k in ranks],
         named("above", levels=_levels(plain, LEVELS)),
-        named("smallest step", "largest step", "smallest difference", "largest difference"),
-        named("steps above", levels=_levels(rises, LEVELS[1:-1]))
-        + named("differences above", levels=_levels(rises[:, 1:], LEVELS[2:3])),
+        named("smallest step", "largest step") + named("steps above", levels=_levels(rises, LEVELS[1:-1])),
+        named("smallest difference", "largest difference")
+        + named("differences above", levels=_levels(rises[:, 1:], LEVELS[1:-1])),
         named("first place above", levels=_levels(plain, LEVELS[2::2])) + named("rank", levels=(1.0,)),
     ]
 
