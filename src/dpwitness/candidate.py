@@ -10,6 +10,8 @@ from dpwitness.neighbours import Pair
 #: a divergence that a claim is about.
 MOST_NATS: Final = 700.0
 MOST_ORDER: Final = 1e6
+#: Shares of the wealth on an event beside cells: of less, or of more, a level of either part might be 0 in a double.
+SHARES: Final = (1e-3, 0.999)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class CellsEstimate:
     against
         The parameter of the claim's family that the bet is best against.
     event_share
-        The share of the wealth that is bet on the event alone, below 1: what rare cells promised may not come.
+        The share of the wealth that is bet on the event alone, 0 or `SHARES`: what rare cells promised may not come.
 
     Raises `ValueError` for numbers that cannot be these.
     """
@@ -43,8 +45,8 @@ class CellsEstimate:
             raise ValueError(f"the probabilities of all cells add up to {sum(self.joint)!r}, not to 1")
         if not 0 <= self.against <= MOST_NATS:
             raise ValueError(f"against={self.against!r} must lie between 0 and {MOST_NATS:g}")
-        if not 0 <= self.event_share < 1:
-            raise ValueError(f"event_share={self.event_share!r} must be at least 0 and below 1")
+        if self.event_share and not SHARES[0] <= self.event_share <= SHARES[1]:
+            raise ValueError(f"event_share={self.event_share!r} must be 0, or lie between {SHARES[0]} and {SHARES[1]}")
         if not 1 <= self.order <= MOST_ORDER:
             raise ValueError(f"order={self.order!r} must lie between 1 and {MOST_ORDER:g}")
         if len(self.log_ratios) < 2 or not all(abs(ratio) <= MOST_NATS for ratio in self.log_ratios):

@@ -637,6 +637,15 @@ def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
     ]
 
 
+def test_the_ledger_says_what_bits_show_under_any_adjacency():
+    """The verdict that stands first may be the one whose bits show nothing."""
+    passed = {"verdict": "not-refuted", "claim": "ε = 1", "parameter": "ε", "alpha": 1e-7, "detectable": 1.25}
+    other = {**passed, "floating_point": {"parameter": "ε", "lower_bound": 5.5}}
+    record = {"test": "a", "assertion": 1, **passed, "margin": 20.0, "note": None, "others": [passed, other]}
+    session = SimpleNamespace(records=[record], alpha=1e-6)
+    assert dpwitness.plugin.ledger.lines(session)[-1] == "    floating point: refuted by the last bits, ε ≥ 5.5"
+
+
 @pytest.mark.campaign
 def test_refusals_reach_the_user_under_xdist(project):
     pytest.importorskip("xdist")

@@ -10,10 +10,11 @@ from scipy.stats import binom
 
 import dpwitness as dpw
 from dpwitness import problem as problem_module
+from dpwitness.api import check as check_module
 from dpwitness.api import floating_point
-from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits
+from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits, with_leak
 from dpwitness.claims import PureDP
-from dpwitness.errors import InvalidParameter
+from dpwitness.errors import ClusterLost, InvalidParameter
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_finite_numbers, make_pair
 from dpwitness.problem import Effort, Statement, prepare
@@ -263,3 +264,38 @@ def test_what_real_arithmetic_shows_too_is_left_to_it():
     pair = make_pair(as_finite_numbers([0.0]), as_finite_numbers([1.0]), "one")
     assert best_bits([(pair, x, np.round(8 * y) / 8 + 0.0625)], PureDP(1.0)) is None
     assert best_bits([(pair, x, np.round(2.0**30 * y) / 2**30)], PureDP(1.0)) is not None
+
+
+def interrupted_at(stage):
+    def progress(at, *_):
+        if at == stage:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_a_check_that_was_interrupted_looks_at_no_bits_afterwards(monkeypatch):
+    monkeypatch.setattr(check_module, "_promises_most", lambda *_: True)
+    monkeypatch.setattr(check_module, "leak_of_bits", lambda *_: pytest.fail("it went on"))
+    verdict = dpw.check(laplace, epsilon=1.0, neighbours=ONE, seed=1, progress=interrupted_at("confirm"), **FEW)
+    assert verdict.ended == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"), [(KeyboardInterrupt(), "interrupted"), (ClusterLost("the cluster is gone"), "cluster lost")]
+)
+def test_a_verdict_is_not_lost_to_what_ends_the_look_at_bits(monkeypatch, error, ended):
+    def leak(*_):
+        raise error
+
+    monkeypatch.setattr(check_module, "_promises_most", lambda *_: True)
+    monkeypatch.setattr(check_module, "leak_of_bits", leak)
+    verdict = dpw.check(laplace, epsilon=1.0, neighbours=ONE, seed=1, **FEW)
+    assert (verdict.refuted, verdict.ended) == (False, ended)
+
+
+def test_a_strict_violation_says_that_the_check_was_interrupted():
+    """So that no other adjacency is checked after Ctrl-C."""
+    passed = dpw.check(laplace, epsilon=1.0, neighbours=ONE, seed=1, **FEW)
+    stopped = replace(passed, floating_point=None, ended="interrupted")
+    assert with_leak(stopped, passed.floating_point, Effort(bits="strict")).ended == "interrupted"

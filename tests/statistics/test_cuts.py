@@ -85,3 +85,12 @@ def test_a_rare_interval_is_placed_as_well_as_there_are_runs():
         for seed in range(1, 5)
     ]
     assert np.median(bounds) > 0.205
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_where_no_edge_is_finite_there_is_nothing_to_cut(value):
+    """As where a mechanism returns infinity or nothing."""
+    assert (
+        cuts_around(Interval(coordinate=0, low=np.inf), sample_of(np.full((64, 1), value), np.full((64, 1), value)))
+        is None
+    )

@@ -53,7 +53,7 @@ from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.neighbours import Pair, Relation, adjacent, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
-from dpwitness.results.verdict import NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import STOPPED, NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
@@ -162,7 +162,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             text = str(error) if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {error}"
             verdicts[-1] = _with_notes(verdicts[-1], f"under {relation!s:.200} the check failed: {text}")
             continue
-        if verdicts[-1].ended in ("interrupted", "cluster lost"):
+        if verdicts[-1].ended in STOPPED:
             left = [str(other)[:200] for other in relations[len(verdicts) :]]
             verdicts[-1] = _with_notes(verdicts[-1], f"not checked: {'; '.join(left)}") if left else verdicts[-1]
             break
@@ -226,9 +226,7 @@ def _most_telling(verdicts: list[Verdict]) -> Verdict:
 
     chosen = max(verdicts, key=weight)
     others = tuple(verdict for verdict in verdicts if verdict is not chosen)
-    ended = next(
-        (verdict.ended for verdict in verdicts if verdict.ended in ("interrupted", "cluster lost")), chosen.ended
-    )
+    ended = next((verdict.ended for verdict in verdicts if verdict.ended in STOPPED), chosen.ended)
     return replace(chosen, others=others, ended=ended)
 
 
@@ -270,8 +268,13 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     clear = _promises_most(candidate, objective, budget)
     found = None if clear else leak(runner.searching(LEFT_BY_BITS))
     verdict = confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
-    if clear and not verdict.refuted:  # it promised more than it kept
-        found = leak(runner)
+    if clear and not verdict.refuted and verdict.ended not in STOPPED:  # it promised more than it kept
+        try:
+            found = leak(runner)
+        except KeyboardInterrupt:  # the verdict is there
+            verdict = replace(verdict, ended="interrupted")
+        except ClusterLost:
+            verdict = replace(verdict, ended="cluster lost")
     return with_leak(verdict, found, effort)
 
 

@@ -44,15 +44,16 @@ def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
     and t, run by run, E(x) ≥ E(c), whatever the runs. Other families are bet against point by point.
 
     Where E falls in x throughout, as on cells, the parameters that are refuted are an interval from 0 on, and the bound
-    is its end. Where the wealth is shared, the larger bound of two: a part that alone reaches 1/α, its share counted,
-    is an e-value of the whole.
+    is its end. Where the wealth is shared, the larger bound of two: where a part alone reaches 1/α, its share counted,
+    the whole does too. Both together may refute c where neither does alone; then it is at least c, as above.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
-    if isinstance(bet, Shared):
-        return max(lower_bound(part, claim, alpha=alpha * share) for part, share in bet.parts)
     threshold, c = math.log(1 / alpha), claim.parameter
     refuted = bet.log_e_value(claim) >= threshold
+    if isinstance(bet, Shared):
+        least = c if refuted else 0.0
+        return max(least, *(lower_bound(part, claim, alpha=alpha * share) for part, share in bet.parts))
     against, last = (None, c) if refuted else (claim, 0.0)
     points = bet.parameters(claim, above=refuted)
 

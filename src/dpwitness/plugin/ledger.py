@@ -33,7 +33,8 @@ def lines(session: Session) -> list[str]:
                 least = record["detectable"]
                 caught = "nothing" if least is None else f"{record['parameter']} ≥ {least:.4g}"
                 text.append(f"  {_place(record)}: {record['claim']}, would have caught {caught} with 95 % power")
-                if by_bits := record.get("floating_point"):
+                each = (record, *record.get("others", ()))  # a verdict for each adjacency
+                if by_bits := next(filter(None, (verdict.get("floating_point") for verdict in each)), None):
                     exceeded = f"{by_bits['parameter']} ≥ {by_bits['lower_bound']:.4g}"
                     text.append(f"    floating point: refuted by the last bits, {exceeded}")
             case "violated":

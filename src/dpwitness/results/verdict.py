@@ -27,6 +27,8 @@ EARLY: Final = {
     "cluster lost": "the cluster does not answer any more",
     "failed": "a run failed",
 }
+#: The reasons after which nothing more is run.
+STOPPED: Final = ("interrupted", "cluster lost")
 #: Why the runs of a pass were enough, for people.
 ENOUGH: Final = {
     "detectable": "that is the multiple of the claim asked for by detectable_ratio",
@@ -112,7 +114,7 @@ class CheckResult(WitnessedResult, ABC):
     `epsilon_lower_bound` is the same number; of a claim in another unit it is a bound of that parameter.
     `others`: where the claim leaves the adjacency open, the verdicts under the other ones, each at its own alpha.
     `floating_point`: what the last bits of the outcomes of a pass show, a violation by an implementation in floating
-    point alone, at an alpha of its own; the two alphas add up to no more than that of the check.
+    point alone, at an alpha of its own, which is a small part of that of the check: the pass itself had the rest.
     `runs_made`: paired runs of epochs and confirm together, none twice; 0 where it comes from a file, which has both.
     """
 

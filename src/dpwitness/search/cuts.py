@@ -107,7 +107,7 @@ class CutCells(Partition):
 def cuts_around(event: Event, sample: Sample) -> CutCells | None:
     """Edges on the scale of an interval, at quantiles of what a sample shows; None of events that are none.
 
-    The ends of the interval are among them.
+    The ends of the interval are among them. None, too, where no edge is finite: there is nothing to cut.
     """
     scale = scale_of(event)
     if scale is None:
@@ -120,4 +120,5 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | None:
         ranks = ranks[ranks < len(values) // 64]
         cuts = values[np.concatenate([ranks, (SHARES * len(values)).astype(np.int64), len(values) - 1 - ranks])]
         edges = np.append(edges, cuts[cuts >= LEAST_NUMBER])  # codes of texts have no order
-    return CutCells(event, scale, np.unique(edges[np.isfinite(edges)]))
+    edges = np.unique(edges[np.isfinite(edges)])
+    return CutCells(event, scale, edges) if len(edges) else None
