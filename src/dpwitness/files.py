@@ -135,8 +135,11 @@ def read_text(path: str | Path) -> str:
 
 
 def shown(path: str | Path) -> str:
-    """A file's name as messages have it."""
-    return "standard input" if str(path) == STDIN else str(path)
+    """A file's name as messages have it: on one line."""
+    name = str(path)
+    if name == STDIN:
+        return "standard input"
+    return name if name.isprintable() else repr(name)
 
 
 def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:

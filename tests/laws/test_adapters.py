@@ -175,7 +175,7 @@ def test_estimators_are_fitted_anew_and_their_attributes_named():
     settings = {**LIMITS, "neighbours": pairs(data), "outcome": "mean_,count_"}
     verdict = check(Estimator(), claim=1.2, **settings)
     assert isinstance(verdict, Violation)
-    assert "attribute 'mean_' " in verdict.witness.description
+    assert "attribute 'mean_'" in verdict.witness.description
     passed = check(Estimator(), **{**settings, "runs": 2_000})
     assert passed.claim == ApproxDP(epsilon=2.0)
     assert isinstance(passed, NotRefuted)
@@ -287,7 +287,7 @@ def test_a_slow_mechanism_stops_as_soon_as_it_is_refuted():
     assert isinstance(verdict, Violation)
     # Nothing is so clear as a mechanism without noise: one or two shards of 32 runs, not 200 000.
     assert verdict.counts.runs <= 64
-    assert len(CALLS) < 2_000
+    assert len(CALLS) < 3_000
 
 
 def test_very_slow_mechanisms_are_looked_at_after_every_second_run():

@@ -194,8 +194,10 @@ def _several(name: str, values: object) -> list[float]:
     """A list of numbers that was given under a name. Raises `InvalidParameter`."""
     if isinstance(values, numbers.Real):
         values = [values]
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    several = isinstance(values, Iterable) and getattr(values, "ndim", 1)  # an array without axes holds one
+    if isinstance(values, str | bytes | Mapping) or not several:
         raise InvalidParameter(f"{name}={brief(values)} must be a number or a list of numbers")
+    assert isinstance(values, Iterable)
     found = [number(f"{name}: one of them", value) for value in values]
     if not found:
         raise InvalidParameter(f"{name}={brief(values)} is empty: a curve needs at least one epsilon and one claim")
