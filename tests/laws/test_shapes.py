@@ -292,7 +292,7 @@ def test_attributes_of_one_shape_are_laid_out_at_once():
 
 
 @pytest.mark.campaign
-@settings(max_examples=10_000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(batches(), ERRORS, st.booleans(), WIDTHS)
 def test_rows_of_many_mechanisms_are_those_of_outcome_by_outcome(outcomes, errors, vectorised, width):
     base = VectorisedMechanism if vectorised and errors == "raise" else PythonMechanism

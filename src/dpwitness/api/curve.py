@@ -194,7 +194,7 @@ def _several(name: str, values: object) -> list[float]:
     """A list of numbers that was given under a name. Raises `InvalidParameter`."""
     if isinstance(values, numbers.Real):
         values = [values]
-    several = isinstance(values, Iterable) and getattr(values, "ndim", 1)  # an array without axes holds one
+    several = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0  # an array without axes holds one
     if isinstance(values, str | bytes | Mapping) or not several:
         raise InvalidParameter(f"{name}={brief(values)} must be a number or a list of numbers")
     assert isinstance(values, Iterable)
