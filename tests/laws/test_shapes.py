@@ -85,8 +85,8 @@ def laid_out(batches, base, shapes, width=WIDE, forget=False, **settings):
             shown.append(mechanism.settled(rows, layout))
             now = mechanism.layout or ROOT
             shown.append(repr(([(entry, entry.name) for entry in now.entries], now.full)))
-    except MechanismError as error:
-        shown.append((type(error), str(error)))
+    except MechanismError as error:  # it ends the check: which texts were seen before does not matter
+        return [*shown, (type(error), str(error))], mechanism
     traits = mechanism.traits
     shown.append((traits.labels, traits.entries, traits.bare, traits.single, traits.keyed, traits.positional))
     return shown, mechanism

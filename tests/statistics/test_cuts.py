@@ -79,10 +79,10 @@ def test_other_events_have_no_such_edges():
 
 @pytest.mark.campaign
 def test_a_rare_interval_is_placed_as_well_as_there_are_runs():
-    """Eight seeds of isvt4: none falls to an answer that shows half of what a later one does (0.18 before)."""
+    """A median of 0.19 before."""
     bounds = [
         dpw.bound("isvt4", epsilon=0.1, runs=20_000_000, alpha=0.1, seed=seed, workers=2).epsilon_lower_bound
-        for seed in range(1, 5)
+        for seed in range(1, 4)
     ]
     assert np.median(bounds) > 0.205
 
