@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpwitness.events import Event
 from dpwitness.neighbours import Pair
 
@@ -99,10 +102,19 @@ class Tally:
         n = self.runs
         return Estimate(p=(self.n10 + self.n11) / n, q=(self.n01 + self.n11) / n, both=self.n11 / n)
 
+    def estimate_of(self, inside: NDArray[np.bool_]) -> Estimate:
+        """The shares of the runs in a set that is made of some of the k cells; shape (k,)."""
+        table, n = np.reshape(self.cells, (len(inside), len(inside))), self.runs
+        p, q, both = table[inside].sum(), table[:, inside].sum(), table[np.ix_(inside, inside)].sum()
+        return Estimate(p=int(p) / n, q=int(q) / n, both=int(both) / n)
+
     def __add__(self, other: "Tally") -> "Tally":
+        cells = self.cells or other.cells
+        if self.cells and other.cells:
+            cells = tuple(map(sum, zip(self.cells, other.cells, strict=True)))
         return Tally(
             n10=self.n10 + other.n10, n11=self.n11 + other.n11, n01=self.n01 + other.n01, n00=self.n00 + other.n00,
-            cells=tuple(map(sum, zip(self.cells, other.cells, strict=True))),
+            cells=cells,
         )  # fmt: skip
 
 

@@ -288,34 +288,24 @@ def _variation(entries: Rows, number: float) -> Rows:
     return _total(np.abs(_differences(entries)))
 
 
-@_feature("smallest difference", "smallest rise along {all}", None)
-def _smallest_difference(entries: Rows, number: float) -> Rows:
-    return np.asarray(np.fmin.reduce(_differences(entries), axis=0))
+def _features_of_rises(rise: str, along: str, rises: Callable[[Rows], Rows]) -> None:
+    """Add the extremes of some rises, and how many exceed a value, to `FEATURES`."""
+
+    @_feature(f"smallest {rise}", f"smallest rise along {along}", None)
+    def smallest(entries: Rows, number: float) -> Rows:
+        return np.asarray(np.fmin.reduce(rises(entries), axis=0))
+
+    @_feature(f"largest {rise}", f"largest rise along {along}", None)
+    def largest(entries: Rows, number: float) -> Rows:
+        return np.asarray(np.fmax.reduce(rises(entries), axis=0))
+
+    @_feature(f"{rise}s above", f"number of rises above {{number}} along {along}", None, number="value", whole=True)
+    def above(entries: Rows, number: float) -> Rows:
+        return _how_many(rises(entries) > number)
 
 
-@_feature("largest difference", "largest rise along {all}", None)
-def _largest_difference(entries: Rows, number: float) -> Rows:
-    return np.asarray(np.fmax.reduce(_differences(entries), axis=0))
-
-
-@_feature("differences above", "number of rises above {number} along {all}", None, number="value", whole=True)
-def _differences_above(entries: Rows, number: float) -> Rows:
-    return _how_many(_differences(entries) > number)
-
-
-@_feature("smallest step", "smallest rise along 0 and {all}", None)
-def _smallest_step(entries: Rows, number: float) -> Rows:
-    return np.asarray(np.fmin.reduce(_steps(entries), axis=0))
-
-
-@_feature("largest step", "largest rise along 0 and {all}", None)
-def _largest_step(entries: Rows, number: float) -> Rows:
-    return np.asarray(np.fmax.reduce(_steps(entries), axis=0))
-
-
-@_feature("steps above", "number of rises above {number} along 0 and {all}", None, number="value", whole=True)
-def _steps_above(entries: Rows, number: float) -> Rows:
-    return _how_many(_steps(entries) > number)
+_features_of_rises("difference", "{all}", _differences)
+_features_of_rises("step", "0 and {all}", _steps)
 
 
 @_feature("place of largest", "place of the largest of {all}", None, whole=True)

@@ -132,13 +132,10 @@ def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, objectiv
 
 def _best_cut(event: Cells, tally: Tally, objective: Objective) -> tuple[float, Estimate]:
     """The cut above which the cells are the event that promises most, and its rates."""
-    k = event.cells
-    table = np.reshape(tally.cells, (k, k)) / tally.runs
-    above = [table[i:].sum() for i in range(1, k)], [table[:, i:].sum() for i in range(1, k)]
-    p, q, both = map(np.array, (*above, [table[i:, i:].sum() for i in range(1, k)]))
-    best = int(np.argmax(objective(p, q, tally.runs, 1.0, both)))
-    rates = np.clip((p[best], q[best], min(both[best], p[best], q[best])), 0.0, 1.0).tolist()
-    return float(event.cuts[best]), Estimate(p=rates[0], q=rates[1], both=rates[2])
+    cells = np.arange(event.cells)
+    above = [tally.estimate_of(cells > number) for number in range(len(event.cuts))]
+    best = int(np.argmax([value_of(one, objective, tally.runs) for one in above]))
+    return float(event.cuts[best]), above[best]
 
 
 def _in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> bool:

@@ -84,24 +84,19 @@ class CutCells(Partition):
             both = np.clip(below[j, j] - below[i, j] - below[j, i] + below[i, i], 0.0, np.minimum(*rates))
             values = objective(*rates, tally.runs, math.sqrt(2 * math.log(max(len(i), 2))), both)
             best = int(np.argmax(values))
-            estimate = Estimate(
-                p=min(float(rates[0][best]), 1.0), q=min(float(rates[1][best]), 1.0), both=float(both[best])
-            )
-            found.append((float(values[best]), i[best], j[best], estimate))
-        value, i, j, estimate = found[0]
+            found.append((float(values[best]), i[best], j[best]))
+        value, i, j = found[0]
         if len(found) > 1 and found[1][0] > value + tolerance(value):
-            _, i, j, estimate = found[1]
-        ends = np.concatenate([[-np.inf], self.edges, [np.inf]])
-        return self.scale.between(float(ends[i]), float(ends[j])), estimate
+            _, i, j = found[1]
+        ends, cells = np.concatenate([[-np.inf], self.edges, [np.inf]]), np.arange(k + 1)
+        event = self.scale.between(float(ends[i]), float(ends[j]))
+        return event, tally.estimate_of((cells >= i) & (cells < j))
 
     def estimate(self, event: Event, tally: Tally) -> Estimate:
         """The rates of one of the intervals, by a table."""
         scale = scale_of(event)
         assert scale is not None  # made by `best`
-        inside = replace(self, scale=scale).inside
-        table = np.reshape(tally.cells, (self.cells, self.cells)) / tally.runs
-        p, q, both = table[inside].sum(), table[:, inside].sum(), table[np.ix_(inside, inside)].sum()
-        return Estimate(p=min(float(p), 1.0), q=min(float(q), 1.0), both=min(float(both), float(p), float(q)))
+        return tally.estimate_of(replace(self, scale=scale).inside)
 
 
 def cuts_around(event: Event, sample: Sample) -> CutCells | None:

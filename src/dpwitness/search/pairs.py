@@ -100,8 +100,7 @@ class _Comparison:
         event = cuts or entry.found.event
         tally = self.runner.tally(entry.found.directed(entry.pair), event, n, self.role, number, turn)
         self.spent += n
-        total = before + tally if before.runs else tally
-        self.tallies[number] = total
+        self.tallies[number] = total = before + tally
         if cuts:  # it was cut by earlier runs: these value it, and place the next cut
             found = valued(entry.found, cuts.estimate(entry.found.event, tally), tally.runs, self.objectives[number])
             event, estimate = cuts.best(total, self.objectives[number])
@@ -711,14 +710,9 @@ def _best_cut(x: Rows, y: Rows, objective: Objective) -> tuple[Event, Estimate] 
 
 def _estimates(tally: Tally, events: int) -> list[Estimate]:
     """The rates of each of the nested events, by the table of how many of them hold the outcome."""
-    k = math.isqrt(len(tally.cells))
-    table = np.array(tally.cells, np.float64).reshape(k, k) / tally.runs
-    found = []
-    for number in range(events):
-        least = events - number  # what lies in the smallest event lies in all of them
-        p, q, both = table[least:].sum(), table[:, least:].sum(), table[least:, least:].sum()
-        found.append(Estimate(p=min(float(p), 1.0), q=min(float(q), 1.0), both=min(float(both), float(p), float(q))))
-    return found
+    cells = np.arange(events + 1)
+    # What lies in the smallest event lies in all of them.
+    return [tally.estimate_of(cells >= events - number) for number in range(events)]
 
 
 def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int) -> tuple[Candidate, int]:
