@@ -1,6 +1,7 @@
 """How Sphinx builds the documentation: `sphinx-build -W docs build/docs`."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,12 @@ def write_reference(app):
     (folder / "names.txt").write_text("\n".join(parts))
 
 
+def mark_attributes(app, what, name, obj, options, lines):
+    """Mark lists of attributes such as coef_,intercept_ as literal; bare, docutils takes each for a link."""
+    lines[:] = [re.sub(r"(?<![`'\"\w])(\w+_,\w+_)(?![`'\"\w])", r"``\1``", line) for line in lines]
+
+
 def setup(app):
     """Have the reference written before the pages are read."""
+    app.connect("autodoc-process-docstring", mark_attributes)
     app.connect("builder-inited", write_reference)
