@@ -45,20 +45,20 @@ def optimal_unary_encoding(rng: np.random.Generator, value: Values, epsilon: flo
 
 
 @helper
-def place_in_filter(value: int, number: int, size: int) -> int:
+def place_in_filter(value: int, number: int, length: int) -> int:
     """The place of a Bloom filter that the hash function of that number gives a value (double hashing).
 
     As in Kirsch & Mitzenmacher 2008, with an odd step, so that two hash functions of a value seldom agree.
     """
-    return (7 * value + 3 + number * (2 * (value * 5 % 4) + 1)) % size
+    return (7 * value + 3 + number * (2 * (value * 5 % 4) + 1)) % length
 
 
 @helper
-def bloom_filter(value: int, hashes: int, size: int) -> Bits:
+def bloom_filter(value: int, hashes: int, length: int) -> Bits:
     """The filter that holds one value."""
-    held = np.zeros(size)
+    held = np.zeros(length)
     for number in range(hashes):
-        held[place_in_filter(value, number, size)] = 1
+        held[place_in_filter(value, number, length)] = 1
     return held
 
 
@@ -72,14 +72,14 @@ def rappor(
     rng: np.random.Generator,
     value: Values,
     hashes: int = 4,
-    size: int = 20,
+    length: int = 20,
     f: float = 0.75,
     p: float = 0.45,
     q: float = 0.55,
 ) -> Bits:
     """A value in a Bloom filter, each bit kept with probability 1 − f, else a coin; 1 is sent as 1 by q, 0 by p."""
-    sent = bloom_filter(value[0], hashes, size)
-    for i in range(size):
+    sent = bloom_filter(value[0], hashes, length)
+    for i in range(length):
         if rng.random() < f:
             sent[i] = rng.random() < 0.5
         sent[i] = rng.random() < (q if sent[i] == 1 else p)
@@ -92,10 +92,12 @@ def rappor(
     source="Erlingsson, Pihur & Korolova 2014, steps 1 and 2; Bichsel et al. 2021",
     true_epsilon="bits that differ (at most 2·hashes) · ln((2 − f)/f): .8007 at the defaults",
 )
-def one_time_rappor(rng: np.random.Generator, value: Values, hashes: int = 4, size: int = 20, f: float = 0.95) -> Bits:
+def one_time_rappor(
+    rng: np.random.Generator, value: Values, hashes: int = 4, length: int = 20, f: float = 0.95
+) -> Bits:
     """A value in a Bloom filter, each bit kept with probability 1 − f, else a fair coin."""
-    sent = bloom_filter(value[0], hashes, size)
-    for i in range(size):
+    sent = bloom_filter(value[0], hashes, length)
+    for i in range(length):
         if rng.random() < f:
             sent[i] = rng.random() < 0.5
     return sent

@@ -281,3 +281,22 @@ def test_a_parameter_of_lists_of_different_lengths_runs_as_python():
     rows = np.empty((1, 1))
     mechanism.fill(np.array([1.0]), np.random.Generator(np.random.SFC64(0)), rows, 0)
     assert rows[0, 0] == 3.0
+
+
+def repeated(rng, data, size=20):
+    """`size` noisy copies of one answer, in one outcome or in so many runs: only its author knows."""
+    return data[0] + rng.laplace(0, 1, size)
+
+
+def test_a_size_with_a_default_of_its_own_is_asked_for():
+    with pytest.raises(InvalidParameter, match=r"repeated: size=20 may be the number of runs or a setting of its own"):
+        Signature.of(repeated, {})
+    signature = Signature.of(repeated, {"size": 3})
+    assert signature.size is None
+    assert np.shape(signature.call([0.0], np.random.default_rng(1))) == (3,)
+    for default in (None, 1):
+
+        def many(rng, data, size=default):
+            return data[0] + rng.laplace(0, 1, size)
+
+        assert Signature.of(many, {}).size == "size"

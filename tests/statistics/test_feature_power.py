@@ -283,19 +283,5 @@ ROWS = [(laplace_parallel, 1, 0.1, 0.055), (prefix_sum, 10, 1.0, 0.9)]
 @pytest.mark.campaign
 @pytest.mark.parametrize(("mechanism", "answers", "truth", "least"), ROWS, ids=["laplace_parallel", "prefix_sum"])
 def test_bounds_of_many_weak_entries(mechanism, answers, truth, least):
-    for seed in range(2):
-        relation = dpw.queries(answers)
-        found = dpw.bound(mechanism, epsilon=0.1, neighbours=relation, seed=seed, runs=20_000_000, alpha=0.1)
-        assert least <= found.epsilon_lower_bound <= truth, seed
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(("mechanism", "answers", "truth", "least"), ROWS, ids=["laplace_parallel", "prefix_sum"])
-def test_bounds_of_many_weak_entries_are_below_the_truth(mechanism, answers, truth, least):
-    relation = dpw.queries(answers)
-    above = sum(
-        dpw.bound(mechanism, epsilon=0.1, neighbours=relation, seed=seed, runs=1_000_000, alpha=0.1).epsilon_lower_bound
-        > truth
-        for seed in range(4)
-    )
-    assert above <= 3  # binom.isf(1e-3, 4, 0.1) = 3.0
+    found = dpw.bound(mechanism, epsilon=0.1, neighbours=dpw.queries(answers), seed=0, runs=20_000_000, alpha=0.1)
+    assert least <= found.epsilon_lower_bound <= truth

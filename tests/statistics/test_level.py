@@ -246,7 +246,7 @@ def test_a_gaussian_is_refuted_in_nearly_as_few_runs_as_can_be(stated):
     best = int(rates.argmax())
     needed, taken = math.log(1 / ALPHA) / rates[best], []
     estimate = Estimate(p=float(p[best]), q=float(q[best]))
-    for seed in range(FIRST, FIRST + SEEDS):
+    for seed in range(FIRST, FIRST + max(SEEDS, 40)):  # fewer do not tell a median
         rng, counts = np.random.default_rng(seed), np.zeros(4, np.int64)
         while log_e_value(Counts(**dict(zip(CELLS, map(int, counts), strict=True))), claim, estimate) < math.log(
             1 / ALPHA

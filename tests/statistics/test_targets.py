@@ -246,6 +246,14 @@ def test_rappor_sends_each_bit_by_its_probability(mechanism, law, loss):
     assert near(sent.sum() - sent[:, 0].sum(), 19 * DRAWS, (4 * law[1] + 15 * law[0]) / 19)
 
 
+@pytest.mark.campaign
+@pytest.mark.parametrize(("name", "least", "truth"), [("rappor", 0.25, 0.4001), ("one_time_rappor", 0.55, 0.8007)])
+def test_a_bound_of_a_filter_uses_all_bits_that_differ(name, least, truth):
+    """One bit alone shows .05 and .1."""
+    found = dpw.bound(name, epsilon=0.01, neighbours=dpw.pairs(([0], [2])), seed=1, runs=200_000, alpha=0.1)
+    assert least <= found.epsilon_lower_bound <= truth
+
+
 def test_local_mechanisms_have_the_loss_of_their_claim():
     """The probabilities of the true and of another answer, whose log ratio is ε = .7."""
     e = math.exp(0.7)

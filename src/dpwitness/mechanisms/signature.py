@@ -76,7 +76,8 @@ class Signature:
         Raises
         ------
         InvalidParameter
-            For a parameter that the function lacks, for one that it needs, and for a function without data.
+            For a parameter that the function lacks, for one that it needs, for a function without data, and for a
+            `size` or `n_samples` that is 20, say, where nothing is given: it may be a setting of its own.
         """
         plain = getattr(function, "py_func", function)
         name = str(getattr(plain, "__name__", type(plain).__name__))
@@ -86,7 +87,13 @@ class Signature:
             raise InvalidParameter(f"{name}: its parameters cannot be read ({error}); wrap it in a function") from error
         names = [key for key, parameter in declared.items() if parameter.kind not in _VARIABLE]
         generator = next((key for key in names if key in GENERATOR_NAMES), None)
-        size = next((key for key in names if key in SIZE_NAMES), None)
+        size = next((key for key in names if key in SIZE_NAMES - set(given)), None)
+        if size is not None and not _many_runs(declared[size].default):
+            raise InvalidParameter(
+                f"{name}: {size}={declared[size].default!r} may be the number of runs or a setting of its own; for a "
+                f"setting give parameters={{{size!r}: …}} (command line: --set {size}=…), for the number of runs "
+                "take its default away"
+            )
         data = next((key for key in names if key not in (generator, size)), None)
         if data is None:
             raise InvalidParameter(f"{name} takes no data: its first parameter besides the generator is the input")
@@ -158,6 +165,11 @@ def _sent(function: Callable[..., object], fields: dict[str, Any], interpreted: 
     """A signature as it was written."""
     signature = Signature(function=function, **fields)
     return signature.interpreted() if interpreted else signature
+
+
+def _many_runs(default: object) -> bool:
+    """Whether a parameter named like a number of runs, with that default, is one: as NumPy's, none or one."""
+    return default is inspect.Parameter.empty or default is None or (type(default) is int and default == 1)
 
 
 _VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
