@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("claims.md", "tutorial.md")
+PAGES = ("ci.md", "claims.md", "datasets.md", "effort.md", "tutorial.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
