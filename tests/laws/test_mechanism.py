@@ -2,7 +2,7 @@ import numba
 import numpy as np
 import pytest
 
-from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismRaised, SlowMechanism
+from dpwitness.errors import CompiledDiffers, InvalidOutcome, InvalidParameter, MechanismRaised, SlowMechanism
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
 from dpwitness.events.encoding import nested as length_of
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
@@ -300,3 +300,16 @@ def test_a_size_with_a_default_of_its_own_is_asked_for():
             return data[0] + rng.laplace(0, 1, size)
 
         assert Signature.of(many, {}).size == "size"
+
+
+def test_what_only_arrays_raise_is_no_error_of_a_mechanism_of_lists():
+    def total(rng, data):
+        if data:
+            return sum(data) + rng.laplace(0, 1)
+        return rng.laplace(0, 1)
+
+    with pytest.warns(CompiledDiffers, match="total runs as plain Python: on arrays, compiled, it raises"):
+        mechanism = as_mechanism(total, [1, 1], neighbour=[2, 1])
+    assert isinstance(mechanism, PythonMechanism)
+    with pytest.raises(MechanismRaised, match="truth value"):
+        as_mechanism(total, np.ones(2), neighbour=np.zeros(2))

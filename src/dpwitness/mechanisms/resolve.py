@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpwitness.checks import brief
-from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, SlowMechanism
+from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
@@ -123,6 +123,17 @@ def as_mechanism(
             compiled.fill_pair(first, np.random.Generator(np.random.SFC64(0)), np.empty((2, 1, 8)))
         except Refused as error:
             reason = refusal(str(error))
+        except MechanismRaised:
+            # `if data:` is an error of arrays, and none of the lists that the user gave.
+            twin = PythonMechanism(signature.interpreted())
+            if not _runs(twin, pair):
+                raise
+            warnings.warn(
+                f"{signature.name} runs as plain Python: on arrays, compiled, it raises what it does not on lists",
+                CompiledDiffers,
+                stacklevel=2,
+            )
+            interpreted = True
         else:
             twin = PythonMechanism(signature.interpreted())
             twin.begin(None, keyed=False, by_position=True)  # as compiled code writes rows
