@@ -188,6 +188,22 @@ def test_replay_of_a_users_own_function_asks_for_it(capsys, mine):
     assert run(capsys, "replay", "w.json", "--mechanism", "mine.py:noisy_sum")[0] == 1
 
 
+def test_a_curve_names_all_its_lines(capsys, tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr("dpwitness.report.plots._write", lambda figure, path: figures.append(figure))
+    command = ("curve", "histogram", "--epsilon", 0.7, "--claims", "0.1,0.9", "--runs", 2000)
+    assert run(capsys, *command, "--plot", tmp_path / "curve.svg")[0] == 0
+    axes = figures[0].axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ε₀ = 0.7", "test ε = 0.7", "p = 0.05"]
+    assert axes.get_title().endswith("\n2,000 runs a test")
+
+
+def test_a_confidence_is_not_rounded_to_1(capsys):
+    command = ("bound", "isvt1", "--epsilon", 1, "--runs", 2000, "--alpha")
+    assert " confidence 1 − 1e-08: isvt1" in run(capsys, *command, 1e-8)[1]
+    assert " confidence 0.95: isvt1" in run(capsys, *command, 0.05)[1]
+
+
 @pytest.mark.campaign
 def test_curve_plots_a_line_for_each_epsilon(capsys, tmp_path):
     command = ("curve", "histogram", "--epsilon", 0.7, "--claims", "0.1,0.9", "--runs", "2e4")

@@ -49,9 +49,10 @@ def plot_curve(result: Curve, path: str | Path) -> None:
             line.test_epsilons, line.p_values, marker="os^Dv"[k % 5], ms=4, color=colour, label=f"ε₀ = {line.epsilon:g}"
         )
         if result.claim is None:  # the mechanism's ε is no value of another parameter
-            axes.axvline(line.epsilon, color=colour, lw=0.8, alpha=0.6)
-    axes.axhline(0.05, color="black", lw=0.8, ls="--")
-    axes.set(xlabel=f"test {result.parameter}", ylabel="p-value", ylim=(-0.03, 1.03), title=result.mechanism)
+            axes.axvline(line.epsilon, color=colour, lw=0.8, alpha=0.6, label=f"test ε = {line.epsilon:g}")
+    axes.axhline(0.05, color="black", lw=0.8, ls="--", label="p = 0.05")
+    axes.set(xlabel=f"test {result.parameter}", ylabel="p-value", ylim=(-0.03, 1.03))
+    axes.set_title(f"{result.call}\n{max(line.run_counts.confirm for line in result.lines):,} runs a test", wrap=True)
     axes.legend()
     _write(figure, path)
 

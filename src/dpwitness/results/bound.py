@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpwitness.results.fields import read_result
-from dpwitness.results.text import notes
+from dpwitness.results.text import confidence, notes
 from dpwitness.results.verdict import EARLY, WitnessedResult
 
 
@@ -34,7 +34,8 @@ class Bound(WitnessedResult):
 
     @property
     def _confidence(self) -> str:
-        return f"{self.confidence:g}" if self.confidence < 1 else f"1 − {self.alpha:g}"
+        shown = f"{self.confidence:g}"  # six digits, which must not be more than there is
+        return shown if 1 > self.confidence >= float(shown) - 1e-12 else confidence(self.alpha)
 
     def __str__(self) -> str:
         lines = [self._headline, *self.witness.lines()]
