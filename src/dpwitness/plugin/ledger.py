@@ -27,14 +27,13 @@ def lines(session: Session) -> list[str]:
     if passed:
         near = min(passed, key=lambda record: record["margin"])
         text.append(f"smallest margin: {near['margin']:.1f} nats of evidence short of an alarm, {_place(near)}")
-    for record in records:
+    for same in _alike(records):
+        record = same[0]
         match record["verdict"]:
             case "not-refuted":
-                least = record["detectable"]
-                caught = "nothing" if least is None else f"{record['parameter']} ≥ {least:.4g}"
-                text.append(f"  {_place(record)}: {record['claim']}, would have caught {caught} with 95 % power")
-                each = (record, *record.get("others", ()))  # a verdict for each adjacency
-                if by_bits := next(filter(None, (verdict.get("floating_point") for verdict in each)), None):
+                place = _place(record) if len(same) == 1 else f"{record['test']} ({len(same)} assertions)"
+                text.append(f"  {place}: {record['claim']}, would have caught {_caught(same)} with 95 % power")
+                if by_bits := _by_bits(record):
                     exceeded = f"{by_bits['parameter']} ≥ {by_bits['lower_bound']:.4g}"
                     text.append(f"    floating point: refuted by the last bits, {exceeded}")
             case "violated":
@@ -45,6 +44,31 @@ def lines(session: Session) -> list[str]:
         if record.get("note"):
             text.append(f"    {record['note']}")
     return text
+
+
+def _alike(records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The records, those together that one line can say: passes of one test and one claim, with nothing to add."""
+    groups: dict[object, list[dict[str, Any]]] = {}
+    for place, record in enumerate(records):
+        plain = record["verdict"] == "not-refuted" and record["detectable"] is not None
+        alone = not plain or record.get("note") or _by_bits(record)
+        key = place if alone else (record["test"], record["claim"], record["parameter"])
+        groups.setdefault(key, []).append(record)
+    return list(groups.values())
+
+
+def _by_bits(record: dict[str, Any]) -> dict[str, Any] | None:
+    """What the last bits refute, of the first adjacency where they do."""
+    each = (record, *record.get("others", ()))
+    return next(filter(None, (verdict.get("floating_point") for verdict in each)), None)
+
+
+def _caught(passed: list[dict[str, Any]]) -> str:
+    """What passes would have caught: from the least to the most."""
+    if passed[0]["detectable"] is None:
+        return "nothing"
+    ends = [f"{end(record['detectable'] for record in passed):.4g}" for end in (min, max)]
+    return f"{passed[0]['parameter']} ≥ {'–'.join(dict.fromkeys(ends))}"
 
 
 def write(session: Session, path: str) -> None:
