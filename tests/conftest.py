@@ -60,7 +60,7 @@ def asked_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat
 #: New examples in every run, and more of them; one that fails is printed as what finds it again.
 settings.register_profile(
-    "campaign", deadline=None, max_examples=200, print_blob=True, database=None,
+    "campaign", deadline=None, max_examples=100, print_blob=True, database=None,
     suppress_health_check=[HealthCheck.too_slow],  # a busy machine is no fault of the law
 )  # fmt: skip
 settings.load_profile("dpwitness")
