@@ -9,33 +9,70 @@ from pathlib import Path
 project = "dpwitness"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 html_theme = "furo"
+html_title = "dpwitness"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
+html_show_sourcelink = False
+html_copy_source = False
 exclude_patterns = ["generated/*"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 add_module_names = False
+toc_object_entries = False
+default_role = "literal"
 
-COMMANDS = ("list", "check", "bound", "curve", "profile", "replay", "attack")
+#: The groups of the reference of public names, in order: a heading, and the part of dpwitness that defines its names.
+GROUPS = {
+    "Functions": ("api", "targets", "mechanisms"),
+    "Neighbours and domains": ("neighbours",),
+    "Claims": ("claims",),
+    "Results": ("results",),
+    "Events": ("events",),
+    "Errors and warnings": ("errors",),
+}
+
+
+def commands():
+    """The words of every command, in the order of the parser."""
+    from argparse import _SubParsersAction
+
+    from dpwitness.cli.commands import parser
+
+    def below(words, parser):
+        yield words
+        for action in parser._actions:
+            if isinstance(action, _SubParsersAction):
+                for name, inner in action.choices.items():
+                    yield from below((*words, name), inner)
+
+    return below((), parser())
 
 
 def write_reference(app):
     """Write the text of `--help` and the list of the public names, which the reference pages include."""
     import dpwitness as dpw
+    from dpwitness.cli.parser import EXIT_CODES
 
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
     parts = []
-    for words in ((), *((name,) for name in COMMANDS)):
+    for words in commands():
         command = [sys.executable, "-c", "from dpwitness.cli import main; main()", *words, "--help"]
-        environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1"}
+        environment = os.environ | {"COLUMNS": "94", "NO_COLOR": "1"}
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         assert done.stdout, command
         parts.append(f"## `{' '.join(['dpwitness', *words])}`\n\n```text\n{done.stdout}```\n")
     (folder / "commands.txt").write_text("\n".join(parts))
-    parts = []
-    for name in sorted(dpw.__all__):
-        kind = "autoclass" if isinstance(getattr(dpw, name), type) else "autofunction"
-        parts.append(f"## `{name}`\n\n```{{eval-rst}}\n.. {kind}:: dpwitness.{name}\n```\n")
+    rows = [f"| {code} | {text.replace('|', chr(92) + '|')} |" for code, text in EXIT_CODES.items()]
+    (folder / "exit_codes.txt").write_text("\n".join(["| code | meaning |", "|---|---|", *rows]) + "\n")
+    parts, left = [], {name: getattr(dpw, name) for name in sorted(dpw.__all__)}
+    for heading, rooms in GROUPS.items():
+        parts.append(f"## {heading}\n")
+        for name in [name for name, thing in left.items() if thing.__module__.split(".")[1] in rooms]:
+            kind = "autoclass" if isinstance(left.pop(name), type) else "autofunction"
+            parts.append(f"### `{name}`\n\n```{{eval-rst}}\n.. {kind}:: dpwitness.{name}\n```\n")
+    assert not left, f"of no group: {left}"
     (folder / "names.txt").write_text("\n".join(parts))
 
 

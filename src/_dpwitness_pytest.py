@@ -7,12 +7,14 @@ This module is imported by every pytest run of the environment, so it needs noth
 import hashlib
 import json
 import os
+import re
 import secrets
+import shutil
 import signal
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Generator
-from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +34,10 @@ PROFILES = {"dev": (1_000_000, 10.0, 1.1), "ci": (4_000_000, 60.0, 1.05), "night
 BITS: dict[str, bool | str] = {"report": True, "strict": "strict", "off": False}
 #: Seconds within which SIGTERM is one signal, however often it is sent.
 ONE_SIGNAL = 0.5
+#: The options that name a file which is written at the end.
+FILES = ("report", "sarif", "report_html")
+#: A pyproject.toml that may have settings: `[tool.dpwitness]`, or a table `[tool]` with whatever is in it.
+HAS_SETTINGS = re.compile(rb"""tool["']?\s*\.\s*["']?dpwitness|^\s*\[\s*["']?tool["']?\s*\]""", re.MULTILINE)
 RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
 
 
@@ -49,6 +55,8 @@ OPTIONS = {
     "1.05 ×; chosen when CI is set) or nightly (1e8 runs, 600 s, 1.01 ×)",
     "bits": "what the last bits of floating-point outcomes show: report it (default), strict: a violation, or off",
     "report": "write all verdicts to this JSON file",
+    "sarif": "write what was refuted to this SARIF 2.1.0 file, for code scanning and editors",
+    "report-html": "write all verdicts as one HTML page to this file",
 }
 
 
@@ -67,7 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--dp-{name}", dest=key, default=None, metavar=name.rpartition("-")[2].upper(), help=text)
         parser.addini(key, f"{text}; as --dp-{name}", default="")
     parser.addini("dp_family_size", "dp tests that share the session's alpha (default: those collected)", default="")
-    parser.addini("dp_database", "folder of saved witnesses; none: keep none", default=".dpwitness")
+    parser.addini("dp_database", "folder of saved witnesses; none: keep none (default: .dpwitness)", default=None)
     parser.addini("dp_suppress", "health checks to leave out", type="args", default=[])
 
 
@@ -88,6 +96,34 @@ def _option(
     raise pytest.UsageError(f"{key}={text!r} must be {what}")
 
 
+def _bits(text: str) -> bool | str:
+    """What `bits` of an assertion is. Raises `ValueError`."""
+    if text not in BITS:
+        raise ValueError(text)
+    return BITS[text]
+
+
+def _project(config: pytest.Config) -> dict[str, Any]:
+    """The settings `[tool.dpwitness]` of the project's pyproject.toml. Raises `pytest.UsageError`."""
+    path = config.rootpath / "pyproject.toml"
+    try:
+        if not HAS_SETTINGS.search(path.read_bytes()):  # one that only needs us must not import anything
+            return {}
+    except OSError:  # there is none
+        return {}
+    from dpwitness.errors import BadInput
+    from dpwitness.project import project_of
+
+    try:
+        found = dict(project_of(path).settings)
+    except BadInput as error:
+        raise pytest.UsageError(str(error)) from error
+    if found.get("profile", "dev") not in PROFILES:
+        names = ", ".join(PROFILES)
+        raise pytest.UsageError(f"{path.name}: [tool.dpwitness] profile={found['profile']!r} must be one of {names}")
+    return found
+
+
 def _whole(text: str) -> int:
     if float(text) != int(float(text)):
         raise ValueError(text)
@@ -98,17 +134,22 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read the options; the seed of an xdist worker is that of its controller."""
     config.addinivalue_line("markers", "dp(epsilon=…, neighbours=…, …): settings of assert_private")
     worker = getattr(config, "workerinput", {})
-    given = partial(_option, config)
+    project = _project(config)
+
+    def given(key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D) -> Any:
+        """As `_option`; the project's setting of that name comes before the default."""
+        return _option(config, key, kind, valid, what, project.get(key.removeprefix("dp_"), default))
 
     ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
     names = ", ".join(PROFILES)
     profile = given("dp_profile", str, PROFILES.__contains__, f"one of {names}", "ci" if ci else "dev")
     runs, seconds, ratio = PROFILES[profile]
     database = config.getini("dp_database")
+    database = project.get("database", ".dpwitness") if database is None else database
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     chosen = {"profile": profile}
     for key in ("alpha", "runs", "max_time", "detectable_ratio", "bits"):
-        if value := given(f"dp_{key}", str, bool, "given", None):
+        if value := _option(config, f"dp_{key}", str, bool, "given", None):
             chosen[key.replace("_", "-")] = value
     seed = given("dp_seed", _whole, lambda v: v >= 0, "a whole number", secrets.randbits(32))
     config.stash[SESSION] = Session(
@@ -124,22 +165,26 @@ def pytest_configure(config: pytest.Config) -> None:
             seconds,
         ),
         detectable_ratio=given("dp_detectable_ratio", float, lambda v: 1 <= v <= 2, "a number between 1 and 2", ratio),
-        bits=BITS[given("dp_bits", str, BITS.__contains__, f"one of {', '.join(BITS)}", "report")],
+        bits=given("dp_bits", _bits, lambda _: True, f"one of {', '.join(BITS)}", True),
+        errors=project.get("errors"),
         report=given("dp_report", str, bool, "a file", None),
+        sarif=given("dp_sarif", str, bool, "a file", None),
+        report_html=given("dp_report_html", str, bool, "a file", None),
         database=None if database in ("", "none") else database,
         options=tuple(f"--dp-{key}={value}" for key, value in chosen.items()),
-        suppress=tuple(config.getini("dp_suppress")),
+        suppress=tuple(config.getini("dp_suppress")) or project.get("suppress", ()),
         family_given=given("dp_family_size", _whole, lambda v: v >= 1, "a whole number of at least 1", None),
-        workers=max(1, cores // worker["workercount"]) if worker else None,
+        workers=max(1, cores // worker["workercount"]) if worker else project.get("workers"),
     )
-    if (path := config.stash[SESSION].report) is not None and not worker:
-        from dpwitness.errors import InvalidData
-        from dpwitness.files import check_writable
+    for option in FILES if not worker else ():
+        if (path := getattr(config.stash[SESSION], option)) is not None:
+            from dpwitness.errors import InvalidData
+            from dpwitness.files import check_writable
 
-        try:
-            check_writable(path)
-        except InvalidData as error:
-            raise pytest.UsageError(f"--dp-report: {error}") from error
+            try:
+                check_writable(path)
+            except InvalidData as error:
+                raise pytest.UsageError(f"--dp-{option.replace('_', '-')}: {error}") from error
     config.pluginmanager.register(VerdictCollector(config), "dpwitness-verdicts")
 
 
@@ -280,6 +325,20 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def _fitted(line: str, terminal: "pytest.TerminalReporter") -> str:
+    """A line that wraps between words where a person watches, below its own beginning."""
+    if not terminal.isatty:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.fill(
+        line,
+        max(shutil.get_terminal_size().columns, 40),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 class VerdictCollector:
     """Takes the verdicts from the reports, on the controller or in the only process."""
 
@@ -304,25 +363,23 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     shared.pending.clear()
     if shared.terminated is not None:
         session.exitstatus = 128 + signal.SIGTERM
-    if shared.report is not None:
-        from dpwitness.errors import InvalidData
-        from dpwitness.plugin.ledger import write
+    if shared.records or any(getattr(shared, option) is not None for option in FILES):
+        from dpwitness.plugin.ledger import write_files
 
-        try:
-            write(shared, shared.report)
-        except InvalidData as error:  # a disk that is full by now: the summary still has the verdicts
-            shared.unwritten = f"--dp-report: {error}"
+        if write_files(shared):  # as a disk that is full by now: the summary still has the verdicts
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
 
 def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter", config: pytest.Config) -> None:
     """Print the ledger, where something was asserted."""
     session = config.stash[SESSION]
-    if session.unwritten:
-        terminalreporter.line(f"ERROR: {session.unwritten}", red=True)
+    for why in session.unwritten:
+        terminalreporter.line(f"ERROR: {why}", red=True)
     if session.records:
-        from dpwitness.plugin.ledger import lines
+        from dpwitness.plugin.ledger import annotations, lines
 
         terminalreporter.section("dpwitness")
         for line in lines(session):
+            terminalreporter.line(_fitted(line, terminalreporter))
+        for line in annotations(session, config.rootpath):
             terminalreporter.line(line)

@@ -15,15 +15,18 @@ class Session:
     max_time: float
     detectable_ratio: float
     report: str | None
+    sarif: str | None
+    report_html: str | None
     database: str | None
     options: tuple[str, ...]  # those that repeat the session, besides its seed
     suppress: tuple[str, ...]
     family_given: int | None
     bits: bool | str = True
+    errors: str | None = None  # of the project; what an exception is, where a test does not say
     workers: int | None = None
     family: int = 0
     refused: str | None = None
     pending: list[dict[str, Any]] = field(default_factory=list)  # of the test that runs, not yet on a report
     records: list[dict[str, Any]] = field(default_factory=list)
-    unwritten: str | None = None  # why there is no report
+    unwritten: list[str] = field(default_factory=list)  # why there is no report
     terminated: float | None = None  # when SIGTERM came

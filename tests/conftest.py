@@ -11,8 +11,10 @@ import numba.core.boxing
 import numba.core.runtime.context
 import numba.np.polynomial.polynomial_core  # noqa: F401  # see above
 import pytest
+import scipy.stats  # noqa: F401  # as those of numba: it loads parts of NumPy late
 from hypothesis import HealthCheck, settings
 
+import dpwitness as dpw
 from dpwitness.health import dependence, new_process
 
 pytest_plugins = ["pytester"]
@@ -42,6 +44,20 @@ def pytest_collection_finish() -> None:
 def data_folder() -> Path:
     """The real histograms of the repository."""
     return Path(__file__).resolve().parents[1] / "data"
+
+
+def noisy(rng, queries, epsilon):
+    """Noise that is compiled, and a check of it that takes all roads."""
+    return queries[0] + rng.standard_normal() / epsilon
+
+
+@pytest.fixture(scope="session")
+def loaded() -> None:
+    """All that a check imports on its way, for tests that run pytest within pytest.
+
+    An inner run drops what it has imported, and numba's late modules can be loaded only once a process.
+    """
+    dpw.check(noisy, epsilon=1.0, neighbours=dpw.queries(1), seed=1, runs=50_000)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,8 @@
 """The parameters of the public functions, each said once: name, type, default, help and reference.
 
 From here come the signatures and the "Parameters" of the docstrings (`api.door`), what `Statement` and `Effort` are
-made of (`problem`), the options of the command line (`cli.options`) and the settings of `assert_private` (`plugin`).
+made of (`problem`), the options of the command line (`cli.options`), the settings of `assert_private` (`plugin`) and
+those of a project (`project`).
 Types are in quotes where they take time to import: the command line's help needs this module alone.
 """
 
@@ -26,6 +27,9 @@ ALPHA: Final = 1e-6
 CHECK_RUNS: Final = 4_000_000
 MAX_TIME: Final = 60.0
 SHRINK_TIME: Final = 10.0
+MOST_WORKERS: Final = 1024
+#: The largest multiple of the claim to be content with: a pass that would not have caught twice the claim says nothing.
+MOST_RATIO: Final = 2.0
 #: How a claim is written as text.
 CLAIMS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, tradeoff:FILE"
 
@@ -35,7 +39,8 @@ class Option:
     """What a parameter is, besides its name and type.
 
     `text` is its help on the command line and the first sentence of the reference, which goes on with `more`. The
-    command line has an option of its name where there is a `metavar`, or where there are `choices`.
+    command line has an option of its name where there is a `metavar`, or where there are `choices`. `setting` is the
+    key of `[tool.dpwitness]` in pyproject.toml that gives its default on the command line; empty: none does.
     """
 
     text: str
@@ -43,11 +48,13 @@ class Option:
     default: Any = None
     metavar: str | None = None
     choices: tuple[str, ...] = ()
+    setting: str = ""
 
     @property
     def reference(self) -> str:
         """The paragraph of the reference."""
-        return f"{self.text[0].upper()}{self.text[1:]}. {self.more}".strip()
+        first = self.text[0].upper() if self.text[0].isascii() else self.text[0]  # Δ is no δ
+        return f"{first}{self.text[1:]}. {self.more}".strip()
 
 
 #: What an exception is: the end of everything, or an outcome.
@@ -65,7 +72,7 @@ AnyMechanism: TypeAlias = Annotated[
         'Or its name: of a bundled target, "file.py:function" or "package.module:object". See `dpwitness.mechanisms`.',
     ),
 ]
-Runs: TypeAlias = Annotated[int, Option("paired confirm runs at most", default=CHECK_RUNS, metavar="N")]
+Runs: TypeAlias = Annotated[int, Option("paired confirm runs at most", default=CHECK_RUNS, metavar="N", setting="runs")]
 DetectableRatio: TypeAlias = Annotated[
     float | None,
     Option(
@@ -74,6 +81,7 @@ DetectableRatio: TypeAlias = Annotated[
         "unless neither `runs` nor `max_time` is given and the mechanism is plain Python: then a pass ends once twice "
         "the runs would lower its detectable parameter by less than 1 %.",
         metavar="RATIO",
+        setting="detectable_ratio",
     ),
 ]
 SearchRuns: TypeAlias = Annotated[
@@ -88,10 +96,12 @@ LookAtBits: TypeAlias = Annotated[
         "floating-point noise shows it (Mironov 2012). False: they are not looked at.",
         default=True,
         choices=("strict",),
+        setting="bits",
     ),
 ]
 Workers: TypeAlias = Annotated[
-    int | None, Option("threads, or processes for plain Python (default: all cores)", metavar="N")
+    int | None,
+    Option("threads, or processes for plain Python (default: all cores)", metavar="N", setting="workers"),
 ]
 Reference: TypeAlias = Annotated[str | None, Option("the name that a witness is saved under")]
 
@@ -130,11 +140,18 @@ class MechanismOptions(TypedDict, total=False):
             "Functions run as plain Python with the former.",
             default="raise",
             choices=get_args(Errors),
+            setting="errors",
         ),
     ]
     max_time: Annotated[
         float | str,
-        Option("time for everything, such as 60s or 2m", "Compiling does not count.", default=MAX_TIME, metavar="TIME"),
+        Option(
+            "time for everything, such as 60s or 2m",
+            "Compiling does not count.",
+            default=MAX_TIME,
+            metavar="TIME",
+            setting="max_time",
+        ),
     ]
 
 
@@ -180,7 +197,12 @@ class MachineOptions(TypedDict, total=False):
 
     seed: Annotated[
         int | None,
-        Option("repeat an earlier run (default: a fresh seed)", "The same seed gives the same counts.", metavar="N"),
+        Option(
+            "repeat an earlier run (default: a fresh seed)",
+            "The same seed gives the same counts.",
+            metavar="N",
+            setting="seed",
+        ),
     ]
     workers: Workers
     cluster: Annotated[
@@ -207,7 +229,13 @@ class BoundOptions(EpsilonOptions, ClaimOptions, MechanismOptions, MachineOption
 
     alpha: Annotated[
         float,
-        Option("probability of a false alarm", "At most this, however often one looks.", default=ALPHA, metavar="A"),
+        Option(
+            "probability of a false alarm",
+            "At most this, however often one looks.",
+            default=ALPHA,
+            metavar="A",
+            setting="alpha",
+        ),
     ]
     runs: Runs
     search_runs: SearchRuns
@@ -246,7 +274,10 @@ class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
     ]
     method: Annotated[Method, Option("the test", "See `evidence.p_value`.", default="exact", choices=get_args(Method))]
     runs: Annotated[
-        int | None, Option("paired confirm runs a line (default: as many as 80 % of ε takes to exclude)", metavar="N")
+        int | None,
+        Option(
+            "paired confirm runs a line (default: as many as 80 % of ε takes to exclude)", metavar="N", setting="runs"
+        ),
     ]
     search_runs: SearchRuns
     reference: Reference
@@ -300,7 +331,12 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             **_MEASURED,
             "claim": {"text": f"bound this claim's parameter, such as ρ, in place of ε: {CLAIMS}"},
             "delta": {"text": "δ, and a parameter of that name (default 0)"},
-            "alpha": {"text": "probability that the bound is too large", "default": 0.001, "more": ""},
+            "alpha": {
+                "text": "probability that the bound is too large",
+                "default": 0.001,
+                "more": "",
+                "setting": "confidence",
+            },
         },
     ),
     "profile": (
@@ -309,7 +345,12 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             **_MEASURED,
             "claim": {"text": f"judge this claim by the band: {CLAIMS}"},
             "delta": {"text": "a parameter of that name, and δ of a claim that is a number"},
-            "alpha": {"text": "probability that the band is too high anywhere", "default": 0.001, "more": ""},
+            "alpha": {
+                "text": "probability that the band is too high anywhere",
+                "default": 0.001,
+                "more": "",
+                "setting": "confidence",
+            },
         },
     ),
     "curve": (

@@ -39,17 +39,14 @@ from dpwitness.neighbours import (
     as_relation,
     proposed_pairs,
 )
-from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, Bits, Errors
+from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_time, on_all_cores, on_cluster, on_executor
 from dpwitness.targets import target_of
 
-MOST_WORKERS: Final = 1024
 #: The options by which a user says how many runs are made.
 LIMITS: Final = ("runs", "max_time")
 LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
-#: The largest multiple of the claim to be content with: a pass that would not have caught twice the claim says nothing.
-MOST_RATIO: Final = 2.0
 LARGEST_SEED: Final = (1 << 128) - 1
 #: The share of α for what the last bits of floating-point outcomes show: a leak there is clear in few runs, so that
 #: this costs few, and the rest of α asks for .001 nats more evidence.

@@ -200,8 +200,8 @@ def test_a_curve_names_all_its_lines(capsys, tmp_path, monkeypatch):
 
 def test_a_confidence_is_not_rounded_to_1(capsys):
     command = ("bound", "isvt1", "--epsilon", 1, "--runs", 2000, "--alpha")
-    assert " confidence 1 − 1e-08: isvt1" in run(capsys, *command, 1e-8)[1]
-    assert " confidence 0.95: isvt1" in run(capsys, *command, 0.05)[1]
+    assert " confidence 99.999999 %: isvt1" in run(capsys, *command, 1e-8)[1]
+    assert " confidence 95 %: isvt1" in run(capsys, *command, 0.05)[1]
 
 
 @pytest.mark.campaign

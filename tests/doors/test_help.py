@@ -32,7 +32,7 @@ COMMANDS = {" ".join(words): inner for words, inner in commands()}
 #: What every command that runs something takes.
 COMMON = ("--seed", "--workers", "--max-time", "--save", "--json", "--quiet")
 #: What runs nothing.
-IDLE = {"list", "attack"}
+IDLE = {"list", "attack", "compare", "completion", "doctor", "init", "report"}
 RUNNING = sorted(set(COMMANDS) - IDLE)
 #: What runs a mechanism of the user's choice, not an attack.
 OWN = [name for name in RUNNING if not name.startswith("attack ")]
@@ -70,7 +70,7 @@ def test_without_a_command_there_is_an_overview(capsys, words):
     assert f"`{' '.join(('dpwitness', *words))} COMMAND --help`" in printed.out
 
 
-@pytest.mark.parametrize("name", ["list", *RUNNING])
+@pytest.mark.parametrize("name", ["list", "compare", "completion", "doctor", "init", *RUNNING])
 def test_help_has_examples_that_parse_and_exit_codes(capsys, name):
     assert main([*name.split(), "--help"]) == 0
     text = capsys.readouterr().out
@@ -84,7 +84,7 @@ def test_help_has_examples_that_parse_and_exit_codes(capsys, name):
         2,
         70,
     }
-    assert ("violated" in text.partition("exit codes:")[2]) == (name in ("check", "profile", "replay"))
+    assert ("violated" in text.partition("exit codes:")[2]) == (name in ("check", "profile", "replay", "compare"))
     assert set(EXIT_CODES) == {
         console.NOT_REFUTED, console.VIOLATED, console.BAD_INPUT, console.UNEXPECTED, console.INTERRUPTED,
         console.TERMINATED,
@@ -161,6 +161,40 @@ def test_a_report_wraps_on_a_terminal_only(terminal, monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     console.show(REPORT, wrap=True)
     assert sys.stdout.getvalue() == REPORT + "\n"
+
+
+def test_an_error_wraps_on_a_terminal_only(monkeypatch):
+    for stream, lines in ((Terminal(), 3), (io.StringIO(), 1)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("COLUMNS", "60")
+        console.say("word " * 30)
+        assert stream.getvalue().count("\n") == lines
+        assert lines == 1 or max(map(len, stream.getvalue().splitlines())) <= 60
+
+
+@pytest.mark.parametrize(
+    ("done", "spent", "limit", "shown"),
+    [
+        (500, 1.0, 60.0, (0.5, "500 of 1,000")),
+        (500, 45.0, 60.0, (0.75, "45 of 60 s")),
+        (500, 90.0, 60.0, (1.0, "60 of 60 s")),
+        (500, 90.0, None, (0.5, "500 of 1,000")),
+        (2_000, 1.0, 60.0, (1.0, "2,000 of 1,000")),
+    ],
+)
+def test_progress_is_in_terms_of_the_limit_that_is_nearer(done, spent, limit, shown):
+    assert console.share_done(done, 1_000, spent, limit) == shown
+
+
+@pytest.mark.parametrize("function", [dpw.check, dpw.bound])
+def test_progress_has_the_bound_so_far(function):
+    told = []
+    found = function("isvt1", epsilon=0.7, seed=1, runs=200_000, progress=lambda *said: told.append(said))
+    notes = [note for stage, _, _, note in told if stage == "confirm"]
+    assert notes
+    assert all(note.startswith("ε ≥ ") for note in notes)
+    shown = float(notes[-1].partition("≥ ")[2].partition(",")[0])
+    assert 0 < shown <= found.lower_bound * 1.01
 
 
 def test_colour_only_where_it_is_wanted(terminal, monkeypatch):

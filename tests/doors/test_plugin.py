@@ -50,12 +50,6 @@ def noisy(rng, queries, epsilon):
     return queries[0] + rng.standard_normal() / epsilon
 
 
-@pytest.fixture(scope="module")
-def _loaded():
-    """All that a check imports on its way, numba's late modules too: they can be loaded only once a process."""
-    dpw.check(noisy, epsilon=1.0, neighbours=dpw.queries(1), seed=1, runs=50_000)
-
-
 @pytest.fixture(autouse=True)
 def _calm(pytester, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
@@ -64,7 +58,7 @@ def _calm(pytester, monkeypatch):
 
 
 @pytest.fixture
-def project(pytester, _loaded):
+def project(pytester, loaded):
 
     def make(*parts, **files):
         pytester.makepyfile(test_it="\n".join((MECHANISMS, *parts)), **files)
@@ -419,15 +413,24 @@ def test_stop_at_the_first_failure(project):
     result.stdout.fnmatch_lines(["1 assertion in 1 test: 1 violated; *"])
 
 
-def test_junit_xml_has_the_verdicts(project, tmp_path):
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "xdist"])
+def test_junit_xml_has_the_verdicts(project, tmp_path, workers):
     path = tmp_path / "junit.xml"
-    project(PASSES, FAILS)(f"--junitxml={path}")
+    project(PASSES, FAILS)(f"--junitxml={path}", *workers)
     cases = {case.get("name"): case for case in ElementTree.parse(path).iter("testcase")}
     assert cases["test_good"].find("failure") is None
     assert "VIOLATED: bad(epsilon=1) is not 1-DP" in cases["test_bad"].find("failure").get("message")
-    told = {name: case.find("properties/property").get("value") for name, case in cases.items()}
-    assert told["test_good"].startswith("not-refuted, claim ε = 1, α = ")
-    assert told["test_bad"].startswith("violated, claim ε = 1, α = ")
+    told = {name: {one.get("name"): one.get("value") for one in case.iter("property")} for name, case in cases.items()}
+    for name, verdict, shown in (
+        ("test_good", "not-refuted", "would have caught ε ≥ "),
+        ("test_bad", "violated", "ε ≥ "),
+    ):
+        assert told[name]["dpwitness.verdict"] == verdict
+        assert told[name]["dpwitness.shown"].startswith(shown)
+        assert told[name]["dpwitness.claim"] == "ε = 1"
+        assert float(told[name]["dpwitness.alpha"]) == pytest.approx(1e-6 / 2 * 6 / math.pi**2, rel=0.01)
+        assert int(told[name]["dpwitness.runs"]) > 0
+        assert int(told[name]["dpwitness.seed"]) >= 0
 
 
 def test_a_project_without_dp_tests_hears_nothing_and_imports_nothing(pytester):
@@ -438,6 +441,9 @@ def test_a_project_without_dp_tests_hears_nothing_and_imports_nothing(pytester):
         def test_other():
             assert not [name for name in sys.modules if name.partition(".")[0] in ("dpwitness", "numba")]
         """
+    )
+    pytester.makepyprojecttoml(
+        "[project]\nname = 'x'\nversion = '1'\ndependencies = ['dpwitness']\n[tool.other]\na = 1\n"
     )
     result = pytester.runpytest_subprocess()
     result.assert_outcomes(passed=1)
@@ -648,12 +654,41 @@ def test_the_ledger_says_passes_of_one_test_and_claim_in_one_line():
     others += [{"test": "b", "assertion": k, **passed, "detectable": 1.1} for k in (1, 2)]
     session = SimpleNamespace(records=records + others, alpha=1e-6)
     assert dpwitness.plugin.ledger.lines(session)[2:] == [
-        "  a (3 assertions): ε = 1, would have caught ε ≥ 1.026–1.038 with 95 % power",
+        "  a: 3 assertions: ε = 1, would have caught ε ≥ 1.026–1.038 with 95 % power",
         "  a (assertion 3): ε = 1, would have caught ε ≥ 1.03 with 95 % power",
         "    seen",
         "  a (assertion 5): ε = 2, would have caught ε ≥ 2.1 with 95 % power",
-        "  b (2 assertions): ε = 1, would have caught ε ≥ 1.1 with 95 % power",
+        "  b: 2 assertions: ε = 1, would have caught ε ≥ 1.1 with 95 % power",
     ]
+
+
+def test_the_ledger_says_what_bits_show_of_alike_passes_in_one_line():
+    passed = {"verdict": "not-refuted", "claim": "ε = 1", "parameter": "ε", "alpha": 1e-8, "margin": 20.0}
+    records = [
+        {
+            "test": "a",
+            "assertion": k,
+            **passed,
+            "detectable": 1.02,
+            "floating_point": {"parameter": "ε", "lower_bound": b},
+        }
+        for k, b in enumerate((5.5, 5.75), 1)
+    ]
+    records.append({"test": "a", "assertion": 3, **passed, "detectable": 1.02})
+    assert dpwitness.plugin.ledger.lines(SimpleNamespace(records=records, alpha=1e-6))[2:] == [
+        "  a: 2 assertions: ε = 1, would have caught ε ≥ 1.02 with 95 % power",
+        "    floating point: refuted by the last bits, ε ≥ 5.5–5.75",
+        "  a (assertion 3): ε = 1, would have caught ε ≥ 1.02 with 95 % power",
+    ]
+
+
+def test_lines_of_the_summary_wrap_between_words_on_a_terminal_only(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    line = "  test_it.py::test_refused: " + "word " * 30
+    fitted = _dpwitness_pytest._fitted(line, SimpleNamespace(isatty=True)).splitlines()
+    assert max(map(len, fitted)) <= 80
+    assert all(one.startswith("      word") for one in fitted[1:])
+    assert _dpwitness_pytest._fitted(line, SimpleNamespace(isatty=False)) == line
 
 
 def test_the_ledger_says_what_bits_show_under_any_adjacency():

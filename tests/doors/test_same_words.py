@@ -140,7 +140,7 @@ OTHERS = {"set": "parameters", "pair": "neighbours", "queries": "neighbours", "m
           "size": "neighbours", "domain": "neighbours", "column": "data", "python": "mechanism",
           "target": "mechanism"}  # fmt: skip
 MUST = {"curve": ("--epsilon", "1", "--claims", "1")}
-PRINTED = {"save", "json", "quiet", "plot", "traceback", "help"}
+PRINTED = {"save", "json", "sarif", "quiet", "plot", "traceback", "help"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

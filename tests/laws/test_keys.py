@@ -170,6 +170,7 @@ def test_counts_and_rows_are_those_of_one_process():
     other = as_mechanism(
         elsewhere.tokens, PAIR.data, neighbour=PAIR.neighbour, requirements=Requirements(interpreted=True)
     )
+    other.cost, other.shard = mechanism.cost, mechanism.shard  # measured: runs of a shard share a seed
     there, here = away(mechanism, Elsewhere(), seed=5), runner(other, 5)
     for turn in range(3):
         rows = [running.sample(PAIR, 200, Role.SEARCH, turn) for running in (there, here)]

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from dpwitness.events import (
     Tree,
     TreeScore,
 )
-from dpwitness.evidence import Counts, Estimate
+from dpwitness.evidence import Counts, Estimate, detectable_probability
 from dpwitness.evidence.profile_band import BandLine
 from dpwitness.mechanisms.layout import Entry, RowLayout
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, queries
@@ -120,6 +121,7 @@ def test_what_is_no_result_is_refused_with_one_line(kind, value):
 def test_every_key_that_is_read_is_checked(kind):
     """Without it, or with a value of another kind, the message names it; what is derived is not read at all."""
     derived = {"p_value", "versions", "detectable_epsilon_reason", "parameter", "lower_bound", "detectable"}
+    derived |= {"detectable_delta", "detectable_order"}
     if READERS.get(kind) is profile_from_json:
         derived |= {"verdict", "band", "trade_off"}
     if kind.startswith("curve"):
@@ -136,6 +138,40 @@ def test_every_key_that_is_read_is_checked(kind):
             with pytest.raises(InvalidWitness, match=name) as caught:
                 READERS.get(kind, verdict_from_json)(damaged)
             assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("claim", "says"),
+    [
+        (ApproxDP(1.0, 1e-5), "no δ below {0:.3g} at ε = 1 could have been shown by any event"),
+        (
+            PrivacyProfile([(0.5, 0.1), (1.0, 1e-9)]),
+            "no δ below {0:.3g} could have been shown by any event; 1 of the 2",
+        ),
+        (RenyiDP(8.0, 4.0), "of Gaussian noise such events are most of the divergence from order {1:.3g} on"),
+        (RenyiDP(1.25, 2.0), "no single event rarer than {0:.3g} on D could have refuted it\n"),
+        (GaussianDP(1.0), "no single event rarer than {0:.3g} on D could have refuted it\n"),
+    ],
+)
+def test_a_pass_says_which_tails_its_runs_could_not_have_shown(claim, says):
+    counts = Counts(n10=2, n11=1, n00=99_997)
+    passed = replace(RESULTS["passed"], claim=claim, witness=replace(WITNESS, counts=counts))
+    delta, order = passed.detectable_delta, passed.detectable_order
+    assert delta == detectable_probability(100_000, claim, alpha=passed.alpha)
+    (line,) = (line for line in f"{passed}".splitlines(keepends=True) if line.startswith("  in as many runs no "))
+    assert says.format(delta, order) in line
+    written = passed.to_json()
+    assert written["detectable_delta"] == delta
+    assert written.get("detectable_order") == order
+    assert replace(passed, epoch_runs=100_000).detectable_delta < delta
+
+
+def test_a_pass_of_pure_privacy_or_of_too_few_runs_says_nothing_of_tails():
+    assert "in as many runs" not in str(RESULTS["passed"])
+    few = replace(RESULTS["passed"], claim=ApproxDP(1.0, 0.5))
+    assert few.detectable_delta == math.inf
+    assert few.to_json()["detectable_delta"] is None
+    assert "in as many runs" not in str(few)
 
 
 @pytest.mark.parametrize("name", SAVED)
@@ -232,7 +268,7 @@ def test_texts_of_results():
         "  on D         4 of 10 runs (0.4)",
         "  on D′        2 of 10 runs (0.2)",
         "  allowed on D at the rate seen on D′: 0.4",
-        "  so ε ≥ 0.75 with confidence 1 − 1e-06 (log e-value 14.0, needed 13.8)",
+        "  so ε ≥ 0.75 with confidence 99.9999 % (log e-value 14.0, needed 13.8)",
         "  note: one",
         "  note: two",
         "  runs: 20 search, 10 confirm; 1.2 s; seed 7",
@@ -248,7 +284,7 @@ def test_texts_of_results():
     ]
     assert str(RESULTS["crossed"]).splitlines() == [
         "VIOLATED: f(epsilon=1, cutoff=[1, 'inf']) is not 0.693147-DP: its profile lies above the claim's, with "
-        "confidence 1 − 0.001",
+        "confidence 99.9 %",
         "  ε       0      0.1    0.2   0.3    0.4    0.5    0.6    0.7    0.8",
         "  δ(ε) ≥  0.375  0.349  0.32  0.288  0.252  0.213  0.169  0.118  0.0122",
         "  false positive rate   0.001    0.01    0.1    0.5",
@@ -258,7 +294,7 @@ def test_texts_of_results():
         "  note: two",
         "  runs: 20 search, 10 confirm; 1.2 s; seed 7",
     ]
-    assert str(RESULTS["bound"]).startswith("ε ≥ 0.75 at δ = 0.1 with confidence 0.99: f(")
+    assert str(RESULTS["bound"]).startswith("ε ≥ 0.75 at δ = 0.1 with confidence 99.9999 %: f(")
 
 
 def test_a_curve_has_lines_of_the_same_tests():
@@ -290,3 +326,27 @@ def test_a_verdict_of_no_level_is_refused(alpha):
     value = dpw.Violation(**FOUND, **CHECKED).to_json()
     with pytest.raises(dpw.InvalidWitness, match=r"must lie between 0 and 1"):
         verdict_from_json({**value, "alpha": alpha})
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.1, 1 - 0.95, 0.0123456, 1e-6 / 3, 1e-6, 1 - 0.999999, 1e-12])
+def test_a_confidence_in_percent_is_never_more_than_it_is(alpha):
+    shown = Fraction(text.confidence(alpha).removesuffix(" %")) / 100
+    assert Fraction(99, 100) * Fraction(alpha) <= 1 - shown <= Fraction(101, 100) * Fraction(alpha)
+    assert 1 - shown >= Fraction(alpha) * (1 - Fraction(1, 10**6))  # but for the last digits of the float
+
+
+@pytest.mark.parametrize(
+    ("event", "shown"),
+    [
+        ("first answer below −9.015826231797405", "first answer below −9.01583"),
+        ("first answer from 0.25 to below 1.3000000000000003", "first answer from 0.25 to below 1.3"),
+        ("first answer equal to 0.30000000000000004", "first answer equal to 0.30000000000000004"),
+        (
+            "value from 0.30000000000000004 to below 0.3000000001",
+            "value from 0.30000000000000004 to below 0.3000000001",
+        ),
+        ("value at least 2.0000000001e-07", "value at least 2e-07"),
+    ],
+)
+def test_long_numbers_of_an_event_are_rounded_where_people_read_them(event, shown):
+    assert text.rounded(event) == shown

@@ -5,7 +5,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.candidate import Tally
-from dpwitness.events import Box, Feature, FeatureEvent, Interval, cells_of
+from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, cells_of
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.objectives import BoundAt
 from dpwitness.search.samples import sample_of
@@ -94,3 +94,34 @@ def test_where_no_edge_is_finite_there_is_nothing_to_cut(value):
         cuts_around(Interval(coordinate=0, low=np.inf), sample_of(np.full((64, 1), value), np.full((64, 1), value)))
         is None
     )
+
+
+def flags_of(chances, n=60_000, seed=1):
+    """Ten flags, the first five raised with one probability and the others with another: 1,024 outcomes."""
+    rng = np.random.default_rng(seed)
+    return (rng.random((n, 10)) < np.repeat(chances, 5)).astype(float)
+
+
+@pytest.mark.parametrize("members", [1, 3, 400])
+def test_a_table_gives_the_rates_of_every_set_of_outcomes(members):
+    sample = sample_of(flags_of((0.5, 0.5)), flags_of((0.6, 0.4), seed=2))
+    event = OutcomeSet(sample.outcomes[np.random.default_rng(members).permutation(1024)[:members]])
+    cuts = cuts_around(event, sample)
+    x, y = flags_of((0.5, 0.5), seed=3), flags_of((0.6, 0.4), seed=4)
+    y[:5] = 7.0  # an outcome that the sample does not show
+    tally = tally_of(cuts, x, y)
+    assert cuts.cells < 128
+    best, chosen = cuts.best(tally, OBJECTIVE)
+    for found, estimate in ((event, cuts.estimate(event, tally)), (best, chosen)):
+        a, b = found.contains(x), found.contains(y)
+        assert (estimate.p, estimate.q, estimate.both) == pytest.approx((a.mean(), b.mean(), (a & b).mean()))
+
+
+def test_of_a_thousand_outcomes_the_best_is_chosen_by_the_runs_of_a_table():
+    """The log-ratio of ⊥⊥⊥⊥⊥⊤⊤⊤⊤⊤ is 10·log(.53/.47) = 1.20, that of the next ten 0.96; errors at 2·10⁶ runs: 0.035."""
+    sides = (0.47, 0.53), (0.53, 0.47)
+    sample = sample_of(flags_of(sides[0]), flags_of(sides[1], seed=2))
+    cuts = cuts_around(OutcomeSet(sample.outcomes[:1]), sample)
+    x, y = flags_of(sides[0], 2_000_000, seed=3), flags_of(sides[1], 2_000_000, seed=4)
+    event, _ = cuts.best(tally_of(cuts, x, y), OBJECTIVE)
+    assert event == OutcomeSet([[0.0] * 5 + [1.0] * 5])

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpwitness.claims import ApproxDP, GaussianDP, HalfPlane, RenyiDP
+from dpwitness.claims import ApproxDP, GaussianDP, HalfPlane, PrivacyProfile, RenyiDP
 from dpwitness.events import Interval
 from dpwitness.evidence import (
     Estimate,
@@ -15,6 +15,7 @@ from dpwitness.evidence import (
     bet_on,
     detectable_at_best,
     detectable_parameter,
+    detectable_probability,
     growth_rate,
     holm,
     log_e_value,
@@ -661,3 +662,69 @@ def test_below_a_claim_that_stands_the_bound_is_the_last_point_of_the_grid_that_
     assert np.all(np.diff(evidence) <= 1e-9)
     assert bet.log_e_value(claim) < -math.log(alpha) < evidence[0]
     assert lower_bound(bet, claim, alpha=alpha) == points[evidence >= -math.log(alpha)][-1]
+
+
+TAILS = [
+    (ApproxDP(1.0), 100_000),
+    (ApproxDP(1.0, 1e-5), 20_000_000),
+    (ApproxDP(0.5, 0.01), 5_000),
+    (RenyiDP(8.0, 4.0), 1_000_000),
+    (GaussianDP(1.0), 100_000),
+    (PrivacyProfile([(0.5, 0.01), (1.0, 1e-4), (2.0, 1e-8)]), 10_000_000),
+]
+
+
+def share_refuted(counts, claim, estimate, alpha):
+    """Of samples of counts, many of them alike."""
+    known = {one: log_e_value(one, claim, estimate) >= math.log(1 / alpha) for one in set(counts)}
+    return np.mean([known[one] for one in counts])
+
+
+@pytest.mark.parametrize(("claim", "runs"), TAILS)
+def test_an_event_of_the_detectable_probability_is_refuted_in_95_percent_of_samples(claim, runs):
+    alpha, samples, rng = 0.01, 1_000, np.random.default_rng(1)
+    p = detectable_probability(runs, claim, alpha=alpha)
+    shares = []
+    for part in (1.0, 0.9):
+        hits = rng.binomial(runs, part * p, samples).tolist()
+        counts = [Counts(n10=n, n00=runs - n) for n in hits]
+        shares.append(share_refuted(counts, claim, Estimate(p=part * p, q=0.0), alpha))
+    assert stats.binom.ppf(1e-6, samples, 0.95) <= samples * shares[0]
+    assert samples * shares[1] < stats.binom.ppf(1e-6, samples, 0.95)  # a tenth less is not seen as often
+
+
+@pytest.mark.parametrize("coupled", [True, False])
+@pytest.mark.parametrize("q", [1e-6, 1e-5, 1e-3])
+def test_no_event_of_less_delta_than_the_detectable_one_is_refuted_more_often(q, coupled):
+    """Whatever its rate on D′ is: of all events with p − s·q = δ, that which never happens there shows most."""
+    claim, runs, alpha, samples, rng = ApproxDP(1.0, 1e-6), 10_000_000, 0.01, 1_000, np.random.default_rng(2)
+    p = detectable_probability(runs, claim, alpha=alpha) + claim.ratio * q
+    both = q if coupled else p * q
+    drawn = rng.multinomial(runs, [p - both, both, q - both, 1 - p - q + both], samples).tolist()
+    counts = [Counts(n10=n10, n11=n11, n01=n01, n00=n00) for n10, n11, n01, n00 in drawn]
+    refuted = share_refuted(counts, claim, Estimate(p=p, q=q, both=both), alpha)
+    assert samples * refuted <= stats.binom.isf(1e-6, samples, 0.95)
+
+
+def test_too_few_runs_show_no_event_at_all():
+    claim = ApproxDP(1.0, 1e-3)
+    needed = runs_needed(claim, 0.01)
+    assert detectable_probability(0, claim, alpha=0.01) == math.inf
+    assert detectable_probability(needed - 1, claim, alpha=0.01) == math.inf
+    assert 0.9 < detectable_probability(needed, claim, alpha=0.01) <= 1
+    assert claim.delta < detectable_probability(10**19, claim, alpha=0.01) < 1.001 * claim.delta
+
+
+@pytest.mark.parametrize(("order", "epsilon", "probability"), [(8.0, 4.0, 1e-5), (32.0, 0.4, 1e-7), (3.0, 4.0, 1e-3)])
+def test_of_a_larger_order_half_of_gaussian_noise_lies_in_rarer_events(order, epsilon, probability):
+    """By quadrature of E_D[(P/Q)^(α−1)] for N(0, 1) on D, N(−μ, 1) on D′."""
+    mu = math.sqrt(2 * epsilon / order)
+    largest = RenyiDP(order, epsilon).largest_order(probability)
+    at, step = np.linspace(-12, 60, 200_001, retstep=True)
+
+    def share(order):
+        moment = stats.norm.pdf(at) * np.exp((order - 1) * (mu * at + mu**2 / 2))
+        return moment[at > stats.norm.isf(probability)].sum() / moment.sum()
+
+    assert share(largest) == pytest.approx(0.5, abs=step)
+    assert share(1.2 * largest) > 0.5 > share(0.8 * largest)

@@ -19,7 +19,15 @@ from dpwitness.algorithms.noise_addition import laplace_mechanism
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
 from dpwitness.errors import InvalidWitness
 from dpwitness.evidence import Counts, Estimate
-from dpwitness.evidence.profile_band import BandLine, PlannedLine, ProfileBand, band_of, best_bets, lower_means
+from dpwitness.evidence.profile_band import (
+    BandLine,
+    PlannedLine,
+    ProfileBand,
+    band_of,
+    best_bets,
+    detectable_delta,
+    lower_means,
+)
 from dpwitness.exact import gaussian_delta
 from dpwitness.report.plots import claimed_delta
 from dpwitness.results.profile import profile_from_json
@@ -184,6 +192,27 @@ def test_a_claim_outside_the_band_is_refuted_with_a_witness_that_replays(found, 
     again = dpw.replay(dpw.Witness.load(path), gaussian_mechanism, seed=2, workers=1, runs=400_000)
     assert isinstance(again, dpw.Violation)
     assert again.claim == GaussianDP(0.8)
+
+
+def test_a_profile_says_which_delta_it_could_have_shown_where_it_ends(found):
+    end = found.largest_epsilon + 0.05
+    assert found.delta(end) == 0 < found.detectable_delta < 0.01
+    assert found.to_json()["detectable_delta"] == found.detectable_delta
+    assert f"from ε = {end:.4g} on no δ(ε) below {found.detectable_delta:.3g} could have been shown" in str(found)
+
+
+@pytest.mark.parametrize(("epsilon", "runs"), [(0.0, 1_000), (1.5, 100_000), (4.0, 10**6)])
+def test_the_detectable_delta_is_in_the_band_in_95_percent_of_samples(epsilon, runs):
+    samples, rng = 500, np.random.default_rng(3)
+    delta = detectable_delta(epsilon, runs, alpha=0.01, power=0.95)
+    shown = []
+    for part in (1.0, 0.8):
+        line = PlannedLine(slope=math.exp(epsilon), alpha=0.01, estimate=Estimate(p=part * delta, q=0.0))
+        hits = rng.binomial(runs, part * delta, samples).tolist()
+        bands = {n: band_of([line], [Counts(n10=n, n00=runs - n)], runs).delta(epsilon) > 0 for n in set(hits)}
+        shown.append(sum(bands[n] for n in hits))
+    assert shown[1] < stats.binom.ppf(1e-6, samples, 0.95) <= shown[0]
+    assert detectable_delta(epsilon, 2, alpha=0.01, power=0.95) == math.inf
 
 
 def test_a_profile_is_read_back_from_its_json(found):

@@ -9,7 +9,7 @@ from typing_extensions import Unpack
 
 from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
-from dpwitness.api.loop import confirm_events, result_fields, uninterrupted, work_on
+from dpwitness.api.loop import bound_so_far, confirm_events, result_fields, uninterrupted, work_on
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
@@ -66,7 +66,15 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
     candidate = _with_sides_that_pay(runner, candidate, problem.claim)
-    done = confirm_events(runner, candidate.pair, (candidate.event,), runs, coupled=candidate.coupled)
+    shown = bound_so_far(problem.claim, candidate.estimate, effort, alpha=alpha)
+    done = confirm_events(
+        runner,
+        candidate.pair,
+        (candidate.event,),
+        runs,
+        coupled=candidate.coupled,
+        look=lambda totals: ("", shown(totals)),
+    )
     (counts,) = done.totals
     lower = lower_bound(bet_on(counts, problem.claim, candidate.estimate), problem.claim, alpha=alpha)
     done = done.examine(against=lower > 0)

@@ -19,7 +19,7 @@ from typing_extensions import Unpack
 
 from dpwitness.api.door import public
 from dpwitness.api.floating_point import FEWEST, drawn_for_bits, leak_of_bits, with_leak
-from dpwitness.api.loop import Confirmation, Totals, confirm_events, result_fields, uninterrupted, work_on
+from dpwitness.api.loop import Confirmation, Totals, bound_so_far, confirm_events, result_fields, uninterrupted, work_on
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
@@ -613,6 +613,8 @@ def _until_settled(
     if ratio is None and (problem.mechanism.cost.in_numbers or not effort.limits_by_default):
         ratio = 1.0  # runs are nearly free, or the user has said how many to make
 
+    shown = bound_so_far(claim, estimate, effort, alpha=alpha)
+
     def look(totals: Totals) -> tuple[str, str]:
         nonlocal asked_next
         (counts,) = totals
@@ -622,7 +624,7 @@ def _until_settled(
         elif ratio != 1 and counts.runs >= asked_next:
             asked_next = math.ceil(ASKED_AGAIN * counts.runs)
             why = why_enough(bet_on(counts, claim, estimate), claim, log_e, alpha=left, ratio=ratio)
-        return why, f"log e-value {log_e:.1f} of {threshold:.1f}"
+        return why, ", ".join(filter(None, (shown(totals), f"log e-value {log_e:.1f} of {threshold:.1f}")))
 
     return look
 

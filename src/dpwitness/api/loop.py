@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from dpwitness.candidate import Candidate
+from dpwitness.candidate import Candidate, Estimate
+from dpwitness.claims import Claim
 from dpwitness.errors import (
     ClusterLost,
     CompiledDiffers,
@@ -20,7 +21,7 @@ from dpwitness.errors import (
     MixedKinds,
 )
 from dpwitness.events import Event, codes_in
-from dpwitness.evidence import Counts
+from dpwitness.evidence import Counts, bet_on, lower_bound
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation
@@ -126,6 +127,24 @@ class Confirmation:
             rng = generator(self.runner.seed, Role.CONFIRM)
             _refuse(first_difference(compiled, plain, self.pair, rng, runs=1 << 20, seconds=PASS_SECONDS))
         return ()
+
+
+def bound_so_far(claim: Claim, estimate: Estimate | None, effort: Effort, *, alpha: float) -> Callable[[Totals], str]:
+    """The lower bound that the counts of one event show so far, for people who watch the progress; empty for others.
+
+    It is computed again each time when there are half as many runs more.
+    """
+    text, due = "", 0
+
+    def shown(totals: Totals) -> str:
+        nonlocal text, due
+        (counts,) = totals
+        if effort.progress is not None and counts.runs >= due:
+            due = counts.runs * 3 // 2 + 1
+            text = f"{claim.symbol} ≥ {lower_bound(bet_on(counts, claim, estimate), claim, alpha=alpha):.3g}"
+        return text
+
+    return shown
 
 
 def confirm_events(

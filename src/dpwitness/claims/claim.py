@@ -84,6 +84,14 @@ class Claim(Protocol):
         """What the family holds fixed, for a sentence about its parameter: " at δ = 1e-05"; empty if nothing."""
         return ""
 
+    def largest_order(self, probability: float) -> float | None:
+        """From which order on events rarer than this on D are most of a divergence; None: the claim has no order."""
+        return None
+
+    def tail(self, probability: float) -> str:
+        """What runs leave open that show no event rarer than this on D, for people; empty where nothing is to say."""
+        return f"no single event rarer than {probability:.3g} on D could have refuted it"
+
 
 def in_range(claim: object, name: str, least: float, most: float, *, above: bool = False) -> None:
     """Make a claim's field a float, and raise `InvalidClaim` unless it lies from `least` (or above it) to `most`."""

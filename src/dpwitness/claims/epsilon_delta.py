@@ -99,6 +99,12 @@ class ApproxDP(JsonFields, Claim):
         """What the family holds fixed."""
         return f" at δ = {shown(self.delta)}" if self.delta else ""
 
+    def tail(self, probability: float) -> str:
+        """The smallest δ(ε) that runs show at best: that of an event which never happens on D′."""
+        if not self.delta:
+            return ""
+        return f"no δ below {probability:.3g} at ε = {shown(self.epsilon)} could have been shown by any event"
+
 
 def PureDP(epsilon: float) -> ApproxDP:  # noqa: N802  # named as the claim that it makes
     """ε-differential privacy: `ApproxDP` with δ = 0. ε in nats. Raises `InvalidClaim`."""
@@ -149,6 +155,12 @@ class PrivacyProfile(PolygonClaim):
         if len(shown) > 3:
             return f"{shown[0]}, {shown[1]}, … {shown[-1]} of {len(shown)} pairs"
         return ", ".join(shown)
+
+    def tail(self, probability: float) -> str:
+        """The smallest δ(ε) that runs show at best, and how many of the claimed ones are smaller."""
+        smaller = sum(delta < probability for _, delta in self.points)
+        of_them = f"; {smaller} of the {len(self.points)} claimed are smaller" if smaller else ""
+        return f"no δ below {probability:.3g} could have been shown by any event{of_them}"
 
     @property
     def short(self) -> str:

@@ -252,6 +252,26 @@ class RenyiDP(CurvedClaim):
         """What the family holds fixed."""
         return f" at α = {shown(self.alpha)}"
 
+    def largest_order(self, probability: float) -> float | None:
+        """Of Gaussian noise that just keeps the claim: N(0, 1) against N(μ, 1), of which D_α = α·μ²/2 = ε.
+
+        e^((α−1)·D_α) = E_D[(P/Q)^(α−1)], with a density proportional to p(x)·e^((α−1)·μ·x) that is N(α·μ, 1): half of
+        it lies above α·μ, where D falls with probability Φ(−(α − 1)·μ). So of an order at least 1 + Φ⁻¹(1 − p)/μ at
+        least half lies in events rarer than p.
+        """
+        from statistics import NormalDist
+
+        mu = math.sqrt(2 * self.epsilon / self.alpha)
+        return 1 - NormalDist().inv_cdf(min(probability, 0.5)) / mu if mu and probability > 0 else math.inf
+
+    def tail(self, probability: float) -> str:
+        """That events so rare are most of the divergence, where they are of Gaussian noise."""
+        order = self.largest_order(probability)
+        rare = f"no single event rarer than {probability:.3g} on D could have refuted it"
+        if order is None or order >= self.alpha:
+            return rare
+        return f"{rare}; of Gaussian noise such events are most of the divergence from order {order:.3g} on"
+
 
 #: Orders α − 1 that are tried: the largest of D_α/α lies near 1 for clear violations, far out for small ones.
 ORDERS_MINUS_ONE: Final = np.geomspace(1e-4, 1e7, 56)

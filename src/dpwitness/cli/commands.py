@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpwitness.checks import near
-from dpwitness.cli import options
+from dpwitness.cli import compare, completion, doctor, init, options
 from dpwitness.cli.console import NOT_REFUTED, for_result, is_terminal, live, say, show
 from dpwitness.cli.parser import Parser, command
 from dpwitness.errors import BadInput, UnknownTarget
@@ -25,6 +25,7 @@ class FunctionCommand:
     examples: tuple[str, ...]
     exits: tuple[int, ...] = (0, 1, 2)
     plot: bool = False
+    sarif: bool = False
     inputs: str = "inputs (default: the target's own relation)"
 
 
@@ -39,6 +40,7 @@ COMMANDS: Final = {
             "check gaussian_mechanism --epsilon 1 --claim zcdp:0.1",
             "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
         ),
+        sarif=True,
     ),
     "bound": FunctionCommand(
         summary="the largest ε, ρ or μ that a mechanism can be shown to exceed",
@@ -74,6 +76,7 @@ COMMANDS: Final = {
             "replay result.json",
             "replay result.json --mechanism mine.py:noisy_sum --claim 1 --alpha 1e-9",
         ),
+        sarif=True,
         inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
     ),
 }
@@ -114,7 +117,19 @@ def parser(*, attacks: bool = True) -> Parser:
         if own.plot:
             options.plot(below)
         options.printing(below)
+        if own.sarif:
+            options.sarif(below)
         options.inputs(below, own.inputs)
+    summary = "draw saved results as one HTML page"
+    examples = ("report result.json -o report.html", "report pass.json curve.json profile.json -o audit.html")
+    page = command(commands, "report", summary=summary, run=write_report, examples=examples)
+    page.add_argument(
+        "results", metavar="RESULT.json", nargs="+", help="what --save or --dp-report wrote (-: standard input)"
+    )
+    page.add_argument("-o", "--output", metavar="FILE", required=True, help="the page, one file that needs no other")
+    for made in (compare, init, doctor):
+        made.add(commands)
+    completion.add(commands, parser)
     summary = "run an attack on data and report what it recovers"
     attack = commands.add_parser("attack", help=summary, description=f"{summary.capitalize()}.")
     families = attack.add_commands("attack", "NAME")
@@ -134,8 +149,8 @@ def _version() -> str:
 def run_function(arguments: argparse.Namespace) -> int:
     """Call the public function of the command's name, and hand over its result."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import call_of
-    from dpwitness.cli.output import check_places, exit_code, hand_over
+    from dpwitness.cli.inputs import call_of, take_settings
+    from dpwitness.cli.output import check_places, exit_code, hand_over, mark_violation
     from dpwitness.report.plots import plot_curve, plot_profile
     from dpwitness.results.verdict import replay_text
 
@@ -143,6 +158,7 @@ def run_function(arguments: argparse.Namespace) -> int:
     if name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None:
         raise BadInput(f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name")
     check_places(arguments)
+    take_settings(arguments)
     given, named = call_of(arguments)
     with live(arguments) as progress:
         result = getattr(dpw, name)(*given, **named, progress=progress)
@@ -155,7 +171,15 @@ def run_function(arguments: argparse.Namespace) -> int:
     def plot(path: str) -> None:
         (plot_curve if name == "curve" else plot_profile)(result, path)
 
-    return hand_over(arguments, exit_code(result), result.to_json, report, plot=plot if COMMANDS[name].plot else None)
+    code = exit_code(result)
+    return hand_over(
+        arguments,
+        code,
+        result.to_json,
+        report,
+        plot=plot if COMMANDS[name].plot else None,
+        last=lambda: mark_violation(arguments, code, result, given[-1]),
+    )
 
 
 def repeating(arguments: argparse.Namespace) -> list[str]:
@@ -170,8 +194,9 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
         if value is False:
             line.append(f"--no-{name}")
             continue
-        limit = name in ("runs", "max_time")  # that of a limit is meant as one where it was given
-        if value is not None and (limit or not (name in known and value == known[name].default)):
+        # A limit is meant as one where it was given; and a default may be another one in this project.
+        said = name in ("runs", "max_time") or name in getattr(arguments, "settings", ())
+        if value is not None and (said or not (name in known and value == known[name].default)):
             line += [f"--{name.replace('_', '-')}", str(value)]  # of a float all digits: it reads back the same
     for pair in arguments.pair or []:
         line += ["--pair", *pair]
@@ -179,6 +204,16 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
         for item in getattr(arguments, name):
             line += [f"--{name}", item]
     return line
+
+
+def write_report(arguments: argparse.Namespace) -> int:
+    """Write the page of saved results."""
+    from dpwitness.files import check_writable, write_atomically
+    from dpwitness.report.saved import report
+
+    check_writable(arguments.output)
+    write_atomically(arguments.output, report(arguments.results))
+    return NOT_REFUTED
 
 
 def list_targets(arguments: argparse.Namespace) -> int:

@@ -55,8 +55,16 @@ def one_line(text: str) -> str:
 
 
 def say(message: str) -> None:
-    """Print one line on standard error."""
-    _to_stderr(f"dpwitness: {one_line(message)}\n")
+    """Print one line on standard error; on a terminal it wraps between words."""
+    line = f"dpwitness: {one_line(message)}"
+    if is_terminal(sys.stderr):
+        line = wrapped(line, shutil.get_terminal_size().columns)
+    _to_stderr(f"{line}\n")
+
+
+def annotate(command: str) -> None:
+    """Give a workflow command to GitHub Actions, which reads both streams."""
+    _to_stderr(f"{printable(command)}\n")
 
 
 def _to_stderr(text: str) -> None:
@@ -390,26 +398,55 @@ def live(arguments: argparse.Namespace | Quiet) -> "Iterator[RunProgress | None]
         if arguments.quiet or sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
             yield None
         else:
-            yield _bars(drawn)
+            yield _bars(drawn, _seconds(arguments))
         if Interrupts.active is not None:
             Interrupts.active.hold()
         with contextlib.suppress(OSError, ValueError):
             drawn.close()
 
 
-def _bars(drawn: contextlib.ExitStack) -> "RunProgress":
-    """A callback that draws, until the stack is closed."""
+def _seconds(arguments: argparse.Namespace | Quiet) -> float | None:
+    """The time of a command; None where it is of a part of it, as a line of a curve."""
+    command, given = getattr(arguments, "command", None), getattr(arguments, "max_time", None)
+    if command == "curve":
+        return None
+    if given is None and command is not None:
+        from dpwitness.options import FUNCTIONS, options_of
+
+        given = options_of(command)["max_time"].default if command in FUNCTIONS else None
+    return None if given is None else float(given)
+
+
+def share_done(done: int, size: int, spent: float, limit: float | None) -> tuple[float, str]:
+    """How much of a stage is done by the limit that will end it, runs or seconds, from 0 to 1; the limit as text."""
+    of_runs = done / size if size else 0.0
+    if limit is None or of_runs >= spent / limit:
+        return min(of_runs, 1.0), f"{done:,} of {size:,}"
+    return min(spent / limit, 1.0), f"{min(spent, limit):.0f} of {limit:g} s"
+
+
+def _bars(drawn: contextlib.ExitStack, seconds: float | None) -> "RunProgress":
+    """A callback that draws, until the stack is closed; `seconds`: the time of all, half of it for the search."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description:<8}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:<8}"),
+        BarColumn(bar_width=16),
+        TextColumn("{task.fields[limit]}"),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+    )
+    began = time.monotonic()
     bars = drawn.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
     tasks: dict[str, object] = {}
 
     def report(stage: str, done: int, total: int, note: str) -> None:
         with contextlib.suppress(OSError, ValueError):
+            of_stage = None if seconds is None else seconds / 2 if stage == "search" else seconds
+            share, limit = share_done(done, total, time.monotonic() - began, of_stage)
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total, note=note)
-            bars.update(tasks[stage], completed=done, total=total, note=note)  # type: ignore[arg-type]  # rich's own id
+                tasks[stage] = bars.add_task(stage, total=1.0, note=note, limit=limit)
+            bars.update(tasks[stage], completed=share, note=note, limit=limit)  # type: ignore[arg-type]  # rich's own id
 
     return report

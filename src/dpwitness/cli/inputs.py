@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from dpwitness.cli.console import say
@@ -13,6 +14,7 @@ from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.claims import claim_of_text
 from dpwitness.neighbours import Data, Relation, categories, histogram, integers, like, numbers, pairs, queries, records
 from dpwitness.options import options_of
+from dpwitness.project import BITS, nearest, project_of
 from dpwitness.results.witness import Witness
 from dpwitness.targets import target_of
 
@@ -20,10 +22,30 @@ from dpwitness.targets import target_of
 OF_RECORDS: Final = ("adjacency", "form", "size", "domain")
 
 
+def take_settings(arguments: argparse.Namespace) -> None:
+    """Let the settings of the project give the options that were not given; `settings` are the names of these.
+
+    Raises `BadInput` for a setting that makes no sense.
+    """
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:  # the working folder was removed
+        folder = Path("/")
+    defaults = project_of(nearest(folder)).defaults(arguments.command)
+    if arguments.cluster not in (None, "local"):
+        defaults.pop("workers", None)  # a cluster has its own
+    arguments.settings = tuple(defaults)
+    for name, value in defaults.items():
+        if getattr(arguments, name) is None and value is not True:  # bits: what they are without an option
+            setattr(arguments, name, value)
+
+
 def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The positional and the named arguments of the function; options that were not given are left out."""
     named = {
-        name: value for name in options_of(arguments.command) if (value := getattr(arguments, name, None)) is not None
+        name: BITS.get(value, value) if name == "bits" else value
+        for name in options_of(arguments.command)
+        if (value := getattr(arguments, name, None)) is not None
     }
     if arguments.cluster not in (None, "local") and arguments.workers is not None:
         raise BadInput(

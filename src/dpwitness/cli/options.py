@@ -17,6 +17,8 @@ KINDS: Final[dict[str, Callable[[str], Any]]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
     "workers": threads, "max_time": seconds, "detectable_ratio": number,
 }  # fmt: skip
+#: Choices that only undo a setting of the project: in Python they are the default.
+SETTINGS_ALONE: Final = {"bits": ("report",)}
 #: Of --adjacency: a claim that leaves it open is about either.
 ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", "either": None}
 #: What a mechanism may get of --records.
@@ -33,7 +35,7 @@ def of_function(parser: argparse.ArgumentParser, function: str) -> None:
             several = {"nargs": "+"} if (function, name) == ("curve", "epsilon") else {}
             _add(parser, name, option, metavar=option.metavar, type=KINDS.get(name), **several)
         elif option.choices:
-            _add(parser, name, option, choices=option.choices)
+            _add(parser, name, option, choices=(*SETTINGS_ALONE.get(name, ()), *option.choices))
 
 
 def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | None = None) -> None:
@@ -81,6 +83,13 @@ def printing(parser: argparse.ArgumentParser) -> None:
 def plot(parser: argparse.ArgumentParser) -> None:
     """--plot; the format follows from the name."""
     parser.add_argument("--plot", metavar="FILE", help="draw it as .svg, .png or .pdf")
+
+
+def sarif(parser: argparse.ArgumentParser) -> None:
+    """--sarif."""
+    parser.add_argument(
+        "--sarif", metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
+    )
 
 
 def target(parser: argparse.ArgumentParser) -> None:

@@ -3,10 +3,14 @@
 import argparse
 import json
 from collections.abc import Callable
+from pathlib import Path
 
-from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, deliver, show
+from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, annotate, deliver, show
 from dpwitness.files import check_writable, write_atomically
+from dpwitness.mechanisms.catalog import load
+from dpwitness.report import github, sarif
 from dpwitness.report.plots import plot_format
+from dpwitness.report.source import place_of
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
@@ -14,9 +18,10 @@ from dpwitness.results.verdict import Verdict, Violation
 
 
 def check_places(arguments: argparse.Namespace) -> None:
-    """Raise `InvalidData` for a --save or --plot that cannot be written, `InvalidParameter` for an unknown format."""
-    if (path := getattr(arguments, "save", None)) is not None:
-        check_writable(path)
+    """Raise `InvalidData` for a file that cannot be written, `InvalidParameter` for an unknown format of a --plot."""
+    for option in ("save", "sarif"):
+        if (path := getattr(arguments, option, None)) is not None:
+            check_writable(path)
     if (path := getattr(arguments, "plot", None)) is not None:
         plot_format(path)
         check_writable(path)
@@ -28,16 +33,19 @@ def hand_over(
     value: Callable[[], dict[str, object]],
     report: Callable[[], str],
     plot: Callable[[str], object] | None = None,
+    last: Callable[[], object] | None = None,
 ) -> int:
     """Print a result as --json asks, then write --save and --plot; return the exit code (see `deliver`).
 
-    `value` gives it as JSON values, `report` as text, `plot` draws it into a file.
+    `value` gives it as JSON values, `report` as text, `plot` draws it into a file; `last` is done after all that.
     """
     steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
     if (save := getattr(arguments, "save", None)) is not None:
         steps.append(lambda: write_atomically(save, as_json(value()) + "\n"))
     if plot is not None and arguments.plot is not None:
         steps.append(lambda: plot(arguments.plot))
+    if last is not None:
+        steps.append(last)
     return deliver(code, *steps, trace=arguments.traceback)
 
 
@@ -46,6 +54,29 @@ def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, object]]
         show(as_json(value()))
     else:
         show(report(), wrap=True)
+
+
+def mark_violation(
+    arguments: argparse.Namespace, code: int, result: Verdict | Bound | Curve | Profile, mechanism: object
+) -> None:
+    """Write --sarif, and on GitHub Actions let a violation mark the mechanism's line. Raises `InvalidData`."""
+    path, marked = getattr(arguments, "sarif", None), code == VIOLATED and github.runs_here()
+    if path is None and not marked:
+        return
+    root, witness = Path.cwd(), getattr(result, "witness", None)
+    reference = None if witness is None else witness.mechanism
+    if mechanism is None and reference is not None:  # of a witness that names a bundled target, which has been run
+        mechanism = load(reference)
+    record = {
+        **result.to_json(),
+        "claim": str(getattr(result, "claim", None)),
+        "text": str(result),
+        "source": place_of(mechanism, reference, root),
+    }
+    if marked:
+        annotate(github.annotation(record, root))
+    if path is not None:
+        sarif.write([record], path)
 
 
 def exit_code(result: Verdict | Bound | Curve | Profile) -> int:

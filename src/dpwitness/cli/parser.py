@@ -11,10 +11,10 @@ from dpwitness import checks
 from dpwitness.checks import json_value, near
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import BadInput, InvalidParameter
+from dpwitness.options import MOST_WORKERS
 
 #: JSON has no infinities: as parameters they are these texts.
 INFINITE: Final = ("inf", "-inf", "Infinity", "-Infinity")
-MOST_THREADS: Final = 1024
 LONGEST_TIME: Final = 1e9  # seconds; a lock cannot wait for much longer
 MOST_TESTS: Final = 10_000
 #: Levels of lists in an input or a parameter: as many as a NumPy array may have.
@@ -46,8 +46,8 @@ def whole(text: str) -> int:
 def threads(text: str) -> int:
     """A number of threads."""
     value = whole(text)
-    if not 1 <= value <= MOST_THREADS:
-        raise argparse.ArgumentTypeError(f"{text!r} must be from 1 to {MOST_THREADS}")
+    if not 1 <= value <= MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{text!r} must be from 1 to {MOST_WORKERS}")
     return value
 
 

@@ -83,15 +83,16 @@ def _fill_table(members: Rows, table: NDArray[np.int64]) -> None:
         table[place] = k
 
 
-def _rows_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], hits: NDArray[np.bool_]) -> None:
+def _places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: NDArray[np.int64]) -> None:
     words, known = _words(rows), _words(members)
     order = np.argsort(known)
     at = order[np.minimum(np.searchsorted(known, words, sorter=order), len(order) - 1)]
     alike = np.flatnonzero(known[at] == words)
-    hits[:] = False
-    hits[alike] = equal = _equal(rows[alike], members[at[alike]])
+    found[:] = -1
+    equal = _equal(rows[alike], members[at[alike]])
+    found[alike[equal]] = at[alike[equal]]
     for i in alike[~equal]:  # another member may have the same hash
-        hits[i] = _equal(members, rows[i]).any()
+        found[i] = next(iter(np.flatnonzero(_equal(members, rows[i]))), -1)
 
 
 @compiled_late(_rows_equal)
@@ -112,17 +113,18 @@ def fill_table(members: Rows, table: NDArray[np.int64]) -> None:
         table[place] = k
 
 
-@compiled_late(_rows_in_set)
-def rows_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], hits: NDArray[np.bool_]) -> None:
-    """hits[i]: whether row i equals one of the members, of the same width, that `fill_table` has entered."""
+@compiled_late(_places_in_set)
+def places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: NDArray[np.int64]) -> None:
+    """found[i]: which of the members, of the same width, that `fill_table` has entered equals row i; −1 if none."""
     mask = np.uint64(len(table) - 1)
     for i in range(rows.shape[0]):
-        member = False
+        member = -1
         place = _word(rows, i) & mask
-        while table[place] >= 0 and not member:
-            member = _same(rows, i, members, table[place])
+        while table[place] >= 0 and member < 0:
+            if _same(rows, i, members, table[place]):
+                member = table[place]
             place = (place + np.uint64(1)) & mask
-        hits[i] = member
+        found[i] = member
 
 
 #: Among so many edges the bin of an entry is found by comparing it with each.
@@ -263,10 +265,13 @@ class Nested(Partition):
     def around(cls, event: Event, rows: Rows, factors: Sequence[float]) -> "Nested":
         """The events `around` one, with their cuts: one value of an outcome then tells in how many of them it lies."""
         slow = cls(tuple(around(event, rows, factors)))
+        members = [one.contains(rows) for one in slow.events]
+        cells = np.sum(members, axis=0)
         for number, family in enumerate(thresholds_of(slow.events[-1]) if slow.events else ()):
-            smallest = [float(np.min(family.value(rows[one.contains(rows)]), initial=np.inf)) for one in slow.events]
+            values = family.value(rows)
+            smallest = [float(np.min(values[inside], initial=np.inf)) for inside in members]
             fast = cls(slow.events, number, tuple(smallest[::-1]))
-            if np.all(np.isfinite(smallest)) and np.array_equal(fast.cell_of(rows), slow.cell_of(rows)):
+            if np.all(np.isfinite(smallest)) and np.array_equal(fast._cells(values), cells):
                 return fast
         return slow
 
@@ -287,13 +292,15 @@ class Nested(Partition):
 
     @override
     def cell_of(self, rows: Rows) -> NDArray[np.int64]:
-        cells = np.zeros(len(rows), np.int64)
         if self.cuts:
-            values = thresholds_of(self.events[-1])[self.family].value(rows)
-            return np.where(np.isnan(values), 0, np.searchsorted(self.cuts, values, side="right"))
+            return self._cells(thresholds_of(self.events[-1])[self.family].value(rows))
+        cells = np.zeros(len(rows), np.int64)
         for event in self.events:
             cells += event.contains(rows)
         return cells
+
+    def _cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.where(np.isnan(values), 0, np.searchsorted(self.cuts, values, side="right"))
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:

@@ -263,6 +263,11 @@ def scale_of(event: Event) -> Scale[Event] | None:
     return found
 
 
+def outcomes_of(event: Event) -> Rows | None:
+    """The outcomes that an event holds one by one; None for kinds that do not say so (an attribute `rows`)."""
+    return getattr(event, "rows", None)
+
+
 Kind = TypeVar("Kind", bound=type[Event])
 
 _FAMILY: Final = Family()

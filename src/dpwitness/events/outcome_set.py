@@ -81,19 +81,26 @@ class OutcomeSet(Event):
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        from dpwitness.events.counting import rows_equal, rows_in_set  # numba is imported when first used
+        if len(self.rows) > COMPARED:
+            return self.places(rows) >= 0
+        from dpwitness.events.counting import rows_equal  # numba is imported when first used
 
         width = max(rows.shape[1], self.width, 1)
         rows = np.ascontiguousarray(widen(rows, width))  # one order in memory: one kernel to compile
-        hits = np.zeros(len(rows), np.bool_)
-        if len(self.rows) > COMPARED:
-            rows_in_set(rows, *self._table(width), hits)
-            return hits
-        members, equal = widen(self.rows, width), np.empty(len(rows), np.bool_)
+        members, hits, equal = widen(self.rows, width), np.zeros(len(rows), np.bool_), np.empty(len(rows), np.bool_)
         for k in range(len(members)):
             rows_equal(rows, members, k, equal)
             hits |= equal
         return hits
+
+    def places(self, rows: Rows) -> NDArray[np.int64]:
+        """Which of `self.rows` each of n outcomes is, −1 where it is none of them; shape (n,)."""
+        from dpwitness.events.counting import places_in_set
+
+        width = max(rows.shape[1], self.width, 1)
+        found = np.empty(len(rows), np.int64)
+        places_in_set(np.ascontiguousarray(widen(rows, width)), *self._table(width), found)
+        return found
 
     def _table(self, width: int) -> tuple[Rows, NDArray[np.int64]]:
         """The members as rows of a width, and the hash table that finds them; kept."""

@@ -21,6 +21,7 @@ of G, so 1 − G is an upper band of the trade-off function. For s < 1 the band 
 δ(s) = 1 − s + s·δ′(1/s).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -199,6 +200,21 @@ def band_of(planned: Sequence[PlannedLine], counts: Sequence[Counts], runs: int)
             for k, line in enumerate(planned)
         )
     )
+
+
+def detectable_delta(epsilon: float, runs: int, *, alpha: float, power: float) -> float:
+    """The smallest δ(ε) at which a band of so many runs is positive at ε with the given power, at best.
+
+    Best is an event that happens with probability δ(ε) on D and never on D′, at the whole of α: each hit then
+    multiplies the wealth by 1 + λ, at most by 1 + 0.9/(1 + e^ε), and what is added to D and D′ is a fair bet at most.
+    Infinite where not even an event that always happens shows. The least number of hits is computed as `lower_means`
+    does, the probability of so many exactly.
+    """
+    from scipy.special import betaincinv  # 0.2 s, needed for few bands
+
+    needed = -math.log(SHARES[0] * alpha) - math.log(FAVOURED)
+    hits = math.ceil(needed / math.log1p(LARGEST / (1 + math.exp(epsilon))))
+    return float(betaincinv(hits, runs - hits + 1, power)) if hits <= runs else math.inf
 
 
 def expected_cells(estimate: Estimate, runs: int) -> Floats:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import sys
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -31,6 +32,8 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, options_of
 from dpwitness.plugin.database import Database, Saved
 from dpwitness.problem import Effort, Problem, Statement
+from dpwitness.report.github import shown
+from dpwitness.report.source import place, place_of
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner
 
@@ -62,18 +65,21 @@ class Asserter:
         self._session = session
         self._item = item
         self._count = 0
+        self._root = item.config.rootpath
         self._database = Database(item.config.rootpath, session.database, item.nodeid)
 
     def __call__(self, mechanism: AnyMechanism = None, /, **settings: Unpack[AssertOptions]) -> NotRefuted:
         """Raise `PrivacyViolation` if the claim is refuted, `HealthCheckFailed` if a pass would mean nothing."""
         __tracebackhide__ = True
         self._count += 1
+        frame = sys._getframe(1)
+        called = place(frame.f_code.co_filename, frame.f_lineno, self._root)
         failure: BaseException
         try:
             verdict, note, replayed = self._assert(mechanism, self._all_settings(settings))
         except DPWitnessError as error:
             kind = "unhealthy" if isinstance(error, HealthCheckFailed) else "error"
-            self._record({"verdict": kind, "reason": str(error), "claim": None})
+            self._record({"verdict": kind, "reason": str(error), "claim": None, "place": called})
             failure = error
         else:
             self._record(
@@ -82,6 +88,9 @@ class Asserter:
                     "claim": str(verdict.claim),
                     "margin": math.log(1 / verdict.alpha) - verdict.log_e_value,
                     "note": note,
+                    "place": called,
+                    "source": place_of(mechanism, verdict.witness.mechanism, self._root),
+                    **({"text": verdict.report()} if isinstance(verdict, Violation) else {}),
                 }
             )
             if verdict.ended == "interrupted":
@@ -114,6 +123,8 @@ class Asserter:
             "detectable_ratio": session.detectable_ratio,
             "bits": session.bits,
         }
+        if session.errors is not None:
+            merged["errors"] = session.errors
         for mark in reversed(list(self._item.iter_markers("dp"))):  # one may be put on a test while it runs
             merged.update(mark.kwargs)
         merged.update(settings)
@@ -196,11 +207,15 @@ class Asserter:
             return f"its file could not be marked as {status}: {_one_line(error)}"
 
     def _record(self, record: dict[str, Any]) -> None:
-        """Onto the test's report: for the ledger, and a line for JUnit."""
+        """Onto the test's report: for the ledger, and the properties of the test in JUnit files."""
         entry = {"test": self._item.nodeid, "assertion": self._count, **record, "alpha": self._alpha}
         self._session.pending.append(entry)
-        text = f"{record['verdict']}, claim {record['claim']}, α = {self._alpha:.3g}"
-        self._item.user_properties.append((f"dpwitness-{self._count}", text))
+        properties = {"claim": record["claim"], "verdict": record["verdict"], "shown": shown(entry)}
+        if "runs" in record:
+            properties |= {"runs": f"{record['runs']['confirm']}", "seed": f"{record['seed']}"}
+        properties["alpha"] = f"{self._alpha:.3g}"
+        of = "" if self._count == 1 else f".{self._count}"
+        self._item.user_properties += [(f"dpwitness{of}.{key}", text) for key, text in properties.items() if text]
 
     def _text(self, verdict: Violation, note: str | None, replayed: bool) -> str:
         """The witness in plain English, and how to see it again: the α of the whole session decides when it stops."""

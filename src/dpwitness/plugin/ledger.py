@@ -2,10 +2,14 @@
 
 import json
 import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from _dpwitness_session import Session
+from dpwitness.errors import InvalidData
 from dpwitness.files import write_atomically
+from dpwitness.report import github, sarif
 
 
 def lines(session: Session) -> list[str]:
@@ -31,10 +35,11 @@ def lines(session: Session) -> list[str]:
         record = same[0]
         match record["verdict"]:
             case "not-refuted":
-                place = _place(record) if len(same) == 1 else f"{record['test']} ({len(same)} assertions)"
-                text.append(f"  {place}: {record['claim']}, would have caught {_caught(same)} with 95 % power")
-                if by_bits := _by_bits(record):
-                    exceeded = f"{by_bits['parameter']} ≥ {by_bits['lower_bound']:.4g}"
+                place = _place(record) if len(same) == 1 else f"{record['test']}: {len(same)} assertions"
+                caught = _range(record["parameter"], [one["detectable"] for one in same])
+                text.append(f"  {place}: {record['claim']}, would have caught {caught} with 95 % power")
+                if by_bits := [found for one in same if (found := _by_bits(one))]:
+                    exceeded = _range(by_bits[0]["parameter"], [found["lower_bound"] for found in by_bits])
                     text.append(f"    floating point: refuted by the last bits, {exceeded}")
             case "violated":
                 exceeded = f"{record['parameter']} ≥ {record['lower_bound']:.4g}"
@@ -47,12 +52,12 @@ def lines(session: Session) -> list[str]:
 
 
 def _alike(records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The records, those together that one line can say: passes of one test and one claim, with nothing to add."""
+    """The records, those together that one line can say: passes of one test and one claim, without a note."""
     groups: dict[object, list[dict[str, Any]]] = {}
     for place, record in enumerate(records):
         plain = record["verdict"] == "not-refuted" and record["detectable"] is not None
-        alone = not plain or record.get("note") or _by_bits(record)
-        key = place if alone else (record["test"], record["claim"], record["parameter"])
+        alone = not plain or record.get("note")
+        key = place if alone else (record["test"], record["claim"], record["parameter"], _by_bits(record) is None)
         groups.setdefault(key, []).append(record)
     return list(groups.values())
 
@@ -63,16 +68,48 @@ def _by_bits(record: dict[str, Any]) -> dict[str, Any] | None:
     return next(filter(None, (verdict.get("floating_point") for verdict in each)), None)
 
 
-def _caught(passed: list[dict[str, Any]]) -> str:
-    """What passes would have caught: from the least to the most."""
-    if passed[0]["detectable"] is None:
+def _range(parameter: str, values: list[float | None]) -> str:
+    """A parameter that is at least this, from the least of several values to the largest; None: nothing is shown."""
+    found = [value for value in values if value is not None]
+    if not found:
         return "nothing"
-    ends = [f"{end(record['detectable'] for record in passed):.4g}" for end in (min, max)]
-    return f"{passed[0]['parameter']} ≥ {'–'.join(dict.fromkeys(ends))}"
+    return f"{parameter} ≥ {'–'.join(dict.fromkeys(f'{end(found):.4g}' for end in (min, max)))}"
 
 
-def write(session: Session, path: str) -> None:
-    """Write all verdicts as JSON, whole or not at all."""
+def annotations(session: Session, root: Path) -> list[str]:
+    """The lines that let GitHub Actions mark what was refuted; none anywhere else."""
+    if not github.runs_here():
+        return []
+    return [github.annotation(record, root) for record in session.records if record["verdict"] == "violated"]
+
+
+def write_files(session: Session) -> bool:
+    """Write the files that were asked for, and the summary of a step of GitHub Actions.
+
+    Whether one that was asked for could not be written; why is then among `session.unwritten`.
+    """
+    failed = False
+    files: list[tuple[str, str | None, Callable[[str], None]]] = [
+        ("report", session.report, lambda path: write(session, path)),
+        ("sarif", session.sarif, lambda path: sarif.write(session.records, path)),
+        ("report-html", session.report_html, lambda path: write(session, path, html=True)),
+    ]
+    for option, path, write_one in files:
+        if path is None:
+            continue
+        try:
+            write_one(path)
+        except InvalidData as error:
+            session.unwritten.append(f"--dp-{option}: {error}")
+            failed = True
+    if session.records and github.runs_here():
+        why = github.append_summary(github.table(session.records, lines(session)[0]))
+        session.unwritten += [] if why is None else [why]
+    return failed
+
+
+def write(session: Session, path: str, *, html: bool = False) -> None:
+    """Write all verdicts as JSON, or as a page, whole or not at all."""
     value = {
         "format": "dpwitness-report/1",
         "profile": session.profile,
@@ -81,6 +118,11 @@ def write(session: Session, path: str) -> None:
         "alpha_spent": math.fsum(record["alpha"] for record in session.records),
         "assertions": session.records,
     }
+    if html:
+        from dpwitness.report.saved import session_page
+
+        write_atomically(path, session_page(value))
+        return
     write_atomically(path, json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 

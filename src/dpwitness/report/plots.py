@@ -1,8 +1,11 @@
-"""Plots of curves and of privacy profiles, by matplotlib, written whole or not at all."""
+"""Plots of results by matplotlib: into axes, into a file, written whole or not at all, or into a page."""
 
 import io
+import re
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +13,12 @@ from numpy.typing import NDArray
 from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import write_atomically
+from dpwitness.report.markup import Markup, element, join
+from dpwitness.report.rates import allowed, rates
+from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
+from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,12 +44,44 @@ def plot_format(path: str | Path) -> str:
     return suffix
 
 
-def plot_curve(result: Curve, path: str | Path) -> None:
-    """p-value against test ε, or another parameter: a line a claimed ε, a vertical line at it, a dashed one at 0.05."""
-    from matplotlib.figure import Figure  # 0.3 s
+def draw(result: Verdict | Bound | Curve | Profile, axes: "Axes | None" = None) -> "Axes":
+    """Draw a result into axes, those of a new figure of pyplot where none are given, and return them."""
+    if axes is None:
+        from matplotlib import pyplot  # which notebooks show
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = figure.add_subplot()
+        axes = pyplot.subplots(layout="constrained")[1]
+    match result:
+        case Curve():
+            _draw_curve(axes, result)
+        case Profile():
+            _draw_profile(axes, result)
+        case Violation() | NotRefuted() | Bound():
+            _draw_rates(axes, result)
+    return axes
+
+
+def _draw_rates(axes: "Axes", result: Verdict | Bound) -> None:
+    """How often the event was seen on each input, and what the claim allows on D."""
+    claim = result.witness.claim
+    for place, (rate, colour) in enumerate(zip(rates(result.counts), ("C0", "0.6"), strict=True)):
+        low, high = rate.ends
+        text = f"on {rate.name}: {rate.hits:,} of {rate.runs:,} runs"
+        errors = [[rate.share - low], [high - rate.share]]
+        axes.barh(place, rate.share, 0.6, color=colour, label=text, xerr=errors, capsize=4)
+    most = allowed(result.counts, claim)
+    if most is not None and claim.parameter:
+        label = f"allowed on D at the rate seen on D′: {most:.4g}"
+        axes.plot([most, most], [-0.4, 0.4], color="C3", ls="--", label=label)
+    axes.set(
+        yticks=[0, 1], yticklabels=["D", "D′"], ylim=(1.6, -0.6), xlabel="share of runs in the event", xlim=(0, None)
+    )
+    event = result.witness.description
+    axes.set_title(_plain(f"{result.call}\n{event if len(event) <= 80 else event[:79] + '…'}"), fontsize="small")
+    axes.legend(fontsize="small")
+
+
+def _draw_curve(axes: "Axes", result: Curve) -> None:
+    """p-value against the tested parameter: a line an ε of the mechanism and a vertical one at it."""
     for k, line in enumerate(result.lines):
         colour = f"C{k}"
         axes.plot(
@@ -50,10 +89,24 @@ def plot_curve(result: Curve, path: str | Path) -> None:
         )
         if result.claim is None:  # the mechanism's ε is no value of another parameter
             axes.axvline(line.epsilon, color=colour, lw=0.8, alpha=0.6, label=f"test ε = {line.epsilon:g}")
-    axes.axhline(0.05, color="black", lw=0.8, ls="--", label="p = 0.05")
+    axes.axhline(0.05, color="0.4", lw=0.8, ls="--", label="p = 0.05")
     axes.set(xlabel=f"test {result.parameter}", ylabel="p-value", ylim=(-0.03, 1.03))
-    axes.set_title(f"{result.call}\n{max(line.run_counts.confirm for line in result.lines):,} runs a test", wrap=True)
+    runs = f"{max(line.run_counts.confirm for line in result.lines):,} runs a test"
+    axes.set_title(_plain(f"{result.call}\n{runs}"), wrap=True)
     axes.legend()
+
+
+def _plain(text: str) -> str:
+    """A text without the dollars that matplotlib takes for mathematics, and without what it cannot draw."""
+    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text).replace("$", r"\$")
+
+
+def plot_curve(result: Curve, path: str | Path) -> None:
+    """Draw the p-values of a curve."""
+    from matplotlib.figure import Figure  # 0.3 s
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    _draw_curve(figure.add_subplot(), result)
     _write(figure, path)
 
 
@@ -61,6 +114,57 @@ def _write(figure: "Figure", path: str | Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=plot_format(path), dpi=150)
     write_atomically(path, buffer.getvalue())
+
+
+#: What matplotlib gives names that no other figure of a page must have: whole elements, which nothing refers to.
+NAMED: Final = re.compile(
+    r' id="(?:figure|axes|patch|line2d|text|legend|matplotlib\.axis|xtick|ytick|\w*Collection)_\d+"'
+)
+#: Drawn in place of black, and then exchanged for the colour of the text around: the page may be dark.
+INK: Final = "#010203"
+
+_figures = count(1)
+
+
+def pictures(result: Curve | Profile) -> list[tuple[Markup, str]]:
+    """The plots of a result as SVG within a page, each with what it shows."""
+    match result:
+        case Curve():
+            text = "p-value against the tested value, a line an ε of the mechanism; below 0.05 the value is doubtful."
+            return [(_picture(lambda axes: _draw_curve(axes, result), text), text)]
+        case Profile():
+            band = "Lower band of the privacy profile δ(ε); the shaded part is excluded."
+            power = "Upper band of the trade-off function of tests; the shaded part is excluded."
+            return [
+                (_picture(lambda axes: _draw_profile(axes, result), band), band),
+                (_picture(lambda axes: _draw_trade_off(axes, result), power), power),
+            ]
+
+
+def _picture(draw_into: "Callable[[Axes], None]", title: str) -> Markup:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    number = next(_figures)
+    ink = dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK)
+    own: dict[Any, Any] = {**ink, "svg.fonttype": "none", "svg.hashsalt": f"dpwitness-{number}", "font.size": 9}
+    with mpl.rc_context({**own, "legend.framealpha": 0.0}):
+        figure = Figure(figsize=(5.0, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        draw_into(axes)
+        axes.set_title("")
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = NAMED.sub("", text).replace(INK, "currentColor").replace(" xlink:href=", " href=")
+    head = text[: text.index(">")]
+    box = re.search(r'viewBox="[^"]*"', head)
+    assert box is not None
+    names = f"dpw-plot-{number}", f"dpw-plot-text-{number}"
+    said = join(element("title", title, id_=names[0]), element("desc", "The tables have its numbers.", id_=names[1]))
+    start = f'<svg {box[0]} role="img" aria-labelledby="{" ".join(names)}">'
+    return Markup(f"{start}{said}{text[text.index('>') + 1 :].rstrip()}")
 
 
 def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
@@ -106,8 +210,8 @@ def _draw_profile(axes: "Axes", result: Profile) -> None:
         )  # fmt: skip
     witness = result.witness
     if witness is not None and witness.counts.runs:
-        event = next(event for event in result.events if event.counts == witness.counts)
-        if event.line.slope >= 1:
+        event = next((event for event in result.events if event.counts == witness.counts), None)
+        if event is not None and event.line.slope >= 1:  # a file may hold a witness without its event
             at = float(np.log(event.line.slope))
             axes.plot([at], [result.delta(at)], "o", color="C3", ms=5, label="witness")
     least = 10 ** np.floor(np.log10(max(np.nanmin(shown), LEAST_DELTA))) if np.any(band >= LEAST_DELTA) else LEAST_DELTA
@@ -124,7 +228,7 @@ def _draw_trade_off(axes: "Axes", result: Profile) -> None:
     if result.claim is not None:
         claimed = np.array([1 - claimed_power(result.claim, float(rate)) for rate in rates])
         axes.plot(rates, claimed, color="C3", ls="--", label=f"claim {result.claim}")
-    axes.plot([0, 1], [1, 0], color="black", lw=0.6, ls=":")
+    axes.plot([0, 1], [1, 0], color="0.5", lw=0.6, ls=":")
     axes.set(xlabel="false positive rate", ylabel="false negative rate", xlim=(0, 1), ylim=(0, 1))
     axes.set_title("trade-off function; the shaded part is excluded", fontsize="small")
     axes.legend(fontsize="small")

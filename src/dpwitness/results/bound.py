@@ -30,12 +30,7 @@ class Bound(WitnessedResult):
     @property
     def _headline(self) -> str:
         of = f" at δ = {self.delta:g}" if self.delta else self.witness.claim.condition
-        return f"{self.parameter} ≥ {self.lower_bound:.4g}{of} with confidence {self._confidence}: {self.call}"
-
-    @property
-    def _confidence(self) -> str:
-        shown = f"{self.confidence:g}"  # six digits, which must not be more than there is
-        return shown if 1 > self.confidence >= float(shown) - 1e-12 else confidence(self.alpha)
+        return f"{self.parameter} ≥ {self.lower_bound:.4g}{of} with confidence {confidence(self.alpha)}: {self.call}"
 
     def __str__(self) -> str:
         lines = [self._headline, *self.witness.lines()]

@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike
 
 from dpwitness.claims import Claim
 from dpwitness.events import Event
+from dpwitness.evidence.bounds import POWER
 from dpwitness.evidence.counts import Counts
-from dpwitness.evidence.profile_band import BandLine, ProfileBand
+from dpwitness.evidence.profile_band import BandLine, ProfileBand, detectable_delta
 from dpwitness.neighbours import Pair
-from dpwitness.results.fields import Alpha, RunCounts, read_result
+from dpwitness.results.fields import Alpha, Detectable, RunCounts, read_result
 from dpwitness.results.text import confidence, inputs, label, notes, table
 from dpwitness.results.verdict import EARLY, Result
 from dpwitness.results.witness import DescribedEvent, Witness, versions
@@ -61,7 +62,7 @@ class Profile(Result):
 
     json_keys: ClassVar[tuple[str, ...]] = (
         *("verdict: _verdict", "mechanism", "parameters", "claim", "alpha", "pair", "band: _points"),
-        *("trade_off: _rates", "events", "witness", "runs: run_counts", "ended"),
+        *("detectable_delta", "trade_off: _rates", "events", "witness", "runs: run_counts", "ended"),
         *("seed", "reproducible", "seconds", "versions", "notes"),
     )
 
@@ -114,6 +115,19 @@ class Profile(Result):
         return float(epsilons[positive[-1]]) if len(positive) else 0.0
 
     @property
+    def detectable_delta(self) -> Detectable:
+        """The smallest δ(ε) that so many runs could have shown where the band ends, with 95 % power; infinite if none.
+
+        At the first ε behind `largest_epsilon`, at best: for an event that never happens on one side. It rises in ε.
+        """
+        return detectable_delta(self._end, self.runs, alpha=self.alpha, power=POWER)
+
+    @property
+    def _end(self) -> float:
+        """The first ε of the grid at which the band is 0."""
+        return self.largest_epsilon + STEP if self.delta(0.0) > 0 else 0.0
+
+    @property
     def run_counts(self) -> RunCounts:
         """Paired runs by what they were made for."""
         return RunCounts(search=self.search_runs, confirm=self.runs)
@@ -163,7 +177,14 @@ class Profile(Result):
         first, second = inputs(self.pair.data, self.pair.neighbour)
         pair = [label("input D", first), label("neighbour D′", second)]
         # A witness has the pair in its own direction.
-        lines = [self._headline, *self._tables(), *(pair if self.witness is None else self.witness.lines())]
+        least = self.detectable_delta
+        tail = [f"  from ε = {self._end:.4g} on no δ(ε) below {least:.3g} could have been shown in as many runs"]
+        lines = [
+            self._headline,
+            *self._tables(),
+            *(tail if least < 1 else []),
+            *(pair if self.witness is None else self.witness.lines()),
+        ]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; the band is valid for the runs that were counted")
         spent = f"  runs: {self.search_runs:,} search, {self.runs:,} confirm; {self.seconds:.1f} s; seed {self.seed}"

@@ -1,7 +1,9 @@
 """Pieces of the text that people read: numbers, inputs and parameters on one line, tables, one label a line."""
 
 import io
+import re
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_UP, Decimal
 from typing import Final
 
 from dpwitness.neighbours import Relation
@@ -11,11 +13,24 @@ from dpwitness.neighbours.difference import both
 inputs = both
 #: Where the values of labelled lines begin.
 MARGIN: Final = 15
+#: A smaller α is shown itself: of more nines nobody counts how many they are.
+LEAST_IN_PERCENT: Final = 1e-12
+#: Numbers with more digits behind the point than people compare.
+LONG: Final = re.compile(r"\d+\.\d{7,}(?:e[-+]?\d+)?")
 
 
 def label(name: str, value: str) -> str:
     """A labelled line."""
     return f"  {name:<{MARGIN - 3}} {value}"
+
+
+def rounded(event: str) -> str:
+    """An event with its long numbers in six digits, which is what people read; exact where two would look the same."""
+    long = LONG.findall(event)
+    short = {number: f"{float(number):.6g}" for number in long}
+    if "equal to" in event or len(set(short.values())) < len(short):
+        return event
+    return LONG.sub(lambda found: short[found[0]], event)
 
 
 def rate(hits: int, runs: int) -> str:
@@ -32,8 +47,12 @@ def named(mechanism: str, values: Mapping[str, object]) -> str:
 
 
 def confidence(alpha: float) -> str:
-    """The confidence of a bound that fails with probability at most `alpha`."""
-    return f"1 − {alpha:g}"
+    """The confidence of a bound that fails with probability at most `alpha`, in percent, rounded down."""
+    if alpha < LEAST_IN_PERCENT:
+        return f"1 − {alpha:g}"
+    failing = 100 * Decimal(f"{alpha:.12g}")  # without the last digits of a difference of floats
+    failing = failing.quantize(Decimal(1).scaleb(failing.adjusted() - 2), ROUND_UP)
+    return f"{(100 - failing).normalize():f} %"
 
 
 def notes(texts: Sequence[str]) -> list[str]:

@@ -13,9 +13,11 @@ from typing import Any, ClassVar, Final, Literal, Self
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.events import is_of_bits
+from dpwitness.evidence.bounds import detectable_probability
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
+from dpwitness.results.display import Displayed
 from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seconds, Seed, read_result
 from dpwitness.results.text import confidence, label, named, notes, relation_text
 from dpwitness.results.witness import Witness
@@ -37,7 +39,7 @@ ENOUGH: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Result(JsonFields):
+class Result(Displayed, JsonFields):
     """What every result says; `str` of one is its report, as the command line prints it, `repr` is one line."""
 
     mechanism: str
@@ -122,6 +124,7 @@ class CheckResult(WitnessedResult, ABC):
         *("verdict", "mechanism", "parameters", "claim", "alpha", "log_e_value", "p_value", "epsilon_lower_bound"),
         *(*WitnessedResult.json_keys, "others", "floating_point"),
         *("detectable_epsilon", "detectable", "detectable_epsilon_reason: _why_not_detectable"),
+        *("detectable_delta", "detectable_order: _order_for_json"),
     )
 
     claim: Claim
@@ -189,6 +192,14 @@ class Violation(CheckResult):
         """As `detectable_epsilon`."""
 
     @property
+    def detectable_delta(self) -> None:
+        """As `detectable_epsilon`."""
+
+    @property
+    def _order_for_json(self) -> float:
+        return OMITTED  # type: ignore[no-any-return]
+
+    @property
     def _why_not_detectable(self) -> str:
         return "the claim is refuted: so the detectable parameter has no meaning"
 
@@ -252,6 +263,29 @@ class NotRefuted(CheckResult):
         return self.detectable_epsilon
 
     @property
+    def detectable_delta(self) -> Detectable:
+        """The smallest δ(ε) that any event could have shown in as many runs, with 95 % power; infinite if none.
+
+        Of every claim it is the smallest probability on D of an event that could have refuted it, reached by one that
+        never happens on D′.
+        """
+        runs = self.epoch_runs + self.counts.runs
+        return detectable_probability(runs, self.claim, alpha=self.alpha)
+
+    @property
+    def detectable_order(self) -> float | None:
+        """Of a claim of Rényi DP the order from which on Gaussian noise hides most of the divergence in rarer events.
+
+        Gaussian noise that just keeps the claim, and events rarer than `detectable_delta`. None for other claims.
+        """
+        return self.claim.largest_order(self.detectable_delta)
+
+    @property
+    def _order_for_json(self) -> float:
+        order = self.detectable_order
+        return order if order is not None and math.isfinite(order) else OMITTED
+
+    @property
     def _why_not_detectable(self) -> str:
         why = "so few runs fell into the event that no violation would have been refuted"
         if math.isfinite(self.detectable_epsilon):
@@ -265,10 +299,12 @@ class NotRefuted(CheckResult):
 
     def _conclusion(self) -> tuple[str, list[str]]:
         enough = [f"  these runs were enough: {ENOUGH[self.ended]}"] if self.ended in ENOUGH else []
+        tail = self.claim.tail(self.detectable_delta) if math.isfinite(self.detectable_delta) else ""
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
             f"  this event would have caught {self.caught} with 95 % power",
+            *([f"  in as many runs {tail}"] if tail else []),
             *enough,
-            f"  {self.claim.symbol} lower bound {self.lower_bound:.4g} at confidence {confidence(self.alpha)}",
+            f"  {self.claim.symbol} lower bound {self.lower_bound:.4g} with confidence {confidence(self.alpha)}",
             *([] if self.floating_point is None else self.floating_point.finding()),
         ]
 

@@ -24,7 +24,7 @@ from dpwitness.neighbours import Pair, Relation, adjacent
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.results.fields import Alpha, Parameters, Seed, Texts, read_json, read_result
-from dpwitness.results.text import inputs, label, named, rate
+from dpwitness.results.text import inputs, label, named, rate, rounded
 from dpwitness.values import Unreadable
 
 FORMAT: Final = "dpwitness-witness/2"
@@ -191,7 +191,7 @@ class Witness(JsonFields):
             label("input D", first),
             label("neighbour D′", second),
             *([label("by an attack", proposal)] if proposal != self.pair.label else []),
-            label("event", self.description),
+            label("event", rounded(self.description)),
             label("on D", rate(counts.hits, counts.runs)),
             label("on D′", rate(counts.neighbour_hits, counts.runs)),
         ]

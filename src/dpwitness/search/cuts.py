@@ -1,10 +1,12 @@
-"""Where to cut a scale: all intervals between some edges of an entry, or of a feature, counted in one pass.
+"""Many events counted in one pass: all intervals between some edges of an entry, or of a feature; sets of outcomes.
 
-A sample holds some 10⁵ runs, in which an event of probability 10⁻⁴ comes ten times: too few to place its ends. One
-table of the cells between edges tells the rates of every interval of them, in as many runs as there is time for.
+A sample holds some 10⁵ runs, in which an event of probability 10⁻⁴ comes ten times: too few to place its ends, or to
+tell which of a thousand outcomes is the best. One table of cells tells the rates of every interval between edges, or of
+every set of outcomes, in as many runs as there is time for.
 """
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,18 +15,21 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.candidate import Tally
-from dpwitness.events import Event, Partition, Scale, scale_of
+from dpwitness.events import Event, OutcomeSet, Partition, Scale, outcomes_of, scale_of
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners import tolerance
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.objectives import Objective
-from dpwitness.search.samples import Sample
+from dpwitness.search.samples import Sample, shrunken_log_ratio
 
 Floats = NDArray[np.float64]
 
 #: Besides quantiles, cuts behind so many powers of two of runs in the tails: 8, 16, 32, …
 TAIL: Final = 6
+#: Of outcomes so many that came more often on D, and so many on D′, are counted alone; those between in so many groups.
+ALONE: Final = 24
+GROUPS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +43,11 @@ class CutCells(Partition):
     event: Event
     scale: Scale[Event]
     edges: Floats
+
+    @property
+    def key(self) -> Hashable:
+        """What it has in common with the cells of another interval of the scale."""
+        return self.scale.key
 
     @property
     @override
@@ -99,11 +109,86 @@ class CutCells(Partition):
         return tally.estimate_of(replace(self, scale=scale).inside)
 
 
-def cuts_around(event: Event, sample: Sample) -> CutCells | None:
-    """Edges on the scale of an interval, at quantiles of what a sample shows; None of events that are none.
+@dataclass(frozen=True, slots=True, eq=False)
+class OutcomeCells(Partition):
+    """The cells of whole outcomes, and one more for all others; it is counted and never written.
 
-    The ends of the interval are among them. None, too, where no edge is finite: there is nothing to cut.
+    `outcomes` are told apart: row i of them lies in cell `numbers[i]`. `event`: a set of some of the cells.
     """
+
+    event: Event
+    outcomes: OutcomeSet
+    numbers: NDArray[np.int64]
+    key: Hashable = OutcomeSet.kind
+
+    @property
+    @override
+    def cells(self) -> int:
+        return int(self.numbers.max()) + 2
+
+    @property
+    @override
+    def inside(self) -> NDArray[np.bool_]:
+        return self._holds(self.event)
+
+    @property
+    @override
+    def width(self) -> int:
+        return self.outcomes.width
+
+    @override
+    def cell_of(self, rows: Floats) -> NDArray[np.int64]:
+        numbers = np.append(self.numbers, self.cells - 1)  # where an outcome is none of them, its place is −1
+        return numbers[self.outcomes.places(rows)]
+
+    @override
+    def contains(self, rows: Floats) -> NDArray[np.bool_]:
+        return self.event.contains(rows)
+
+    def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
+        """The set that promises most by a table of paired runs, D first, and its rates.
+
+        A cell alone, or the cells of largest likelihood ratio (Neyman and Pearson); values are lowered as those of
+        intervals are.
+        """
+        k = self.cells - 1
+        table = np.reshape(tally.cells, (k + 1, k + 1))
+        hits, others = table.sum(axis=1)[:k], table.sum(axis=0)[:k]
+        order = np.argsort(-shrunken_log_ratio(hits, others), kind="stable")
+        hits, others, square = hits[order], others[order], table[np.ix_(order, order)]
+        p, q, both = (
+            np.append(single, together) / tally.runs
+            for single, together in (
+                (hits, hits.cumsum()),
+                (others, others.cumsum()),
+                (square.diagonal(), square.cumsum(axis=0).cumsum(axis=1).diagonal()),
+            )
+        )
+        values = objective(p, q, tally.runs, math.sqrt(2 * math.log(max(len(p), 2))), both)
+        sizes = np.append(np.ones(k), np.arange(1, k + 1))
+        good = np.flatnonzero(values >= values.max() - tolerance(float(values.max())))
+        best = int(good[np.argmin(sizes[good])])
+        chosen = order[[best]] if best < k else order[: best - k + 1]
+        event = OutcomeSet(self.outcomes.rows[np.isin(self.numbers, chosen)])
+        return event, Estimate(p=float(p[best]), q=float(q[best]), both=float(both[best]))
+
+    def estimate(self, event: Event, tally: Tally) -> Estimate:
+        """The rates of a set of some of the cells, by a table."""
+        return tally.estimate_of(self._holds(event))
+
+    def _holds(self, event: Event) -> NDArray[np.bool_]:
+        inside = np.zeros(self.cells, np.bool_)
+        inside[self.numbers[event.contains(self.outcomes.rows)]] = True
+        return inside
+
+
+def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
+    """The intervals of the scale of an event, or the sets of outcomes, that are counted with it; None of other events.
+
+    Edges are at quantiles of what a sample shows. None, too, where no edge is finite: there is nothing to cut.
+    """
+    if outcomes_of(event) is not None:
+        return _cells_of_outcomes(event, sample) if sample.repeats else None
     scale = scale_of(event)
     if scale is None:
         return None
@@ -117,3 +202,20 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | None:
         edges = np.append(edges, cuts[cuts >= LEAST_NUMBER])  # codes of texts have no order
     edges = np.unique(edges[np.isfinite(edges)])
     return CutCells(event, scale, edges) if len(edges) else None
+
+
+def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:
+    """Outcomes by their likelihood ratio in a sample: those at both ends alone, those between in groups."""
+    hits, others = sample.times
+    ranks = np.argsort(np.argsort(-shrunken_log_ratio(hits, others), kind="stable"))
+    outcomes = OutcomeSet(sample.outcomes)
+    between = len(ranks) - 2 * ALONE
+    if between > GROUPS:
+        last = ranks - (len(ranks) - ALONE)
+        middle = ALONE + (ranks - ALONE) * GROUPS // between
+        ranks = np.where(ranks < ALONE, ranks, np.where(last >= 0, ALONE + GROUPS + last, middle))
+    # The event is made of whole cells, and the outcomes of a set stand in an order of their own.
+    place = outcomes.places(sample.outcomes)
+    numbers = np.empty(len(ranks), np.int64)
+    numbers[place] = np.unique(2 * ranks + event.contains(sample.outcomes), return_inverse=True)[1]
+    return OutcomeCells(event, outcomes, numbers)

@@ -31,8 +31,10 @@ Whole = NDArray[np.int64]
 #: Training runs of each input: fewer are too few to learn from, and of many only so many numbers are learned from.
 FEWEST: Final = 4096
 ROOM: Final = 3 << 17
-#: Outcomes that repeat are learned from if there are more than so many: else sets of them show it all.
+#: Outcomes that repeat are learned from if there are more than so many, and one for so many runs: else sets of them
+#: show it all.
 FEW_OUTCOMES: Final = 256
+RUNS_OF_EACH: Final = 128
 #: Entries that are looked at; of so few entries the differences of neighbours too.
 MOST_ENTRIES: Final = 32
 FEW_ENTRIES: Final = 20
@@ -71,7 +73,7 @@ class Trees(Learner):
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
         if not thorough or sample.width < 2 or sample.training_runs < FEWEST or find_spec("sklearn") is None:
             return
-        if sample.repeats and len(sample.outcomes) <= FEW_OUTCOMES:
+        if sample.repeats and len(sample.outcomes) <= max(FEW_OUTCOMES, sample.training_runs // RUNS_OF_EACH):
             return
         for scored in sample.once(_learned):
             yield from _proposals(scored, objective)

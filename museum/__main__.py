@@ -1,0 +1,97 @@
+"""Run the museum: `python -m museum [NAME …]`.
+
+The exit code is 0 if every verdict is the expected one, 1 if one is not, and 2 for names that no exhibit has.
+"""
+
+import argparse
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from dpwitness.files import write_atomically
+from museum.environments import usual_folder
+from museum.exhibit import load, names
+from museum.running import Row, Visit
+from museum.table import line, markdown
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check the exhibits that are named, or all, and return the exit code."""
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    chosen = asked.names or names()
+    unknown = sorted(set(chosen) - set(names()))
+    if unknown:
+        parser.error(f"no exhibit is called {', '.join(unknown)}: see --list")
+    if asked.package is not None:
+        chosen = [name for name in chosen if load(name).package.lower() == asked.package.lower()]
+        if not chosen:
+            parser.error(f"no exhibit is of the package {asked.package}: see --list")
+    if asked.list:
+        for name in chosen:
+            exhibit = load(name)
+            print(f"{name:36} {exhibit.release:30} {exhibit.kind}: {exhibit.fault}")
+        return 0
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as temporary:
+        witnesses = Path(asked.witnesses or temporary)
+        witnesses.mkdir(parents=True, exist_ok=True)
+        visit = Visit(environments=Path(asked.environments), witnesses=witnesses, seeds=asked.seeds)
+        rows = []
+        for row in _rows(visit, chosen, asked.jobs):
+            rows.append(row)
+            print(line(row), flush=True)
+    if asked.json is not None:
+        write_atomically(asked.json, json.dumps([row.to_json() for row in rows], ensure_ascii=False, indent=1) + "\n")
+    if asked.markdown is not None:
+        write_atomically(asked.markdown, markdown(rows))
+    wrong = sorted(row.name for row in rows if row.right < len(row.checks))
+    count = f"{len(rows)} exhibits, {len({row.release.partition('==')[0] for row in rows})} packages"
+    print(
+        f"{count}, {time.perf_counter() - started:.0f} s: "
+        + (f"not expected: {', '.join(wrong)}" if wrong else "as expected")
+    )
+    return 1 if wrong else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m museum", description="Check released packages against their claims."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="exhibits (default: all)")
+    parser.add_argument("--list", action="store_true", help="what there is, without running it")
+    parser.add_argument("--package", metavar="NAME", help="only exhibits of this package")
+    parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="checks of each release (default: 1)")
+    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="exhibits at a time (default: 1)")
+    parser.add_argument("--json", metavar="FILE", help="write the rows to a file")
+    parser.add_argument("--markdown", metavar="FILE", help="write the table to a file")
+    parser.add_argument("--witnesses", metavar="DIR", help="keep the witnesses in this folder")
+    parser.add_argument(
+        "--environments", metavar="DIR", default=usual_folder(), help="the environments' folder (default: %(default)s)"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def _rows(visit: Visit, chosen: Sequence[str], jobs: int) -> Iterator[Row]:
+    if jobs == 1 or len(chosen) == 1:
+        yield from map(visit.row, chosen)
+        return
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(visit.row, name) for name in chosen]):
+            yield done.result()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""What an exhibit says, and where the exhibits are."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from dpwitness import Claim
+from dpwitness.neighbours import Relation
+
+FOLDER: Final = Path(__file__).parent / "exhibits"
+
+#: "undisputed": under every usual adjacency; "depends on the adjacency": under the one that is named, and perhaps not
+#: under another; "arguable": what is promised can be read in two ways; "control": the claim is kept.
+Kind = Literal["undisputed", "depends on the adjacency", "arguable", "control"]
+KINDS: Final[tuple[str, ...]] = get_args(Kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhibit:
+    """A mechanism of a released package, what its documentation promises, and what is expected of a check.
+
+    No pair of inputs and no event is given: `neighbours` says which datasets there are.
+    """
+
+    release: str  # name==version
+    function: Callable[..., Any]  # of one dataset, at the top level of the exhibit's file
+    promised: str  # quoted from the package's documentation or docstring
+    source: str  # where that stands
+    fault: str  # what the release does, in one sentence; of a control, what is tested
+    claim: Claim
+    neighbours: Relation
+    kind: Kind
+    fixed: str | None = None  # name==version of a release in which the same function keeps the claim
+    max_time: float = 60.0  # seconds of a check
+    options: Mapping[str, Any] = field(default_factory=dict)  # further ones of `check`
+
+    def __post_init__(self) -> None:
+        for release in filter(None, (self.release, self.fixed)):
+            name, _, version = release.partition("==")
+            if not name or not version:
+                raise ValueError(f"release={release!r} must be NAME==VERSION")
+        if self.kind not in KINDS:
+            raise ValueError(f"kind={self.kind!r} must be one of {', '.join(KINDS)}")
+        if not 0 < self.max_time <= 60:
+            raise ValueError(f"max_time={self.max_time!r} must be positive and at most 60 s")
+        for name in ("promised", "source", "fault"):
+            if not getattr(self, name).strip():
+                raise ValueError(f"{name} must say something")
+
+    @property
+    def name(self) -> str:
+        """That of its file."""
+        return self.function.__module__.rpartition(".")[2]
+
+    @property
+    def target(self) -> str:
+        """The function, for `dpw.remote`."""
+        return f"{FOLDER / self.name}.py:{self.function.__name__}"
+
+    @property
+    def package(self) -> str:
+        """The name of the release without its version."""
+        return self.release.partition("==")[0]
+
+
+def names() -> list[str]:
+    """The names of all exhibits."""
+    return sorted(file.stem for file in FOLDER.glob("[!_]*.py"))
+
+
+def load(name: str) -> Exhibit:
+    """Return the exhibit of a file of the folder.
+
+    The interpreter of the release loads the file, too, and has no dpwitness: so the facts are made by a function.
+    """
+    exhibit: Exhibit = importlib.import_module(f"museum.exhibits.{name}").exhibit()
+    return exhibit

@@ -1,0 +1,28 @@
+"""ldp-toolbox 0.1.3, generalised randomised response: a control."""
+
+from typing import Any
+
+
+def answer(value: Any) -> int:
+    """The value out of four that a person reports."""
+    from ldp_toolbox.protocols.frequency.grr import GeneralizedRandomizedResponse
+
+    return int(GeneralizedRandomizedResponse(4, 1.0).obfuscate(value))
+
+
+def exhibit() -> Any:
+    """Return the facts."""
+    import dpwitness as dpw
+    from museum.exhibit import Exhibit
+
+    return Exhibit(
+        release="ldp-toolbox==0.1.3",
+        function=answer,
+        promised="The privacy budget, which determines the strength of the privacy guarantee.",
+        source="docstring of GeneralizedRandomizedResponse, epsilon",
+        fault="Generalised randomised response over four values.",
+        claim=dpw.PureDP(1.0),
+        neighbours=dpw.records(dpw.integers(0, 3), adjacency="replace-one", size=1, form="record"),
+        kind="control",
+        max_time=20.0,
+    )

@@ -1,0 +1,42 @@
+"""ornl-presto 0.1.29, applyDPGaussian: the root of the sensitivity."""
+
+from functools import cache
+from typing import Any
+
+
+@cache
+def mechanisms() -> Any:
+    """The module of the mechanisms, with an empty PyTorch, which these functions do not use."""
+    import importlib
+    import sys
+    import types
+    from importlib.util import find_spec
+
+    torch = types.ModuleType("torch")
+    torch.Tensor = type("Tensor", (), {})  # type: ignore[attr-defined]
+    package = types.ModuleType("ornl_presto")
+    package.__path__ = list(find_spec("ornl_presto").submodule_search_locations)  # type: ignore[union-attr,arg-type]
+    sys.modules |= {"torch": torch, "ornl_presto": package}
+    return importlib.import_module("ornl_presto.privacy_mechanisms")
+
+
+def release(values: Any) -> list[float]:
+    """Numbers from 0 to 10 with Gaussian noise."""
+    return mechanisms().applyDPGaussian(values.tolist(), sensitivity=10.0, delta=1e-5, epsilon=1.0)
+
+
+def exhibit() -> Any:
+    """Return the facts."""
+    import dpwitness as dpw
+    from museum.exhibit import Exhibit
+
+    return Exhibit(
+        release="ornl-presto==0.1.29",
+        function=release,
+        promised="Apply the Gaussian mechanism to privatize data. […] delta: Target delta for (epsilon, delta)-DP.",
+        source="docstring of applyDPGaussian",
+        fault="σ = √(Δ ln(1.25/δ))/ε: the root of the sensitivity, and no factor 2.",
+        claim=dpw.ApproxDP(1.0, 1e-5),
+        neighbours=dpw.records(dpw.numbers(0, 10), adjacency="replace-one", size=(1, 10)),
+        kind="undisputed",
+    )

@@ -1,0 +1,28 @@
+"""python-dp 1.1.5, BoundedMean: a control."""
+
+from typing import Any
+
+
+def mean(values: Any) -> float:
+    """The mean of numbers between 0 and 10."""
+    from pydp.algorithms.laplacian import BoundedMean
+
+    return float(BoundedMean(epsilon=1.0, lower_bound=0, upper_bound=10, dtype="float").quick_result(values))
+
+
+def exhibit() -> Any:
+    """Return the facts."""
+    import dpwitness as dpw
+    from museum.exhibit import Exhibit
+
+    return Exhibit(
+        release="python-dp==1.1.5",
+        function=mean,
+        promised="BoundedMean computes the average of values in a dataset, in a differentially private manner.",
+        source="docstring of BoundedMean",
+        fault="A mean of values that are clamped to 0 and 10, from a noisy sum and a noisy count.",
+        claim=dpw.PureDP(1.0),
+        neighbours=dpw.records(dpw.numbers(0, 10), size=(0, 10), form="list"),
+        kind="control",
+        max_time=20.0,
+    )

@@ -1,0 +1,47 @@
+"""smartnoise-synth 1.0.8, DPcovariance: sensitivities and covariances are in different orders."""
+
+from functools import cache
+from typing import Any
+
+
+@cache
+def covariance() -> Any:
+    """The class, from its own file: the package imports PyTorch, which it does not use."""
+    import runpy
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    package = find_spec("snsynth")
+    assert package is not None
+    assert package.origin is not None
+    return runpy.run_path(str(Path(package.origin).with_name("models") / "dp_covariance.py"))["DPcovariance"]
+
+
+def release(people: Any) -> list[float]:
+    """The covariances of three columns, of which the second goes from 0 to 100."""
+    import pandas as pd
+
+    ranges = pd.DataFrame([[0.0, 0.0, 0.0], [1.0, 100.0, 1.0]])
+    return [float(value) for value in covariance()(10, list(people), ranges, 1.0).release(people)]
+
+
+def exhibit() -> Any:
+    """Return the facts."""
+    import dpwitness as dpw
+    from museum.exhibit import Exhibit
+
+    return Exhibit(
+        release="smartnoise-synth==1.0.8",
+        function=release,
+        promised="Differentially Private Linear Regression using the Covariance Method.",
+        source="docstring of DPLinearRegression, which uses DPcovariance",
+        fault="Covariances come by rows of the lower triangle, sensitivities by rows of the upper one: from three columns on, one gets the noise of another.",
+        claim=dpw.PureDP(1.0),
+        neighbours=dpw.records(
+            {"x": dpw.numbers(0, 1), "y": dpw.numbers(0, 100), "z": dpw.numbers(0, 1)},
+            adjacency="replace-one",
+            size=10,
+            form="dataframe",
+        ),
+        kind="undisputed",
+    )

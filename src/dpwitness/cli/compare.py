@@ -1,0 +1,35 @@
+"""The command `compare`: what changed from one saved result to another."""
+
+import argparse
+
+from dpwitness.cli.console import NOT_REFUTED, VIOLATED
+from dpwitness.cli.parser import command
+
+
+def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]  # generic for type checkers only
+    """Declare it."""
+    below = command(
+        commands,
+        "compare",
+        summary="what changed between two saved results or two reports of pytest",
+        run=run,
+        examples=("compare old.json new.json", "compare --json dp-of-main.json dp.json"),
+        exits=(0, 1, 2),
+    )
+    kinds = "a file of --save or --dp-report"
+    below.add_argument("old", metavar="OLD.json", help=kinds)
+    below.add_argument("new", metavar="NEW.json", help=f"{kinds}, of the same kind (-: standard input)")
+    below.add_argument("--save", metavar="FILE", help="write the result as JSON")
+    below.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare two files; 1 where the new one refutes what the old one did not."""
+    from dpwitness.cli.output import check_places, hand_over
+    from dpwitness.report.comparison import compare
+    from dpwitness.results.fields import read_json
+
+    check_places(arguments)
+    found = compare(read_json(arguments.old), read_json(arguments.new))
+    code = VIOLATED if found.newly_refuted else NOT_REFUTED
+    return hand_over(arguments, code, found.to_json, lambda: str(found))

@@ -1,0 +1,268 @@
+"""The command `init`: a first test, for a function or for objects of DP libraries; sources are read, never run."""
+
+import argparse
+import ast
+import keyword
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dpwitness.cli.console import NOT_REFUTED, show
+from dpwitness.cli.parser import command
+from dpwitness.errors import InvalidData, UnknownTarget
+
+#: Packages whose objects are mechanisms, and what a test of one says besides the object.
+LIBRARIES: Final = {
+    "diffprivlib": "",
+    "opendp": "d_in=1, neighbours={pair}",
+    "pydp": "epsilon=1.0, neighbours={pair}",
+}
+#: Folders that hold nobody's own sources.
+SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "__pycache__"})
+#: Source files that are looked at, at most.
+MOST_FILES: Final = 2_000
+#: The relation of an input, by a part of the name of the parameter; the last is that of any other name.
+RELATIONS: Final = (
+    (("df", "frame", "table"), 'dpw.records({"value": dpw.numbers(0, 1)}, form="dataframe")',
+     "name its columns and their ranges"),
+    (("quer", "answer"), "dpw.queries(5)", "answers to 5 queries, each of sensitivity 1"),
+    (("count", "hist", "cell"), "dpw.histogram(5)", "5 counts, of which one person changes one by 1"),
+    (("bit", "flag"), "dpw.bits(5)", "5 bits, of which one differs"),
+    (("",), "dpw.records(dpw.numbers(0, 1))", "a list of numbers from 0 to 1, one more or less; say the real range"),
+)  # fmt: skip
+NAME: Final = "test_privacy.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A mechanism in a source file: a function with its parameters, or an object of a library made at the top."""
+
+    file: Path
+    name: str
+    parameters: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    library: str = ""
+    of_lists: bool = False  # an object of a library whose input is a list of numbers
+
+
+def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]  # generic for type checkers only
+    """Declare it."""
+    below = command(
+        commands,
+        "init",
+        summary="write a first test for a function, or for objects of diffprivlib, OpenDP and python-dp",
+        run=run,
+        examples=("init mine.py:noisy_sum", "init", "init mine.py:noisy_sum --output tests/test_noisy_sum.py"),
+    )
+    below.add_argument(
+        "target",
+        nargs="?",
+        metavar="FILE.py:FUNCTION",
+        help="what to test (default: objects of DP libraries in the sources of this folder)",
+    )
+    below.add_argument("--output", metavar="FILE", help=f"where to write the test (default {NAME} beside the source)")
+    below.add_argument("--force", action="store_true", help="overwrite a file that exists")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the file and say what to do with it."""
+    from dpwitness.files import check_writable, write_atomically
+
+    found = [_function(arguments.target)] if arguments.target else list(_objects(Path()))
+    if not found:
+        raise UnknownTarget(
+            "no object of diffprivlib, OpenDP or python-dp is made at the top of a source file here: give "
+            "FILE.py:FUNCTION"
+        )
+    output = Path(arguments.output or (found[0].file.parent if arguments.target else Path()) / NAME)
+    if output.exists() and not arguments.force:
+        raise InvalidData(f"{output} exists: give another --output, or --force to overwrite it")
+    check_writable(output)
+    write_atomically(output, text_of(found, output))
+    several = f"{len(found)} tests" if len(found) > 1 else "a test"
+    show(
+        f"wrote {several} to {output}\n"
+        f"  next: say in it what the inputs are, then run pytest {output}\n"
+        "  it looks for two neighbouring inputs and an event that refute the claim; a pass is no proof"
+    )
+    return NOT_REFUTED
+
+
+def _function(target: str) -> Found:
+    """A function of a file. Raises `UnknownTarget`."""
+    place, _, name = target.rpartition(":")
+    if not place.endswith(".py") or not name.isidentifier():
+        raise UnknownTarget(f"{target!r} must be FILE.py:FUNCTION, such as mine.py:noisy_sum")
+    tree = _parsed(Path(place))
+    if tree is None:
+        raise UnknownTarget(f"there is no Python source {place} that can be read")
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if name not in functions:
+        from dpwitness.checks import near
+
+        known = near(name, functions) or f"; it has: {', '.join(functions) or 'no functions'}"
+        raise UnknownTarget(f"{place} has no function {name!r} at its top{known}")
+    given = functions[name].args
+    parameters = [*given.posonlyargs, *given.args]
+    required = parameters[: len(parameters) - len(given.defaults)]
+    required += [one for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
+    return Found(
+        file=Path(place),
+        name=name,
+        parameters=tuple(one.arg for one in (*parameters, *given.kwonlyargs)),
+        required=tuple(one.arg for one in required),
+    )
+
+
+def _parsed(file: Path) -> ast.Module | None:
+    """A source as a tree; None where it cannot be read or is no Python."""
+    try:
+        return ast.parse(file.read_bytes())
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return None
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    """The sources below a folder, without those of environments and hidden folders."""
+    left = MOST_FILES
+    for place, folders, files in os.walk(folder):
+        here = Path(place)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in SKIPPED and not name.startswith(".") and not (here / name / "pyvenv.cfg").exists()
+        )
+        for name in sorted(files):
+            if name.endswith(".py") and not name.startswith("test_") and name != "conftest.py" and left:
+                left -= 1
+                yield here / name
+
+
+def _objects(folder: Path) -> Iterator[Found]:
+    """Objects of DP libraries to which the sources below a folder give a name, at their top."""
+    for file in _sources(folder):
+        tree = _parsed(file)
+        if tree is None:
+            continue
+        imported = _imported(tree)
+        made: dict[str, str] = {}
+        for node in tree.body:
+            value = getattr(node, "value", None)
+            if not isinstance(node, ast.Assign | ast.AnnAssign) or value is None or not _is_made(value):
+                continue
+            library = _library_in(value, imported | made)
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for name in (target.id for target in targets if isinstance(target, ast.Name)):
+                if library:
+                    made[name] = library
+                    if not name.startswith("_") and _is_mechanism(library, value):
+                        of_lists = library == "pydp" or "vector_domain" in ast.dump(value)
+                        yield Found(file=file, name=name, library=library, of_lists=of_lists)
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """The names that a source gives to modules and objects of DP libraries."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [(alias.asname or alias.name.partition(".")[0], alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [(alias.asname or alias.name, node.module or "") for alias in node.names]
+        else:
+            continue
+        found |= {name: root for name, module in names if (root := module.partition(".")[0]) in LIBRARIES}
+    return found
+
+
+def _is_made(value: ast.expr) -> bool:
+    """Whether an expression makes an object: a call, or OpenDP's chain of such."""
+    return isinstance(value, ast.Call | ast.BinOp)
+
+
+def _library_in(value: ast.expr, known: dict[str, str]) -> str:
+    """The library whose names an expression uses; empty where it uses none."""
+    names = (node.id for node in ast.walk(value) if isinstance(node, ast.Name))
+    return next((known[name] for name in names if name in known), "")
+
+
+def _is_mechanism(library: str, value: ast.expr) -> bool:
+    """Whether an object of a library is one that adds noise: of OpenDP, where it is made of a measurement."""
+    called = {
+        getattr(node.func, "attr", getattr(node.func, "id", ""))
+        for node in ast.walk(value)
+        if isinstance(node, ast.Call)
+    }
+    if library == "opendp":
+        noisy = ("laplace", "gaussian", "geometric", "noise", "randomized_response", "exponential", "canonical")
+        return any(name.startswith(("make_", "then_")) and any(one in name for one in noisy) for name in called)
+    return any(name[:1].isupper() for name in called)
+
+
+def text_of(found: list[Found], output: Path) -> str:
+    """The test file."""
+    folders = dict.fromkeys(_importable(one.file)[0] for one in found)
+    apart = [folder for folder in folders if folder.resolve() != output.parent.resolve()]
+    head = ['"""Tests of differential privacy: each looks for a witness against its claim."""', ""]
+    if apart:
+        head += ["import sys", "from pathlib import Path", ""]
+    imports = ["import dpwitness as dpw"] if any("dpw." in line for one in found for line in _test(one)) else []
+    names = [f"from {_importable(one.file)[1]} import {one.name}" for one in found]
+    paths = [
+        f"sys.path.insert(0, str(Path(__file__).resolve().parent / {os.path.relpath(folder, output.parent)!r}))"
+        for folder in apart
+    ]
+    late = "  # noqa: E402" if apart else ""
+    lines = [*head, *paths, *([""] if paths else []), *(f"{line}{late}" for line in (*imports, *sorted(set(names))))]
+    for one in found:
+        lines += ["", "", *_test(one)]
+    return "\n".join(lines) + "\n"
+
+
+def _importable(file: Path) -> tuple[Path, str]:
+    """The folder from which a source is imported, and its name there: that of a package has its packages before it.
+
+    Raises `UnknownTarget` for a name that no import can have.
+    """
+    folder, parts = file.resolve().parent, [file.stem]
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    parts = parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
+    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in parts):
+        raise UnknownTarget(f"{file} cannot be imported by its name: rename it")
+    return folder, ".".join(parts)
+
+
+def _test(one: Found) -> list[str]:
+    """The lines of one test."""
+    start = f"def test_{one.name.lower()}_is_private(assert_private):"
+    if one.library:
+        pair = "[([0.0], [1.0])]" if one.of_lists else "[(0, 1)]"
+        said = LIBRARIES[one.library].format(pair=pair)
+        note = "    # The object says its claim" + (
+            ", for inputs at this distance; say two neighbours." if said else "."
+        )
+        return [start, note, f"    assert_private({', '.join(filter(None, (one.name, said)))})"]
+    from dpwitness.mechanisms.signature import DATA_FREE, DELTA_NAMES, EPSILON_NAMES
+
+    data = next((name for name in one.parameters if name not in DATA_FREE | EPSILON_NAMES | DELTA_NAMES), "")
+    relation, meaning = next((text, why) for parts, text, why in RELATIONS if any(p in data.lower() for p in parts))
+    claim = "epsilon=1.0" if EPSILON_NAMES & set(one.parameters) else "claim=1.0"
+    own = [name for name in one.required if name not in DATA_FREE | EPSILON_NAMES | DELTA_NAMES and name != data]
+    more = []
+    if DELTA_NAMES & set(one.parameters):
+        more.append("        delta=1e-5,  # the claimed δ, which the function gets")
+    if own:
+        values = ", ".join(f'"{name}": 1.0' for name in own)
+        more.append(f"        parameters={{{values}}},  # the function's own parameters")
+    return [
+        start,
+        "    assert_private(",
+        f"        {one.name},",
+        f"        {claim},  # the claimed ε" + (", which the function gets" if claim == "epsilon=1.0" else ""),
+        *more,
+        f"        neighbours={relation},  # {meaning}",
+        "    )",
+    ]

@@ -1,0 +1,154 @@
+"""The settings of a project: the table `[tool.dpwitness]` of its pyproject.toml.
+
+They are defaults of the command line and of the pytest plugin, whose own options come before them. A file that does not
+name dpwitness is not parsed.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from dpwitness.checks import brief, near, number, seconds, whole
+from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.options import FUNCTIONS, MOST_RATIO, MOST_WORKERS, Errors, Option, options_of
+
+FILE: Final = "pyproject.toml"
+TABLE: Final = "dpwitness"
+#: What `bits` of a check is, by its setting.
+BITS: Final[dict[str, bool | str]] = {"report": True, "strict": "strict", "off": False}
+#: Settings that only the plugin has, besides those of `assert_private`: what they are.
+OF_PLUGIN: Final[dict[str, str]] = {
+    "profile": "how hard the pytest plugin looks: dev, ci or nightly",
+    "suppress": "health checks that the pytest plugin leaves out",
+    "database": "folder of saved witnesses; none: keep none",
+}
+
+
+def between(low: float, high: float, *, open_: bool) -> Callable[[str, object], float]:
+    """A reader of numbers in a range, without its ends where it is open."""
+
+    def read(name: str, value: object) -> float:
+        found = number(name, value)
+        if not (low < found < high if open_ else low <= found <= high):
+            raise InvalidParameter(f"{name}={brief(value)} must lie between {low:g} and {high:g}")
+        return found
+
+    return read
+
+
+def one_of(*names: str) -> Callable[[str, object], str]:
+    """A reader of one of several texts."""
+
+    def read(name: str, value: object) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise InvalidParameter(f"{name}={brief(value)} must be one of {', '.join(names)}")
+        return value
+
+    return read
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidParameter(f"{name}={brief(value)} must be text")
+    return value
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise InvalidParameter(f"{name}={brief(value)} must be a list of texts")
+    return tuple(given)
+
+
+#: How the value of a setting is checked and read.
+READ: Final[dict[str, Callable[[str, object], Any]]] = {
+    "alpha": between(0, 1, open_=True),
+    "confidence": between(0, 1, open_=True),
+    "runs": lambda name, value: whole(name, value, 1),
+    "max_time": seconds,
+    "detectable_ratio": between(1, MOST_RATIO, open_=False),
+    "bits": lambda name, value: BITS[one_of(*BITS)(name, value)],
+    "errors": one_of(*get_args(Errors)),
+    "seed": lambda name, value: whole(name, value, 0),
+    "workers": lambda name, value: whole(name, value, 1, MOST_WORKERS),
+    "profile": _text,
+    "suppress": _texts,
+    "database": _text,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The settings of one file, checked, by their names with underscores; none where there is no such table."""
+
+    path: Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def defaults(self, function: str) -> dict[str, Any]:
+        """What the settings say of the options of a function, by the names of these."""
+        found = {}
+        for name, option in options_of(function).items():
+            if option.setting in self.settings:
+                value = self.settings[option.setting]
+                found[name] = 1 - value if option.setting == "confidence" else value
+        return found
+
+
+def known() -> dict[str, Option]:
+    """The settings that have an option of a public function, by name."""
+    found: dict[str, Option] = {}
+    for function in FUNCTIONS:
+        for option in options_of(function).values():
+            if option.setting:
+                found.setdefault(option.setting, option)
+    return found
+
+
+def nearest(folder: Path) -> Path | None:
+    """The pyproject.toml of a folder, or of the nearest one above it that has one."""
+    return next((path for above in (folder, *folder.parents) if (path := above / FILE).is_file()), None)
+
+
+def project_of(path: Path | None) -> Project:
+    """Read the settings in a pyproject.toml. Raises `InvalidData` for a damaged file, `InvalidParameter` for a key."""
+    if path is None:
+        return Project()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidData(f"cannot read {_shown(path)}: {error.strerror or error}") from error
+    if TABLE.encode() not in data:
+        return Project()
+    import tomllib  # only for a file that names us
+
+    try:
+        tool = tomllib.loads(data.decode()).get("tool", {})
+    except ValueError as error:  # no UTF-8, or no TOML
+        raise InvalidData(f"{_shown(path)} is not TOML: {error}") from error
+    table = tool.get(TABLE) if isinstance(tool, dict) else None
+    if table is None:
+        return Project()
+    where = f"{_shown(path)}: [tool.{TABLE}]"
+    if not isinstance(table, dict):
+        raise InvalidParameter(f"{where} must be a table")
+    return Project(path, dict(_setting(where, key, value) for key, value in table.items()))
+
+
+def _setting(where: str, key: str, value: object) -> tuple[str, Any]:
+    """A setting's name with underscores, and its value."""
+    name, names = key.replace("-", "_"), [*known(), *OF_PLUGIN]
+    if name not in names:
+        shown = [one.replace("_", "-") for one in names]
+        meant = near(key, shown) or f"; it takes {', '.join(shown)}"
+        raise InvalidParameter(f"{where} has no setting {key!r}{meant}")
+    try:
+        return name, READ[name](key, value)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{where} {error}") from error
+
+
+def _shown(path: Path) -> str:
+    """A path as people read it: from the working folder, where it lies below."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

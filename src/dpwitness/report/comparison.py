@@ -1,0 +1,229 @@
+"""What changed from one saved result to another: verdicts, bounds, curves, profiles, and reports of the plugin."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from dpwitness.checks import brief
+from dpwitness.errors import InvalidWitness
+from dpwitness.results.bound import Bound, bound_from_json
+from dpwitness.results.curve import Curve, curve_from_json
+from dpwitness.results.profile import Profile, profile_from_json
+from dpwitness.results.text import named
+from dpwitness.results.verdict import NotRefuted, Verdict, Violation, verdict_from_json
+
+REPORT: Final = "dpwitness-report/1"
+#: Values that differ by less, relatively, are the same: another seed moves them by as much.
+SAME: Final = 0.01
+#: The level of the figures of Ding et al. 2018, of p-values by Holm.
+LEVEL: Final = 0.05
+#: Kinds of changes, the most important first.
+KINDS: Final = ("newly refuted", "no longer refuted", "no verdict any more", "other claim or mechanism", "added",
+                "removed", "other values")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a result says of one mechanism and claim.
+
+    `refuted` is None where there is no verdict, as of a bound or of a check that failed; `bounds` were shown to be
+    exceeded, `caught` would have been found by a pass, each by what it is of.
+    """
+
+    mechanism: str
+    claim: str
+    refuted: bool | None = None
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    caught: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One difference: its kind, of which test or line, and what differs in words."""
+
+    kind: str
+    name: str
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All differences between two results, and how many findings of both are the same."""
+
+    changes: tuple[Change, ...]
+    unchanged: int
+
+    @property
+    def newly_refuted(self) -> bool:
+        """Whether the new result refutes what the old one did not."""
+        return any(change.kind == KINDS[0] for change in self.changes)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [
+            line
+            for change in sorted(self.changes, key=lambda change: KINDS.index(change.kind))
+            for line in (f"{change.kind}: {change.name}", *(f"  {text}" for text in change.details))
+        ]
+        kinds = [change.kind for change in self.changes]
+        counts = [f"{kinds.count(kind)} {kind}" for kind in KINDS if kind in kinds]
+        return "\n".join([*lines, ", ".join([*counts, f"{self.unchanged} unchanged"])])
+
+
+def compare(old: object, new: object) -> Comparison:
+    """Compare two results, given as unchecked JSON, of one kind. Raises `InvalidWitness`."""
+    (kind, before), (other, after) = findings_of("the old result", old), findings_of("the new result", new)
+    if kind != other:
+        raise InvalidWitness(f"a {kind} and a {other} cannot be compared: give two of one kind")
+    if len(before) == len(after) == 1:  # of two single results, whatever they are of
+        before, after = {"": next(iter(before.values()))}, {"": next(iter(after.values()))}
+    changes, unchanged = [], 0
+    for name in dict.fromkeys([*before, *after]):
+        found = _change(name, before.get(name), after.get(name))
+        changes += [] if found is None else [found]
+        unchanged += found is None
+    return Comparison(changes=tuple(changes), unchanged=unchanged)
+
+
+def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
+    """The kind of a result, and its findings by name. Raises `InvalidWitness` for anything else."""
+    if not isinstance(value, Mapping):
+        raise InvalidWitness(f"{what} is {brief(value)}: give a file written by --save or --dp-report")
+    if value.get("format") == REPORT:
+        return "report of pytest", dict(_of_report(what, value))
+    if "band" in value:
+        return "profile", {"profile": _of_profile(profile_from_json(value))}
+    if "lines" in value:
+        return "curve", dict(_of_curve(curve_from_json(value)))
+    if "verdict" in value:
+        return "verdict", {"verdict": _of_verdict(verdict_from_json(value))}
+    if "confidence" in value:
+        return "bound", {"bound": _of_bound(bound_from_json(value))}
+    raise InvalidWitness(f"{what} is no verdict, bound, curve, profile or report of pytest")
+
+
+def _of_verdict(verdict: Verdict) -> Finding:
+    sign = verdict.parameter
+    passed = isinstance(verdict, NotRefuted)
+    return Finding(
+        mechanism=verdict.call,
+        claim=str(verdict.claim),
+        refuted=isinstance(verdict, Violation),
+        bounds={sign: verdict.lower_bound},
+        caught={sign: float(verdict.detectable)} if passed else {},  # type: ignore[arg-type]  # of a pass a number
+    )
+
+
+def _of_bound(bound: Bound) -> Finding:
+    return Finding(mechanism=bound.call, claim=str(bound.witness.claim), bounds={bound.parameter: bound.lower_bound})
+
+
+def _of_profile(profile: Profile) -> Finding:
+    return Finding(
+        mechanism=profile.call,
+        claim="none" if profile.claim is None else str(profile.claim),
+        refuted=None if profile.claim is None else profile.refuted,
+        bounds={f"δ({epsilon:g})": float(profile.delta(epsilon)) for epsilon in (0, 0.5, 1, 2)},
+    )
+
+
+def _of_curve(curve: Curve) -> Iterator[tuple[str, Finding]]:
+    for line in curve.lines:
+        rejected = [test for test, p in zip(line.test_epsilons, line.adjusted, strict=True) if p < LEVEL]
+        most = max(rejected, default=0.0)
+        yield (
+            f"ε = {line.epsilon:g}",
+            Finding(
+                mechanism=curve.call,
+                claim=f"test {curve.parameter} = {', '.join(f'{test:g}' for test in line.test_epsilons)}",
+                refuted=most >= line.epsilon if curve.claim is None else None,
+                bounds={f"largest rejected test {curve.parameter}": most},
+            ),
+        )
+
+
+def _of_report(what: str, report: Mapping[str, Any]) -> Iterator[tuple[str, Finding]]:
+    try:
+        for record in report["assertions"]:
+            number = f" (assertion {record['assertion']})" if record["assertion"] != 1 else ""
+            yield f"{record['test']}{number}", _of_record(record)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidWitness(f"{what} is a damaged report: {type(error).__name__}: {error}") from error
+
+
+def _of_record(record: Mapping[str, Any]) -> Finding:
+    if record["verdict"] not in ("violated", "not-refuted"):
+        return Finding(mechanism="", claim="", reason=str(record["reason"]))
+    sign, caught = str(record["parameter"]), record["detectable"]
+    passed = record["verdict"] == "not-refuted"
+    return Finding(
+        mechanism=named(str(record["mechanism"]), record["parameters"]),
+        claim=str(record["claim"]),
+        refuted=not passed,
+        bounds={sign: float(record["lower_bound"])},
+        caught={sign: math.inf if caught is None else float(caught)} if passed else {},
+    )
+
+
+def _change(name: str, old: Finding | None, new: Finding | None) -> Change | None:
+    """What changed of one finding; None if nothing did."""
+    shown = name or (new or old or Finding(mechanism="", claim="")).mechanism
+    if new is None:
+        return Change(kind="removed", name=shown)
+    if old is None:
+        kind = "newly refuted" if new.refuted else "added"
+        return Change(kind=kind, name=shown, details=tuple(_values({}, new.bounds, "≥")))
+    details = [
+        *(f"{what} {before} → {after}" for what, before, after in (
+            ("mechanism", old.mechanism, new.mechanism), ("claim", old.claim, new.claim),
+        ) if before != after and before and after),
+        *([new.reason] if new.reason else []),
+        *_values(old.bounds, new.bounds, "≥"),
+        *_caught(old.caught, new.caught),
+    ]  # fmt: skip
+    if new.refuted and not old.refuted:
+        kind = "newly refuted"
+    elif old.refuted and not new.refuted:
+        kind = "no longer refuted" if new.refuted is False or not new.reason else "no verdict any more"
+    elif new.reason and not old.reason:
+        kind = "no verdict any more"
+    elif (old.mechanism, old.claim) != (new.mechanism, new.claim):
+        kind = "other claim or mechanism"
+    elif details and new.reason != (old.reason or None):
+        kind = "other values"
+    else:
+        return None
+    return Change(kind=kind, name=shown, details=tuple(details))
+
+
+def _values(old: Mapping[str, float], new: Mapping[str, float], sign: str) -> Sequence[str]:
+    """The values that differ, from old to new."""
+    return [
+        f"{name} {sign} {_text(old[name])} → {_text(value)}" if name in old else f"{name} {sign} {_text(value)}"
+        for name, value in new.items()
+        if name not in old or not _same(old[name], value)
+    ]
+
+
+def _caught(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
+    """Of passes: whether less or more would have been found."""
+    found = []
+    for name, value in new.items():
+        before = old.get(name)
+        if before is not None and not _same(before, value):
+            how = "better" if value < before else "worse"
+            found.append(f"would have caught {name} ≥ {_text(before)} → {_text(value)}: {how}")
+    return found
+
+
+def _same(old: float, new: float) -> bool:
+    return old == new or abs(new - old) <= SAME * max(abs(old), abs(new))
+
+
+def _text(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{value:.4g}"

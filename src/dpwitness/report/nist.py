@@ -1,0 +1,64 @@
+"""What a result says of the fields of evaluation in NIST SP 800-226 (2025), and what it leaves open."""
+
+from dpwitness.report.markup import Markup, own, table
+from dpwitness.results.bound import Bound
+from dpwitness.results.curve import Curve
+from dpwitness.results.profile import Profile
+from dpwitness.results.text import relation_text
+from dpwitness.results.verdict import NotRefuted, Verdict, Violation
+
+Shown = Verdict | Bound | Curve | Profile
+
+
+def fields(result: Shown) -> Markup:
+    """The appendix: a row for each field."""
+    witness = None if isinstance(result, Curve) else result.witness
+    relation = None if witness is None else witness.relation
+    adjacency = (
+        "Not known: the result holds no relation."
+        if relation is None
+        else f"Neighbouring inputs are those of {relation_text(relation)}. Whom or what one record stands for "
+        "(a person, a household, an event) is not known."
+    )
+    rows = [
+        ("Privacy parameter", _parameter(result)),
+        ("Variant of differential privacy", _variant(result)),
+        ("Unit of privacy", adjacency),
+        ("Mechanism", own(result.call)),
+        ("Algorithm and its correctness", "Tested by running it, not proved. This report says what was found."),
+        ("Implementation: finite precision", _precision(result)),
+        ("Implementation: side channels", "Not tested: time, memory and power used by a run are no outcomes here."),
+        ("Composition", "The outcome of one run was tested. Other releases from the same data are not known."),
+        ("Utility", "Not evaluated."),
+        ("Bias", "Not evaluated: systemic, human and statistical bias are outside a test of privacy."),
+        ("Trust model", "Not known: a run does not show who holds the data (central, local or distributed model)."),
+        ("Query model", "Not known: neither who may ask, nor how often."),
+        ("Data security and access control", "Not known."),
+        ("Data collection exposure", "Not known."),
+    ]
+    return table(("Field", "What this result says"), rows, caption="After NIST SP 800-226 (2025)")
+
+
+def _parameter(result: Shown) -> str:
+    match result:
+        case Violation() | NotRefuted():
+            return f"Claimed: {result.claim}. Lower bound found: {result.parameter} ≥ {result.lower_bound:.4g}."
+        case Bound():
+            return f"Lower bound found: {result.parameter} ≥ {result.lower_bound:.4g}. No claim was tested."
+        case Curve() | Profile():
+            return "No claim was tested." if result.claim is None else f"Claimed: {result.claim}."
+
+
+def _variant(result: Shown) -> str:
+    claim = result.witness.claim if isinstance(result, Bound) else result.claim
+    return "Not stated: no claim was tested." if claim is None else f"{claim.short}, of the kind {claim.kind}."
+
+
+def _precision(result: Shown) -> str:
+    match result:
+        case Violation() if result.by_bits:
+            return "Refuted: the last bits of floating-point outcomes tell the inputs apart."
+        case NotRefuted() if result.floating_point is not None:
+            return "Refuted: the last bits of floating-point outcomes tell the inputs apart; see the warnings."
+        case _:
+            return "No finding in this result; that is no proof."

@@ -1,0 +1,83 @@
+"""SARIF 2.1.0: refuted claims as results, with the place of the mechanism, for code scanning and editors.
+
+OASIS Standard, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, 2020. Records are as in
+`report.github`.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from dpwitness.files import write_atomically
+from dpwitness.report.source import Place, below_root
+
+Record = Mapping[str, Any]
+SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+#: The name of the folder that relative places start from.
+ROOT: Final = "%SRCROOT%"
+
+
+def log(records: Sequence[Record]) -> dict[str, Any]:
+    """A log with one run: a rule for each kind of claim that was tested, a result for each that was refuted."""
+    tested = [record for record in records if "witness" in record]
+    kinds = sorted({_kind(record) for record in tested})
+    driver = {"name": "dpwitness", "version": version("dpwitness"), "rules": [_rule(kind) for kind in kinds]}
+    refuted = [record for record in tested if record["verdict"] == "violated"]
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(record, kinds.index(_kind(record))) for record in refuted],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def write(records: Sequence[Record], path: str) -> None:
+    """Write the log of some records. Raises `InvalidData`."""
+    write_atomically(path, json.dumps(log(records), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+
+def _kind(record: Record) -> str:
+    return str(record["witness"]["claim"]["kind"])
+
+
+def _rule(kind: str) -> dict[str, Any]:
+    return {
+        "id": kind,
+        "shortDescription": {"text": f"A mechanism is less private than it claims ({kind})."},
+        "fullDescription": {
+            "text": "An event is more likely on one of two neighbouring inputs than the claim allows, proved on fresh "
+            "runs at the stated false-alarm probability."
+        },
+        "defaultConfiguration": {"level": "error"},
+    }
+
+
+def _result(record: Record, rule: int) -> dict[str, Any]:
+    places = [at for at in (record.get("source"), record.get("place")) if at is not None]
+    at = next(filter(below_root, places), places[0] if places else None)
+    name = [record.get("test"), record.get("assertion"), record["mechanism"], _kind(record)]
+    return {
+        "ruleId": _kind(record),
+        "ruleIndex": rule,
+        "level": "error",
+        "message": {"text": record["text"]},
+        **({} if at is None else {"locations": [_location(at)]}),
+        "partialFingerprints": {"dpwitness/v1": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest()},
+        "properties": {
+            **{key: record[key] for key in ("test", "alpha", "parameter", "lower_bound", "seed") if key in record},
+            "witness": record["witness"],
+        },
+    }
+
+
+def _location(at: Place) -> dict[str, Any]:
+    file = {"uri": quote(str(at["file"])), "uriBaseId": ROOT} if below_root(at) else {"uri": _absolute(at)}
+    return {"physicalLocation": {"artifactLocation": file, "region": {"startLine": at["line"]}}}
+
+
+def _absolute(at: Place) -> str:
+    return Path(str(at["file"])).as_uri()

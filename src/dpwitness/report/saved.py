@@ -1,0 +1,100 @@
+"""Saved results for a page: files of `--save`, and the report of a pytest session."""
+
+import math
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from dpwitness.codec import listed, mapping
+from dpwitness.errors import DPWitnessError, InvalidWitness
+from dpwitness.files import shown
+from dpwitness.report.nist import Shown
+from dpwitness.report.page import Entry, page, replay_line
+from dpwitness.results.bound import bound_from_json
+from dpwitness.results.curve import Curve, curve_from_json
+from dpwitness.results.fields import read_json
+from dpwitness.results.profile import profile_from_json
+from dpwitness.results.verdict import verdict_from_json
+from dpwitness.results.witness import FORMAT
+
+#: The format of a pytest session's report.
+SESSION: Final = "dpwitness-report/1"
+#: Which kind of result has which key, in the order in which they are looked for.
+READERS: Final[dict[str, Callable[[object], Shown]]] = {
+    "lines": curve_from_json,
+    "band": profile_from_json,
+    "confidence": bound_from_json,
+    "log_e_value": verdict_from_json,
+}
+
+
+def result_from_json(value: object, where: str = "the file") -> Shown:
+    """Build a verdict, bound, curve or profile from unchecked JSON; `where` it stood. Raises `InvalidWitness`."""
+    if isinstance(value, Mapping):
+        for key, read in READERS.items():
+            if key in value:
+                return read(value)
+        if value.get("format") == FORMAT:
+            raise InvalidWitness(
+                f"{where} is a witness without a verdict: `dpwitness replay {where} --save RESULT.json` makes one"
+            )
+    raise InvalidWitness(f"{where} is no result: give files that --save or --dp-report wrote")
+
+
+def report(paths: Sequence[str | Path]) -> str:
+    """The page of saved results. Raises `InvalidData` or `InvalidWitness` for what is none, by its name."""
+    entries: list[Entry] = []
+    facts: list[tuple[str, str]] = []
+    for path in paths:
+        value = read_json(path)
+        if isinstance(value, Mapping) and value.get("format") == SESSION:
+            found, about = _of_session(value)
+            entries += found
+            facts += about
+            continue
+        try:
+            result = result_from_json(value, shown(path))
+        except InvalidWitness as error:
+            raise InvalidWitness(f"{shown(path)}: {error}") from error
+        witness = None if isinstance(result, Curve) else result.witness
+        replay = "" if witness is None else replay_line(witness, str(path))
+        entries.append(Entry(name=result.call, result=result, replay=replay, facts=(("Read from", shown(path)),)))
+    return page(entries, facts=facts)
+
+
+def session_page(value: Mapping[str, Any]) -> str:
+    """The page of a pytest session's report; what of it cannot be read stands there as such."""
+    entries, facts = _of_session(value)
+    return page(entries, facts=facts)
+
+
+def _of_session(value: Mapping[str, Any]) -> tuple[list[Entry], list[tuple[str, str]]]:
+    """What a session asserted, and what it says of all of it. Raises `InvalidWitness` for a damaged one."""
+    try:
+        records = [mapping("assertion", record) for record in listed("assertions", value["assertions"])]
+        spent = math.fsum(float(str(record["alpha"])) for record in records)
+        facts = [
+            ("Session", f"pytest, profile {value['profile']}, seed {value['seed']}"),
+            ("False alarms", f"α = {value['alpha']:g} for the whole session, of which {spent:.3g} was spent"),
+        ]
+        return [_of_record(record, str(value["seed"])) for record in records], facts
+    except (KeyError, ValueError, TypeError) as error:
+        raise InvalidWitness(f"the report of a session is damaged: {error}") from error
+
+
+def _of_record(record: Mapping[str, Any], seed: str) -> Entry:
+    """An assertion. The ledger has the claim as a text and the assertion's α: the witness has those of the verdict."""
+    test, number = str(record["test"]), record["assertion"]
+    name = test if number == 1 else f"{test} (assertion {number})"
+    facts = [("Test", name), ("Share of the session's α", f"{float(record['alpha']):.3g}")]
+    facts += [("Note", str(record["note"]))] if record.get("note") else []
+    if "witness" not in record:
+        return Entry(name=name, result=None, reason=str(record.get("reason", "")), facts=tuple(facts))
+    witness = mapping("witness", record["witness"])
+    try:
+        result = verdict_from_json({**record, "claim": witness["claim"], "alpha": witness["alpha"]})
+    except DPWitnessError as error:  # such as a claim of a class that only the tests define
+        reason = f"{record['verdict']}, claim {record['claim']}; the rest cannot be shown: {error}"
+        return Entry(name=name, result=None, reason=reason, facts=tuple(facts))
+    return Entry(name=name, result=result, replay=shlex.join(["pytest", test, f"--dp-seed={seed}"]), facts=tuple(facts))

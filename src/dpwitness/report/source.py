@@ -1,0 +1,86 @@
+"""Where the code of a mechanism stands: file and line, for annotations and reports of other tools."""
+
+import ast
+import functools
+import inspect
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+#: A record's keys of a place: its file, as people and tools read it, and its line, from 1.
+Place = Mapping[str, Any]
+#: Folders of installed packages: nobody's own code.
+INSTALLED: Final = ("site-packages", "dist-packages")
+
+
+def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, Any] | None:
+    """The place of a mechanism: of the function itself, else of what its reference "file.py:name" names.
+
+    None where it is not known, as for a function that was typed in or is no Python.
+    """
+    # A function of another interpreter has its file as its module.
+    named = f"{getattr(mechanism, '__module__', '')}:{getattr(mechanism, '__name__', '')}"
+    found = _of_function(mechanism) or _of_reference(named) or _of_reference(reference)
+    return None if found is None else place(*found, root)
+
+
+def place(file: str, line: int, root: Path) -> dict[str, Any]:
+    """A file and a line as a record has them.
+
+    The file starts from `root`, with slashes, if it lies below and is not installed there; else it is the whole path.
+    """
+    path = Path(os.path.realpath(file))
+    base = Path(os.path.realpath(root))
+    own = path.is_relative_to(base) and not set(INSTALLED) & set(path.parts)
+    return {"file": (path.relative_to(base) if own else path).as_posix(), "line": line}
+
+
+def below_root(found: Place | None) -> bool:
+    """Whether a place is a file of the project, which its tools can show."""
+    return found is not None and not Path(str(found["file"])).is_absolute()
+
+
+def _of_function(mechanism: Any) -> tuple[str, int] | None:
+    """The file and line of a callable; of an object of a class of the user's own those of the class."""
+    while isinstance(mechanism, functools.partial):
+        mechanism = mechanism.func
+    mechanism = inspect.unwrap(mechanism) if callable(mechanism) else mechanism
+    mechanism = getattr(mechanism, "py_func", mechanism)  # of a function that numba has compiled
+    mechanism = getattr(mechanism, "__func__", mechanism)
+    code = getattr(mechanism, "__code__", None)
+    if code is not None:
+        return (code.co_filename, code.co_firstlineno) if os.path.isfile(code.co_filename) else None
+    kind = mechanism if inspect.isclass(mechanism) else type(mechanism)
+    if kind.__module__.partition(".")[0] in ("builtins", "dpwitness"):
+        return None
+    try:
+        file = inspect.getsourcefile(kind)
+        return None if file is None else (file, inspect.getsourcelines(kind)[1])
+    except (OSError, TypeError):  # without a source, as what is written in C
+        return None
+
+
+def _of_reference(reference: str | None) -> tuple[str, int] | None:
+    """The file and line of "path/file.py:name"."""
+    file, _, name = (reference or "").rpartition(":")
+    if not file.endswith(".py"):
+        return None
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, ValueError, SyntaxError):
+        return None
+    line = 1
+    for part in name.split("."):
+        found = next((node for node in ast.iter_child_nodes(tree) if part in _names(node)), None)
+        if found is None:
+            break
+        tree, line = found, found.lineno  # type: ignore[assignment, attr-defined]  # statements have lines
+    return file, line
+
+
+def _names(node: ast.AST) -> list[str]:
+    """What a statement gives a name to."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    return [name.id for name in getattr(node, "targets", ()) if isinstance(name, ast.Name)]

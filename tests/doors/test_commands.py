@@ -1,0 +1,325 @@
+"""The commands around checks: compare, doctor, init and completion."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpwitness as dpw
+from dpwitness.cli import main
+from dpwitness.cli.commands import parser
+from dpwitness.cli.completion import _levels, _options
+from dpwitness.errors import InvalidWitness
+from dpwitness.report.comparison import compare
+
+ONE = dpw.queries(1)
+
+
+def good(rng, data, epsilon, size):
+    return data[0] + rng.laplace(0, 1 / epsilon, size)
+
+
+def bad(rng, data, epsilon, size):
+    return data[0] + rng.laplace(0, 0.5 / epsilon, size)
+
+
+def checked(function, **settings):
+    return dpw.check(function, epsilon=1.0, neighbours=ONE, **{"seed": 1, "runs": 30_000, "bits": False} | settings)
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    """A pass, a violation, and a pass of fewer runs, as JSON."""
+    return [found.to_json() for found in (checked(good), checked(bad), checked(good, runs=8_000))]
+
+
+def report(*verdicts, name="test_it.py::test"):
+    """A report of the plugin, as far as it is compared."""
+    assertions = [{**verdict, "test": name, "assertion": k, "claim": "ε = 1"} for k, verdict in enumerate(verdicts, 1)]
+    return {"format": "dpwitness-report/1", "assertions": assertions}
+
+
+def kinds(old, new):
+    return [change.kind for change in compare(old, new).changes]
+
+
+def test_compare_says_what_is_newly_refuted_and_what_no_longer(verdicts):
+    passed, violated, fewer = verdicts
+    found = compare(passed, violated)
+    assert found.newly_refuted
+    assert str(found).startswith("newly refuted: bad(epsilon=1)\n  mechanism good(epsilon=1) → bad(epsilon=1)\n  ε ≥ ")
+    assert kinds(violated, passed) == ["no longer refuted"]
+    assert not compare(violated, passed).newly_refuted
+    assert str(compare(passed, passed)) == "1 unchanged"
+    worse, better = compare(passed, fewer), compare(fewer, passed)
+    assert [change.kind for change in worse.changes] == ["other values"]
+    assert any(text.startswith("would have caught") and text.endswith(": worse") for text in worse.changes[0].details)
+    assert any(text.endswith(": better") for text in better.changes[0].details)
+
+
+def test_compare_of_reports_goes_test_by_test(verdicts):
+    passed, violated, _ = verdicts
+    refused = {"verdict": "unhealthy", "reason": "too slow"}
+    assert kinds(report(passed, passed), report(passed, violated)) == ["newly refuted"]
+    assert kinds(report(passed), report(passed, violated)) == ["newly refuted"]  # a new assertion that is refuted
+    assert kinds(report(passed), report(passed, passed)) == ["added"]
+    assert kinds(report(passed, passed), report(passed)) == ["removed"]
+    assert kinds(report(passed), report(refused)) == ["no verdict any more"]
+    assert kinds(report(violated), report(refused)) == ["no verdict any more"]
+    assert kinds(report(refused), report(refused)) == []
+    assert kinds(report(refused), report(violated)) == ["newly refuted"]
+    other = report(passed)
+    other["assertions"][0]["claim"] = "ε = 2"
+    assert kinds(report(passed), other) == ["other claim or mechanism"]
+    shown = str(compare(report(passed, passed), report(passed, violated)))
+    assert shown.startswith("newly refuted: test_it.py::test (assertion 2)\n")
+    assert shown.endswith("1 newly refuted, 1 unchanged")
+
+
+def test_compare_of_bounds_curves_and_profiles():
+    settings = {"neighbours": ONE, "seed": 1, "runs": 30_000}
+    low, high = (dpw.bound(one, epsilon=1.0, **settings).to_json() for one in (good, bad))
+    assert kinds(low, high) == ["other claim or mechanism"]
+    low["mechanism"] = low["witness"]["mechanism"] = high["mechanism"]
+    assert kinds(low, high) == ["other values"]
+    curves = [dpw.curve(one, epsilon=1.0, claims=[0.5, 1.25], **settings).to_json() for one in (good, bad)]
+    assert kinds(curves[0], curves[1]) == ["newly refuted"]  # with ε = 1 a test ε of 1.25 is rejected
+    assert kinds(curves[1], curves[0]) == ["no longer refuted"]
+    profiles = [dpw.profile(one, epsilon=1.0, claim=1.0, **settings).to_json() for one in (good, bad)]
+    assert kinds(*profiles) == ["newly refuted"]
+    assert str(compare(profiles[0], profiles[0])) == "1 unchanged"
+
+
+@pytest.mark.parametrize("value", [3, [], {}, {"format": "dpwitness-report/1"}, {"verdict": "violated"},
+                                   {"format": "dpwitness-report/1", "assertions": [{"test": 1}]}])  # fmt: skip
+def test_compare_refuses_what_is_no_result(verdicts, value):
+    with pytest.raises(InvalidWitness):
+        compare(value, verdicts[0])
+    with pytest.raises(InvalidWitness):
+        compare(verdicts[0], value)
+    with pytest.raises(InvalidWitness, match="give two of one kind"):
+        compare(report(verdicts[0]), verdicts[0])
+
+
+def test_compare_as_a_command(verdicts, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, value in zip(("passed", "violated"), verdicts, strict=False):
+        Path(f"{name}.json").write_text(json.dumps(value))
+    assert main(["compare", "passed.json", "violated.json"]) == 1
+    assert capsys.readouterr().out.startswith("newly refuted: ")
+    assert main(["compare", "violated.json", "passed.json", "--json", "--save", "changes.json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(Path("changes.json").read_text())
+    assert main(["compare", "passed.json", "none.json"]) == 2
+    assert capsys.readouterr().err.startswith("dpwitness: error: cannot read none.json")
+
+
+def test_doctor_looks_at_cache_and_compiler(capsys, monkeypatch, tmp_path):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(folder))
+    folder.mkdir(mode=0o700)
+    (folder / "code").write_bytes(b"12345")
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cache"]["folder"] == str(folder) or found["cache"]["refused"]  # where others may write to the parents
+    if not found["cache"]["refused"]:
+        assert (found["cache"]["files"], found["cache"]["bytes"]) == (1, 5)
+    assert found["compiler"]["works"]
+    assert found["compiler"]["seconds"] > 0
+    assert found["cores"] >= 1
+    assert set(found["versions"]) >= {"python", "numpy", "numba", "scipy", "scikit-learn", "dpwitness", "pytest"}
+    folder.chmod(0o777)
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "slow: DPWITNESS_CACHE_DIR=" in text
+    assert "others can write to it" in " ".join(text.split())
+
+
+def test_doctor_says_that_nothing_is_compiled():
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "dpwitness", "doctor"], capture_output=True, text=True, check=True, env=environment
+    )
+    assert "compiler     fails: it is switched off (NUMBA_DISABLE_JIT)" in done.stdout
+    assert "slow: mechanisms run as plain Python" in done.stdout
+
+
+SOURCES = {
+    "noisy_sum": "def noisy_sum(rng, data, epsilon):\n    return data.sum() + rng.laplace(0, 1 / epsilon)\n",
+    "half_noise": "def half_noise(rng, data, epsilon):\n    return data.sum() + rng.laplace(0, 0.5 / epsilon)\n",
+    "mean_of": "def mean_of(frame, bound, *, epsilon, rng):\n"
+    "    return frame['value'].clip(0, bound).sum() + rng.laplace(0, bound / epsilon)\n",
+    "shares": "def shares(histogram, prng):\n    return [c + prng.laplace(0, 1.0) for c in histogram]\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("\n".join(SOURCES.values()) + "\nraise_if_run = 1\n")
+    return tmp_path
+
+
+def run_pytest(*files):
+    """The exit code and output of pytest in a process of its own."""
+    options = ["-p", "no:hypothesispytest", "-p", "no:cacheprovider", "-q", "--dp-seed=1", "--dp-runs=30000"]
+    options += ["-o", "dp_suppress=low_power too_slow"]  # how fast this machine is decides nothing
+    done = subprocess.run([sys.executable, "-m", "pytest", *options, *map(str, files)], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("name", "code"), [("noisy_sum", 0), ("half_noise", 1), ("mean_of", 0), ("shares", 0)])
+def test_the_test_that_init_writes_passes_or_fails_by_itself(folder, capsys, name, code):
+    assert main(["init", f"mine.py:{name}"]) == 0
+    assert "wrote a test to test_privacy.py" in capsys.readouterr().out
+    found, said = run_pytest("test_privacy.py")
+    assert found == code, said
+    assert ("VIOLATED: half_noise" in said) == (code == 1)
+
+
+def test_init_never_overwrites_without_being_told_to(folder, capsys):
+    Path("test_privacy.py").write_text("mine")
+    assert main(["init", "mine.py:noisy_sum"]) == 2
+    assert "test_privacy.py exists: give another --output, or --force" in capsys.readouterr().err
+    assert Path("test_privacy.py").read_text() == "mine"
+    assert main(["init", "mine.py:noisy_sum", "--force"]) == 0
+    assert "noisy_sum" in Path("test_privacy.py").read_text()
+
+
+def test_init_for_a_package_and_another_folder(folder):
+    package = folder / "src" / "pack" / "inner"
+    package.mkdir(parents=True)
+    for place in (package, package.parent):
+        (place / "__init__.py").touch()
+    (package / "noise.py").write_text(SOURCES["noisy_sum"])
+    Path("tests").mkdir()
+    assert main(["init", "src/pack/inner/noise.py:noisy_sum", "--output", "tests/test_noise.py"]) == 0
+    text = Path("tests/test_noise.py").read_text()
+    assert "from pack.inner.noise import noisy_sum" in text
+    assert "'../src'" in text
+    code, said = run_pytest("tests/test_noise.py")
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mine.py:noisy_sun"], "mine.py has no function 'noisy_sun' at its top; did you mean 'noisy_sum'?"),
+        (["none.py:f"], "there is no Python source none.py that can be read"),
+        (["isvt3"], "'isvt3' must be FILE.py:FUNCTION"),
+        ([], "no object of diffprivlib, OpenDP or python-dp is made"),
+        (["mine.py:noisy_sum", "--output", "no/such/test.py"], "cannot write no/such/test.py"),
+        (["my-own.py:f"], "cannot be imported by its name"),
+    ],
+)
+def test_what_init_refuses(folder, capsys, arguments, said):
+    Path("my-own.py").write_text("def f(rng, x): return 0\n")
+    assert main(["init", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("test_privacy.py").exists()
+
+
+LIBRARIES = """
+import opendp.prelude as dp
+from diffprivlib.mechanisms import Laplace
+from pydp.algorithms import laplacian
+
+raise SystemExit  # sources are read, never run
+
+space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+count = space >> dp.m.then_laplace(scale=1.0)
+over_lists = dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T=float)), dp.l1_distance(T=float), 1.0)
+clamp = space >> dp.t.then_clamp((0.0, 1.0))
+noise = Laplace(epsilon=1, sensitivity=1)
+total: object = laplacian.BoundedSum(1.0, 0, 1)
+_hidden = Laplace(epsilon=1, sensitivity=1)
+other = dict(a=1)
+
+
+def within():
+    local = Laplace(epsilon=1, sensitivity=1)
+"""
+
+
+def test_init_finds_objects_of_libraries_without_running_anything(folder, capsys):
+    Path("release.py").write_text(LIBRARIES)
+    Path("broken.py").write_text("def (")
+    environment = folder / "env"
+    environment.mkdir()
+    (environment / "pyvenv.cfg").touch()
+    (environment / "release2.py").write_text(LIBRARIES)
+    assert main(["init"]) == 0
+    assert "wrote 4 tests to test_privacy.py" in capsys.readouterr().out
+    text = Path("test_privacy.py").read_text()
+    compile(text, "test_privacy.py", "exec")
+    calls = [line.strip() for line in text.splitlines() if "assert_private(" in line and "def " not in line]
+    assert calls == [
+        "assert_private(count, d_in=1, neighbours=[(0, 1)])",
+        "assert_private(over_lists, d_in=1, neighbours=[([0.0], [1.0])])",
+        "assert_private(noise)",
+        "assert_private(total, epsilon=1.0, neighbours=[([0.0], [1.0])])",
+    ]
+
+
+def test_a_test_of_an_opendp_object_passes_by_itself(folder):
+    pytest.importorskip("opendp", reason="opendp is not installed")
+    lines = LIBRARIES.splitlines()
+    Path("release.py").write_text("\n".join([lines[1], 'dp.enable_features("contrib")', *lines[6:9]]))
+    assert main(["init"]) == 0
+    code, said = run_pytest("test_privacy.py")
+    assert code == 0, said
+
+
+def bash_completes(line):
+    """What bash offers for the last word of a line."""
+    words = " ".join(f"'{word}'" for word in line)
+    program = f"""
+        eval "$({sys.executable} -m dpwitness completion bash)"
+        COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _dpwitness; printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completes_commands_options_and_choices():
+    assert {"check", "attack", "doctor", "--version"} <= set(bash_completes(["dpwitness", ""]))
+    assert bash_completes(["dpwitness", "comp"]) == ["compare", "completion"]
+    assert {"--epsilon", "--sarif", "--no-bits"} <= set(bash_completes(["dpwitness", "check", "mine.py:f", "--"]))
+    assert bash_completes(["dpwitness", "check", "f", "--errors", "o"]) == ["outcome"]
+    assert bash_completes(["dpwitness", "completion", "z"]) == ["zsh"]
+    assert "subset_sum" in bash_completes(["dpwitness", "attack", ""])
+    assert bash_completes(["dpwitness", "attack", "subset_sum", "--see"]) == ["--seed"]
+    assert bash_completes(["dpwitness", "bound", "f", "--sar"]) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts_name_every_command_and_option_and_can_be_read(shell, tmp_path, capsys):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for words, inner, _ in _levels(parser()):
+        assert not words or words[-1] in script
+        for long, _ in _options(inner):
+            assert all((f"-l {name[2:]}" if shell == "fish" else name) in script for name in long)
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed: its syntax was not checked")
+    (tmp_path / "script").write_text(script)
+    subprocess.run([shell, "-n", str(tmp_path / "script")], check=True)
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes_commands_and_options(tmp_path, capsys):
+    main(["completion", "fish"])
+    (tmp_path / "script").write_text(capsys.readouterr().out)
+
+    def offered(line):
+        program = f"source {tmp_path / 'script'}; complete -C '{line}'"
+        done = subprocess.run(["fish", "-c", program], capture_output=True, text=True, check=True)
+        return {one.partition("\t")[0] for one in done.stdout.splitlines()}
+
+    assert {"compare", "completion"} <= offered("dpwitness comp")
+    assert "--epsilon" in offered("dpwitness check f --eps")
+    assert "outcome" in offered("dpwitness check f --errors ")

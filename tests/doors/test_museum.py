@@ -1,0 +1,131 @@
+"""The museum: its exhibits are complete, and its runner says what it found. The releases themselves need a registry."""
+
+import json
+import sys
+
+import pytest
+from museum import __main__ as command
+from museum import environments, exhibit, running
+from museum.exhibit import KINDS, Exhibit
+
+import dpwitness as dpw
+
+NAMES = exhibit.names()
+
+
+def test_there_are_many_exhibits():
+    assert len(NAMES) >= 40
+    assert len({exhibit.load(name).package for name in NAMES}) >= 18
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_exhibit_is_complete(name):
+    found = exhibit.load(name)
+    assert found.name == name
+    assert found.kind in KINDS
+    assert found.promised.strip()
+    assert found.source.strip()
+    assert found.fault.endswith(".")
+    assert {found.release, found.fixed} - {None} <= set(environments.PINS)
+    assert found.kind != "control" or found.fixed is None
+    assert all("==" in pin for pin in environments.PINS[found.release])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"release": "numpy"}, "NAME==VERSION"),
+        ({"kind": "bad"}, "must be one of"),
+        ({"promised": " "}, "promised"),
+        ({"max_time": 3600.0}, "at most 60 s"),
+    ],
+)
+def test_an_incomplete_exhibit_is_refused(change, message):
+    facts = {
+        "release": "numpy==2.2.6", "function": sys.intern, "promised": "p", "source": "s", "fault": "f.",
+        "kind": "control", "claim": dpw.PureDP(1.0), "neighbours": dpw.bits(1),
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        Exhibit(**(facts | change))
+
+
+SOURCE = """
+import random
+
+
+def answer(value):
+    return value if random.random() < {truthful} else 1 - value
+
+
+def exhibit():
+    import dpwitness as dpw
+    from museum.exhibit import Exhibit
+
+    return Exhibit(
+        release="nothing==1.0", function=answer, promised="1-DP", source="here", fault="It tells too much.",
+        claim=dpw.PureDP(1.0), kind="{kind}", max_time=20.0, options={{"runs": 20_000}},
+        neighbours=dpw.records(dpw.integers(0, 1), adjacency="replace-one", size=1, form="record"),
+    )
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A museum of which no exhibit needs another environment."""
+    package = tmp_path / "exhibits"
+    package.mkdir()
+    monkeypatch.setattr(exhibit, "FOLDER", package)
+    monkeypatch.setattr(sys.modules["museum.exhibits"], "__path__", [str(package)])
+    monkeypatch.setattr(running, "interpreter", lambda release, folder: sys.executable)
+    yield package
+    for name in [name for name in sys.modules if name.startswith("museum.exhibits.fake")]:
+        del sys.modules[name]
+
+
+def test_a_refuted_exhibit_is_a_row_with_a_witness(folder, tmp_path, capsys):
+    (folder / "fake_bug.py").write_text(SOURCE.format(truthful=0.99, kind="undisputed"))
+    rows, table, witnesses = tmp_path / "rows.json", tmp_path / "table.md", tmp_path / "witnesses"
+    code = command.main([
+        "fake_bug", "--seeds", "2", "--json", str(rows), "--markdown", str(table), "--witnesses", str(witnesses),
+    ])  # fmt: skip
+    assert code == 0, capsys.readouterr().out
+    (row,) = json.loads(rows.read_text())
+    assert row["right"] == 2
+    assert {check["verdict"] for check in row["checks"]} == {"refuted"}
+    assert {check["replayed"] for check in row["checks"]} == {"refuted"}
+    assert all(1.0 < check["lower_bound"] < 4.6 for check in row["checks"])  # ln 99 = 4.595
+    assert "| nothing==1.0 | `fake_bug` | undisputed | ε = 1 |" in table.read_text()
+    assert dpw.Witness.load(witnesses / "fake_bug-nothing==1.0-0.json").claim == dpw.PureDP(1.0)
+
+
+def test_a_verdict_that_is_not_expected_is_exit_code_1(folder, capsys):
+    (folder / "fake_control.py").write_text(SOURCE.format(truthful=0.99, kind="control"))
+    assert command.main([]) == 1
+    printed = capsys.readouterr().out
+    assert "NOT EXPECTED: nothing==1.0, seed 0: refuted, replayed: refuted; expected: not refuted" in printed
+    assert "not expected: fake_control" in printed
+
+
+def test_a_control_that_keeps_its_claim_is_as_expected(folder, capsys):
+    (folder / "fake_control.py").write_text(SOURCE.format(truthful=0.6, kind="control"))
+    assert command.main(["--package", "nothing"]) == 0
+    assert "not refuted" in capsys.readouterr().out
+
+
+def test_a_mechanism_that_fails_is_no_verdict(folder, capsys):
+    source = SOURCE.format(truthful=0.9, kind="undisputed").replace("return value if", "raise OSError; return value if")
+    (folder / "fake_failing.py").write_text(source)
+    assert command.main(["fake_failing"]) == 1
+    assert "OSError" in capsys.readouterr().out
+
+
+def test_the_list_runs_nothing(capsys):
+    assert command.main(["--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == NAMES
+
+
+def test_unknown_names_are_exit_code_2(capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["nothing_of_this_name"])
+    assert ended.value.code == 2
+    assert "nothing_of_this_name" in capsys.readouterr().err

@@ -1,0 +1,55 @@
+"""Plots of results: axes of matplotlib, with a legend that names every line."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from report_pages import HOSTILE, hostile, results
+
+mpl.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("kind", ["violation", "pass", "cells", "bound", "curve", "profile"])
+def test_a_result_draws_into_the_axes_that_are_given_or_into_new_ones(kind):
+    given = Figure().add_subplot()
+    assert results()[kind].plot(given) is given
+    assert given.get_title()
+    made = results()[kind].plot()
+    assert isinstance(made, Axes)
+    assert made is not given
+
+
+def test_a_verdict_shows_both_rates_and_what_the_claim_allows():
+    found = results()["violation"]
+    axes = found.plot(Figure().add_subplot())
+    counts = found.counts
+    assert [bar.get_width() for bar in axes.patches] == [counts.hits / counts.runs, counts.neighbour_hits / counts.runs]
+    allowed = np.e * counts.neighbour_hits / counts.runs
+    lines = [line for line in axes.lines if line.get_label().startswith("allowed")]
+    assert lines[0].get_xdata() == pytest.approx([allowed, allowed])
+
+
+def test_every_line_of_a_curve_is_in_the_legend_and_the_title_has_runs_and_parameters():
+    found = results()["curve"]
+    axes = found.plot(Figure().add_subplot())
+    named = {text.get_text() for text in axes.get_legend().get_texts()}
+    assert named == {line.get_label() for line in axes.lines}
+    assert {"ε₀ = 0.5", "test ε = 0.5", "ε₀ = 1", "test ε = 1", "p = 0.05"} == named
+    assert found.call in axes.get_title()
+    assert "50,000 runs" in axes.get_title()
+
+
+def test_a_hostile_name_is_drawn_as_text():
+    axes = hostile().plot(Figure().add_subplot())
+    assert "\0" not in axes.get_title()
+    assert HOSTILE[:9] in axes.get_title()
+    axes.figure.canvas.draw()

@@ -1,0 +1,172 @@
+"""`[tool.dpwitness]` of pyproject.toml: defaults of the command line and of the pytest plugin."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import dpwitness.plugin.asserter  # noqa: F401  # pytester drops what an inner run imports; numba's is loaded once
+from dpwitness.cli import main
+from dpwitness.errors import DPWitnessError
+from dpwitness.options import options_of
+from dpwitness.project import OF_PLUGIN, READ, known, nearest, project_of
+
+NOISY = """
+def noisy(rng, data, epsilon):
+    return data[0] + rng.laplace(0, 1 / epsilon)
+"""
+TEST = """
+from mine import noisy
+
+
+def test_noisy(assert_private):
+    assert_private(noisy, epsilon=1.0, neighbours=[([0], [1])])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(NOISY)
+    return tmp_path
+
+
+def settings(*lines):
+    Path("pyproject.toml").write_text("\n".join(["[tool.dpwitness]", *lines]))
+
+
+def check(capsys, *options):
+    code = main(["check", "mine.py:noisy", "--epsilon", "1", "--pair", "[0]", "[1]", "--json", *options])
+    printed = capsys.readouterr()
+    return code, json.loads(printed.out) if printed.out else printed.err
+
+
+def test_every_setting_is_of_an_option_or_of_the_plugin_and_can_be_read():
+    assert set(READ) == set(known()) | set(OF_PLUGIN)
+    for function in ("check", "bound", "profile", "curve"):
+        assert {"max_time", "seed", "workers", "errors", "runs"} <= {o.setting for o in options_of(function).values()}
+    assert options_of("check")["alpha"].setting == "alpha"
+    assert options_of("bound")["alpha"].setting == options_of("profile")["alpha"].setting == "confidence"
+    assert {o.setting for name, o in options_of("replay").items() if name in ("alpha", "runs")} == {""}
+
+
+def test_the_command_line_takes_the_settings_and_comes_before_them(folder, capsys):
+    settings("alpha = 1e-4", "seed = 7", "runs = 5_000", "workers = 1", 'max-time = "20s"', 'bits = "off"')
+    (folder / "below" / "deeper").mkdir(parents=True)
+    code, found = check(capsys)
+    assert (code, found["alpha"], found["seed"], found["runs"]["confirm"]) == (0, 1e-4, 7, 5_000)
+    code, found = check(capsys, "--alpha", "1e-6", "--seed", "8", "--runs", "6e3")
+    assert (code, found["alpha"], found["seed"], found["runs"]["confirm"]) == (0, 1e-6, 8, 6_000)
+
+
+def test_the_line_that_reproduces_says_what_the_project_says(folder, capsys):
+    settings("alpha = 1e-4", "runs = 5_000", "workers = 1", 'bits = "strict"')
+    command = ["check", "mine.py:noisy", "--epsilon", "1", "--pair", "[0]", "[1]"]
+    assert main(command) in (0, 1)
+    line = re.search("reproduce: (.*)", capsys.readouterr().out)[1]
+    assert "--alpha 0.0001 --runs 5000" in line
+    assert "--bits strict" in line
+    main([*command, "--alpha", "1e-6", "--bits", "report"])  # which are the defaults, but not of this project
+    line = re.search("reproduce: (.*)", capsys.readouterr().out)[1]
+    assert "--alpha 1e-06" in line
+    assert "--bits report" in line
+
+
+def test_confidence_is_of_bounds(folder, capsys):
+    settings("confidence = 0.99", "runs = 5_000", "workers = 1")
+    assert main(["bound", "mine.py:noisy", "--epsilon", "1", "--pair", "[0]", "[1]", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["confidence"] == pytest.approx(0.99)
+
+
+def test_the_nearest_file_counts_alone(folder, monkeypatch):
+    settings("alpha = 1e-4")
+    inner = folder / "a" / "b"
+    inner.mkdir(parents=True)
+    assert nearest(inner) == folder / "pyproject.toml"
+    (folder / "a" / "pyproject.toml").write_text("[project]\nname = 'dpwitness-user'\n")
+    assert nearest(inner) == folder / "a" / "pyproject.toml"
+    assert project_of(nearest(inner)).settings == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("alhpa = 1", "has no setting 'alhpa'; did you mean 'alpha'?"),
+        ("python = 'x'", "has no setting 'python'; it takes"),
+        ("alpha = 1", "alpha=1 must lie between 0 and 1"),
+        ("alpha = nan", "alpha=nan must lie between 0 and 1"),
+        ("alpha = true", "alpha=True must be a number"),
+        ("confidence = '99'", "confidence='99' must be a number"),
+        ("runs = 0", "runs=0 must be a whole number at least 1"),
+        ("max-time = 'soon'", "max-time='soon' must be a time"),
+        ("max_time = 0", "max_time=0 must be a positive number of seconds"),
+        ("bits = true", "bits=True must be one of report, strict, off"),
+        ("errors = 'ignore'", "errors='ignore' must be one of raise, outcome"),
+        ("workers = 1.5", "workers=1.5 must be a whole number"),
+        ("suppress = [1]", "suppress=[1] must be a list of texts"),
+        ("= 3", "is not TOML"),
+    ],
+)
+def test_a_bad_setting_is_one_line_with_file_and_key(folder, capsys, line, said):
+    settings(line)
+    code, error = check(capsys)
+    assert code == 2
+    assert error.startswith("dpwitness: error: pyproject.toml")
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_file_that_does_not_name_us_is_not_parsed(folder):
+    Path("pyproject.toml").write_text("= this is no TOML")
+    assert project_of(Path("pyproject.toml")).settings == {}
+    Path("pyproject.toml").write_text("[tool]\ndpwitness = 3\n")
+    with pytest.raises(DPWitnessError, match=r"tool\.dpwitness\] must be a table"):
+        project_of(Path("pyproject.toml"))
+
+
+@pytest.fixture
+def session(pytester, loaded, monkeypatch):
+    """Run a small project with settings; return its result and the report of it."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
+
+    def run(*options, lines=()):
+        pytester.makepyprojecttoml("\n".join(["[tool.dpwitness]", *lines]))
+        pytester.makepyfile(mine=NOISY, test_it=TEST)
+        result = pytester.runpytest_inprocess("-p", "no:randomly", "--dp-report=dp.json", *options)
+        path = pytester.path / "dp.json"
+        return result, json.loads(path.read_text()) if path.exists() else None
+
+    return run
+
+
+def test_the_plugin_takes_the_settings_and_its_options_come_before_them(session, pytester):
+    lines = ("alpha = 1e-4", "runs = 20_000", "seed = 3", "profile = 'ci'", "bits = 'off'", "database = 'kept'")
+    result, report = session(lines=lines)
+    result.stdout.fnmatch_lines("dpwitness: profile ci, --dp-seed=3, α = 0.0001 for the session")
+    assert (report["profile"], report["seed"], report["alpha"]) == ("ci", 3, 1e-4)
+    assert report["assertions"][0]["runs"]["confirm"] <= 20_000
+    result, report = session("--dp-alpha=1e-5", "--dp-profile=dev", "-o", "dp_seed=4", lines=lines)
+    assert (report["profile"], report["seed"], report["alpha"]) == ("dev", 4, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "table", ["[tool]\ndpwitness = {seed = 9}", "[ tool . 'dpwitness' ]\nseed = 9", "tool.dpwitness.seed = 9"]
+)
+def test_the_plugin_knows_the_table_however_it_is_written(pytester, table, monkeypatch):
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
+    pytester.makepyprojecttoml(table)
+    pytester.makepyfile("def test_other(): pass")
+    pytester.runpytest_inprocess().stdout.fnmatch_lines("dpwitness: profile *, --dp-seed=9, *")
+
+
+def test_a_bad_setting_ends_the_session_with_one_line(session):
+    for line, said in (
+        ("alhpa = 1", "has no setting 'alhpa'; did you mean 'alpha'?"),
+        ("profile = 'fast'", "profile='fast' must be one of dev, ci, nightly"),
+    ):
+        result, report = session(lines=[line])
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(f"ERROR: pyproject.toml: [[]tool.dpwitness[]] {said}*")
+        assert report is None

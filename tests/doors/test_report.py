@@ -1,0 +1,311 @@
+"""Pages of results: what stands in them, in which order, and that no text of a user's becomes markup."""
+
+import json
+import re
+import shlex
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from report_pages import HOSTILE, hostile, huge, results
+
+import dpwitness as dpw
+from dpwitness.cli import main
+from dpwitness.neighbours.pair import Pair
+from dpwitness.report.markup import LONGEST, element
+from dpwitness.report.page import Entry, marked, page
+from dpwitness.report.saved import result_from_json, session_page
+
+KINDS = ("violation", "pass", "cells", "bound", "curve", "profile")
+#: Elements of pages that have no end tag in HTML, or that end themselves in SVG.
+VOID = {"meta", "br", "col"}
+
+
+class Reader(HTMLParser):
+    """The elements of a page with their attributes, and its text; raises where tags do not match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open, self.texts = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.texts.append(data)
+
+    @property
+    def text(self):
+        return "".join(self.texts)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(params=KINDS)
+def result(request):
+    return results()[request.param]
+
+
+def test_a_page_stands_alone(result):
+    text = result.to_html()
+    read = Reader(text)
+    assert text.startswith("<!DOCTYPE html>")
+    assert not {"script", "link", "img", "iframe", "object", "embed"} & {tag for tag, _ in read.elements}
+    for _, attributes in read.elements:
+        assert not any(name.startswith("on") for name in attributes)
+        for name in ("src", "href"):
+            assert attributes.get(name, "#").startswith("#")
+    outside = re.sub(r'xmlns(:xlink)?="[^"]*"', "", text)  # names, not addresses
+    assert not re.search(r"https?:|@import|url\((?!#)", outside)
+
+
+def test_every_figure_and_table_says_what_it_is(result):
+    read = Reader(result.to_html())
+    names = [attributes["id"] for _, attributes in read.elements if attributes.get("id")]
+    assert len(names) == len(set(names))
+    drawings = read.all("svg")
+    assert drawings
+    for drawing in drawings:
+        assert drawing["role"] == "img"
+        assert set(drawing["aria-labelledby"].split()) <= set(names)
+    assert len(read.all("caption")) == len(read.all("table"))
+    assert {attributes.get("scope") for attributes in read.all("th")} <= {"row", "col"}
+    targets = {link["href"][1:] for link in read.all("a")}
+    assert targets <= set(names)
+
+
+def test_warnings_come_first_then_the_verdict_then_the_claim():
+    text = hostile().to_html()
+    headings = re.findall(r"<h3>(.*?)</h3>", text)
+    assert headings == [
+        "Read this first", "Claim and mechanism", "Search", "Bounds", "Outputs on both inputs", "Evidence",
+        "The two inputs", "The witness", "What this does not show", "Appendix: fields of NIST SP 800-226",
+    ]  # fmt: skip
+    shown = text[text.index("<article") :]
+    warnings = ("The runs ended early", "draws its own randomness")
+    places = [shown.index(part) for part in (*warnings, 'class="headline', "Claim and mechanism")]
+    assert places == sorted(places)
+
+
+def test_numbers_of_a_violation_are_those_of_the_result():
+    found = results()["violation"]
+    text = Reader(found.to_html()).text
+    counts = found.counts
+    assert f"ε ≥ {found.lower_bound:.4g} with confidence 99.9999 %" in text
+    assert f"{counts.hits:,} of {counts.runs:,} runs" in text
+    assert f"{found.seed}" in text
+    assert "α = 1e-06" in text
+    for name, version in found.versions.items():
+        assert f"{name} {version}" in text
+    assert "dpwitness replay witness.json --mechanism" in text
+
+
+def test_a_pass_says_what_it_would_have_caught_and_that_it_is_no_proof():
+    found = results()["pass"]
+    assert isinstance(found, dpw.NotRefuted)
+    text = Reader(found.to_html()).text
+    assert "Not refuted" in text
+    assert f"would have caught {found.caught} with 95 % power" in text
+    assert "no proof of privacy" in text
+
+
+def test_cells_are_drawn_with_the_event_marked():
+    found = results()["cells"]
+    inside = found.witness.event.inside
+    assert 0 < sum(inside) < len(inside)
+    text = found.to_html()
+    drawn = text[text.index("Both output distributions") :]
+    drawn = drawn[: drawn.index("</svg>")]
+    assert drawn.count('class="inside"') == sum(inside)
+    for kind in ("own", "other"):
+        heights = [float(h) for h in re.findall(rf'height="([^"]*)" class="{kind}"', drawn)]
+        assert len(heights) == len(inside)
+        assert sum(h for h, event in zip(heights, inside, strict=True) if event) > 0
+
+
+def test_texts_of_users_stay_texts():
+    read = Reader(hostile().to_html())
+    assert not read.all("img")
+    assert "<img src=x onerror=alert(1)>" in read.text  # as a reader sees it
+    for hidden in "\0\u202e\ud800":
+        assert hidden not in read.text
+    assert "\\u202e" in read.text
+    assert "שלום" in read.text
+    hostile().to_html().encode()
+    shown = max(read.texts, key=len)
+    assert len(shown) < 8 * LONGEST
+    assert f"({len(HOSTILE) * 1000:,} characters)" in read.text
+    Reader(hostile()._repr_html_())
+
+
+def test_inputs_of_a_million_values_are_shortened():
+    text = huge().to_html()
+    assert len(text.encode()) < 300_000
+    assert "1000000 values" in text
+    assert "the same but for entry 500000: 0 → 1" in Reader(text).text
+
+
+def test_verdicts_under_other_adjacencies_stand_below_the_first():
+    found = replace(results()["violation"], others=(results()["pass"],))
+    read = Reader(found.to_html())
+    assert {"violated", "not-refuted"} <= {attributes.get("class") for _, attributes in read.elements}
+    assert read.text.index("is not 1-DP") < read.text.index("Under pairs(") < read.text.index("claim ε = 3")
+    assert "1e-06 under another adjacency" in read.text
+
+
+def test_a_claim_of_a_class_that_only_the_tests_define_costs_no_page():
+    found = results()["violation"].to_json()
+    record = {**found, "claim": "own claim", "test": "test_a.py::test_a", "assertion": 1}
+    record["witness"] = {**found["witness"], "claim": {"kind": "mine"}}
+    session = {"profile": "dev", "seed": 1, "alpha": 1e-6, "assertions": [record]}
+    text = Reader(session_page(session)).text
+    assert "violated, claim own claim; the rest cannot be shown" in text
+
+
+@pytest.mark.parametrize("odd", [None, True, -1, 1e308, "x", [], {}, [None], {"a": 1}])
+@pytest.mark.parametrize("kind", ["violation", "curve", "profile", "bound"])
+def test_a_damaged_file_is_refused_or_drawn(kind, odd, tmp_path, capsys):
+    given = results()[kind].to_json()
+    file, page_file = tmp_path / "given.json", tmp_path / "report.html"
+    for key in given:
+        file.write_text(json.dumps({**given, key: odd}))
+        code = main(["report", str(file), "-o", str(page_file)])
+        error = capsys.readouterr().err
+        assert (code, error.count("\n")) in ((0, 0), (2, 1)), (key, error)
+
+
+@pytest.mark.parametrize("text", ["<b>", "'\"&", "\0", "a" * 10_000, "\u202eabc", "\ud800"])
+def test_elements_escape_by_construction(text):
+    made = element("p", text, title=text)
+    read = Reader(made)
+    assert [tag for tag, _ in read.elements] == ["p"]
+    assert made.encode()
+    assert all(c.isprintable() for c in read.text)
+
+
+@pytest.mark.parametrize(
+    ("data", "neighbour", "marks"),
+    [
+        ([1, 2, 3], [1, 5, 3], ["2", "5"]),
+        ([1, 2], [1, 2, 7], ["7"]),
+        ({"age": 30}, {"age": 31}, ["30", "31"]),
+        ([], [1], ["1"]),
+    ],
+)
+def test_the_difference_of_inputs_is_marked(data, neighbour, marks):
+    first, second = marked(Pair(data, neighbour))
+    found = [text.strip(" ,") for text in re.findall(r"<mark>(.*?)</mark>", first + second)]
+    assert [text for text in found if text] == marks
+
+
+def test_saved_results_become_the_same_page(result):
+    again = result_from_json(json.loads(json.dumps(result.to_json())))
+    numbers = re.compile(r"dpw-(?:plot-)?(?:title|text)?-?\d+|[mpC][0-9a-f]{10}")
+    assert numbers.sub("", again.to_html()) == numbers.sub("", result.to_html())
+
+
+def test_the_command_draws_saved_results(tmp_path, capsys):
+    for name in ("violation", "pass", "curve"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(results()[name].to_json()))
+    page_file = tmp_path / "report.html"
+    given = [str(tmp_path / f"{name}.json") for name in ("violation", "pass", "curve")]
+    assert main(["report", *given, "-o", str(page_file)]) == 0
+    assert capsys.readouterr() == ("", "")
+    read = Reader(page_file.read_text())
+    assert len(read.all("article")) == 3
+    assert "1 violated, 1 not refuted, 1 curve" in read.text
+    assert f"dpwitness replay {given[0]}" in read.text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "is no result"),
+        ("[1]", "is no result"),
+        ("{", "is not JSON"),
+        ('{"format": "dpwitness-witness/2"}', "dpwitness replay"),
+        ('{"log_e_value": 1}', "verdict"),
+        ('{"format": "dpwitness-report/1"}', "session is damaged"),
+        ('{"format": "dpwitness-report/1", "assertions": [{"alpha": "x"}]}', "session is damaged"),
+    ],
+)
+def test_what_is_no_result_is_refused_by_name(content, message, tmp_path, capsys):
+    file = tmp_path / "given.json"
+    file.write_text(content)
+    assert main(["report", str(file), "-o", str(tmp_path / "report.html")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path, capsys):
+    assert main(["report", "no.json", "-o", str(tmp_path / "no" / "report.html")]) == 2
+    assert "no folder" in capsys.readouterr().err
+
+
+def test_a_page_without_verdicts_says_why():
+    text = page([Entry(name="test_a", result=None, reason="deterministic_output: <always 3>")])
+    assert "deterministic_output: <always 3>" in Reader(text).text
+
+
+def test_the_commands_of_the_documentation_write_a_page(tmp_path, monkeypatch, capsys):
+    text = (Path(__file__).parents[2] / "docs" / "report.md").read_text()
+    lines = [shlex.split(line) for line in re.findall(r"^\$ dpwitness (.*)$", text, re.MULTILINE)]
+    monkeypatch.chdir(tmp_path)
+    assert [main(line) for line in lines] == [1, 0, 0]
+    read = Reader((tmp_path / "report.html").read_text())
+    assert "1 violated, 1 not refuted" in read.text
+    (session,) = re.findall(r"^\$ pytest (--\S+)=", text, re.MULTILINE)
+    assert session == "--dp-report-html"
+
+
+TESTS = """
+    import dpwitness as dpw
+    import pytest
+
+    def noisy_sum(rng, data, epsilon):
+        return data.sum() + rng.laplace(0, 0.5 / epsilon)
+
+    @pytest.mark.parametrize("claim", [1, 3])
+    def test_sum(assert_private, claim):
+        pair = dpw.pairs(([1, 1], [2, 1]))
+        assert_private(noisy_sum, epsilon=1.0, claim=dpw.PureDP(claim), neighbours=pair, runs=50_000)
+
+    def test_constant(assert_private):
+        assert_private(lambda rng, data: 3, epsilon=1.0, neighbours=dpw.pairs(([1, 1], [2, 1])))
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_session_writes_one_page(pytester, workers):
+    pytester.makepyfile(TESTS)
+    given = ["-n", workers, "--dp-seed=1", "--dp-report=all.json", "--dp-report-html=all.html"]
+    pytester.runpytest(*given).assert_outcomes(passed=1, failed=2)
+    text = (pytester.path / "all.html").read_text()
+    read = Reader(text)
+    assert len(read.all("article")) == 3
+    assert "1 violated, 1 no verdict, 1 not refuted" in read.text
+    assert "returned [3.0]" in read.text
+    assert "--dp-seed=1" in read.text
+    assert main(["report", "all.json", "-o", "again.html"]) == 0
+    assert (pytester.path / "again.html").read_text().count("<article") == 3
+
+
+def test_a_session_refuses_a_place_before_it_runs(pytester):
+    pytester.makepyfile(TESTS)
+    outcome = pytester.runpytest("-n", "0", "--dp-report-html=no/all.html")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines("*--dp-report-html: *")

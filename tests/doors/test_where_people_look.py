@@ -1,0 +1,316 @@
+"""GitHub annotations and step summaries, and SARIF files: of the plugin, with and without xdist, and of commands."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import dpwitness.plugin.asserter
+import dpwitness.plugin.ledger  # noqa: F401  # pytester drops what an inner run imports; numba's is loaded once
+from dpwitness.cli import main
+from dpwitness.report import github
+from dpwitness.report.source import place_of
+
+MINE = """\
+import numpy as np
+
+
+def good(rng, q, epsilon, size):
+    return q[0] + rng.laplace(0, 1 / epsilon, size=size)
+
+
+def bad(rng, q, epsilon, size):
+    return q[0] + rng.laplace(0, 0.5 / epsilon, size=size)
+"""
+TESTS = """\
+import dpwitness as dpw
+from mine import bad, good
+
+
+def test_good(assert_private):
+    assert_private(good, epsilon=1.0, neighbours=dpw.queries(1))
+
+
+def test_bad(assert_private):
+    assert_private(bad, epsilon=1.0, neighbours=dpw.queries(1))
+
+
+def test_refused(assert_private):
+    assert_private(lambda rng, q: 0.0, claim=1.0, neighbours=dpw.queries(1))
+"""
+BAD, ASSERTION = 8, 10  # lines of the mechanism and of the assertion that fail
+
+#: What the SARIF 2.1.0 specification asks of the objects that are written: 3.13, 3.14, 3.18, 3.19, 3.27, 3.28, 3.29,
+#: 3.4, 3.30 and 3.49. No key that it does not have, and all that it requires.
+TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}},
+        "additionalProperties": False}  # fmt: skip
+SARIF = {
+    "type": "object",
+    "required": ["version", "runs"],
+    "additionalProperties": False,
+    "properties": {
+        "$schema": {"type": "string", "format": "uri"},
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["tool", "results"],
+                "additionalProperties": False,
+                "properties": {
+                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+                    "tool": {
+                        "type": "object",
+                        "required": ["driver"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "driver": {
+                                "type": "object",
+                                "required": ["name"],
+                                "additionalProperties": False,
+                                "properties": {
+                                    "name": {"type": "string"},
+                                    "version": {"type": "string"},
+                                    "rules": {
+                                        "type": "array",
+                                        "uniqueItems": True,
+                                        "items": {
+                                            "type": "object",
+                                            "required": ["id"],
+                                            "additionalProperties": False,
+                                            "properties": {
+                                                "id": {"type": "string"},
+                                                "shortDescription": TEXT,
+                                                "fullDescription": TEXT,
+                                                "defaultConfiguration": {
+                                                    "type": "object",
+                                                    "properties": {
+                                                        "level": {"enum": ["none", "note", "warning", "error"]}
+                                                    },
+                                                    "additionalProperties": False,
+                                                },
+                                            },
+                                        },
+                                    },
+                                },
+                            }
+                        },
+                    },
+                    "results": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["message"],
+                            "additionalProperties": False,
+                            "properties": {
+                                "ruleId": {"type": "string"},
+                                "ruleIndex": {"type": "integer", "minimum": -1},
+                                "level": {"enum": ["none", "note", "warning", "error"]},
+                                "message": TEXT,
+                                "partialFingerprints": {
+                                    "type": "object", "additionalProperties": {"type": "string"}
+                                },
+                                "properties": {"type": "object"},
+                                "locations": {
+                                    "type": "array",
+                                    "items": {
+                                        "type": "object",
+                                        "additionalProperties": False,
+                                        "properties": {
+                                            "physicalLocation": {
+                                                "type": "object",
+                                                "required": ["artifactLocation"],
+                                                "additionalProperties": False,
+                                                "properties": {
+                                                    "artifactLocation": {
+                                                        "type": "object",
+                                                        "additionalProperties": False,
+                                                        "required": ["uri"],
+                                                        "properties": {
+                                                            "uri": {"type": "string", "format": "uri-reference"},
+                                                            "uriBaseId": {"type": "string"},
+                                                        },
+                                                    },
+                                                    "region": {
+                                                        "type": "object",
+                                                        "additionalProperties": False,
+                                                        "properties": {"startLine": {"type": "integer", "minimum": 1}},
+                                                    },
+                                                },
+                                            }
+                                        },
+                                    },
+                                },
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}  # fmt: skip
+
+
+def read_sarif(path):
+    log = json.loads(Path(path).read_text())
+    jsonschema.validate(log, SARIF)
+    run = log["runs"][0]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+    return rules, run["results"]
+
+
+def place_in(result):
+    place = result["locations"][0]["physicalLocation"]
+    return place["artifactLocation"].get("uriBaseId"), place["artifactLocation"]["uri"], place["region"]["startLine"]
+
+
+@pytest.fixture
+def actions(tmp_path, monkeypatch):
+    """A step of GitHub Actions; the file of its summary."""
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    return summary
+
+
+@pytest.fixture
+def session(pytester, loaded, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
+    pytester.makepyfile(mine=MINE, test_it=TESTS)
+
+    def run(*options):
+        return pytester.runpytest_inprocess(
+            *("-p", "no:randomly", "--dp-seed=1", "--dp-runs=100000", "-o", "dp_database=none"), *options
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "xdist"])
+def test_a_session_marks_what_it_refutes_once(session, actions, pytester, workers):
+    result = session("--dp-sarif=dp.sarif", *workers)
+    result.assert_outcomes(passed=1, failed=2)
+    marks = [line for line in result.outlines if line.startswith("::error ")]
+    assert len(marks) == 1
+    assert marks[0].startswith(f"::error file=test_it.py,line={ASSERTION},title=bad violates ε = 1::VIOLATED: bad(")
+    assert "%0A  input D " in marks[0]
+    text = actions.read_text()
+    assert text.startswith("before\n### dpwitness\n\n3 assertions in 3 tests: 1 violated, 1 not refuted")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| test_it.py::")]
+    assert [(row[0].partition("::")[2], row[2]) for row in rows] == [
+        ("test_good", "not refuted"),
+        ("test_bad", "**violated**"),
+        ("test_refused", "unhealthy"),
+    ]
+    assert rows[0][3].startswith("would have caught ε ≥ ")
+    assert rows[1][3].startswith("ε ≥ ")
+    rules, results = read_sarif(pytester.path / "dp.sarif")
+    assert rules == ["approx-dp"]
+    assert [place_in(result) for result in results] == [("%SRCROOT%", "mine.py", BAD)]
+    assert results[0]["properties"]["witness"]["format"].startswith("dpwitness-witness/")
+    assert results[0]["message"]["text"].startswith("VIOLATED: bad(epsilon=1)")
+
+
+def test_a_pass_is_no_result(session, pytester):
+    session("-k", "good", "--dp-sarif=dp.sarif").assert_outcomes(passed=1, deselected=2)
+    assert read_sarif(pytester.path / "dp.sarif") == (["approx-dp"], [])
+
+
+def test_elsewhere_nothing_is_marked(session, actions, monkeypatch):
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    session("-k", "bad").stdout.no_fnmatch_line("*::error*")
+    assert actions.read_text() == "before\n"
+
+
+def test_a_place_that_cannot_be_written_ends_nothing_or_at_once(session, actions, monkeypatch):
+    assert session("--dp-sarif=no/such/folder.sarif").ret == pytest.ExitCode.USAGE_ERROR
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions.parent / "no" / "such"))
+    result = session("-k", "good")
+    result.assert_outcomes(passed=1, deselected=2)
+    result.stdout.fnmatch_lines("ERROR: GITHUB_STEP_SUMMARY: cannot write *")
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_escapes_are_those_of_github(tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    record = {
+        "mechanism": "f",
+        "claim": "(ε, δ): 1, 50%",
+        "text": "100 % sure:\r\na, b",
+        "place": {"file": "a,b:c%.py", "line": 3},
+    }
+    assert github.annotation(record, tmp_path / "deep") == (
+        "::error file=deep/a%2Cb%3Ac%25.py,line=3,title=f violates (ε%2C δ)%3A 1%2C 50%25"
+        "::100 %25 sure:%0D%0Aa, b"
+    )  # fmt: skip
+    outside = record | {"place": {"file": "/usr/lib/python3/x.py", "line": 3}}
+    assert github.annotation(outside, tmp_path).startswith("::error title=")
+    row = {"test": "t|x", "assertion": 2, "claim": None, "verdict": "error", "reason": "a\n<b> `c` | d", "alpha": 0.1}
+    last = github.table([row], "one").splitlines()[-1]
+    assert last == "| t\\|x (2) |  | error | a &lt;b> \\`c\\` \\| d |  | 0.1 |"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my code").mkdir()
+    Path("my code/mine.py").write_text(MINE)
+    return tmp_path
+
+
+def check(name, *options):
+    return main(["check", f"my code/mine.py:{name}", "--epsilon", "1", "--queries", "1", "--seed", "1", *options])
+
+
+def test_commands_write_sarif_and_mark_the_mechanism(folder, actions, capsys):
+    assert check("bad", "--sarif", "dp.sarif", "--json", "--save", "found.json") == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["verdict"] == "violated"
+    assert re.search(
+        rf"^::error file=my code/mine\.py,line={BAD},title=bad violates ε = 1::VIOLATED", printed.err, re.M
+    )
+    rules, results = read_sarif("dp.sarif")
+    assert (rules, place_in(results[0])) == (["approx-dp"], ("%SRCROOT%", "my%20code/mine.py", BAD))
+    assert main(["replay", "found.json", "--mechanism", "my code/mine.py:bad", "--sarif", "again.sarif"]) == 1
+    assert place_in(read_sarif("again.sarif")[1][0])[1:] == ("my%20code/mine.py", BAD)
+    capsys.readouterr()
+    assert check("good", "--sarif", "dp.sarif", "--runs", "20000") == 0
+    assert read_sarif("dp.sarif") == (["approx-dp"], [])
+    assert "::error" not in capsys.readouterr().err
+    assert check("good", "--sarif", "no/such/dp.sarif") == 2
+
+
+def test_places_of_mechanisms(folder):
+    import functools
+
+    import numba
+
+    class Mine:
+        def release(self, rng, data):
+            return 0.0
+
+        __call__ = release
+
+    def plain(rng, data):
+        return 0.0
+
+    root = Path(__file__).parent
+    line = plain.__code__.co_firstlineno
+    for one in (plain, functools.partial(plain), functools.wraps(plain)(lambda *a: plain(*a)), numba.njit(plain)):
+        assert place_of(one, None, root) == {"file": Path(__file__).name, "line": line}
+    assert place_of(Mine().release, None, root)["line"] == Mine.release.__code__.co_firstlineno
+    assert place_of(Mine(), None, root)["line"] == Mine.release.__code__.co_firstlineno - 1
+    assert place_of(None, "my code/mine.py:bad", folder) == {"file": "my code/mine.py", "line": BAD}
+    assert place_of(None, "my code/none.py:bad", folder) is None
+    assert place_of(len, "len", folder) is None
+    assert Path(place_of(jsonschema.validate, None, Path("/"))["file"]).is_absolute()  # installed: nobody's own code
+    exec(compile("def typed(rng, data): return 0.0", "<typed>", "exec"), names := {})
+    assert place_of(names["typed"], "typed", folder) is None
