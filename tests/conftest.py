@@ -9,7 +9,8 @@ from pathlib import Path
 # it first compiles, which with a warm cache may be in an inner run.
 import numba.core.boxing
 import numba.core.runtime.context
-import numba.np.polynomial.polynomial_core  # noqa: F401  # see above
+import numba.np.polynomial.polynomial_core
+import numba.typed  # noqa: F401  # see above
 import pytest
 import scipy.stats  # noqa: F401  # as those of numba: it loads parts of NumPy late
 from hypothesis import HealthCheck, settings
