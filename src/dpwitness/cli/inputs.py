@@ -100,8 +100,9 @@ def _mechanism(arguments: argparse.Namespace, target: str | None) -> Callable[..
             words = shlex.split(arguments.program)
         except ValueError as error:
             raise BadInput(f"--command {arguments.program!r}: {error}") from error
-        longest = max(OUTCOME_TIME, arguments.max_time or 0.0)
-        return command(words, seeded=arguments.seeded, batch=arguments.batch, max_time=longest)
+        return command(
+            words, seeded=arguments.seeded, batch=arguments.batch, max_time=arguments.max_time or OUTCOME_TIME
+        )
     assert target is not None
     if arguments.python is None:
         return load(target)

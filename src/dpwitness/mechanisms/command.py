@@ -40,6 +40,8 @@ MOST_BATCH: Final = 1 << 20
 SEEDS: Final = 1 << 53
 #: All signs of numbers, true, false and null. Lines of these hold one value each, so that all can be read as one list.
 SCALARS: Final = b"0123456789+-.eENaInfityruls \t\r\n"
+#: Paired runs at most that get one seed, and that one call asks for: their answers are in memory at the same time.
+MOST_SHARD: Final = 4_096
 #: Inputs whose lines are kept.
 KEPT: Final = 4
 #: Letters of a program and its arguments that name it.
@@ -321,6 +323,11 @@ class CommandMechanism(OutsideMechanism[Server]):
     @override
     def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "_lines": []}
+
+    @override
+    def measure(self, pair: Pair) -> None:
+        super().measure(pair)
+        self.shard = min(self.shard, MOST_SHARD)
 
     @override
     def repeats_if_seeded(self, pair: Pair) -> bool:
