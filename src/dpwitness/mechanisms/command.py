@@ -166,7 +166,7 @@ def _value(line: bytes, number: int) -> Any:
 
 def _shown(held: bytes) -> str:
     """The beginning of what was written, in quotes."""
-    return brief(held[:NAME].decode(errors="replace"))
+    return brief(held[:NAME].rstrip().decode(errors="replace"))
 
 
 def _too_many(runs: int, more: bytes) -> MechanismCrashed:
@@ -263,9 +263,11 @@ def _with(written: bytes, runs: int, seed: int) -> bytes:
 
 def as_json(name: str, data: Data) -> bytes:
     """An input in JSON: arrays as lists, tables as lists of an object for each row, dates as text."""
+    if too_deep(data):
+        raise InvalidNeighbours(
+            f"an input {brief(data)} cannot be sent to {name}: it holds itself, or is nested too deep"
+        )
     try:
-        if too_deep(data):
-            raise ValueError("it holds itself, or is nested too deep")
         return json.dumps(data, default=_plain).encode()
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise InvalidNeighbours(
