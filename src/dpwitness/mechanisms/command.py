@@ -40,8 +40,10 @@ MOST_BATCH: Final = 1 << 20
 SEEDS: Final = 1 << 53
 #: All signs of numbers, true, false and null. Lines of these hold one value each, so that all can be read as one list.
 SCALARS: Final = b"0123456789+-.eENaInfityruls \t\r\n"
-#: Paired runs at most that get one seed, and that one call asks for: their answers are in memory at the same time.
+#: Paired runs at most that get one seed, and about how many are asked for together: those of one call must not differ
+#: where a busy machine makes a program look slower, nor must their answers fill the memory.
 MOST_SHARD: Final = 4_096
+TOGETHER: Final = 512
 #: Inputs whose lines are kept.
 KEPT: Final = 4
 #: Letters of a program and its arguments that name it.
@@ -349,7 +351,7 @@ class CommandMechanism(OutsideMechanism[Server]):
 
     @override
     def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
-        """Send all requests at once; the program has the runs in the order of the sides."""
+        """Send requests for many runs at once, in the order of the sides."""
         outputs = self._made_there(sides, order, start)
         single = SINGLE_VALUES if self._summarise is None else frozenset[type]()
         for k, side in enumerate(sides):
@@ -370,19 +372,21 @@ class CommandMechanism(OutsideMechanism[Server]):
         batch = self._batch = self._command.batch or 1 + max(map(len, lines)) // SENT
         seeds = [side.draws.of_side(k, batch) for k, side in enumerate(sides) if isinstance(side.draws, Seeds)]
         turns, forwards = order.tolist(), range(len(sides))
-        # Of each request: the side, the first run, and how many.
-        blocks = [
-            (k, first, min(batch, len(turns) - first))
-            for first in range(0, len(turns), batch)
-            for k in (BACKWARDS if turns[first] else forwards)
-        ]
-        requests = b"".join([_with(lines[k], count, seeds[k][first]) for k, first, count in blocks])
-        answered = self._answered(requests, blocks, len(turns) * len(sides), start)
         outputs: list[list[Any]] = [[] for _ in sides]
-        done = 0
-        for k, _, count in blocks:
-            outputs[k] += answered[done : done + count]
-            done += count
+        several = max(TOGETHER // batch, 1) * batch
+        for begin in range(0, len(turns), several):
+            end = min(begin + several, len(turns))
+            # Of each request: the side, the first run, and how many.
+            blocks = [
+                (k, first, min(batch, end - first))
+                for first in range(begin, end, batch)
+                for k in (BACKWARDS if turns[first] else forwards)
+            ]
+            requests = b"".join([_with(lines[k], count, seeds[k][first]) for k, first, count in blocks])
+            answered, done = self._answered(requests, blocks, (end - begin) * len(sides), start), 0
+            for k, _, count in blocks:
+                outputs[k] += answered[done : done + count]
+                done += count
         return [self._without_errors(own, side, start) for own, side in zip(outputs, sides, strict=True)]
 
     def _answered(self, requests: bytes, blocks: Sequence[tuple[int, int, int]], runs: int, start: int) -> list[Any]:
@@ -396,7 +400,7 @@ class CommandMechanism(OutsideMechanism[Server]):
                 f"{self.name} wrote {error}, on run {run}: write one line of JSON for each run"
             ) from error
         except (MechanismCrashed, MechanismTimeout) as error:
-            raise type(error)(f"{self.name} on runs from {start} on: {error}") from error
+            raise type(error)(f"{self.name} on runs from {start + blocks[0][1]} on: {error}") from error
 
     def _without_errors(self, outputs: list[Any], side: Side, start: int) -> list[Any]:
         """Reported errors as outcomes. Raises `MechanismRaised` for the first where they are none."""
