@@ -93,6 +93,12 @@ def test_the_seed_of_a_check_repeats_a_seeded_program(monkeypatch):
     assert first.reproducible
 
 
+def test_without_the_word_that_it_is_seeded_no_seed_repeats_a_program():
+    """Several processes would seem to draw the same noise."""
+    assert not np.array_equal(said("print(rng.random())"), said("print(rng.random())"))
+    assert np.array_equal(said("print(rng.random())", seeded=True), said("print(rng.random())", seeded=True))
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_sides_share_seeds_where_each_request_is_for_one_run(batch):
     mechanism = CommandMechanism(Signature.of(served("print(rng.random())", seeded=True, batch=batch), {}))

@@ -302,14 +302,20 @@ def _plain(value: Any) -> Any:
 class Seeds(Draws):
     """A seed for each run."""
 
-    def __init__(self, rng: np.random.Generator, runs: int) -> None:
-        """For so many runs, and so many others where the two sides must not share any: see `of_side`."""
-        self._seeds = rng.integers(0, SEEDS, (2, runs)).tolist()
+    def __init__(self, rng: np.random.Generator | None, runs: int) -> None:
+        """For so many runs, and so many others where the two sides must not share any: see `of_side`.
+
+        Without a generator, which no seed repeats: several processes must not draw the same where nobody expects it.
+        """
+        if rng is None:
+            drawn = (np.frombuffer(os.urandom(16 * runs), np.uint64) % SEEDS).reshape(2, runs)
+        else:
+            drawn = rng.integers(0, SEEDS, (2, runs), np.uint64)
+        self._seeds: list[list[int]] = drawn.tolist()
 
     def of_side(self, side: int, batch: int) -> list[int]:
         """Those of one side; of requests for several runs, which may draw in another order, its own."""
-        seeds: list[int] = self._seeds[side if batch > 1 else 0]
-        return seeds
+        return self._seeds[side if batch > 1 else 0]
 
 
 class CommandMechanism(OutsideMechanism[Server]):
@@ -347,7 +353,7 @@ class CommandMechanism(OutsideMechanism[Server]):
 
     @override
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
-        return Seeds(rng, runs)
+        return Seeds(rng if self.reproducible else None, runs)
 
     @override
     def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
