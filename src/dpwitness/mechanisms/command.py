@@ -125,6 +125,10 @@ class Server(Process):
                         f"it wrote {len(outcomes)} of {runs} outcomes, then none for {seconds:g} s, and was ended"
                         f"{self._last_words()}: let it flush its output after each request, or give max_time= more"
                     )
+            # What comes later is found when the program is asked next. Outcomes that are taken for those of other runs
+            # until then show less, never more: the order of the sides is random.
+            if not rest and not unsent and selector.select(0):
+                rest = os.read(source, BLOCK)
         if rest or unsent:
             raise _too_many(runs, rest)
         return outcomes
