@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness import cli
@@ -181,9 +183,9 @@ INPUTS = [
 ]
 
 
-@pytest.mark.parametrize(("given", "sent"), INPUTS, ids=lambda value: type(value).__name__)
-def test_inputs_as_json(given, sent):
-    assert json.loads(programs.request_line("it", given, 2, 7)) == {"input": sent, "runs": 2, "seed": 7}
+@pytest.mark.parametrize(("value", "sent"), INPUTS, ids=lambda value: type(value).__name__)
+def test_inputs_as_json(value, sent):
+    assert json.loads(programs.request_line("it", value, 2, 7)) == {"input": sent, "runs": 2, "seed": 7}
 
 
 def test_nan_is_sent():
@@ -191,14 +193,14 @@ def test_nan_is_sent():
 
 
 @pytest.mark.parametrize(
-    "given",
+    "value",
     [b"ab", {1, 2}, 1j, [object()], {(1, 2): 3}, pd.DataFrame([[1, 2]], columns=["a", "a"]), np.array([1j]),
      np.array(1, "g")],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_what_json_has_no_form_of_is_refused(given):
+def test_what_json_has_no_form_of_is_refused(value):
     with pytest.raises(InvalidNeighbours, match=r"cannot be sent to .* as JSON \(.*\): give numbers"):
-        served("print(1)")(given)
+        served("print(1)")(value)
 
 
 def test_an_input_that_holds_itself_is_refused():
@@ -464,6 +466,25 @@ def test_in_a_test_of_pytest(pytester, monkeypatch):
     done = pytester.runpytest("-p", "no:cacheprovider")
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(["*leaky.py* is not 1-DP*"])
+
+
+@pytest.mark.parametrize(
+    "held", [b"\n", b"1\n\n", b" \n", b"1,2\n", b"[1\n2]\n", b"1 2\n", b"nul\n", b"1\r2\n", b"--1\n"]
+)
+def test_each_line_is_one_value(held):
+    with pytest.raises(programs.Unreadable):
+        programs._values(held, 0, 2)
+
+
+@given(
+    st.lists(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists), max_size=8)
+)
+def test_lines_are_read_as_one_by_one(values):
+    held = "".join(f"{json.dumps(value)}\n" for value in values).encode()
+    assert repr(programs._values(held, 0, len(values))) == repr(values)
+    if values:
+        with pytest.raises(MechanismCrashed, match="asked for"):
+            programs._values(held, 0, len(values) - 1)
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "command.md"

@@ -148,7 +148,8 @@ class Server(Process):
 
 def _values(held: bytes, before: int, runs: int) -> list[Any]:
     """The values of whole lines. Raises `Unreadable`, and `MechanismCrashed` for more lines than runs."""
-    if before + held.count(b"\n") > runs:
+    lines = held.count(b"\n")
+    if before + lines > runs:
         raise _too_many(runs, held.split(b"\n")[runs - before])
     if not held.translate(None, SCALARS):
         try:
@@ -156,7 +157,8 @@ def _values(held: bytes, before: int, runs: int) -> list[Any]:
         except ValueError:  # one by one, to see which
             pass
         else:
-            return values
+            if len(values) == lines:  # an empty line alone makes an empty list
+                return values
     return [_value(line, number) for number, line in enumerate(held[:-1].split(b"\n"), before)]
 
 
