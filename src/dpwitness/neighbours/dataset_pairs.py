@@ -515,8 +515,8 @@ def simpler_changes(fields: Fields, change: Change) -> Iterator[Change]:
 def _steps(fields: Fields, change: Change) -> Iterator[Change]:
     others = change.others
     for keep in fewer(len(others)):
-        fewer = tuple(others[k] for k in keep)
-        yield replace(change, others=fewer, place=sum(k < change.position for k in keep))
+        kept = tuple(others[k] for k in keep)
+        yield replace(change, others=kept, place=sum(k < change.position for k in keep))
     if change.before is not None:
         for k in range(len(change.after)):
             yield replace(change, after=_with(change.after, k, change.before[k]))

@@ -164,7 +164,7 @@ class Records(Relation):
             self._require_bound("base", self.base)
         elif self.at_most is not None:
             raise InvalidNeighbours(
-                f"at_most={brief(self.at_most)} is how many records a unit may have: give unit=, the field that names it"
+                f"at_most={brief(self.at_most)} is how many records a unit may have: give unit=, a field"
             )
         object.__setattr__(self, "layout", self.layout.fitted(self.fields))
 
