@@ -188,7 +188,7 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
     for name in (
         "epsilon", "claim", "delta", "alpha", "runs", "max_time", "detectable_ratio", "queries", "may_move",
         "direction", "data", "column", "outcome", "errors", "python", "attack", "records", "adjacency", "form", "size",
-        "bits",
+        "unit", "at_most", "bits",
     ):  # fmt: skip
         value = getattr(arguments, name)
         if value is False:

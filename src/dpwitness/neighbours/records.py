@@ -205,7 +205,8 @@ class Records(Relation):
                 )
             self._require_bound("data", records)
             base, layout = tuple(records), self._layout_of(data)
-        changes = in_turn(list(map(iter, self._proposals(base, pinned=data is not None))))
+        kinds: list[Iterator[Change | UnitChange]] = [iter(p) for p in self._proposals(base, pinned=data is not None)]
+        changes = in_turn(kinds)
         sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST):
             pair = self._pair(change, layout)
@@ -236,7 +237,8 @@ class Records(Relation):
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """A record of each value of a small domain, of many magnitudes and special numbers; more numbers of records."""
-        changes = in_turn([proposals.unusual(scale) for proposals in self._proposals(self.base)])
+        kinds: list[Iterator[Change | UnitChange]] = [p.unusual(scale) for p in self._proposals(self.base)]
+        changes = in_turn(kinds)
         sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST_UNUSUAL):
             if change.differs:

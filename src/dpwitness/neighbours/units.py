@@ -109,8 +109,9 @@ class Units:
         known = fields.names if fields.kind == "dict" else range(len(fields.parts)) if fields.kind != "value" else ()
         if isinstance(unit, bool) or not isinstance(unit, str | int) or unit not in known:
             names = ", ".join(map(repr, known)) or "none: a record is one value"
-            raise InvalidNeighbours(f"unit={brief(unit)} must be a field of records, which has the values of one unit "
-                                    f"in all of its records; fields are {names:.200}")  # fmt: skip
+            raise InvalidNeighbours(
+                f"unit={brief(unit)} must be the field that says whose a record is; fields: {names:.200}"
+            )
         k = list(known).index(unit)
         part = fields.parts[k]
         if isinstance(part, Fields):
@@ -487,7 +488,9 @@ class UnitProposals:
         base = self.base or ()
         if self.single.replace and not base:
             return
-        others, before, gaps_before = base, (), ()
+        others = base
+        before: tuple[Record, ...] = ()
+        gaps_before: tuple[int, ...] = ()
         if self.single.replace:
             others, before, gaps_before = self.units._apart(base, (key_of(base[-1][self.units.place]),))
         known = {key_of(record[self.units.place]) for record in base}
