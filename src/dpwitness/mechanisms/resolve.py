@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, OutputTra
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.remote import RemoteFunction, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair, as_array
 
 
@@ -49,6 +50,8 @@ class Requirements:
 
 
 NONE = Requirements()
+#: What runs the functions of dpwitness itself; all others are run one by one.
+KINDS: Final[Mapping[type, type[PythonMechanism]]] = {RemoteFunction: RemoteMechanism, SqlFunction: SqlMechanism}
 
 
 def as_mechanism(
@@ -150,7 +153,7 @@ def as_mechanism(
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
-    kind = RemoteMechanism if isinstance(function, RemoteFunction) else PythonMechanism
+    kind = KINDS.get(type(function), PythonMechanism)
     plain = _measured(_with_conversion(kind(signature, outcome, errors=errors), pair), pair, requirements)
     if reason is not None:
         warnings.warn(
