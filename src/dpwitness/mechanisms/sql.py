@@ -4,6 +4,7 @@ The rows are inserted once for a batch of runs of one input, so that a run costs
 committed: the table must be empty before, and it is empty after.
 """
 
+import copy
 import inspect
 import os
 import re
@@ -200,7 +201,7 @@ class SqlFunction:
             raise InvalidParameter("table=() must be the name of a table")
         self._table = ".".join(map(quoted, parts))
         text = " ".join(self._query.split()) if isinstance(self._query, str) else getattr(query, "__name__", "query")
-        self.__name__ = self.__qualname__ = text if len(text) <= NAMED else f"{text[:NAMED]}…"
+        self.__name__ = self.__qualname__ = text if len(text) <= NAMED else f"{text[: NAMED - 1]}…"
         memory = connection is None or (isinstance(connection, str) and connection == "sqlite")
         names = None if domain is None else [*domain]
         if memory and not names:
@@ -244,13 +245,21 @@ class SqlFunction:
         """Everything but the connection. Raises `TypeError` where another process cannot make one."""
         if self._given is not None:
             raise TypeError("a connection cannot be sent: give a function that makes one")
-        local = ("_connection", "_lock", "_pid", "_rng", "_error", "_running")
+        local = {"_connection", "_lock", "_pid", "_rng", "_error", "_running"}
         return {name: value for name, value in vars(self).items() if name not in local}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         """In another process, or in this one as a copy."""
         vars(self).update(state)
         self._start()
+
+    def mapped(self, change: Callable[[Any], Any]) -> "SqlFunction":
+        """The same, unconnected, with what `change` makes of each function that it holds. Raises as `__getstate__`."""
+        other = copy.copy(self)
+        other._functions = {name: change(function) for name, function in self._functions.items()}
+        other._make = None if self._make is None else change(self._make)
+        other._query = self._query if isinstance(self._query, str) else change(self._query)
+        return other
 
     def __call__(self, records: Data, rng: np.random.Generator | None = None) -> object:
         """Insert the records, run once, roll back."""
@@ -421,8 +430,7 @@ def require_transactions(connection: Connection) -> None:
     status = getattr(getattr(connection, "info", None), "transaction_status", 0)
     if opened or (isinstance(status, int) and status != 0):
         raise InvalidParameter(
-            f"connection={brief(connection)} has an open transaction, which would be rolled back: end it "
-            "before"
+            f"connection={brief(connection)} has an open transaction, which would be rolled back: end it before"
         )
 
 
